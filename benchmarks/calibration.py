@@ -126,7 +126,7 @@ def decisions(X: Floats, y: Codes, taught: Taught) -> tuple[Floats, Codes]:
         temporal=False,
         seed=0,
     )
-    head = model._heads[taught]
+    head = model.heads[taught]
     assert isinstance(head, ClassHead)
     Z, parts = Preparation(layout_of(["number"] * X.shape[1])).absorb(X), []
     for start in range(0, len(y), BLOCK):

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from solver.estimators.sfw_classifier import SFWClassifier
     from solver.estimators.sfw_regressor import SFWRegressor
     from solver.estimators.stream_classifier import StreamClassifier
+    from solver.estimators.stream_merge import merge
     from solver.estimators.stream_regressor import StreamRegressor
 
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "StreamRegressor",
     "Unreachable",
     "load",
+    "merge",
     "save",
 ]
 
@@ -96,6 +98,7 @@ _HOMES = {
     "StreamRegressor": "solver.estimators.stream_regressor",
     "Unreachable": "service.client.errors",
     "load": "service.notebook.files",
+    "merge": "solver.estimators.stream_merge",
     "save": "service.notebook.files",
 }
 

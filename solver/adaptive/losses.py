@@ -28,7 +28,7 @@ class Losses:
         room = RECENT - self.next
         self._put(losses[:room])
         if len(losses) >= room:
-            self.total, self.count = self._over_all()
+            self.total, self.count = self.sums()
             self.next = 0
             self._put(losses[room:])
 
@@ -36,7 +36,8 @@ class Losses:
         self.recent[self.next : self.next + len(losses)] = losses
         self.next += len(losses)
 
-    def _over_all(self) -> tuple[Float64Array, Float64Array]:
+    def sums(self) -> tuple[Float64Array, Float64Array]:
+        """Return each learner's sum of losses of all samples, and how many they were."""
         total, count = _sums(self.recent[: self.next])
         return self.total + total, self.count + count
 
@@ -47,7 +48,7 @@ class Losses:
 
     def means(self) -> tuple[Float64Array, Float64Array]:
         """Return each learner's mean loss, of the last RECENT samples and of all; NaN if none."""
-        return _means(*_sums(self.recent)), _means(*self._over_all())
+        return _means(*_sums(self.recent)), _means(*self.sums())
 
     def last(self, n: int) -> Float64Array:
         """Return the losses (n, learners) of the last n samples, at most RECENT."""

@@ -86,6 +86,20 @@ def with_new_class(machines: Machines) -> Machines:
     return Machines(*[*fields, machines.weight])
 
 
+def in_class_order(machines: Machines, order: NDArray[np.int64]) -> Machines:
+    """Return machines with that of class j as number order[j]; classes not met are added.
+
+    order: (classes + 1,), last that of the class not met.
+    """
+    while len(machines.b) < len(order):
+        machines = with_new_class(machines)
+    fields = [np.empty_like(field) for field in machines[:-1]]
+    for into, field in zip(fields, machines[:-1], strict=True):
+        if len(field):
+            into[order] = field
+    return Machines(*[*fields, machines.weight])
+
+
 def select_columns(machines: Machines, columns: NDArray[np.int64]) -> Machines:
     """Return the machines on some columns, for rows without other features; scalars are shared."""
     direction = np.ascontiguousarray(machines.direction[:, columns])

@@ -4,15 +4,16 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
 from solver.asset.features import dimension_of, map_arrays
-from solver.asset.iterates import Machines, refresh, widened_machines, window_sums
+from solver.asset.iterates import Machines, in_class_order, refresh, widened_machines, window_sums
 from solver.asset.learner import Asset
 from solver.asset.subgradient import D_G_SAMPLES, Progress
 
 
-def merge(learners: Sequence[Asset]) -> Asset:
+def merge(learners: Sequence[Asset], places: Sequence[NDArray[np.int64]] | None = None) -> Asset:
     """sum S_k / sum W_k: the average of learners with the same parameters, features and classes.
 
     S_k and W_k are the sums of eta gamma and of eta over the two windows of learner k, so the
@@ -21,6 +22,9 @@ def merge(learners: Sequence[Asset]) -> Asset:
     sum j_k gamma_k / sum j_k with the steps j_k of each; its number of steps is their sum.
 
     Samples that the learners had in common, before they were copied, count once for each of them.
+
+    places: for each learner, the numbers in the result of the classes that it has met; None if all
+    have met the same classes in the same order.
     Raises ValueError, with the reason, for learners that cannot be averaged.
     """
     if not learners:
@@ -28,12 +32,19 @@ def merge(learners: Sequence[Asset]) -> Asset:
     first = max(learners, key=_width)
     for other in learners:
         _check_alike(first, other)
+    if places is None:
+        _check_classes(first, learners)
     merged = Asset(**first.parameters, class_weight=first.class_weight)
     merged.restore(first.state())
+    if places is not None:
+        merged.meet_classes(1 + max(int(of_one.max(initial=-1)) for of_one in places))
     steps = np.array([float(other.steps) for other in learners])
     for number, course in enumerate(merged.courses.each):
         others = [other.courses.each[number] for other in learners]
         machines = [widened_machines(other.machines, _width(first)) for other in others]
+        if places is not None:
+            orders = [_order(of_one, merged.n_classes) for of_one in places]
+            machines = [in_class_order(*one) for one in zip(machines, orders, strict=True)]
         course.machines = _merged_machines(machines, steps / steps.sum())
         course.progress = _merged_progress([other.progress for other in others], steps)
     lost = np.stack([other.courses.lost for other in learners])
@@ -45,6 +56,18 @@ def copy_of(learner: Asset) -> Asset:
     """Another learner in the same state, to learn other samples or another order of them."""
     other = Asset(**learner.parameters, class_weight=learner.class_weight)
     other.restore({name: array.copy() for name, array in learner.state().items()})
+    return other
+
+
+def sibling_of(learner: Asset) -> Asset:
+    """A learner with the same features that knows no class and has taken no step.
+
+    What it learns can be merged. Raises ValueError while the learner is still choosing them.
+    """
+    _check_frozen(learner)
+    other = copy_of(learner)
+    other.n_classes = 0
+    other.courses.begin(1, _width(other))
     return other
 
 
@@ -69,8 +92,7 @@ def _width(learner: Asset) -> int:
 
 def _check_alike(first: Asset, other: Asset) -> None:
     for learner in (first, other):
-        if learner.features is None or not learner.frozen:
-            raise ValueError("a learner is still choosing its features: let it learn more first")
+        _check_frozen(learner)
     for name, value in first.parameters.items():
         if other.parameters[name] != value:
             raise ValueError(
@@ -81,13 +103,28 @@ def _check_alike(first: Asset, other: Asset) -> None:
         raise ValueError(
             "the feature maps differ: begin all learners with the same rows, or from one state"
         )
-    if first.n_classes != other.n_classes:
-        raise ValueError(f"one learner knows {first.n_classes} classes, another {other.n_classes}")
     if first.scale != other.scale:
         raise ValueError(
             "the targets are scaled differently: begin all learners with the same rows, or from "
             "one state"
         )
+
+
+def _check_frozen(learner: Asset) -> None:
+    if learner.features is None or not learner.frozen:
+        raise ValueError("a learner is still choosing its features: let it learn more first")
+
+
+def _check_classes(first: Asset, learners: Sequence[Asset]) -> None:
+    for other in learners:
+        if first.n_classes != other.n_classes:
+            known = f"one learner knows {first.n_classes} classes, another {other.n_classes}"
+            raise ValueError(known)
+
+
+def _order(places: NDArray[np.int64], classes: int) -> NDArray[np.int64]:
+    """Where each machine goes: of met classes, of the others, and of the class not met."""
+    return np.concatenate([places, np.setdiff1d(np.arange(classes + 1), places)])
 
 
 def _same_map(first: Asset, other: Asset) -> bool:

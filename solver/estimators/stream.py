@@ -93,6 +93,12 @@ class StreamEstimator(BaseEstimator):
         check_is_fitted(self)
         return self._model
 
+    @property
+    def csr_features(self) -> int | None:
+        """Columns of the rows if these are scipy CSR; None if they are not."""
+        check_is_fitted(self)
+        return int(self.n_features_in_) if self._sparse else None
+
     def _resume(self, model: StreamModel, csr_features: int | None) -> None:
         """Go on from a model of these parameters that has learned samples elsewhere.
 

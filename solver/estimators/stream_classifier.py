@@ -20,6 +20,7 @@ from solver.prepare.row_form import Missing
 from solver.rows.matrix import SparseRows
 from solver.stream.class_head import ClassHeadView
 from solver.stream.explanations import Explanation
+from solver.stream.merge import sibling
 from solver.stream.model import BANK, StreamModel, Taught
 
 # What a class has at least where probabilities become logarithms.
@@ -100,6 +101,21 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
         """Whether the first call declared all classes. Raises NotFittedError."""
         check_is_fitted(self)
         return self._declared
+
+    def sibling(self) -> Self:
+        """Return a classifier that has learned nothing, to learn other samples beside this one.
+
+        It has the same columns and random features, which the first samples have settled: 128 of
+        a table by name, or where taught="asset". `wolfstream.merge` makes one classifier of both.
+
+        Raises ValueError where these are not settled yet, or the model cannot be merged.
+        """
+        check_is_fitted(self)
+        beside = type(self)(**self.get_params())
+        features = self.csr_features
+        return beside.resume(
+            sibling(self._model), self.classes_, declared=self._declared, csr_features=features
+        )
 
     def resume(
         self,

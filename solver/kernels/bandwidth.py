@@ -97,6 +97,11 @@ class AutoGamma(Generic[L]):
                 self._start_again(first)
         return answers
 
+    def go_on_from(self, learner: L, gamma: float) -> None:
+        """Have a learner that others made with a gamma, which is final."""
+        self.learner, self.gamma = learner, gamma
+        self._first.settle()
+
     def _start_again(self, first: FirstPart) -> None:
         self.gamma = gamma_from_rows(first.X, self._largest_product)
         self.learner = self._build(self.gamma)

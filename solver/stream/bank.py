@@ -98,7 +98,8 @@ class BankLearner:
 
     voters: names of the heads that it listens to. temporal: see `AdaptiveClassifier`.
     pins: what takes the place of default learners.
-    current: None before the first rows. width: of the features that its learners share.
+    current: None before the first rows. row_columns: of dense rows; None of
+    sparse ones. width: of the features that its learners share.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class BankLearner:
         self.task, self.voters = task, tuple(voters)
         self._settings = pinned(REGRESSION if task == "regression" else CLASSIFICATION, pins)
         self._temporal, self._seed = temporal, seed
-        self._columns: int | None = None
+        self.row_columns: int | None = None
         self.current: Bank | None = None
         self.width = 0
         self._cost_at, self._cost = (-1, -1), (0, 0)
@@ -129,7 +130,8 @@ class BankLearner:
         weight: Weights = None,
     ) -> list[Answer]:
         """Learn rows with class numbers or targets; returns the bank's answers."""
-        self._begin(None if isinstance(X, SparseRows) else X.shape[1])
+        if self.current is None:
+            self.begin(None if isinstance(X, SparseRows) else X.shape[1])
         assert self.current is not None
         answers = self.current.absorb(X, y, votes, weight)
         return [Values(answers) if self.task == "regression" else answers]
@@ -158,14 +160,12 @@ class BankLearner:
         """Return plain data and arrays from which `restore` goes on bit for bit."""
         if self.current is None:
             return {"begun": False}, {}
-        return {"begun": True, "columns": self._columns}, self.current.state()
+        return {"begun": True, "columns": self.row_columns}, self.current.state()
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take over a state."""
         if plain["begun"]:
-            self._begin(plain["columns"])
-            assert self.current is not None
-            self.current.restore(arrays)
+            self.begin(plain["columns"]).restore(arrays)
 
     def blank(self, columns: int | None, classes: int) -> dict[str, NDArray[Any]]:
         """The arrays of a state before the first sample, of another bank with these parameters.
@@ -177,12 +177,12 @@ class BankLearner:
             other.meet(classes)
         return other.state()
 
-    def _begin(self, columns: int | None) -> None:
-        if self.current is not None:
-            return
-        self._columns = columns
+    def begin(self, columns: int | None) -> AdaptiveClassifier | AdaptiveRegressor:
+        """Begin the bank for dense rows of so many columns, or for sparse rows; return it."""
+        self.row_columns = columns
         self.current = bank = self._fresh(columns)
         self.width = bank.inputs.features.dimension
+        return bank
 
     def _fresh(self, columns: int | None) -> AdaptiveClassifier | AdaptiveRegressor:
         of_task = AdaptiveRegressor if self.task == "regression" else AdaptiveClassifier

@@ -81,6 +81,11 @@ class KernelLearner(Generic[L]):
             self._fixed = build(kernel)
 
     @property
+    def following(self) -> FollowingSet | None:
+        """The working set whose members fade; None of other learners."""
+        return self._following
+
+    @property
     def _fading(self) -> AutoWidths | None:
         return None if self._following is None else self._following.set
 
@@ -156,7 +161,7 @@ class KernelLearner(Generic[L]):
         """Learn rows with class numbers or targets; returns the learner's answers part by part."""
         if self._fades(X):
             if self._following is None:
-                self._following = FollowingSet(self._new_fading())
+                self._following = self.new_following()
             faded = self._following.absorb(X, y, weight)
             self._note_widths()
             return list(faded)
@@ -180,6 +185,26 @@ class KernelLearner(Generic[L]):
         build = cast(Callable[[Kernel], WorkingSet], self._build)
         return AutoWidths(partial(_build_with, build, self._kernel), gamma, horizon)
 
+    def built(self, kernel: Kernel) -> L:
+        """Return a new learner for a kernel, whose gamma is a number."""
+        return self._build(kernel)
+
+    def new_following(self) -> FollowingSet:
+        """Return a working set whose members fade, before its first sample."""
+        return FollowingSet(self._new_fading())
+
+    def go_on_from(self, learner: L | FollowingSet, like: "KernelLearner[L]") -> None:
+        """Have a learner that was made of others; like: one of these, with the same parameters."""
+        self.features = like.features
+        if isinstance(learner, FollowingSet):
+            self._following = learner
+        elif self._auto is None:
+            self._fixed = learner
+        else:
+            assert like.gamma is not None
+            self._auto.go_on_from(learner, like.gamma)
+        self._note_widths()
+
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return plain data and arrays from which `restore` goes on bit for bit."""
         own = self._following or self._auto or self.current
@@ -189,7 +214,7 @@ class KernelLearner(Generic[L]):
         """Take over a state."""
         self.features = plain["features"]
         if "widths" in arrays:
-            self._following = FollowingSet(self._new_fading())
+            self._following = self.new_following()
             self._following.restore(arrays)
         elif self._auto:
             self._auto.restore(arrays)

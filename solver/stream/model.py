@@ -90,26 +90,31 @@ class StreamModel:
         self, task: Task, taught: Taught, *, preparing: Preparing, temporal: bool, seed: int
     ) -> None:
         self.task, self.taught, self.preparing = task, taught, preparing
-        self._temporal, self._seed = temporal, seed
+        self.temporal, self.seed = temporal, seed
         self.own = SetParameters()
         self.rows = StreamRows(preparing)
         self._view: StreamView | None = None
-        self._begin()
+        self.begin()
 
-    def _begin(self) -> None:
-        """Heads before their first sample."""
-        task, taught, seed = self.task, self.taught, self._seed
-        self._paper = _new_learner(task, taught, self.own, seed)
-        self._bank = BankLearner(task, VOTERS[task], temporal=self._temporal, seed=seed)
-        self._heads: dict[str, Head] = {
-            taught: _head(task, self._paper, ()),
-            BANK: _head(task, self._bank, self._bank.voters, own=True),
+    def begin(self) -> None:
+        """Have heads before their first sample, of the present parameters."""
+        task, taught, seed = self.task, self.taught, self.seed
+        self.paper = _new_learner(task, taught, self.own, seed)
+        self.bank = BankLearner(task, VOTERS[task], temporal=self.temporal, seed=seed)
+        self.heads: dict[str, Head] = {
+            taught: _head(task, self.paper, ()),
+            BANK: _head(task, self.bank, self.bank.voters, own=True),
         }
+
+    @property
+    def learned(self) -> bool:
+        """Whether there were any samples."""
+        return self.bank.current is not None and self.bank.current.samples > 0
 
     @property
     def classes(self) -> tuple[Label, ...] | None:
         """The labels that were met, in the order of their numbers; None of numbers."""
-        return _classes(self._heads[BANK])
+        return _classes(self.heads[BANK])
 
     def absorb(self, rows: Rows | SparseRows, y: Any, weight: Weights = None) -> None:
         """Learn rows in order with n labels, or (n,) float64 targets, and weights (n,) > 0.
@@ -127,15 +132,15 @@ class StreamModel:
             self._learn(X, part.y, part.weight)
 
     def _learn_anew(self) -> None:
-        former = self._heads
-        self._begin()
+        former = self.heads
+        self.begin()
         for part in self.rows.first:
             self._learn(self.rows.matrix(part.X), part.y, part.weight)
-        for name, head in self._heads.items():
+        for name, head in self.heads.items():
             head.calibration = former[name].calibration
 
     def _learn(self, X: Matrix, y: Any, weight: Weights) -> None:
-        heads = self._heads
+        heads = self.heads
         absorb_in_turn(heads, list(heads), LISTENERS, lambda _: None, BANK, X, y, weight)
 
     def view(self) -> StreamView:
@@ -145,12 +150,12 @@ class StreamModel:
         return self._view
 
     def _new_view(self) -> StreamView:
-        bank = self._bank.picture()
+        bank = self.bank.picture()
         if bank is None:
             raise ValueError("no sample has been absorbed yet")
-        heads = {BANK: self._heads[BANK].view(bank)}
-        if (classes := _classes(self._heads[self.taught])) is None or len(classes) > 1:
-            heads[self.taught] = self._heads[self.taught].view(_picture(self._paper))
+        heads = {BANK: self.heads[BANK].view(bank)}
+        if (classes := _classes(self.heads[self.taught])) is None or len(classes) > 1:
+            heads[self.taught] = self.heads[self.taught].view(_picture(self.paper))
         return StreamView(self.rows.view(), heads)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -160,8 +165,8 @@ class StreamModel:
             "task": self.task,
             "taught": self.taught,
             "preparing": self.preparing,
-            "temporal": self._temporal,
-            "seed": self._seed,
+            "temporal": self.temporal,
+            "seed": self.seed,
             "scores": self.own.scores,
             "outliers": self.preparing.outliers,
             "units": self.preparing.units,
@@ -169,10 +174,10 @@ class StreamModel:
             "names": None if rows.names is None else rows.names.names(),
             "first": rows.first,
             "preparation": {} if rows.preparation is None else rows.preparation.state(),
-            "classes": {name: _classes(head) for name, head in self._heads.items()},
-            "paper": self._paper.state(),
-            "bank": self._bank.state(),
-            "calibration": {name: head.calibration.state() for name, head in self._heads.items()},
+            "classes": {name: _classes(head) for name, head in self.heads.items()},
+            "paper": self.paper.state(),
+            "bank": self.bank.state(),
+            "calibration": {name: head.calibration.state() for name, head in self.heads.items()},
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -183,22 +188,22 @@ class StreamModel:
         self.preparing = self.preparing._replace(
             outliers=state.get("outliers", "clipped"), units=state.get("units", "kept")
         )
-        self._begin()
+        self.begin()
         rows = self.rows
         rows.form, rows.first = state["form"]._replace(prepare=self.preparing), state["first"]
         rows.names = None if state["names"] is None else NameTable(state["names"])
         if state["preparation"]:
             rows.restore_preparation(state["preparation"])
-        for name, head in self._heads.items():
+        for name, head in self.heads.items():
             if isinstance(head, ClassHead):
                 head.meet(state["classes"][name])
             head.calibration.restore(state.get("calibration", {}).get(name, {}))
-        self._paper.restore(*state["paper"])
-        self._bank.restore(*state["bank"])
+        self.paper.restore(*state["paper"])
+        self.bank.restore(*state["bank"])
 
     def standing(self) -> list[dict[str, Any]]:
         """Return what each learner of the bank is worth; see `adaptive.standing`."""
-        return [] if self._bank.current is None else self._bank.current.standing().rows()
+        return [] if self.bank.current is None else self.bank.current.standing().rows()
 
 
 def _new_learner(task: Task, taught: Taught, own: SetParameters, seed: int) -> KernelLearner[Any]:

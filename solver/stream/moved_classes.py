@@ -147,6 +147,11 @@ class FollowingSet:
             start = part.stop
         return answers
 
+    def watch_from_now(self) -> None:
+        """Look for moved classes in what comes from now on, of a set that others made."""
+        self._classes = MovedClasses()
+        self._classes.seen = self.set.seen
+
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the arrays from which `restore` continues bit for bit."""
         return self.set.state() | self._classes.state()
@@ -157,4 +162,4 @@ class FollowingSet:
         if "moved_seen" in state:
             self._classes.restore(state)
         else:
-            self._classes.seen = self.set.seen
+            self.watch_from_now()

@@ -154,6 +154,19 @@ class AutoWidths:
         members = self.widths.times(exact[self.learner.store.held_slots()])
         return np.union1d(members, self._past.samples()[0])
 
+    @property
+    def past(self) -> Past:
+        """What is kept of the past; not to be changed."""
+        return self._past
+
+    def built(self, gamma: float) -> WorkingSet:
+        """Return a new set for a gamma."""
+        return self._build(gamma)
+
+    def go_on_from(self, learner: WorkingSet, widths: Widths, past: Past) -> None:
+        """Have a set that others made, its widths, and what is kept of the past."""
+        self.learner, self.widths, self._past, self._search = learner, widths, past, None
+
     def relabel(self, places: NDArray[np.int64], since: int) -> None:
         """Give samples of before number `since` the classes places[code], and start again."""
         self._past.relabel(places, since)

@@ -175,11 +175,17 @@ class WorkingSet:
             start = stop
         return join_answers(answers)
 
-    def adopt(self, X: Matrix, codes: NDArray[np.int64], alpha: Float64Array) -> None:
+    def adopt(
+        self,
+        X: Matrix,
+        codes: NDArray[np.int64],
+        alpha: Float64Array,
+        weight: Float64Array | None = None,
+    ) -> None:
         """Continue from a solution found elsewhere, as if its samples had been learned here.
 
         X, codes: its n support vectors, of classes 0, 1, ... alpha: (pairs, n) weights >= 0 that
-        sum to one for each pair of classes (`simplex.pairs.pairs_of`).
+        sum to one for each pair of classes (`simplex.pairs.pairs_of`). weight: as in `absorb`.
 
         Raises RuntimeError if the set holds samples, and ValueError for more samples than it may
         hold.
@@ -190,12 +196,13 @@ class WorkingSet:
         if self.max_size is not None and count > self.max_size:
             raise ValueError(f"{count} support vectors do not fit into max_size {self.max_size}")
         self._intake.open_for(X)
+        inverse_weight = self.ridges.inverse_weights(codes, weight, self.precision)
         for start in range(0, count, BLOCK_ROWS):
             part = slice(start, min(start + BLOCK_ROWS, count))
-            rows = self._intake.prepared(take_rows(X, part))
+            rows = self._intake.prepared(take_rows(X, part), inverse_weight[part])
             block = self._intake.values_of(rows).block
-            ones, unknown = np.ones(len(block)), np.full(len(block), FREE)
-            self.store.add(rows, codes[part], block, np.arange(len(block)), ones, unknown)
+            chosen, unknown = np.arange(len(block)), np.full(len(block), FREE)
+            self.store.add(rows, codes[part], block, chosen, inverse_weight[part], unknown)
         self.seen = count
         self.meet_classes(int(codes.max()) + 1)
         self.problems = PairProblems(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from solver.asset.learner import Asset
-from solver.asset.merge import merge
+from solver.asset.merge import copy_of, merge, sibling_of
 from solver.asset.view import predict
 from solver.kernels.functions import Kernel
 from tests.solver.streams import clusters, sparse, thin_clusters
@@ -202,3 +202,52 @@ class TestReasons:
         for parts in ([made()], [learner], [learners()[0], learner]):
             with pytest.raises(ValueError, match="still choosing its features"):
                 merge(parts)
+
+
+def test_classes_that_came_in_another_order_make_no_difference():
+    X, codes = samples()
+    first, second = made(), made()
+    for one in (first, second):
+        one.begin(X[:32], codes[:128])
+    first.absorb(X[:450], codes[:450])
+    as_it_is = copy_of(second)
+    as_it_is.meet_classes(3)
+    as_it_is.absorb(X[450:], codes[450:])
+    order = np.array([1, 2, 0])  # class j of the other learner is number order[j]
+    second.meet_classes(3)
+    second.absorb(X[450:], np.argsort(order)[codes[450:]])
+    known = np.arange(3)
+    found = [
+        predict(merge([first, one], [known, places]).view(), X)[1]
+        for one, places in ((as_it_is, known), (second, order))
+    ]
+    np.testing.assert_allclose(*found, rtol=1e-7, atol=1e-9)
+
+
+def test_a_class_that_a_learner_has_not_met_counts_there_as_one_that_never_came():
+    X, codes = samples()
+    few = codes < 2
+    first, second = made(), made()
+    for one in (first, second):
+        one.begin(X[:32], codes[:128])
+    first.absorb(X, codes)
+    second.absorb(X[few], codes[few])
+    merged = merge([second, first], [np.arange(2), np.arange(3)])
+    second.meet_classes(3)
+    for of_one, of_other in zip(
+        merged.view()[1:5], merge([second, first]).view()[1:5], strict=True
+    ):
+        if isinstance(of_one, np.ndarray):
+            np.testing.assert_allclose(of_one, of_other, rtol=1e-12)
+
+
+def test_a_sibling_has_the_features_and_nothing_else():
+    learner = learners()[0]
+    sibling = sibling_of(learner)
+    X, codes = samples()
+    sibling.meet_classes(3)
+    sibling.absorb(X[300:], codes[300:])
+    merged = merge([learner, sibling], [np.arange(3), np.arange(3)])
+    assert merged.steps == learner.steps + 600
+    with pytest.raises(ValueError, match="still choosing"):
+        sibling_of(made())

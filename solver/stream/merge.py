@@ -1,0 +1,135 @@
+"""Models that learn parts of one stream side by side, and one model of them all.
+
+What all parts must share is settled by the first samples: columns, a kernel's width, random
+features. So these go to one model, and `sibling` begins others beside it. `merge` leaves the parts
+as they are. No sample is in two of them, and so none counts twice.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.adaptive.classifier import AdaptiveClassifier
+from solver.adaptive.merge import merge as merge_banks
+from solver.calibration.classes import ClassCalibration
+from solver.calibration.merge import merge as merge_calibrations
+from solver.prepare.pooled import pooled
+from solver.prepare.scale import copied
+from solver.stream.class_head import ClassHead
+from solver.stream.labels import Label, key_of
+from solver.stream.merged_learner import begin_beside, merge_learners
+from solver.stream.model import StreamModel
+
+
+def sibling(model: StreamModel) -> StreamModel:
+    """Return a model with the same columns and random features that has learned nothing.
+
+    It knows the scales of columns, too, from which its own go on.
+
+    Raises ValueError for a model whose first samples have not settled these yet, and for one that
+    cannot be merged.
+    """
+    _check(model)
+    other = _like(model)
+    if model.rows.preparation is not None:
+        other.rows.preparation = other.rows.fresh_preparation()
+        assert other.rows.preparation is not None
+        other.rows.preparation.moments = copied(model.rows.preparation.moments)
+    begin_beside(other.paper, model.paper)
+    return other
+
+
+def merge(
+    models: Sequence[StreamModel], labels: Sequence[Sequence[Label]] | None = None
+) -> StreamModel:
+    """Return the model of all samples that a model and its siblings have learned.
+
+    labels: for each model, the labels of its classes in the result; None if they are its own.
+
+    See `adaptive.merge`, `working_set.union`, `asset.merge` and `calibration.merge` for what
+    becomes of each part. Models without samples have no part in it.
+
+    Raises ValueError, with the reason, for models that cannot be merged.
+    """
+    known = labels or [model.classes or () for model in models]
+    learned = [(model, of) for model, of in zip(models, known, strict=True) if model.learned]
+    if not learned:
+        raise ValueError("none of the models has learned a sample")
+    parts = [model for model, _ in learned]
+    for model in parts:
+        _check(model)
+        _check_same(parts[0], model)
+    merged = _like(parts[0])
+    moments = [one.rows.preparation.moments for one in parts if one.rows.preparation is not None]
+    if moments:
+        merged.rows.preparation = merged.rows.fresh_preparation()
+        assert merged.rows.preparation is not None
+        merged.rows.preparation.moments = pooled(moments)
+    classes, places = _union([of for _, of in learned])
+    for name, head in merged.heads.items():
+        assert isinstance(head, ClassHead)
+        head.meet(classes)
+        all_of_it = [model.heads[name].calibration for model in parts]
+        calibrations = [one for one in all_of_it if isinstance(one, ClassCalibration)]
+        merge_calibrations(head.calibration, calibrations, places, len(classes))
+    merge_learners(merged.paper, [model.paper for model in parts], places)
+    banks = [model.bank.current for model in parts]
+    fresh = merged.bank.begin(parts[0].bank.row_columns)
+    assert isinstance(fresh, AdaptiveClassifier)
+    merge_banks([one for one in banks if isinstance(one, AdaptiveClassifier)], places, fresh)
+    return merged
+
+
+def _like(model: StreamModel) -> StreamModel:
+    """A model of the same parameters and rows that has learned nothing."""
+    other = StreamModel(
+        model.task,
+        model.taught,
+        preparing=model.preparing,
+        temporal=model.temporal,
+        seed=model.seed,
+    )
+    other.own = model.own
+    other.begin()
+    other.rows.form = model.rows.form
+    if model.rows.names is not None:
+        other.rows.names = type(model.rows.names)(model.rows.names.names())
+    return other
+
+
+def _union(
+    each: Sequence[Sequence[Label]],
+) -> tuple[list[Label], list[NDArray[np.int64]]]:
+    """All labels, and the numbers in them of those of each."""
+    number = {key_of(label): label for labels in each for label in labels}
+    place = {key: i for i, key in enumerate(number)}
+    places = [np.array([place[key_of(one)] for one in labels], np.int64) for labels in each]
+    return list(number.values()), places
+
+
+def _check(model: StreamModel) -> None:
+    if model.task != "classification":
+        raise ValueError("models of numbers cannot be merged: their targets' scales differ")
+    if model.temporal:
+        raise ValueError("a model that uses the labels before a row cannot be merged")
+    form = model.rows.form
+    if not model.learned or (form.begun and not form.settled):
+        raise ValueError("the first samples have not settled the columns: learn more before")
+
+
+def _check_same(first: StreamModel, other: StreamModel) -> None:
+    same = (first.taught, first.seed, first.own, first.preparing) == (
+        other.taught,
+        other.seed,
+        other.own,
+        other.preparing,
+    )
+    if not same:
+        raise ValueError("the models' parameters differ: begin all of them as siblings of one")
+    names = [one.rows.names and one.rows.names.names() for one in (first, other)]
+    if first.rows.form != other.rows.form or names[0] != names[1]:
+        raise ValueError(
+            "one model has met a column, name or category that another one has not: rows of "
+            "models that are to be merged must have those of the first samples"
+        )

@@ -1,0 +1,114 @@
+"""One working set of the sets that learned parts of a stream.
+
+The merged set starts with the support vectors of all, and with the mean of their weights. Then it
+takes MSFW's corrective steps on what it holds until its duality gap is small. The gap is over the
+union: it bounds how far the weights are from the best ones on these samples (P1 Lemma 4.1), as a
+set's gap always does, and says nothing of samples that none of the sets has kept.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+from solver.rows.matrix import Matrix, concatenate_rows, take_rows
+from solver.simplex.pairs import classes_of, pairs_of
+from solver.working_set.learner import WorkingSet
+from solver.working_set.store import FREE
+from solver.working_set.view import dual_coefficients
+
+# The gap of each pair of classes, relative to its objective, at which corrective passes end.
+GAP = 0.01
+# Labels that contradict each other bring a set near its optimum slowly.
+MOST_PASSES = 30
+
+
+class Support(NamedTuple):
+    """The support vectors of a set.
+
+    X: (n, d). codes: (n,) class numbers. weight: (n,) how much each sample counts. alpha:
+    (pairs, n) >= 0, in the order of `simplex.pairs.pairs_of`.
+    """
+
+    X: Matrix
+    codes: NDArray[np.int64]
+    weight: Float64Array
+    alpha: Float64Array
+
+
+def support_of(learner: WorkingSet) -> Support:
+    """Return the support vectors of a set that has learned some samples."""
+    store = learner.store
+    slots, coefficients = dual_coefficients(learner.view())
+    alpha, weight = np.abs(coefficients), 1.0 / store.inverse_weight[slots]
+    return Support(take_rows(store.rows.exact, slots), store.code[slots], weight, alpha)
+
+
+def renumbered(support: Support, places: NDArray[np.int64], classes: int) -> Support:
+    """Return the same with class j as number places[j] of so many classes."""
+    number = {pair: i for i, pair in enumerate(pairs_of(max(2, classes)))}
+    alpha = np.zeros((len(number), len(support.codes)))
+    for (a, b), row in zip(pairs_of(len(places)), support.alpha, strict=False):
+        pair = int(min(places[a], places[b])), int(max(places[a], places[b]))
+        alpha[number[pair]] = row
+    return support._replace(codes=places[support.codes], alpha=alpha)
+
+
+def unite(learner: WorkingSet, each: Sequence[Support]) -> None:
+    """Have a set without samples hold the support vectors of all, at weights with a small gap.
+
+    each: with the same numbers of classes. Where they are more than the set may hold, it begins
+    with an even selection, because those with the largest weights are those that no set explains;
+    then it learns the others, and evicts as it always does.
+    """
+    joined = _joined(each)
+    count = len(joined.codes)
+    room = count if learner.max_size is None else min(count, learner.max_size)
+    first = np.arange(room) * count // room
+    X, codes, weight, alpha = joined
+    at_first = _on_simplex(alpha[:, first], codes[first])
+    learner.adopt(take_rows(X, first), codes[first], at_first, weight[first])
+    learner.meet_classes(classes_of(len(alpha)))
+    entered = np.full(count, FREE, np.int64)
+    entered[first] = np.arange(room)
+    others = np.flatnonzero(entered == FREE)
+    entered[others] = learner.absorb(
+        take_rows(X, others), codes[others], weight=weight[others]
+    ).entered
+    for _ in range(MOST_PASSES):
+        if not relative_gap(learner) > GAP:  # nor if it is unknown
+            break
+        held = np.flatnonzero(learner.store.slots_of_entered(entered) != FREE)
+        learner.absorb(take_rows(X, held), codes[held], entered[held], weight[held])
+
+
+def _joined(each: Sequence[Support]) -> Support:
+    """The support vectors of all, some of each in turn; each set's weights count the same."""
+    place = [(np.arange(len(one.codes)) + 0.5) / max(len(one.codes), 1) for one in each]
+    order = np.argsort(np.concatenate(place), kind="stable")
+    return Support(
+        take_rows(concatenate_rows([one.X for one in each]), order),
+        np.concatenate([one.codes for one in each])[order],
+        np.concatenate([one.weight for one in each])[order],
+        np.concatenate([one.alpha for one in each], axis=1)[:, order],
+    )
+
+
+def relative_gap(learner: WorkingSet) -> float:
+    """Return the largest gap of a pair of classes, relative to its objective; NaN if unknown."""
+    view = learner.view()
+    there = view.q > 0.0
+    return float(np.max(view.gap[there] / view.q[there], initial=0.0))
+
+
+def _on_simplex(alpha: Float64Array, codes: NDArray[np.int64]) -> Float64Array:
+    """Weights that sum to one for each pair of classes; alike where no set has both classes."""
+    pairs = pairs_of(max(2, 1 + int(codes.max())))
+    shares = np.empty((len(pairs), len(codes)))
+    for i, pair in enumerate(pairs):
+        of_pair = np.isin(codes, pair).astype(np.float64)
+        row = alpha[i] if alpha[i].any() else of_pair
+        shares[i] = row / max(row.sum(), 1e-300)
+    return shares
