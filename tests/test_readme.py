@@ -217,6 +217,7 @@ def test_the_page_of_python_is_one_session(tmp_path: Path):
     inside, outside = map(float, inside_and_outside.split())
     assert inside > 0.7
     assert outside < 0.05
+    assert session.output("merged = merge").lines == ["True"]
     if any("from river" in output.block.text for output in session.outputs):
         found = re.fullmatch(r"Accuracy: ([\d.]+)%", session.output("from river").lines[0])
         assert found
