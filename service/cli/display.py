@@ -44,9 +44,12 @@ class Frame:
 
 
 class Bar(Frame):
-    """One bar with words that change, which disappears at the end, before the result."""
+    """One bar with words that change, which disappears at the end, before the result.
 
-    def __init__(self, console: Console, title: str) -> None:
+    words: shown until there is something to show.
+    """
+
+    def __init__(self, console: Console, title: str, words: str = "") -> None:
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
@@ -55,7 +58,7 @@ class Bar(Frame):
         )
         super().__init__(console, *columns, transient=True)
         self._title = title
-        self._task = self.bars.add_task(title, total=1.0, words="")
+        self._task = self.bars.add_task(title, total=1.0, words=words)
 
     def show(self, share: float, words: str) -> None:
         """Show the share that is done, from 0 to 1, and a text."""

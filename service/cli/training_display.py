@@ -22,6 +22,7 @@ from solver.frank_wolfe.driver import Progress
 from solver.rows.matrix import Matrix, concatenate_rows
 
 _READ_ROWS = 4096
+_BEFORE_TRAINING = "the first run compiles for some seconds"
 
 
 def read(
@@ -71,7 +72,8 @@ def train_shown(console: Console, data: Data, plan: Plan) -> tuple[State, dict[s
     if plan.online:
         Threads().use(1)  # As the server does by default: the same model bit for bit.
     falling = _FallingGap(plan.batch.tol)
-    with Bar(console, f"training {plan.algorithm}") as bar, first_interrupt_asks() as interruption:
+    bar = Bar(console, f"training {plan.algorithm}", _BEFORE_TRAINING)
+    with bar, first_interrupt_asks() as interruption:
 
         def observe(now: Learned | Progress | fit.Progress) -> bool:
             if isinstance(now, Learned):

@@ -310,6 +310,14 @@ class TestRefusals:
         assert sorted(p.name for p in npz.parent.iterdir()) == ["a.m", "a.npz"]
 
 
+def test_a_terminal_shows_why_the_first_run_takes_seconds_to_begin(npz: Path):
+    out = npz.with_suffix(".model")
+    terminal = {"FORCE_COLOR": "1", "COLUMNS": "120"}
+    result = CliRunner(env=terminal).invoke(main, ["train", str(npz), "--model", str(out)])
+    assert result.exit_code == 0
+    assert "the first run compiles for some seconds" in result.stderr
+
+
 @pytest.mark.parametrize("algorithm", ["fw", "msfw"])
 def test_ctrl_c_keeps_what_has_been_learned(tmp_path: Path, algorithm: str):
     samples: Samples = three_classes(3000)
