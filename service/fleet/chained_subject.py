@@ -13,19 +13,18 @@ from typing import NamedTuple
 
 from service.errors import InDoubt, NotLeader, StartupError, StorageFailed
 from service.fleet.batches import Message, send
-from service.fleet.commit_messages import LogRow, Part, decode, encode, joined
+from service.fleet.commit_messages import LogRow, Part, encode, joined
 from service.fleet.connection import (
     LOG_FULL,
     NatsConnection,
     NotConnected,
     Refused,
-    Stored,
     Unanswered,
 )
 from service.fleet.log_index import Commit
 from service.fleet.reserve import more_room
+from service.fleet.subject_messages import SubjectMessages
 from service.storage.interfaces import LogFull
-from service.storage.seals import BrokenSeal
 
 # The end is another one; the second is said, rarely, where it is not.
 _ANOTHER_END = frozenset({10071, 10164})
@@ -33,13 +32,11 @@ _ANOTHER_END = frozenset({10071, 10164})
 PATIENCE_SECONDS = 10.0
 # How long a doubt is looked into at a time.
 _RESOLVE_SECONDS = 1.0
-# How long it is tried to read, what others write and what is written here.
-_READ_SECONDS, _OWN_READ_SECONDS = 10.0, 1.0
+# How long it is tried to read what is written here.
+_OWN_READ_SECONDS = 1.0
 # How long a copy of a stream may lag behind the others.
 _BEHIND_SECONDS = 10.0
 _PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.01, 0.2
-# Messages and bytes that are read with one call.
-_READ_MESSAGES, _READ_BYTES = 256, 8 << 20
 # Rows of commits that a full log takes: without them it could not be led or purged.
 _ESSENTIAL = frozenset({"checkpoint", "epoch", "rollback", "answer", "shorter"})
 # The bytes of a commit's name, and of its writer's name at its beginning.
@@ -79,7 +76,7 @@ class ChainedSubject:
     """One subject, as far as this replica has read or written it. Used by one thread at a time.
 
     name: what messages call it. take: is handed each commit, once and in order, when it is first
-    read or is written. last: the last message that is known.
+    read or is written. last: the last message that is known. messages: what commits consist of.
 
     Once it has written, nothing after its own end is read until an append finds that another
     replica writes: otherwise a replaced replica would read past the other's term and go on there.
@@ -95,6 +92,7 @@ class ChainedSubject:
     ) -> None:
         self.name = f"log of model {model} ({subject} in {stream})"
         self.last = 0
+        self.messages = SubjectMessages(nats, model, stream, subject, self.name)
         self._model, self._stream, self._subject = model, stream, subject
         self._nats, self._hand_on = nats, take
         self._doubt: _Doubt | None = None
@@ -108,7 +106,7 @@ class ChainedSubject:
         """
         # The writer's own log is read for challengers, on the thread that learns for all models.
         patience = _OWN_READ_SECONDS if self._writes else None
-        messages, before = self._messages(after, patience), after
+        messages, before = self.messages.after(after, self.last, patience), after
         for part, sequence in messages:
             if part.part or (before and part.previous != before):
                 raise self._gap(part.previous, before)
@@ -138,23 +136,13 @@ class ChainedSubject:
         Raises LogGap, StartupError, StorageFailed.
         """
         deadline = time.monotonic() + _BEHIND_SECONDS
-        end = self._end()
+        end = self.messages.end()
         self.read_on()
         while self.last < end:
             if time.monotonic() > deadline:
                 raise StorageFailed(f"the {self.name} cannot be read to its end, message {end}")
             time.sleep(_PAUSE_SECONDS)
             self.read_on()
-
-    def _end(self) -> int:
-        """Return the last message, as the stream's leader knows; 0 where there is none."""
-        try:
-            found = self._nats.run(
-                self._nats.last_of_leader(self._stream, self._subject), _READ_SECONDS
-            )
-        except (Refused, Unanswered) as error:
-            raise StorageFailed(f"the {self.name} cannot be read: {error}") from None
-        return 0 if found is None else found.sequence
 
     def begin(self) -> None:
         """Take it for empty: what another replica writes is not read, and refuses the first append.
@@ -163,21 +151,13 @@ class ChainedSubject:
         """
         self._writes = True
 
-    async def purge(self, before: int) -> None:
-        """Delete all messages before one that there is; on the connection's loop.
-
-        Raises Refused, Unanswered.
-        """
-        request = {"filter": self._subject, "seq": before}
-        await self._nats.call(f"STREAM.PURGE.{self._stream}", request)
-
     def commit_at(self, first: int) -> list[LogRow]:
         """Return the rows of the commit that begins with a message.
 
         Raises StartupError, StorageFailed.
         """
         parts = list[Part]()
-        for part, _ in self._messages(first - 1):
+        for part, _ in self.messages.after(first - 1, self.last):
             parts.append(part)
             if len(parts) == part.parts:
                 return joined(parts)
@@ -219,9 +199,8 @@ class ChainedSubject:
     async def resolve(self) -> None:
         """End the doubt about a commit, which is known from then on; on the connection's loop.
 
-        Raises StorageFailed while it cannot
-        be known, and NotLeader if an event was written after all, which was never applied, or
-        where another replica has written.
+        Raises StorageFailed while it cannot be known, and NotLeader if an event was written after
+        all, which was never applied, or where another replica has written.
         """
         doubt, self._doubt = self._doubt, None
         if doubt is None:
@@ -247,15 +226,10 @@ class ChainedSubject:
 
         Raises Unanswered, and _Overtaken where another commit is in its place.
         """
-        request = {"seq": self.last + 1, "next_by_subj": self._subject}
-        found = await self._nats.get(self._stream, request)
-        if not found:  # in this copy of the stream
+        found = await self.messages.next_after(self.last)
+        if found is None:  # in this copy of the stream
             return None
-        first = found[0].sequence
-        try:
-            part = self._decoded(found[0])
-        except StartupError as error:
-            raise Unanswered(str(error)) from None
+        part, first = found
         if part.commit != commit:
             raise _Overtaken(self, part.commit, first, first + part.parts - 1)
         return first
@@ -276,56 +250,6 @@ class ChainedSubject:
     def _take(self, commit: Commit) -> None:
         self.last = commit.last
         self._hand_on(commit)
-
-    def _messages(self, after: int, patience: float | None = None) -> Iterator[tuple[Part, int]]:
-        """Yield the messages after one, with their sequences, up to what is known at least.
-
-        A lagging copy of the stream answers as if there were no more. Raises StartupError, and
-        StorageFailed after some seconds, which `patience` may shorten.
-        """
-        deadline = time.monotonic() + (_BEHIND_SECONDS if patience is None else patience)
-        while True:
-            request = {
-                "seq": after + 1,
-                "next_by_subj": self._subject,
-                "batch": _READ_MESSAGES,
-                "max_bytes": _READ_BYTES,
-            }
-            found = self._read_some(request, patience)
-            for stored in found:
-                yield self._decoded(stored), stored.sequence
-            if not found:
-                if after >= self.last:
-                    return
-                if time.monotonic() > deadline:
-                    raise StorageFailed(f"the {self.name} cannot be read on after message {after}")
-                time.sleep(_PAUSE_SECONDS)
-                continue
-            after = found[-1].sequence
-
-    def _read_some(self, request: dict[str, object], patience: float | None) -> list[Stored]:
-        seconds = _READ_SECONDS if patience is None else patience
-        deadline = time.monotonic() + seconds
-        while True:
-            try:
-                work = self._nats.get(self._stream, request, _READ_MESSAGES)
-                return self._nats.run(work, seconds)
-            except Unanswered as error:
-                if time.monotonic() > deadline:
-                    raise StorageFailed(f"the {self.name} cannot be read: {error}") from None
-                time.sleep(_PAUSE_SECONDS)
-
-    def _decoded(self, stored: Stored) -> Part:
-        try:
-            part = decode(stored.body)
-        except BrokenSeal:
-            raise StartupError(
-                f"the {self.name} is damaged: message {stored.sequence} is not what was written, "
-                "or was written by a newer version"
-            ) from None
-        if part.model != self._model:
-            raise StartupError(f"the {self.name} has a message of model {part.model}")
-        return part
 
     def _gap(self, found: int, read: int) -> LogGap:
         return LogGap(

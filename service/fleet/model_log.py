@@ -97,7 +97,7 @@ class ModelLog:
 
     def _purge(self, chain: ChainedSubject, before: int) -> None:
         try:
-            self._nats.run(chain.purge(before), _SECONDS)
+            self._nats.run(chain.messages.purge(before), _SECONDS)
         except (Refused, Unanswered) as error:
             raise StorageFailed(f"the {chain.name} could not be purged: {error}") from None
 

@@ -19,7 +19,7 @@ if MISSING:
 
 from nats.js.errors import KeyNotFoundError
 
-from service.fleet import batches, chained_subject, jetstream_journal
+from service.fleet import batches, chained_subject, jetstream_journal, subject_messages
 from service.fleet.connection import NatsConnection, Refused, Unanswered
 from service.fleet.jetstream_answers import JetStreamAnswers
 from service.fleet.jetstream_catalogue import JetStreamCatalogue
@@ -232,7 +232,7 @@ class TestCopyThatIsBehind:
         leader, reader = replicas
         leader.append(model, 1)
         assert reader.told(model) == [1]
-        monkeypatch.setattr(chained_subject, "_BEHIND_SECONDS", 0.0)
+        monkeypatch.setattr(subject_messages, "_BEHIND_SECONDS", 0.0)
         reader.behind = 1_000_000
         with pytest.raises(StorageFailed, match="cannot be read on"):
             reader.told(model)
