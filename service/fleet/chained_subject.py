@@ -157,7 +157,7 @@ class ChainedSubject:
         Raises StartupError, StorageFailed.
         """
         parts = list[Part]()
-        for part, _ in self.messages.after(first - 1, self.last):
+        for part, _ in self.messages.after(first - 1, self.last, at_once=1):
             parts.append(part)
             if len(parts) == part.parts:
                 return joined(parts)

@@ -104,6 +104,7 @@ class ModelLog:
     def _keep(self, keys: list[KnownKey]) -> None:
         """Copy keys and their answers to the snapshots' stream; durable on return."""
         time = now()
+        keys.sort(key=lambda key: key.answer or 0)  # each commit of answers is read once
         for start in range(0, len(keys), _KEYS_OF_COMMIT):
             rows = list[LogRow]()
             for key in keys[start : start + _KEYS_OF_COMMIT]:

@@ -62,22 +62,21 @@ class SubjectMessages:
             raise Unanswered(str(error)) from None
 
     def after(
-        self, after: int, known: int, patience: float | None = None
+        self,
+        after: int,
+        known: int,
+        patience: float | None = None,
+        at_once: int = _READ_MESSAGES,
     ) -> Iterator[tuple[Part, int]]:
         """Yield the messages after one, with their sequences, up to a known one at least.
 
-        A lagging copy of the stream answers as if there were no more. Raises StartupError, and
-        StorageFailed after some seconds, which `patience` may shorten.
+        at_once: how many are read with one call. A lagging copy of the stream answers as if there
+        were no more. Raises StartupError, and StorageFailed after some seconds, which `patience`
+        may shorten.
         """
         deadline = time.monotonic() + (_BEHIND_SECONDS if patience is None else patience)
         while True:
-            request = {
-                "seq": after + 1,
-                "next_by_subj": self._subject,
-                "batch": _READ_MESSAGES,
-                "max_bytes": _READ_BYTES,
-            }
-            found = self._read_some(request, patience)
+            found = self._read_some(after, at_once, patience)
             for stored in found:
                 yield self._decoded(stored), stored.sequence
             if not found:
@@ -89,12 +88,15 @@ class SubjectMessages:
                 continue
             after = found[-1].sequence
 
-    def _read_some(self, request: dict[str, object], patience: float | None) -> list[Stored]:
+    def _read_some(self, after: int, at_once: int, patience: float | None) -> list[Stored]:
+        request = {"seq": after + 1, "next_by_subj": self._subject}
+        if at_once > 1:
+            request |= {"batch": at_once, "max_bytes": _READ_BYTES}
         seconds = _READ_SECONDS if patience is None else patience
         deadline = time.monotonic() + seconds
         while True:
             try:
-                work = self._nats.get(self._stream, request, _READ_MESSAGES)
+                work = self._nats.get(self._stream, request, at_once)
                 return self._nats.run(work, seconds)
             except Unanswered as error:
                 if time.monotonic() > deadline:

@@ -50,6 +50,7 @@ class Replica:
     fate: "lost" are not sent, "unheard" are stored without an answer, a number is the refusal,
     "held" are sent once `let_go` is called.
     behind: so many of the next looks meet a copy of the stream that is behind: it has nothing.
+    read: how many messages were read.
     """
 
     def __init__(self, servers: NatsServers, data: Path) -> None:
@@ -63,7 +64,7 @@ class Replica:
         self._ask = self.nats.ask
         self.nats.ask = self._ask_with_fate  # type: ignore[method-assign]
         self._let_go = asyncio.Event()
-        self.behind = 0
+        self.behind = self.read = 0
         self._get = self.nats.get
         self.nats.get = self._get_behind  # type: ignore[method-assign]
 
@@ -85,7 +86,9 @@ class Replica:
 
     async def _get_behind(self, *request: Any) -> list[Any]:
         self.behind -= 1
-        return [] if self.behind >= 0 else await self._get(*request)
+        found = [] if self.behind >= 0 else await self._get(*request)
+        self.read += len(found)
+        return found
 
     def entry(self, model: int, sequence: int, record: bytes = b"r") -> Entry:
         return Entry(model, sequence, 1, sequence, "asset", 1, record)
@@ -157,6 +160,17 @@ def model() -> int:
 
 
 Pair = tuple[Replica, Replica]
+
+
+def test_one_commit_is_read_without_those_after_it(replicas: Pair, model: int):
+    leader, _ = replicas
+    for sequence in range(1, 30):
+        leader.append(model, sequence)
+    chain = leader.logs.of(model).chain
+    first = next(iter(chain.read(0))).first
+    leader.read = 0
+    assert [row.sequence for row in chain.commit_at(first)] == [1]
+    assert leader.read == 1
 
 
 class TestTerms:
