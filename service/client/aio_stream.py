@@ -151,7 +151,7 @@ class AsyncStream:
         try:
             opening = connect(url, **self._at.options)
             self._open = await self._stack.enter_async_context(opening)
-        except (OSError, InvalidHandshake, EOFError) as error:
+        except (OSError, InvalidHandshake, EOFError, ConnectionClosed) as error:
             raise not_opened(self._at.url, error) from None
         check_subprotocol(self._at.url, self._open.subprotocol)
         return await self._receive()

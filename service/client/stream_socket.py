@@ -47,7 +47,7 @@ class Socket:
         self.close()
         try:
             self._open = self._stack.enter_context(connect(url, **self._at.options))
-        except (OSError, InvalidHandshake, EOFError) as error:
+        except (OSError, InvalidHandshake, EOFError, ConnectionClosed) as error:
             raise not_opened(self._at.url, error) from None
         check_subprotocol(self._at.url, self._open.subprotocol)
         return self._receive()

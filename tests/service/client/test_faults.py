@@ -1,5 +1,6 @@
 """The blocking client over servers that misbehave on purpose, and one that is killed."""
 
+import asyncio
 import threading
 import time
 from pathlib import Path
@@ -8,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given
+from websockets.exceptions import ConnectionClosedError
 
-from service.client import steps
+from service.client import aio_stream, steps, stream_socket
 from tests.service.client.test_sync import SPEC
 from tests.service.faults import (
     FAULTS,
@@ -24,7 +26,7 @@ from tests.service.faults import (
 from tests.service.process import ServerProcess, free_port
 from tests.service.specs import PAPERS
 from tests.service.streams import two_classes
-from wolfstream import AnswerLost, Client, ClientError, Refused, Unreachable
+from wolfstream import AnswerLost, AsyncClient, Client, ClientError, Refused, Unreachable
 
 
 @pytest.fixture(autouse=True)
@@ -150,6 +152,27 @@ class TestFaults:
             with pytest.raises(Unreachable), client.stream("m"):
                 pass
         assert time.monotonic() - start < 10
+
+    def test_a_server_that_ends_while_a_stream_opens(self, monkeypatch: pytest.MonkeyPatch):
+        def ends(*_: object, **__: object) -> None:
+            raise ConnectionClosedError(None, None)
+
+        monkeypatch.setattr(stream_socket, "connect", ends)
+        monkeypatch.setattr(aio_stream, "connect", ends)
+        url = f"http://127.0.0.1:{free_port()}"
+        with (
+            Client(url, retry_seconds=0) as client,
+            pytest.raises(Unreachable),
+            client.stream("m"),
+        ):
+            pass
+
+        async def opened() -> None:
+            async with AsyncClient(url, retry_seconds=0) as client, client.stream("m"):
+                pass
+
+        with pytest.raises(Unreachable):
+            asyncio.run(opened())
 
     def test_not_a_url(self):
         with pytest.raises(ClientError, match="not the URL"):
