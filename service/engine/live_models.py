@@ -81,9 +81,8 @@ class LiveModels:
         """The sequence after which a model's log is kept for those that follow it, if any do.
 
         It is that of the oldest of so many newest snapshots of a follower, on which recovery may
-        fall back.
-        Those in the catalogue count, as a new leader of a fleet has none of them yet. Raises
-        StartupError.
+        fall back. Those in the catalogue count, as a new leader of a fleet has none of them yet.
+        Raises StartupError.
         """
         there = self._storage.catalogue.models()
         following = [found.number for found in there if found.follows == champion.id]

@@ -73,7 +73,7 @@ class JetStreamCatalogue:
                 await self._look()
             except (nats.errors.Error, Unanswered):
                 pass  # what was read last stays known
-            except Exception:
+            except Exception:  # the next look may succeed; without looks, no challenger is led
                 logger.exception("the bucket %s could not be read", MODELS_BUCKET)
 
     @property

@@ -95,13 +95,13 @@ class Lease:
 
     __slots__ = ("_budget", "_held")
 
-    @property
-    def holds(self) -> bool:
-        """Whether it holds anything, which those of small requests never do."""
-        return self._held > 0
-
     def __init__(self, budget: MemoryBudget) -> None:
         self._budget, self._held = budget, 0
+
+    @property
+    def holds(self) -> bool:
+        """Return whether it holds anything, which those of small requests never do."""
+        return self._held > 0
 
     def hold(self, n_bytes: int) -> None:
         """Hold at least this many bytes in total. Raises MemoryFull."""

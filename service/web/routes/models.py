@@ -32,8 +32,6 @@ from service.web.openapi.operations import (
 )
 from service.web.routes.creation import create
 
-# A spec is a few hundred bytes.
-
 
 def add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
     """Add the routes; GET needs the scope predict, the rest admin (`web.layers.guard`)."""
