@@ -16,7 +16,6 @@ from service.settings import Settings
 from service.spec.model import ModelSpec
 from service.web.formats.bounds import bounds_of
 from service.web.formats.content_encoding import decompressor_of
-from service.web.formats.headers import headers_by_name
 from service.web.formats.inference import JSON_LENGTH_HEADER, Inference, read_inference
 from service.web.formats.lines import Lines
 from service.web.formats.memory import DECODED_FACTOR, UNCOUNTED_BYTES, Lease
@@ -192,7 +191,7 @@ async def _read_bytes(request: Request, most_bytes: int, lease: Lease | None) ->
 
 def _header(request: Request, wanted: bytes) -> str | None:
     """The first header of this name, or None; `Request.headers` takes several times as long."""
-    given = headers_by_name(request.scope).get(wanted)
+    given: bytes | None = request.scope["state"]["headers"].get(wanted)
     return None if given is None else given.decode("latin-1")
 
 

@@ -6,7 +6,6 @@ from typing import NamedTuple
 from starlette.types import Scope
 
 from service.model.moment import Moment
-from service.web.formats.headers import headers_by_name
 from service.web.formats.moments import read_if_match
 from service.web.formats.prefer import Preference, read_preference
 from service.web.formats.query import check_query
@@ -31,7 +30,7 @@ def read_conditions(scope: Scope, known: Collection[str], most_seconds: float) -
     known: the query parameters that it may have. most_seconds: see `prefer.read_preference`.
     """
     check_query(scope["query_string"], known)
-    if headers_by_name(scope).keys().isdisjoint(_HEADERS):
+    if scope["state"]["headers"].keys().isdisjoint(_HEADERS):
         return _NONE
     keys, prefer, if_match = (
         [value.decode("latin-1") for name, value in scope["headers"] if name == wanted]

@@ -29,7 +29,6 @@ from starlette.types import Scope as AsgiScope
 from service.access.key_ring import Grant, KeyRing, Need
 from service.access.keys import Scope
 from service.errors import Refusal, TooManyConnections
-from service.web.formats.headers import headers_by_name
 from service.web.formats.paths import INFERENCE_PREFIX, is_open
 
 _KEY_SUBPROTOCOL = "wolfstream.key."
@@ -77,12 +76,6 @@ class Guard:
         return self._ring.admit(_authorization(scope), need)
 
 
-def grant_of(scope: AsgiScope) -> Grant:
-    """Return the Grant of a request that was passed on."""
-    grant: Grant = scope["state"]["grant"]
-    return grant
-
-
 @functools.lru_cache(maxsize=1024)
 def _need(path: str, method: str | None) -> Need | None:
     """Return what a request needs a key for; None if it needs none. method: None of a websocket."""
@@ -100,7 +93,7 @@ def _need(path: str, method: str | None) -> Need | None:
 
 def _authorization(scope: AsgiScope) -> bytes | None:
     """Return the value of the header `Authorization`, or of its substitute."""
-    given = headers_by_name(scope).get(b"authorization")
+    given: bytes | None = scope["state"]["headers"].get(b"authorization")
     if given is None and scope["type"] == "websocket":
         for offered in scope["subprotocols"]:
             if offered.startswith(_KEY_SUBPROTOCOL):

@@ -27,7 +27,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from service.access.key_ring import KeyRing
 from service.errors import ForeignHost, ForeignOrigin, Refusal
 from service.settings import Settings
-from service.web.formats.headers import headers_by_name
 from service.web.formats.paths import is_open
 
 _PLAIN = ("GET", "HEAD")
@@ -83,7 +82,7 @@ class Origins:
 
     def _check(self, scope: Scope) -> None:
         """Raises ForeignHost, ForeignOrigin."""
-        headers = headers_by_name(scope)
+        headers = scope["state"]["headers"]
         host, origin = headers.get(b"host", b""), headers.get(b"origin")
         if (self._checks_host or not self._ring.required) and not _is_known(host, self._hosts):
             raise ForeignHost(

@@ -9,6 +9,7 @@ from functools import partial
 
 from fastapi import FastAPI, Request, Response
 
+from service.access.key_ring import Grant
 from service.engine.idempotency import header_key
 from service.engine.serving import Predicting, Serving
 from service.errors import (
@@ -42,7 +43,6 @@ from service.web.formats.prefer import acknowledged
 from service.web.formats.query import check_query, declared
 from service.web.formats.questions import with_query
 from service.web.formats.wire import format_of_body
-from service.web.layers.guard import grant_of
 from service.web.layers.shortcut import Endpoint
 from service.web.openapi.operations import (
     BODY_REFUSALS,
@@ -88,7 +88,7 @@ def add_learning(
     async def _learn(request: Request, name: str, call: LearningCall) -> Response:
         conditions = read_conditions(request.scope, _OF_LEARN, settings.wait_seconds)
         keys, preference, expected = conditions
-        grant = grant_of(request.scope)
+        grant: Grant = request.scope["state"]["grant"]
         key = header_key(keys, grant.client) if keys else None
         with memory.lease() as lease:
             model_of = partial(engine.model, name)
@@ -120,8 +120,8 @@ def add_learning(
             labels = await decode_late_labels(body_format, data, settings, model.spec, lease)
             del data
             await engine.compiled(model, None)
-        grant, expected = grant_of(request.scope), conditions.expected
-        learned = await handlers.label(engine, grant, model, labels, expected)
+        grant: Grant = request.scope["state"]["grant"]
+        learned = await handlers.label(engine, grant, model, labels, conditions.expected)
         return respond(request, body_format, learned, lease=lease)
 
     return {_SAMPLES: learn, _ASSET: learn_asset, _LABELS: label} | of_predicting
@@ -146,7 +146,8 @@ def add_predicting(
             model_of = partial(engine.model, name)
             received = await receive_question(request, settings, model_of, lease)
             body_format, model, question = received
-            grant, head = grant_of(request.scope), query.get("head")
+            grant: Grant = request.scope["state"]["grant"]
+            head = query.get("head")
             question = with_query(question, query)
             predicted = await handlers.predict(engine, grant, model, head, awaited, question, lease)
             headers = {"Idempotency-Replayed": "true"} if predicted.pop("replayed", False) else None
