@@ -47,7 +47,7 @@ def admit(
     duplicates: Duplicates,
     settings: Settings,
     usable: Callable[[Model], Learner],
-    time: int,
+    clock: Callable[[], int],
 ) -> Admission:
     """Decide what becomes of a group of requests.
 
@@ -55,7 +55,7 @@ def admit(
     the same group do not find their rows, because no client knows yet that these wait.
 
     usable: returns the learner of a model, or raises if the model was deleted or broke while the
-    request waited. time: of the group, in milliseconds since 1970.
+    request waited. clock: returns the time, in milliseconds since 1970; read where rows wait.
     """
     of_group = Admission([], [], [], [])
     by_model: dict[Model, list[LearnRequest | LabelRequest]] = {}
@@ -66,10 +66,10 @@ def admit(
         else:
             by_model.setdefault(request.model, []).append(request)
     for model, remembering in predictions.items():
-        _remember(model, remembering, of_group, settings.threads, usable, time)
+        _remember(model, remembering, of_group, settings.threads, usable, clock)
     limits = limits_of(settings)
     for model, of_model in by_model.items():
-        _admit_to(model, of_model, duplicates, of_group, settings.threads, limits, usable, time)
+        _admit_to(model, of_model, duplicates, of_group, settings.threads, limits, usable, clock)
     return of_group
 
 
@@ -79,7 +79,7 @@ def _remember(
     of_group: Admission,
     threads: int,
     usable: Callable[[Model], Learner],
-    time: int,
+    clock: Callable[[], int],
 ) -> None:
     """Admit the predictions of a model."""
     taking: Remembering | None = None
@@ -87,7 +87,7 @@ def _remember(
         try:
             if taking is None:
                 learner = usable(model)
-                taking = Remembering(learner.pending, model, learner.sequence, time)
+                taking = Remembering(learner.pending, model, learner.sequence, clock())
             of_group.remembered.append(taking.take(request, threads))
         except Refusal as error:
             of_group.refused.append((request.answer, error))
@@ -101,7 +101,7 @@ def _admit_to(
     threads: int,
     limits: Limits,
     usable: Callable[[Model], Learner],
-    time: int,
+    clock: Callable[[], int],
 ) -> None:
     """Admit the samples that a model shall learn."""
     draft: Draft | None = None
@@ -114,7 +114,7 @@ def _admit_to(
             if isinstance(request, LearnRequest):
                 item = _accept(request, draft, duplicates)
             else:
-                joining = joining or Joining(usable(model).pending, model, time)
+                joining = joining or Joining(usable(model).pending, model, clock())
                 item = _accept_labels(request, draft, joining, of_group)
         except Refusal as error:
             key = request.key if isinstance(request, LearnRequest) else None

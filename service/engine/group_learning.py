@@ -153,7 +153,7 @@ class GroupLearning:
     def _admitted(self, requests: list[GroupRequest], duplicates: Duplicates) -> Admission | None:
         """Admit requests, or answer all of them with the error that admission failed with."""
         try:
-            return admit(requests, duplicates, self._settings, self._models.usable, now())
+            return admit(requests, duplicates, self._settings, self._models.usable, now)
         except Exception as failure:  # every waiting request gets an answer
             logger.exception("requests could not be admitted")
             failed = ServerFailed(f"{failure!r}; nothing was learned")
