@@ -1,4 +1,4 @@
-"""A little of what a working set does besides its steps, so that both are compiled side by side.
+"""A little of what a working set does besides its steps, so that all are compiled side by side.
 
 The steps are one large function, which takes as long to compile as all the rest of the default
 model.
@@ -16,23 +16,33 @@ from solver.working_set.view import predict
 _CLASSES = 3
 
 
-def exercise_members(learner: WorkingSet, restored: WorkingSet, X: Matrix) -> None:
-    """Adopt rows as a solution, evict some, predict, save and restore.
+def exercise_predictions(learner: WorkingSet, restored: WorkingSet, X: Matrix) -> None:
+    """Adopt rows as a solution, predict, save and restore.
 
     learner, restored: fresh sets of the same parameters, with a bound.
     """
-    assert learner.max_size is not None
-    n = learner.max_size
-    codes, classes = np.arange(n) % _CLASSES, pair_classes(_CLASSES)
-    of_pair = (codes == classes[:, :1]) | (codes == classes[:, 1:])
-    # The last row is the one that is far away.
-    learner.adopt(take_rows(X, slice(-n, None)), codes, of_pair / of_pair.sum(axis=1)[:, None])
-    learner.problems.reserve(np.full(len(classes), n))
-    store, pairs = learner.store, learner.problems.arrays
-    enter_slots(pairs, store.used, np.arange(n))
-    ridges = learner.ridges.of_classes(_CLASSES)
-    evict(store, pairs, classes, ridges, n)
+    _adopt(learner, X)
     for rows in (take_rows(X, slice(0, 1)), take_rows(X, slice(0, 5)), X):
         predict(learner.view(), rows)
     learner.summary(learner.view())
     restored.restore(learner.state())
+
+
+def exercise_eviction(learner: WorkingSet, X: Matrix) -> None:
+    """Adopt rows as a solution, enter them into all pairs, and evict one. learner: as above."""
+    n = _adopt(learner, X)
+    classes = pair_classes(_CLASSES)
+    learner.problems.reserve(np.full(len(classes), n))
+    store, pairs = learner.store, learner.problems.arrays
+    enter_slots(pairs, store.used, np.arange(n))
+    evict(store, pairs, classes, learner.ridges.of_classes(_CLASSES), n)
+
+
+def _adopt(learner: WorkingSet, X: Matrix) -> int:
+    """Adopt as many rows as fit, the last of which is the one that is far away; how many."""
+    assert learner.max_size is not None
+    n = learner.max_size
+    codes, classes = np.arange(n) % _CLASSES, pair_classes(_CLASSES)
+    of_pair = (codes == classes[:, :1]) | (codes == classes[:, 1:])
+    learner.adopt(take_rows(X, slice(-n, None)), codes, of_pair / of_pair.sum(axis=1)[:, None])
+    return n

@@ -19,7 +19,7 @@ from service.heads.learner import HeadLearner
 from service.heads.online_learner import Relearn
 from service.heads.protocol import Asked, Head, Kind, Pairs, PairsProblem
 from service.heads.sequences import Sequences
-from service.heads.set_members import exercise_members
+from service.heads.set_members import exercise_eviction, exercise_predictions
 from service.heads.set_view import SetView, set_stats
 from service.samples.targets import Label
 from service.spec.class_weight import weights_by_label
@@ -162,13 +162,18 @@ def _exercise_steps(spec: ModelSpec, sparse: bool) -> None:
         learner.absorb(part, np.arange(rows.stop - rows.start) % 3)
 
 
-def _exercise_members(spec: ModelSpec, sparse: bool) -> None:
+def _exercise_predictions(spec: ModelSpec, sparse: bool) -> None:
     if spec.task == "regression":
         return  # it has one part
     fresh, restored = SetLearner(spec).current, SetLearner(spec).current
     X = rows_of_kind(sparse)
-    exercise_members(fresh, restored, X)
+    exercise_predictions(fresh, restored, X)
     check_norms(X, math.inf)
+
+
+def _exercise_eviction(spec: ModelSpec, sparse: bool) -> None:
+    if spec.task != "regression":
+        exercise_eviction(SetLearner(spec).current, rows_of_kind(sparse))
 
 
 def _code(spec: ModelSpec) -> tuple[str, ...]:
@@ -237,7 +242,8 @@ KIND: Kind[Any] = Kind(
     specs=_specs,
     exercises={
         "steps": _exercise_steps,
-        "members": _exercise_members,
+        "eviction": _exercise_eviction,
+        "predictions": _exercise_predictions,
     },
     code=_code,
     spec_part=_spec_part,
