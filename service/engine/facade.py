@@ -194,7 +194,7 @@ class Engine:
         if model is None:
             if self._writer.models.is_released(name):
                 raise NotLeader(f"another replica leads model {name!r}")
-            raise UnknownModel(f"there is no model {name!r}; create it with PUT /v1/models/{name}")
+            raise _unknown(name)
         return model
 
     def models(self) -> list[Model]:
@@ -295,16 +295,18 @@ class Engine:
         if self._in_fleet:
             await self.leading.lead_followers(champion)
 
-    def challenger(self, champion: Model, name: str) -> Model:
+    async def challenger(self, champion: Model, name: str) -> Model:
         """Return the model of a name that follows another one, if it exists.
 
         It may follow none, unless this is a replica of a fleet, which has only followers for sure.
-        Raises UnknownModel, NotFollowing, NotReady.
+        Raises UnknownModel, NotFollowing, NotReady, StorageFailed.
         """
         found = self._writer.models.get(name)
-        if self._in_fleet and (found is None or found.champion is not champion):
-            raise NotFollowing(f"model {name!r} does not follow {champion.name!r}")
-        return self.model(name)
+        if not self._in_fleet or (found is not None and found.champion is champion):
+            return self.model(name)
+        if found is None and not await self.leading.exists(name):
+            raise _unknown(name)
+        raise NotFollowing(f"model {name!r} does not follow {champion.name!r}")
 
     async def compiled(self, model: Model, rows: Rows | None, seconds: float | None = None) -> None:
         """Wait until what a model runs on such rows is compiled; see `Readiness.compiled`."""
@@ -356,6 +358,10 @@ class Engine:
     def _wake_followers(self, changed: Sequence[Model]) -> None:
         for model in changed:
             self._followers.wake(model)
+
+
+def _unknown(name: str) -> UnknownModel:
+    return UnknownModel(f"there is no model {name!r}; create it with PUT /v1/models/{name}")
 
 
 def _check_follows_none(model: Model) -> None:

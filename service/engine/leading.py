@@ -217,6 +217,10 @@ class Leading:
                 raise NotReady(f"model {name!r} cannot be read: {error}; try again") from None
             return True
 
+    async def exists(self, name: str) -> bool:
+        """Return whether the fleet has a model of a name. Raises StorageFailed."""
+        return await self._on(self._workers, self._storage.catalogue.find, name) is not None
+
     async def _on(self, pool: ThreadPoolExecutor, run: Callable[..., T], *given: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(pool, run, *given)
 

@@ -72,7 +72,7 @@ def add_challengers(app: FastAPI, engine: Engine) -> None:
         request.state.grant.check_model(challenger)
         champion = engine.model(name)
         await engine.lead_followers(champion)
-        below = engine.challenger(champion, challenger)
+        below = await engine.challenger(champion, challenger)
         promoted = await engine.orders.promote(champion, below, expected)
         return respond(request, body_format, promoted)
 

@@ -137,6 +137,14 @@ class TestRefusal:
             answer = refused(client, "POST", f"{name}/promote", {"model": f"{name}-alone"})
             assert answer.json()["type"] == "urn:wolfstream:not-following"
 
+    def test_of_a_promotion_of_a_model_that_does_not_exist(self, trio: Trio, name: str):
+        for client in trio.clients:
+            answer = refused(client, "POST", f"{name}/promote", {"model": f"{name}-nobody"})
+            assert (answer.status_code, answer.json()["type"]) == (
+                404,
+                "urn:wolfstream:unknown-model",
+            )
+
 
 class TestTakeover:
     def test_of_a_champion_brings_its_challenger(self, trio: Trio, pair: tuple[str, str]):
