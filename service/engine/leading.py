@@ -15,142 +15,23 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from service.engine.challenger_takeover import (
-    TakenOver,
-    no_check,
-    products_as_set,
-    take_over,
-)
+from service.engine.challenger_takeover import TakenOver, take_over
 from service.engine.challengers import Challengers
 from service.engine.live_models import LiveModels
-from service.engine.recovery import bring_back, check_complete, replay
 from service.engine.remembered_keys import RememberedKeys
+from service.engine.standby import Standby
 from service.errors import NotLeader, NotReady, StartupError, StorageFailed
-from service.model.learner import Learner
 from service.model.live import Model
-from service.spec.stored import read_stored_spec
-from service.storage.entries import CatalogueEntry, KeyedRequest, Rollback, next_term
-from service.storage.interfaces import Journal, Storage
+from service.storage.entries import CatalogueEntry
+from service.storage.interfaces import Storage
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# The log may go on while the rest of it is read; a leader that still writes is let go on then.
-_ATTEMPTS = 5
 # Models that are brought back at the same time, to lead them, and to stand by for them: one that
 # takes long to load must not keep another one from keeping up.
 _AT_A_TIME, _FOLLOWED_AT_A_TIME = 2, 2
-
-
-class Follower:
-    """A model whose log is followed. Used by one thread at a time.
-
-    entry: its entry in the catalogue. learner: what was learned so far.
-    """
-
-    def __init__(self, entry: CatalogueEntry, storage: Storage) -> None:
-        self.entry = entry
-        self._storage = storage
-        self.learner = self._begin()
-
-    def _begin(self) -> Learner:
-        spec = read_stored_spec(self.entry.spec)
-        self._found = dict[int, KeyedRequest]()
-        self._rollback: Rollback | None = None
-        self._begun = False
-        learner = Learner(Model(self.entry.number, self.entry.name, spec), self.entry.epoch)
-        self._keep_losses(learner)
-        return learner
-
-    def _keep_losses(self, learner: Learner) -> None:
-        """Have a model keep what its challengers compare themselves with, if it has any."""
-        if self._storage.catalogue.is_followed(self.entry.number):
-            learner.record_losses()
-
-    def catch_up(self) -> None:
-        """Learn everything that the log has by now. Raises StartupError, StorageFailed."""
-        if self._begun and not self.learner.model.broken:
-            self._keep_losses(self.learner)
-            try:
-                self._note(self.replay())
-            except StartupError as error:  # the leader has purged what was not read
-                logger.info("model %s: read again from its snapshot: %s", self.entry.name, error)
-                self._begun = False
-            except StorageFailed:  # keys of what was learned are not noted
-                self._begun = False
-                raise
-            else:
-                self._begun = self._last_rollback() == self._rollback
-        for _ in range(_ATTEMPTS):
-            if not self._begun or self.learner.model.broken:
-                self._load()
-            if self._begun:
-                self.learner.publish()
-                return
-        raise StorageFailed(f"model {self.entry.name!r} is rolled back again and again; try again")
-
-    def _load(self) -> None:
-        """Learn everything from the newest snapshot or rollback on.
-
-        It has not begun where the log has another rollback by the end of it: what comes after that
-        is for the state that it restores.
-        """
-        self.learner = self._begin()
-        self._storage.journal.reread(self.entry.number)
-        self._rollback = self._last_rollback()
-        self._note(bring_back(self.learner, self._storage, products_as_set, no_check))
-        self._begun = self._last_rollback() == self._rollback
-
-    def replay(self) -> list[KeyedRequest]:
-        """Learn what comes next in the log; keys that had no answers, with them."""
-        blocks = replay(self.learner, self._storage, products_as_set)
-        return [row for found in blocks for row in found]
-
-    def begin_term(self) -> None:
-        """Write that this replica leads from the log's end on, which is learned by then.
-
-        Raises NotLeader if that cannot be reached, StorageFailed, StartupError.
-        """
-        learner, journal, number = self.learner, self._storage.journal, self.entry.number
-        for _ in range(_ATTEMPTS):
-            term = next_term(journal.epoch_since(number, 0) or learner.epoch)
-            # A broken model's journal goes beyond what was learned.
-            end = journal.end(number) if learner.model.broken else 0
-            try:
-                journal.append_epoch(number, max(end, learner.sequence), term)
-            except NotLeader:
-                self._note(self.replay())
-                if self._last_rollback() != self._rollback:
-                    self._begun = False
-                    break
-            else:
-                learner.epoch = term
-                self._check(journal)
-                learner.publish()
-                return
-        raise NotLeader(f"the log of model {self.entry.name!r} goes on; try again")
-
-    def answered(self) -> list[KeyedRequest]:
-        """Return the keys whose answers are not in the log, with their answers."""
-        unanswered = self._storage.answers.unanswered(self.entry.number, 0)
-        return [self._found[row.sequence] for row in unanswered if row.sequence in self._found]
-
-    def _note(self, found: list[KeyedRequest]) -> None:
-        self._found |= {row.sequence: row for row in found}
-        if self._found:
-            self._found = {row.sequence: row for row in self.answered()}
-
-    def _last_rollback(self) -> Rollback | None:
-        return next(iter(self._storage.journal.rollbacks(self.entry.number)), None)
-
-    def _check(self, journal: Journal) -> None:
-        """Raise unless the log has everything that was acknowledged."""
-        try:
-            check_complete(self.learner, journal)
-        except StartupError as error:
-            self.learner.model.broken = str(error)
-            logger.error("model %s is broken: %s", self.entry.name, error)
 
 
 class Leading:
@@ -177,7 +58,7 @@ class Leading:
         self._standby = ThreadPoolExecutor(_FOLLOWED_AT_A_TIME, "standby")
         # Whoever waits for a thread has no lock, which a takeover would have to wait for.
         self._room = asyncio.Semaphore(_FOLLOWED_AT_A_TIME)
-        self._followed: dict[str, Follower] = {}
+        self._followed: dict[str, Standby] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self.takeovers = 0
 
@@ -225,13 +106,13 @@ class Leading:
         return await asyncio.get_running_loop().run_in_executor(pool, run, *given)
 
     async def _lead_alone(self, entry: CatalogueEntry) -> None:
-        follower = self._followed.pop(entry.name, None)
-        if follower is None or follower.entry.number != entry.number:
-            follower = Follower(entry, self._storage)
-        await self._on(self._workers, follower.catch_up)
+        standby = self._followed.pop(entry.name, None)
+        if standby is None or standby.entry.number != entry.number:
+            standby = Standby(entry, self._storage)
+        await self._on(self._workers, standby.catch_up)
         # Its log may take seconds to answer, which the models that are led need not.
-        await self._on(self._workers, follower.begin_term)
-        await self._in_order(None, lambda: self._begin(follower))
+        await self._on(self._workers, standby.begin_term)
+        await self._in_order(None, lambda: self._begin(standby))
 
     async def _has_champion(self, entry: CatalogueEntry) -> bool:
         """Return whether a model follows one that exists. Raises NotLeader if it is led elsewhere.
@@ -278,11 +159,11 @@ class Leading:
             if found.follows == champion.id:
                 await self.lead(found.name)
 
-    def _begin(self, follower: Follower) -> None:
+    def _begin(self, standby: Standby) -> None:
         """Learn for a model whose term has begun, on the writer's thread."""
-        model = follower.learner.model
-        answered = follower.answered()
-        self._models.adopt(follower.learner)
+        model = standby.learner.model
+        answered = standby.answered()
+        self._models.adopt(standby.learner)
         self._keys.add_answered(answered)
         self.takeovers += 1
         logger.info(
@@ -303,14 +184,14 @@ class Leading:
         async with self._room, self._locks.setdefault(name, asyncio.Lock()):
             if self.leads(name):
                 return
-            follower = self._followed.get(name)
-            if follower is None:
+            standby = self._followed.get(name)
+            if standby is None:
                 entry = await self._on(self._standby, self._storage.catalogue.find, name)
                 if entry is None:
                     return
-                follower = self._followed[name] = Follower(entry, self._storage)
+                standby = self._followed[name] = Standby(entry, self._storage)
             try:
-                await self._on(self._standby, follower.catch_up)
+                await self._on(self._standby, standby.catch_up)
             except (StartupError, StorageFailed, OSError) as error:
                 logger.warning("model %s cannot be followed: %s", name, error)
                 self._followed.pop(name, None)

@@ -8,7 +8,7 @@ import msgpack
 import pytest
 
 from service.engine.challenger_takeover import take_over
-from service.engine.leading import Follower
+from service.engine.standby import Standby
 from service.model.learner import Learner
 from service.model.live import Model
 from service.samples.record import to_record
@@ -50,7 +50,7 @@ def test_it_has_the_answers_that_a_leader_did_not_write(pair: tuple[Storage, Sto
     leader, standby = pair
     with leader.catalogue.creating("m", SPEC, "first") as number:
         pass
-    follower = Follower(CatalogueEntry(number, "m", SPEC, "first"), standby)
+    follower = Standby(CatalogueEntry(number, "m", SPEC, "first"), standby)
     for end in (5, 10, 15):
         record = to_record(part(SAMPLES, end - 5, end))
         entry = Entry(number, end, 5, end, "working_set", 1, record)
@@ -96,7 +96,7 @@ def test_what_is_exchanged_while_it_is_loaded_is_loaded_anew(pair: tuple[Storage
         pass
     assert not leader.journal.append([entry_of(number, 5)])
     exchange = Exchange(leader, standby, number)
-    follower = Follower(CatalogueEntry(number, "m", SPEC, "first"), standby)
+    follower = Standby(CatalogueEntry(number, "m", SPEC, "first"), standby)
     follower.catch_up()
     expected = read_papers_spec(OTHER).working_set
     assert of_exchanged(follower.learner) == ("second", expected)
@@ -133,7 +133,7 @@ def test_a_replica_may_be_killed_twice_while_it_loads_a_model(
     entry = Entry(number, 5, 5, 5, "working_set", 1, to_record(part(SAMPLES, 0, 5)))
     assert not leader.journal.append([entry])
     standby.journal.replays.leave_out(number, 0, ended)
-    follower = Follower(CatalogueEntry(number, "m", SPEC, "first"), standby)
+    follower = Standby(CatalogueEntry(number, "m", SPEC, "first"), standby)
     follower.catch_up()
     assert bool(follower.learner.model.broken) == broken
     assert follower.learner.sequence == (0 if broken else 5)
