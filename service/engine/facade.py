@@ -7,7 +7,7 @@ Everything here runs on the event loop. All operations other than learning are i
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from service.diagnostics.metrics import Metrics
@@ -95,7 +95,7 @@ class Engine:
             self._is_busy,
             self._delivery.report,
         )
-        self._delivery.after(self._wake_followers)
+        self._delivery.after(self._followers.wake)
         self._thread = WriterThread(
             self._writer, self._queue, self._phase, loads, warm_up, self._fail
         )
@@ -354,10 +354,6 @@ class Engine:
         self._queue.close()
         for waiting in self._queue.groups():
             self._delivery.deliver([(item.answer, refused) for item in waiting], [])
-
-    def _wake_followers(self, changed: Sequence[Model]) -> None:
-        for model in changed:
-            self._followers.wake(model)
 
 
 def _unknown(name: str) -> UnknownModel:

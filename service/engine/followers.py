@@ -12,7 +12,7 @@ everything else here runs on the event loop.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -28,8 +28,7 @@ _QUIET_SECONDS = 0.02
 # long as the turn, but at least _LEAST_REST_SECONDS; at a lag of _LAG it is half as long.
 _TURN_SECONDS, _LEAST_REST_SECONDS = 0.2, 0.5
 _REST, _LAG = 9.0, 10_000
-# How long news are waited for at a time by a model that may be learned elsewhere by then, or whose
-# champion's log could not be read.
+# After this time a model looks again whose champion's log could not be read.
 _LOOK_SECONDS = 1.0
 
 
@@ -56,17 +55,21 @@ class Followers:
         self._stirred, self._ended = 0.0, False
 
     def start(self, model: Model) -> None:
-        """Let a model follow its champion from now on, unless it does already."""
+        """Let a model follow its champion from now on; wake it if it does already."""
         if model not in self._tasks:
             self._news[model] = asyncio.Event()
-            self._news[model].set()
             self._tasks[model] = asyncio.create_task(self._follow(model, self._news[model]))
+        self._news[model].set()
 
-    def wake(self, champion: Model) -> None:
-        """Wake the challengers of a model that has learned."""
-        self._stirred = time.monotonic()
+    def wake(self, changed: Sequence[Model]) -> None:
+        """Wake the challengers of models that have changed, and those that follow none any more.
+
+        A turn at the writer changes the challenger itself, which is not woken by that.
+        """
+        if changed:
+            self._stirred = time.monotonic()
         for model, news in self._news.items():
-            if model.champion is champion:
+            if model.champion in changed or not _follows(model):
                 news.set()
 
     async def stop(self) -> None:
@@ -124,13 +127,14 @@ class Followers:
         return time.monotonic() - began
 
 
+def _follows(model: Model) -> bool:
+    return model.led and model.champion is not None
+
+
 async def _heard(model: Model, news: asyncio.Event) -> None:
     """Wait until there is something to do for a model that follows another one."""
-    waits = True
-    while waits:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(news.wait(), _LOOK_SECONDS)
-        lags = model.lag > 0 and not model.broken
-        follows = model.led and model.champion is not None
-        waits = follows and not lags and not news.is_set()
+    # Behind, and yet without a turn: its champion's log could not be read.
+    looks_again = model.lag > 0 and not model.broken
+    with suppress(TimeoutError):
+        await asyncio.wait_for(news.wait(), _LOOK_SECONDS if looks_again else None)
     news.clear()

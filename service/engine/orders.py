@@ -24,7 +24,7 @@ from service.storage.snapshot_format import State
 class Orders:
     """Orders to the writer, which carries them out when their turn comes. Used on the event loop.
 
-    begin_to_follow: called with a model that follows another one from now on.
+    begin_to_follow: called with a model that follows another one, from now on or in another state.
     refits: the jobs that fit a head again.
     """
 
@@ -154,6 +154,8 @@ class Orders:
 
         description: dict[str, Any] = await self.in_order(model, roll_back)
         self.refits.rolled_back(model)
+        if model.champion is not None:  # it was broken, perhaps
+            self._begin_to_follow(model)
         return description
 
     async def in_order(self, model: Model | None, run: Callable[[], Any], samples: int = 1) -> Any:
