@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from service.diagnostics.metrics import Metrics
+from service.engine.challenger_lookup import ChallengerLookup
 from service.engine.delivery import Delivery, Watcher
 from service.engine.followers import Followers
 from service.engine.group_queue import GroupQueue, Waiting
@@ -27,7 +28,6 @@ from service.engine.writer_thread import WriterThread
 from service.errors import (
     Follows,
     InDoubt,
-    NotFollowing,
     NotLeader,
     Refusal,
     ServerFailed,
@@ -41,10 +41,7 @@ from service.samples.validation import Samples
 from service.settings import Settings
 from service.spec.heads import HeadName
 from service.storage.interfaces import Storage
-from solver.prepare.named_rows import Rows, n_bytes
-
-# The approximate memory of a short string in a list.
-_LABEL_BYTES = 64
+from solver.prepare.named_rows import Rows
 
 
 class Engine:
@@ -66,7 +63,6 @@ class Engine:
         loads: Mapping[str, Path],
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._in_fleet = bool(settings.fleet)
         self._warm_up = warm_up
         self._queue: GroupQueue[Item] = GroupQueue(
             settings.queue_samples, settings.queue_bytes, settings.group_samples
@@ -88,6 +84,9 @@ class Engine:
         self.refits = self.orders.refits
         self.leading = self._writer.leading(
             self.orders.in_order, lambda model: self._followers.start(model)
+        )
+        self.challengers = ChallengerLookup(
+            self._writer.models, self.model, self.leading if settings.fleet else None
         )
         self._followers = Followers(
             self.orders.next_turn,
@@ -194,7 +193,7 @@ class Engine:
         if model is None:
             if self._writer.models.is_released(name):
                 raise NotLeader(f"another replica leads model {name!r}")
-            raise _unknown(name)
+            raise UnknownModel.named(name)
         return model
 
     def models(self) -> list[Model]:
@@ -227,10 +226,8 @@ class Engine:
 
     def queue(self, request: LearnRequest) -> None:
         """Queue a request of samples with any `Waiter`; otherwise like `submit`."""
-        X, y, weight = request.samples
-        size = n_bytes(X) + _LABEL_BYTES * len(y) + (0 if weight is None else weight.nbytes)
         # A broken model can still answer a request that was learned under its key before.
-        self._queue_samples(request, size, even_broken=request.key is not None)
+        self._queue_samples(request, even_broken=request.key is not None)
 
     def label(
         self,
@@ -245,7 +242,7 @@ class Engine:
         """
         answer: asyncio.Future[Answer] = self._loop.create_future()
         request = LabelRequest(model, head, labels, answer, time.monotonic(), expected)
-        self._queue_samples(request, 2 * _LABEL_BYTES * request.size)
+        self._queue_samples(request)
         return answer
 
     def check_remembers(self, model: Model) -> None:
@@ -265,11 +262,11 @@ class Engine:
         self.check_remembers(model)
         waiting: asyncio.Future[Answer] = self._loop.create_future()
         request = RememberRequest(model, ids, rows, response, waiting, time.monotonic())
-        self._queue.put(request, len(ids), n_bytes(rows) + 2 * _LABEL_BYTES * len(ids), model)
+        self._queue.put(request, len(ids), request.n_bytes, model)
         return await waiting
 
     def _queue_samples(
-        self, request: LearnRequest | LabelRequest, size: int, even_broken: bool = False
+        self, request: LearnRequest | LabelRequest, even_broken: bool = False
     ) -> None:
         """Queue and count a request of samples. Raises NotReady, QueueFull."""
         _check_follows_none(request.model)
@@ -277,36 +274,10 @@ class Engine:
         counts.received += request.size
         try:
             self._phase.check() if even_broken else self._check_usable(request.model)
-            self._queue.put(request, request.size, size, request.model)
+            self._queue.put(request, request.size, request.n_bytes, request.model)
         except Refusal:
             counts.refused += request.size
             raise
-
-    def followers(self, champion: Model) -> list[Model]:
-        """Return the models that follow another one, oldest first. Raises NotReady."""
-        self._phase.check_readable()
-        return self._writer.challengers.followers(champion)
-
-    async def lead_followers(self, champion: Model) -> None:
-        """Have all models that follow another one: a new leader of a fleet may not have them yet.
-
-        Raises NotLeader, StorageFailed, NotReady.
-        """
-        if self._in_fleet:
-            await self.leading.lead_followers(champion)
-
-    async def challenger(self, champion: Model, name: str) -> Model:
-        """Return the model of a name that follows another one, if it exists.
-
-        It may follow none, unless this is a replica of a fleet, which has only followers for sure.
-        Raises UnknownModel, NotFollowing, NotReady, StorageFailed.
-        """
-        found = self._writer.models.get(name)
-        if not self._in_fleet or (found is not None and found.champion is champion):
-            return self.model(name)
-        if found is None and not await self.leading.exists(name):
-            raise _unknown(name)
-        raise NotFollowing(f"model {name!r} does not follow {champion.name!r}")
 
     async def compiled(self, model: Model, rows: Rows | None, seconds: float | None = None) -> None:
         """Wait until what a model runs on such rows is compiled; see `Readiness.compiled`."""
@@ -354,10 +325,6 @@ class Engine:
         self._queue.close()
         for waiting in self._queue.groups():
             self._delivery.deliver([(item.answer, refused) for item in waiting], [])
-
-
-def _unknown(name: str) -> UnknownModel:
-    return UnknownModel(f"there is no model {name!r}; create it with PUT /v1/models/{name}")
 
 
 def _check_follows_none(model: Model) -> None:

@@ -8,8 +8,9 @@ another label.
 import asyncio
 from collections.abc import Iterator
 from itertools import groupby
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
+from service.engine.learn_request import LABEL_BYTES, Answer
 from service.engine.predictions import waits
 from service.errors import SampleError
 from service.model.live import Model
@@ -22,8 +23,6 @@ from service.samples.targets import Targets
 from service.samples.validation import Samples
 from service.spec.heads import HeadName
 from solver.prepare.named_rows import Rows, form_of, joined, n_rows
-
-Answer: TypeAlias = dict[str, Any]
 
 
 class LabelRequest(NamedTuple):
@@ -40,6 +39,11 @@ class LabelRequest(NamedTuple):
     def size(self) -> int:
         """The number of labels."""
         return len(self.labels.ids)
+
+    @property
+    def n_bytes(self) -> int:
+        """The approximate memory of the ids and labels."""
+        return 2 * LABEL_BYTES * self.size
 
 
 class Run(NamedTuple):

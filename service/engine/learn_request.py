@@ -7,9 +7,13 @@ from service.model.live import Model
 from service.model.moment import Moment
 from service.samples.validation import Samples
 from service.spec.heads import HeadName
+from solver.prepare.named_rows import n_bytes
 
 Answer: TypeAlias = dict[str, Any]
 Reply: TypeAlias = tuple[Waiter, Any]
+
+# The approximate memory of a short string in a list.
+LABEL_BYTES = 64
 
 
 class LearnRequest(NamedTuple):
@@ -35,3 +39,9 @@ class LearnRequest(NamedTuple):
     def size(self) -> int:
         """How many samples."""
         return len(self.samples.y)
+
+    @property
+    def n_bytes(self) -> int:
+        """The approximate memory of the samples."""
+        X, y, weight = self.samples
+        return n_bytes(X) + LABEL_BYTES * len(y) + (0 if weight is None else weight.nbytes)

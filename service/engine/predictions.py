@@ -1,17 +1,16 @@
 """Predictions whose rows wait for labels: which entries of them are written."""
 
 import asyncio
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
+from service.engine.learn_request import LABEL_BYTES, Answer
 from service.errors import MOST_ERRORS, IdTaken, Invalid, SampleError, TooLarge
 from service.model.live import Model
 from service.model.pending import Pending, waiting_bytes
 from service.samples.ids import RowId
 from service.samples.predicted import Predicted, rows_record, to_prediction_record
 from service.storage.entries import Entry
-from solver.prepare.named_rows import Rows
-
-Answer: TypeAlias = dict[str, Any]
+from solver.prepare.named_rows import Rows, n_bytes
 
 # Fields of the first answer that are not remembered, like its decisions.
 _FORGOTTEN = (
@@ -33,6 +32,11 @@ class RememberRequest(NamedTuple):
     response: Answer
     answer: "asyncio.Future[Answer]"
     submitted: float
+
+    @property
+    def n_bytes(self) -> int:
+        """The approximate memory of the rows and their ids."""
+        return n_bytes(self.rows) + 2 * LABEL_BYTES * len(self.ids)
 
 
 class ToRemember(NamedTuple):

@@ -8,6 +8,11 @@ class UnknownModel(Refusal):
 
     slug, title = "unknown-model", "There is no such model"
 
+    @classmethod
+    def named(cls, name: str) -> "UnknownModel":
+        """Return the error of a name that no model has."""
+        return cls(f"there is no model {name!r}; create it with PUT /v1/models/{name}")
+
 
 class UnknownJob(Refusal):
     """No job of this model has this id, or it is no longer kept."""

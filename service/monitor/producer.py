@@ -127,7 +127,7 @@ class Monitor:
     def _look(self, model: Model, watched: _Watched) -> None:
         read_counters(watched.meter, time.monotonic(), model, self._engine.metrics)
         waiting = self._engine.waiting().samples
-        followers = self._engine.followers(model)
+        followers = self._engine.challengers.of(model)
         watched.channel.publish("state", picture(model, watched.meter, waiting, followers))
 
     def _write_points(self) -> None:

@@ -98,7 +98,7 @@ class ServedViews:
             taking.add_done_callback(lambda done: self._taken(name, done))
         # The replica that asks may stop waiting before this ends.
         if not await asyncio.shield(self._taking[name]):
-            raise UnknownModel(f"there is no model {name!r}")
+            raise UnknownModel.named(name)
 
     def _taken(self, name: str, done: "asyncio.Task[bool]") -> None:
         del self._taking[name]

@@ -96,7 +96,7 @@ class FollowerEngine:
             raise NotReady(f"the server is {self._state.text}")
         model = self._models.get(name)
         if model is None:
-            raise UnknownModel(f"there is no model {name!r}; create it with PUT /v1/models/{name}")
+            raise UnknownModel.named(name)
         return model
 
     async def compiled(

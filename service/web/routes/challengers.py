@@ -43,8 +43,8 @@ def add_challengers(app: FastAPI, engine: Engine) -> None:
         together with the probability `level`: it may be watched, and acted on once zero is outside.
         """
         champion, prefix = engine.model(name), request.state.grant.prefix
-        await engine.lead_followers(champion)
-        seen = [m for m in engine.followers(champion) if m.name.startswith(prefix)]
+        await engine.challengers.lead(champion)
+        seen = [m for m in engine.challengers.of(champion) if m.name.startswith(prefix)]
         return respond(request, JSON, scoreboard(champion, seen))
 
     @app.post(
@@ -71,8 +71,8 @@ def add_challengers(app: FastAPI, engine: Engine) -> None:
         expected = read_if_match(request.headers.getlist("if-match"))
         request.state.grant.check_model(challenger)
         champion = engine.model(name)
-        await engine.lead_followers(champion)
-        below = await engine.challenger(champion, challenger)
+        await engine.challengers.lead(champion)
+        below = await engine.challengers.named(champion, challenger)
         promoted = await engine.orders.promote(champion, below, expected)
         return respond(request, body_format, promoted)
 

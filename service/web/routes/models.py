@@ -100,7 +100,7 @@ def add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
     async def delete_model(request: Request, name: str) -> Response:
         """Delete a model with everything that it learned."""
         model = engine.model(name)
-        await engine.lead_followers(model)  # which become independent
+        await engine.challengers.lead(model)  # which become independent
         await engine.orders.delete(model, read_if_match(request.headers.getlist("if-match")))
         return Response(status_code=204)
 

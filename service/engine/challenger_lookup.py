@@ -1,0 +1,46 @@
+"""The challengers of a model, as the event loop may ask for them."""
+
+from collections.abc import Callable
+
+from service.engine.leading import Leading
+from service.engine.live_models import LiveModels
+from service.errors import NotFollowing, UnknownModel
+from service.model.live import Model
+
+
+class ChallengerLookup:
+    """The models that follow others. Used on the event loop.
+
+    find: returns the live model of a name; raises NotReady, UnknownModel. leading: of a replica of
+    a fleet, which may have to lead them first; None of a server without a fleet.
+    """
+
+    def __init__(
+        self, models: LiveModels, find: Callable[[str], Model], leading: Leading | None
+    ) -> None:
+        self._models, self._find, self._leading = models, find, leading
+
+    def of(self, champion: Model) -> list[Model]:
+        """Return the models that follow another one here, oldest first."""
+        return [learner.model for learner in self._models.followers(champion)]
+
+    async def lead(self, champion: Model) -> None:
+        """Have all models that follow another one: a new leader of a fleet may not have them yet.
+
+        Raises NotLeader, StorageFailed, NotReady.
+        """
+        if self._leading is not None:
+            await self._leading.lead_followers(champion)
+
+    async def named(self, champion: Model, name: str) -> Model:
+        """Return the model of a name that follows another one, if it exists.
+
+        It may follow none, unless this is a replica of a fleet, which has only followers for sure.
+        Raises UnknownModel, NotFollowing, NotReady, StorageFailed.
+        """
+        found = self._models.get(name)
+        if self._leading is None or (found is not None and found.champion is champion):
+            return self._find(name)
+        if found is None and not await self._leading.exists(name):
+            raise UnknownModel.named(name)
+        raise NotFollowing(f"model {name!r} does not follow {champion.name!r}")
