@@ -24,6 +24,7 @@ from nats.js.errors import (
 from nats.js.kv import KeyValue
 
 from service.errors import InDoubt, StartupError, StorageFailed
+from service.fleet.bucket_watch import follow, watching
 from service.fleet.connection import NatsConnection, Refused, Unanswered
 from service.fleet.known_models import NOTHING_KNOWN, KnownModels, known
 from service.fleet.model_log import ModelLogs
@@ -36,8 +37,6 @@ logger = logging.getLogger(__name__)
 _SECONDS = 15.0
 # The key whose revisions are the numbers of models, and the prefix of the models' keys.
 _NUMBER, _MODEL = "number", "model."
-# How often the bucket is asked for its last change.
-_EVERY_SECONDS = 0.25
 
 
 def encoded(name: str) -> str:
@@ -67,14 +66,18 @@ class JetStreamCatalogue:
         asyncio.run_coroutine_threadsafe(self._watch(), self._nats.loop)
 
     async def _watch(self) -> None:
-        while True:
-            await asyncio.sleep(_EVERY_SECONDS)
-            try:
-                await self._look()
-            except (nats.errors.Error, Unanswered):
-                pass  # what was read last stays known
-            except Exception:  # the next look may succeed; without looks, no challenger is led
-                logger.exception("the bucket %s could not be read", MODELS_BUCKET)
+        await follow(self._bucket, f"{_MODEL}>", self._take, self._is_behind)
+
+    def _take(self, entry: KeyValue.Entry) -> None:
+        """Apply one change, which comes after all that is known."""
+        if (revision := entry.revision or 0) > self._known.revision:
+            others = [one for one in self._known.made if _key(one[0].name) != entry.key]
+            self._known = known(revision, [*others, *_model_in(entry)])
+
+    async def _is_behind(self) -> bool:
+        """Read what has changed, and return whether anything has."""
+        before = self._known.revision
+        return (await self._look()).revision > before
 
     @property
     def champions(self) -> Mapping[str, str]:
@@ -108,16 +111,12 @@ class JetStreamCatalogue:
 
     async def _all(self) -> KnownModels:
         found, revision = list[tuple[CatalogueEntry, Any]](), 0
-        watcher = await self._bucket.watch(f"{_MODEL}>")
-        try:
+        async with watching(self._bucket, f"{_MODEL}>") as watcher:
             async for entry in watcher:
                 if entry is None:  # all that there was has come
                     break
                 revision = max(revision, entry.revision or 0)
-                if entry.operation is None:  # else it says that a model was deleted
-                    found.append((_read(entry.value), entry.created))
-        finally:
-            await watcher.stop()  # type: ignore[no-untyped-call]  # of the library
+                found += _model_in(entry)
         return known(revision, found)
 
     def find(self, name: str) -> CatalogueEntry | None:
@@ -125,7 +124,7 @@ class JetStreamCatalogue:
         if not self._nats.connected:
             raise StorageFailed(f"no NATS server is connected at {self._nats.servers}")
         try:
-            value = self._nats.run(self._value(_MODEL + encoded(name)), _SECONDS)
+            value = self._nats.run(self._value(_key(name)), _SECONDS)
         except (nats.errors.Error, Refused, Unanswered) as error:
             raise StorageFailed(f"the catalogue could not be read: {error}") from None
         return _read(value) if value else None
@@ -163,7 +162,7 @@ class JetStreamCatalogue:
     def _add(self, entry: CatalogueEntry) -> None:
         value = json.dumps(entry._asdict()).encode()
         try:
-            self._nats.run(self._bucket.create(_MODEL + encoded(entry.name), value), _SECONDS)
+            self._nats.run(self._bucket.create(_key(entry.name), value), _SECONDS)
         except KeyWrongLastSequenceError:
             raise NameTaken(f"the fleet has a model {entry.name!r} already") from None
         except APIError as error:
@@ -180,7 +179,7 @@ class JetStreamCatalogue:
         try:
             for entry, _ in self._nats.run(self._all(), 4 * _SECONDS).made:
                 if entry.number == model:
-                    self._nats.run(self._bucket.delete(_MODEL + encoded(entry.name)), _SECONDS)
+                    self._nats.run(self._bucket.delete(_key(entry.name)), _SECONDS)
         except (nats.errors.Error, Unanswered) as error:
             raise StorageFailed(f"the catalogue could not be written: {error}") from None
         self._logs.forget(model)
@@ -194,6 +193,15 @@ class JetStreamCatalogue:
                 self._nats.run(work, _SECONDS)
             except (Refused, Unanswered) as error:  # the model is deleted anyway
                 logger.warning("%s keeps messages of a deleted model: %s", stream, error)
+
+
+def _key(name: str) -> str:
+    return _MODEL + encoded(name)
+
+
+def _model_in(entry: KeyValue.Entry) -> list[tuple[CatalogueEntry, Any]]:
+    """Return a model and when it was created; nothing for an entry that says it was deleted."""
+    return [(_read(entry.value), entry.created)] if entry.operation is None else []
 
 
 def _read(value: bytes | None) -> CatalogueEntry:

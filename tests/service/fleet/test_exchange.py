@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,10 +15,12 @@ if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
 from service.fleet import chained_subject
+from service.fleet.connection import Unanswered
 from service.fleet.jetstream_catalogue import JetStreamCatalogue
 from service.fleet.streams import log_of, shares_stream
 from service.storage.interfaces import NameTaken
 from tests.service.fleet.test_log import Replica, bound_of_log
+from tests.service.fleet.trio import wait_for
 
 _STREAMS = 8
 # Above those that catalogues give.
@@ -167,6 +170,27 @@ class TestCatalogue:
         assert "below" not in other.champions
         own.delete(challenger)
         assert not {"above", "below"} & {found.name for found in other.models()}
+
+    def test_of_another_replica_is_told_of_changes_without_asking(
+        self, replicas: Pair, monkeypatch: pytest.MonkeyPatch
+    ):
+        own, other = (JetStreamCatalogue(one.nats, one.logs) for one in replicas)
+        other.watch()
+
+        async def unanswered(*_: Any) -> None:
+            raise Unanswered("no answer")
+
+        monkeypatch.setattr(replicas[1].nats, "get", unanswered)
+        with own.creating("over", {}, "epoch") as champion:
+            pass
+        with own.creating("under", {}, "epoch", champion) as challenger:
+            pass
+        wait_for(lambda: other.champions.get("under") == "over")
+        assert other.is_followed(champion)
+        own.delete(champion)
+        wait_for(lambda: "under" not in other.champions)
+        own.delete(challenger)
+        wait_for(lambda: not other.is_followed(champion))
 
     def test_says_that_a_name_is_taken(self, replicas: Pair):
         catalogue = JetStreamCatalogue(replicas[0].nats, replicas[0].logs)

@@ -1,0 +1,120 @@
+"""A watch of a bucket, and the looks beside it, which find what it does not tell."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.service.nats import MISSING
+
+if MISSING:
+    pytest.skip(MISSING, allow_module_level=True)
+
+import nats.errors
+from nats.js.kv import KeyValue
+
+from service.fleet import bucket_watch
+from service.fleet.bucket_watch import follow
+
+
+class Bucket:
+    """A bucket whose watches tell what the test puts into them.
+
+    told: what each watch tells, the first of them first. failures: so many watches cannot be
+    opened. stopped: how many were ended.
+    """
+
+    def __init__(self, told: list[list[Any]]) -> None:
+        self.told, self.failures, self.opened, self.stopped = told, 0, 0, 0
+
+    async def watch(self, keys: str, **_: Any) -> Any:
+        assert keys == "some.>"
+        if self.failures:
+            self.failures -= 1
+            raise nats.errors.NoServersError
+        entries = iter(self.told[self.opened])
+        self.opened += 1
+
+        async def updates(_seconds: float) -> Any:
+            try:
+                return next(entries)
+            except StopIteration:
+                await asyncio.sleep(0)
+                raise nats.errors.TimeoutError from None
+
+        return SimpleNamespace(updates=updates, stop=self._stop)
+
+    async def _stop(self) -> None:
+        self.stopped += 1
+        raise nats.errors.ConnectionClosedError
+
+
+def entries(*values: Any) -> list[Any]:
+    return [*values, None]
+
+
+def followed(
+    bucket: Any, until: Callable[[list[Any]], bool], looks: list[bool], take: Any = None
+) -> list[Any]:
+    """Follow a bucket until something holds of what was taken; return that.
+
+    looks: what they find; afterwards they find nothing.
+    """
+    taken = list[Any]()
+
+    def took(entry: KeyValue.Entry) -> None:
+        if take is not None:
+            take(entry)
+        taken.append(entry)
+
+    async def look() -> bool:
+        return looks.pop(0) if looks else False
+
+    async def run() -> None:
+        following = asyncio.create_task(follow(bucket, "some.>", took, look))
+        while not until(taken):  # noqa: ASYNC110 - nobody would set an event
+            await asyncio.sleep(0)
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+
+    asyncio.run(run())
+    return taken
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bucket_watch, "_AGAIN_SECONDS", 0.0)
+
+
+def test_what_is_there_and_what_comes_is_handed_on():
+    bucket = Bucket([[*entries("a", "b"), "c"]])
+    assert followed(bucket, lambda taken: len(taken) == 3, []) == ["a", "b", "c"]
+    assert (bucket.opened, bucket.stopped) == (1, 1)
+
+
+def test_a_watch_that_has_missed_something_is_replaced():
+    bucket = Bucket([entries("a"), entries("a", "b")])
+    taken = followed(bucket, lambda taken: "b" in taken, [False, True])
+    assert taken == ["a", "a", "b"]
+    assert bucket.stopped == 2
+
+
+def test_a_watch_that_cannot_be_opened_is_tried_again():
+    bucket = Bucket([entries("a")])
+    bucket.failures = 3
+    assert followed(bucket, lambda taken: "a" in taken, []) == ["a"]
+
+
+def test_what_cannot_be_read_is_logged_and_tried_again(caplog: pytest.LogCaptureFixture):
+    bucket = Bucket([entries("damaged"), entries("a")])
+
+    def take(entry: Any) -> None:
+        if entry == "damaged":
+            raise ValueError("no JSON")
+
+    with caplog.at_level(logging.ERROR):
+        assert followed(bucket, lambda taken: "a" in taken, [], take) == ["a"]
+    assert "no JSON" in caplog.text
