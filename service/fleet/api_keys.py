@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Iterator
+from typing import TypeAlias
 
 import nats.errors
 from nats.js.errors import APIError, KeyDeletedError, KeyNotFoundError, KeyWrongLastSequenceError
@@ -10,14 +11,15 @@ from nats.js.kv import KeyValue
 from pydantic import TypeAdapter, ValidationError
 
 from service.access.keys import Key, KeysError
+from service.fleet.bucket_watch import follow
 from service.fleet.connection import NatsConnection, Unanswered
 from service.fleet.streams import KEYS_BUCKET
 
 _KEYS = TypeAdapter(list[Key])
 _ENTRY = "keys"
 _SECONDS = 10.0
-# A server looks at what was read as often.
-_EVERY_SECONDS = 0.3
+# The bucket's revision of all keys, and these; None, None of a bucket without any.
+_Read: TypeAlias = tuple[int | None, list[Key] | None]
 
 
 class FleetKeys:
@@ -26,7 +28,7 @@ class FleetKeys:
     def __init__(self, connection: NatsConnection) -> None:
         self._nats = connection
         self.name = f"the fleet at {connection.servers}"
-        self._read: tuple[int | None, list[Key] | None] = None, None
+        self._read: _Read = None, None
         try:
             self._bucket: KeyValue = connection.run(
                 connection.stream.key_value(KEYS_BUCKET), _SECONDS
@@ -42,14 +44,19 @@ class FleetKeys:
         """Read the keys again. Raises KeysError."""
         self._read = self._nats.run(self._found(), 2 * _SECONDS)
 
-    async def _found(self) -> tuple[int | None, list[Key] | None]:
+    async def _found(self) -> _Read:
         try:
-            entry = await self._bucket.get(_ENTRY)
-            return entry.revision, _KEYS.validate_json(entry.value or b"")
+            return self._keys_in(await self._bucket.get(_ENTRY))
         except (KeyNotFoundError, KeyDeletedError):
             return None, None
         except nats.errors.Error as error:
             raise self._unreadable(error) from None
+
+    def _keys_in(self, entry: KeyValue.Entry) -> _Read:
+        if entry.operation is not None:  # it was deleted
+            return None, None
+        try:
+            return entry.revision, _KEYS.validate_json(entry.value or b"")
         except ValidationError as error:
             raise KeysError(
                 f"the keys of {self.name} are damaged: {error.errors()[0]['msg']}; delete the "
@@ -57,14 +64,23 @@ class FleetKeys:
             ) from None
 
     def watch(self) -> None:
-        """Keep reading the keys from now on; if a read fails, the last keys stay valid."""
-        asyncio.run_coroutine_threadsafe(self._watch(), self._nats.loop)
+        """Take each change of the keys from now on; if it cannot be read, the last stay valid."""
+        work = follow(self._bucket, _ENTRY, self._take, self._is_behind)
+        asyncio.run_coroutine_threadsafe(work, self._nats.loop)
 
-    async def _watch(self) -> None:
-        while True:
-            await asyncio.sleep(_EVERY_SECONDS)
+    def _take(self, entry: KeyValue.Entry) -> None:
+        if (entry.revision or 0) > (self._read[0] or 0):
             with contextlib.suppress(KeysError):
-                self._read = await self._found()
+                self._read = self._keys_in(entry)
+
+    async def _is_behind(self) -> bool:
+        """Read the keys, and return whether they have changed."""
+        before, found = self._read[0], self._read
+        with contextlib.suppress(KeysError):
+            found = await self._found()
+        if found[0] is None or found[0] > (before or 0):  # else a copy lags behind
+            self._read = found
+        return self._read[0] != before
 
     def read(self) -> list[Key] | None:
         """Return all keys as of the last read; None if none was ever added."""

@@ -66,7 +66,7 @@ def membership_of(roles: Roles, engine: Engine, feeds: Feeds, settings: Settings
 
 
 def keys_of(fleet: Fleet) -> FleetKeys:
-    """Return the fleet's API keys, which are read again and again. Raises KeysError."""
+    """Return the fleet's API keys, which are watched. Raises KeysError."""
     keys = FleetKeys(fleet.nats)
     keys.watch()
     return keys

@@ -3,12 +3,14 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tests.service.nats import MISSING
+from service.access.keys import Key
+from tests.service.nats import MISSING, NatsServers
 
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
@@ -18,6 +20,8 @@ from nats.js.kv import KeyValue
 
 from service.fleet import bucket_watch
 from service.fleet.bucket_watch import follow
+from service.fleet.opening import keys_at
+from tests.service.fleet.trio import wait_for
 
 
 class Bucket:
@@ -118,3 +122,27 @@ def test_what_cannot_be_read_is_logged_and_tried_again(caplog: pytest.LogCapture
     with caplog.at_level(logging.ERROR):
         assert followed(bucket, lambda taken: "a" in taken, [], take) == ["a"]
     assert "no JSON" in caplog.text
+
+
+def test_keys_are_told_of_without_asking(servers: NatsServers, monkeypatch: pytest.MonkeyPatch):
+    async def unanswered(_: str) -> None:
+        raise nats.errors.TimeoutError
+
+    made = Key(
+        name="a",
+        id="i",
+        digest="0" * 64,
+        scopes=("admin",),
+        prefix="",
+        created=datetime(2026, 1, 1, tzinfo=UTC),
+        samples_per_second=None,
+    )
+    with keys_at(servers.addresses) as own, keys_at(servers.addresses) as other:
+        monkeypatch.setattr(other._bucket, "get", unanswered)
+        other.watch()
+        with own.changing() as keys:
+            keys.append(made)
+        wait_for(lambda: other.read() == [made])
+        with own.changing() as keys:
+            keys.clear()
+        wait_for(lambda: other.read() == [])
