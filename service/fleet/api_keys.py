@@ -18,6 +18,8 @@ from service.fleet.streams import KEYS_BUCKET
 _KEYS = TypeAdapter(list[Key])
 _ENTRY = "keys"
 _SECONDS = 10.0
+# A revoked key stops within a second, on a replica whose watch was lost with a server, too.
+_LOOK_SECONDS = 0.4
 # The bucket's revision of all keys, and these; None, None of a bucket without any.
 _Read: TypeAlias = tuple[int | None, list[Key] | None]
 
@@ -65,7 +67,7 @@ class FleetKeys:
 
     def watch(self) -> None:
         """Take each change of the keys from now on; if it cannot be read, the last stay valid."""
-        work = follow(self._bucket, _ENTRY, self._take, self._is_behind)
+        work = follow(self._bucket, _ENTRY, self._take, self._is_behind, _LOOK_SECONDS)
         asyncio.run_coroutine_threadsafe(work, self._nats.loop)
 
     def _take(self, entry: KeyValue.Entry) -> None:

@@ -16,8 +16,8 @@ from service.fleet.connection import Unanswered
 
 logger = logging.getLogger(__name__)
 
-# How long a watch may be silent until a look is taken, and when another one follows one that ended.
-_LOOK_SECONDS, _AGAIN_SECONDS = 2.0, 1.0
+# When another watch follows one that ended.
+_AGAIN_SECONDS = 0.5
 # How long a look may take, whose answer may never come.
 _PATIENCE_SECONDS = 60.0
 # A server keeps a watch that nobody reads for so long.
@@ -41,16 +41,18 @@ async def follow(
     keys: str,
     take: Callable[[KeyValue.Entry], None],
     look: Callable[[], Awaitable[bool]],
+    silent_seconds: float,
 ) -> None:
     """Hand on the entries of some keys as they change, until it is cancelled.
 
     take: is handed the present entries, some of them again and again, and each change. look: reads
-    what there is now, and returns whether there was something that no watch had told of.
+    what there is now, and returns whether there was something that no watch had told of; it is
+    called where the watch was silent for `silent_seconds`.
     """
     while True:
         try:
             async with watching(bucket, keys) as watcher:
-                await _hand_on(watcher, take, look)
+                await _hand_on(watcher, take, look, silent_seconds)
         except (nats.errors.Error, Unanswered, TimeoutError):
             pass  # what was read last stays known
         except Exception:  # the next watch may succeed
@@ -62,11 +64,12 @@ async def _hand_on(
     watcher: KeyValue.KeyWatcher,
     take: Callable[[KeyValue.Entry], None],
     look: Callable[[], Awaitable[bool]],
+    silent_seconds: float,
 ) -> None:
     """Hand on what a watch tells, until a look has found more."""
     while True:
         try:
-            entry = await watcher.updates(_LOOK_SECONDS)  # type: ignore[no-untyped-call]
+            entry = await watcher.updates(silent_seconds)  # type: ignore[no-untyped-call]
         except nats.errors.TimeoutError:
             if await asyncio.wait_for(look(), _PATIENCE_SECONDS):
                 return

@@ -37,6 +37,8 @@ logger = logging.getLogger(__name__)
 _SECONDS = 15.0
 # The key whose revisions are the numbers of models, and the prefix of the models' keys.
 _NUMBER, _MODEL = "number", "model."
+# How long nothing may change until it is read what there is.
+_LOOK_SECONDS = 2.0
 
 
 def encoded(name: str) -> str:
@@ -66,7 +68,7 @@ class JetStreamCatalogue:
         asyncio.run_coroutine_threadsafe(self._watch(), self._nats.loop)
 
     async def _watch(self) -> None:
-        await follow(self._bucket, f"{_MODEL}>", self._take, self._is_behind)
+        await follow(self._bucket, f"{_MODEL}>", self._take, self._is_behind, _LOOK_SECONDS)
 
     def _take(self, entry: KeyValue.Entry) -> None:
         """Apply one change, which comes after all that is known."""

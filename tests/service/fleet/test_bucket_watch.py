@@ -78,7 +78,7 @@ def followed(
         return looks.pop(0) if looks else False
 
     async def run() -> None:
-        following = asyncio.create_task(follow(bucket, "some.>", took, look))
+        following = asyncio.create_task(follow(bucket, "some.>", took, look, 0.01))
         while not until(taken):  # noqa: ASYNC110 - nobody would set an event
             await asyncio.sleep(0)
         following.cancel()
