@@ -51,13 +51,21 @@ class SampleCounts:
     rejected: they waited, and could not be learned (writer).
     duplicates: received, but learned before; see `count_duplicates`.
     predicted: rows that were predicted (event loop).
+
+    learn_requests, learn_seconds: requests of learned samples, from submission to acknowledgement
+    (writer). predict_requests, predict_seconds: predictions, including their wait for a sequence
+    (event loop).
     """
 
-    __slots__ = ("_lock", "duplicates", "learned", "predicted", "received", "refused", "rejected")
+    __slots__ = (
+        *("_lock", "duplicates", "learned", "predicted", "received", "refused", "rejected"),
+        *("learn_requests", "learn_seconds", "predict_requests", "predict_seconds"),
+    )
 
     def __init__(self) -> None:
         self.received = self.refused = self.learned = self.rejected = self.predicted = 0
-        self.duplicates = 0
+        self.duplicates = self.learn_requests = self.predict_requests = 0
+        self.learn_seconds = self.predict_seconds = 0.0
         self._lock = threading.Lock()
 
     def count_duplicates(self, samples: int) -> None:

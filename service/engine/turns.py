@@ -98,8 +98,12 @@ class Turns:
             return [(item.request.answer, failed) for item in block]
         ended = time.monotonic()
         work.seconds += ended - began
-        answered = (item.request for item in block if replies)
-        self._metrics.count_block(ended - began, [ended - one.submitted for one in answered])
+        answered = [item.request for item in block] if replies else []
+        waited = [ended - request.submitted for request in answered]
+        self._metrics.count_block(ended - began, waited)
+        counts = work.model.counts[block[0].request.head]
+        counts.learn_requests += len(waited)
+        counts.learn_seconds += sum(waited)
         return replies
 
     def _learn(self, work: Work, block: list[Admitted]) -> list[Reply]:

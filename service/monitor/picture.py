@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from service.diagnostics.metrics import Metrics
 from service.model.foretold import latest_foretold
 from service.model.live import Model, rfc3339
 from service.model.scoreboard import scoreboard
@@ -23,16 +22,17 @@ _LATEST = 10
 _DIGITS = 6
 
 
-def read_counters(meter: Meter, now: float, model: Model, metrics: Metrics) -> None:
+def read_counters(meter: Meter, now: float, model: Model) -> None:
     """Read the counters by whose growth `values` measures rates."""
     counts = list(model.counts.values())
-    histograms = [metrics.learn, metrics.predict]
     meter.read(
         now,
         sum(count.learned for count in counts),
         sum(count.predicted for count in counts),
-        *(sum(histogram.counts) for histogram in histograms),
-        *(histogram.total for histogram in histograms),
+        sum(count.learn_requests for count in counts),
+        sum(count.predict_requests for count in counts),
+        sum(count.learn_seconds for count in counts),
+        sum(count.predict_seconds for count in counts),
     )
 
 
@@ -43,7 +43,7 @@ def values(
 
     Scores such as `HEAD.accuracy` are over the last 1,000 samples; those of a rule, such as
     `majority.accuracy`, over the samples of the head that serves. `learn_seconds` and
-    `predict_seconds` are means over all of the server's requests since the meter's oldest reading,
+    `predict_seconds` are means over the model's requests since the meter's oldest reading,
     None if there were none.
     """
     seconds, learned, predicted, learns, predicts, learn_total, predict_total = meter.growth()

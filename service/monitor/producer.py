@@ -125,7 +125,7 @@ class Monitor:
         return new
 
     def _look(self, model: Model, watched: _Watched) -> None:
-        read_counters(watched.meter, time.monotonic(), model, self._engine.metrics)
+        read_counters(watched.meter, time.monotonic(), model)
         waiting = self._engine.waiting().samples
         followers = self._engine.challengers.of(model)
         watched.channel.publish("state", picture(model, watched.meter, waiting, followers))
@@ -142,7 +142,7 @@ class Monitor:
     def _point(self, model: Model) -> Point | None:
         meter, before = self._meters.get(model, (Meter(_READINGS_OF_POINTS), ()))
         state = (model.published.sequence, *(c.predicted for c in model.counts.values()))
-        read_counters(meter, time.monotonic(), model, self._engine.metrics)
+        read_counters(meter, time.monotonic(), model)
         self._meters[model] = meter, state
         if state == before:
             return None

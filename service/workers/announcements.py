@@ -71,10 +71,18 @@ class Announcements:
             raise UnknownModel("the model was deleted while the request was on its way")
         return model
 
-    def add_predicted(self, model_id: int, head: HeadName, rows: int) -> None:
-        """Count rows that a worker has predicted, unless their model was deleted."""
+    def add_predicted(
+        self, model_id: int, head: HeadName, rows: int, requests: int, seconds: float
+    ) -> None:
+        """Count rows that a worker has predicted, unless their model was deleted.
+
+        requests, seconds: how many brought them, and how long they took together.
+        """
         if model_id in self._models:
-            self._models[model_id].counts[head].predicted += rows
+            counts = self._models[model_id].counts[head]
+            counts.predicted += rows
+            counts.predict_requests += requests
+            counts.predict_seconds += seconds
 
     def connect(self, channel: Channel) -> None:
         """Tell a new worker everything, and keep it informed."""

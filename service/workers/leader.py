@@ -80,8 +80,8 @@ class Leader:
             histogram = self.requests.setdefault((route, method, status), Histogram())
             count_more(histogram, counts)
         count_more(self._engine.metrics.predict, counted["predict"])
-        for model_id, head, rows in counted["predicted"]:
-            self.announcements.add_predicted(model_id, head, rows)
+        for model_id, head, *predicted in counted["predicted"]:
+            self.announcements.add_predicted(model_id, head, *predicted)
         self._end_report(channel)
 
     def _end_report(self, channel: Channel) -> None:

@@ -14,7 +14,7 @@ class Counted:
         self.requests: dict[tuple[str, str, str], Histogram] = {}
         self._engine = engine
         self._reported: dict[Any, list[Any]] = {}
-        self._predicted: dict[tuple[int, str], int] = {}
+        self._predicted: dict[tuple[int, str], tuple[int, int, float]] = {}
 
     def since_last(self) -> dict[str, Any]:
         """Return the counts since the last call, as plain data."""
@@ -34,13 +34,16 @@ class Counted:
         return more
 
     def _rows(self) -> list[list[Any]]:
-        """Return the numbers of rows that were predicted, by model and head."""
+        """Return predicted rows, their requests and the seconds of these, by model and head."""
         before, self._predicted = self._predicted, {}
-        rows = []
+        found = []
         for model in self._engine.models():
             for head, counts in model.counts.items():
                 key = model.id, head
-                self._predicted[key] = counts.predicted
-                if more := counts.predicted - before.get(key, 0):
-                    rows.append([model.id, head, more])
-        return rows
+                now = counts.predicted, counts.predict_requests, counts.predict_seconds
+                self._predicted[key] = now
+                rows, requests, seconds = before.get(key, (0, 0, 0.0))
+                if now[0] > rows:
+                    more = now[0] - rows, now[1] - requests, now[2] - seconds
+                    found.append([model.id, head, *more])
+        return found

@@ -48,7 +48,7 @@ HISTORY: dict[str, Schema] = {
                 "additionalProperties": array_of(NUMBER_OR_NULL),
                 "description": "By name, each as long as `time`, null where a point lacks it: "
                 "sequence, samples_per_second, rows_per_second, learn_seconds and predict_seconds "
-                "(means, of all models), of each head its size, gap, and accuracy or mae over the "
+                "(means of its requests), of each head its size, gap, and accuracy or mae over the "
                 "last 1,000 samples, and those of rules that use no features.",
             },
         },

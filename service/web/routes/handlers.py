@@ -100,8 +100,11 @@ async def predict(
         raise NoSuchHead(f"model {model.name!r} has another spec by now, which lacks {name}")
     _hold_answer(lease, count, published.heads[name].classes, question)
     predictions, more = await _predictions(model, published, name, question, lease)
-    model.counts[name].predicted += count
-    engine.metrics.predict.observe(time.monotonic() - began)
+    seconds, counts = time.monotonic() - began, model.counts[name]
+    counts.predicted += count
+    counts.predict_requests += 1
+    counts.predict_seconds += seconds
+    engine.metrics.predict.observe(seconds)
     response = {
         "model": model.name,
         "sequence": published.sequence,

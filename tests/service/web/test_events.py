@@ -95,6 +95,22 @@ def test_the_next_event_shows_what_was_learned_since(client: httpx.Client, name:
     assert later["data"]["latest"][-1]["label"] == two_classes(40, 1).y[-1]
 
 
+def test_latency_is_that_of_requests_to_the_model(client: httpx.Client, name: str):
+    other, question = f"{name}-beside", {"x": two_classes(1).X[0].tolist()}
+    create(client, name)
+    create(client, other)
+    with listening(client, name) as events:
+        next(events)
+        learn(client, other, 40, seed=1)
+        client.post(f"/v1/models/{other}/predict", json=question).raise_for_status()
+        values = [next(events)["data"]["values"] for _ in range(2)][-1]
+        assert (values["learn_seconds"], values["predict_seconds"]) == (None, None)
+        learn(client, name, 40, seed=1)
+        client.post(f"/v1/models/{name}/predict", json=question).raise_for_status()
+        later = (event["data"]["values"] for event in events)
+        assert any(values["learn_seconds"] and values["predict_seconds"] for values in later)
+
+
 def test_a_listener_that_comes_back_gets_what_it_missed(client: httpx.Client, name: str):
     create(client, name)
     with listening(client, name) as events:
