@@ -25,23 +25,28 @@ class Times(NamedTuple):
 def challengers(folder: Path) -> None:
     """Batches and predictions of a model alone, and of one with a challenger, in turn."""
     with wolfstream(folder / "challengers") as ours, httpx.Client(base_url=ours.url) as client:
-        for name, spec in (
-            ("alone", {}),
-            ("champion", {}),
-            ("challenger", {"follows": "champion"}),
-        ):
-            client.put(f"/v1/models/{name}", json=spec).raise_for_status()
-        for name in ("alone", "champion"):
-            _phase(client, name, 0.0, seed=99)
-        for pace, pause in PACES.items():
-            found = {"alone": Times([], []), "champion": Times([], [])}
-            for phase in range(PHASES):
-                for name, times in found.items():
-                    _wait(client)
-                    samples, predictions = _phase(client, name, pause, seed=phase)
-                    times.samples.extend(samples)
-                    times.predictions.extend(predictions)
-            _print(pace, found)
+        compare(client)
+
+
+def compare(client: httpx.Client) -> None:
+    """Print both models' times, at each pace, on a server or a fleet without these models."""
+    for name, spec in (
+        ("alone", {}),
+        ("champion", {}),
+        ("challenger", {"follows": "champion"}),
+    ):
+        client.put(f"/v1/models/{name}", json=spec).raise_for_status()
+    for name in ("alone", "champion"):
+        _phase(client, name, 0.0, seed=99)
+    for pace, pause in PACES.items():
+        found = {"alone": Times([], []), "champion": Times([], [])}
+        for phase in range(PHASES):
+            for name, times in found.items():
+                _wait(client)
+                samples, predictions = _phase(client, name, pause, seed=phase)
+                times.samples.extend(samples)
+                times.predictions.extend(predictions)
+        _print(pace, found)
 
 
 def _phase(client: httpx.Client, name: str, pause: float, seed: int) -> Times:
