@@ -3,31 +3,28 @@
 import time
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
 from service.heads import kinds
-from service.heads.answers import Answers, Predictions, one_column_after_another
+from service.heads.answers import Answers, one_column_after_another
 from service.heads.fit import Fit, Window
-from service.heads.protocol import Foretelling, Head, HeadView, Refitting
+from service.heads.protocol import Head, Refitting
 from service.model.fitting_rows import preparing
 from service.model.following import Following, restored_following
+from service.model.learning_heads import LearningHeads
 from service.model.live import Model
 from service.model.losses import RecentLosses, losses_of, restored_losses
 from service.model.pending import Pending
-from service.model.published import Published, asked
+from service.model.published import Published
 from service.model.saved_rows import restored_rows, saved_rows
 from service.samples.predicted import Joined, Predicted
 from service.samples.targets import Targets
 from service.samples.validation import Samples
 from service.spec.heads import HeadName
-from service.spec.model import ModelSpec
 from service.spec.stored import read_stored_spec
-from solver.rows.matrix import Matrix
 from solver.stream.rows import Part, StreamRows
-from solver.stream.turns import Learning, absorb_in_turn
 
 
 class Checkpoint(NamedTuple):
@@ -54,9 +51,7 @@ class Learner:
         self.sequence = 0
         self.epoch = epoch
         self.rows = StreamRows(preparing(model.spec.prepare))
-        self.heads = self._fresh_heads()
-        self._learning = {head: kinds.learners(model.spec, head) for head in self.heads}
-        self._views: dict[HeadName, HeadView] = {}
+        self._heads = LearningHeads(model.spec)
         self.snapshot_attempt = 0
         self._restored_at = 0
         self.fitted = 0
@@ -83,7 +78,7 @@ class Learner:
         for part, X in self.rows.settling(Part(head, *samples), self._learn_anew):
             stop = start + len(part.y)
             foretold_part = None if foretold is None else foretold[start:stop]
-            answers.append(self._learn(part, X, foretold_part))
+            answers.append(self._heads.learn(part, X, foretold_part))
             start = stop
         self.sequence += len(samples.y)
         for learned in self.learning(head):
@@ -111,64 +106,28 @@ class Learner:
 
     def _learn_anew(self) -> None:
         """Learn the first samples again with new heads; their first predictions still count."""
-        former, self.heads = self.heads, self._fresh_heads()
-        self._views.clear()
+        former, self._heads = self._heads, LearningHeads(self.model.spec)
         for part in self.rows.first:
-            self._learn(part, self.rows.matrix(part.X))
-        for name, head_anew in self.heads.items():
-            head_anew.keep_score(former[name])
+            self._heads.learn(part, self.rows.matrix(part.X))
+        self._heads.keep_scores(former)
 
-    def _fresh_heads(self) -> dict[HeadName, Head]:
-        return {head: kinds.build(head, self.model.spec) for head in self.model.spec.heads}
-
-    def _learn(self, samples: Part, X: Matrix, foretold: Sequence[Any] | None = None) -> Answers:
-        """Learn samples, whose rows are X as heads see them."""
-        head = cast("HeadName", samples.head)
-        learning, serve = self.learning(head), self.model.spec.serve
-        heads: dict[HeadName, Learning[Answers | Predictions]] = {**self.heads}
-        if foretold is not None:
-            heads[serve] = Foretelling(self.heads[serve], foretold)
-        head_answers = absorb_in_turn(
-            heads,
-            learning,
-            kinds.LISTENERS,
-            lambda name: asked(self._view(name), X),
-            serve,
-            X,
-            samples.y,
-            samples.weight,
-        )
-        for name in learning:
-            self._views.pop(name, None)
-        served, taught = head_answers.get(serve), head_answers[head]
-        assert isinstance(taught, Answers)
-        blank: list[Any] = [None] * len(samples.y)
-        prediction, decision = (served.prediction, served.decision) if served else (blank, blank)
-        beside = {
-            name: column
-            for of_head in head_answers.values()
-            for name, column in of_head.beside.items()
-        }
-        return replace(taught, prediction=prediction, decision=decision, beside=beside)
-
-    def _view(self, head: HeadName) -> HeadView:
-        """Return a head's view, which is kept until the head changes."""
-        if head not in self._views:
-            self._views[head] = self.heads[head].view()
-        return self._views[head]
+    @property
+    def heads(self) -> dict[HeadName, Head]:
+        """The heads by name."""
+        return self._heads.each
 
     def learning(self, head: HeadName) -> tuple[HeadName, ...]:
         """Return the heads that learn the samples posted for one of them."""
-        return self._learning[head]
+        return self._heads.learning(head)
 
     def forget_views(self) -> None:
         """Drop all views, after a head was changed from outside."""
-        self._views.clear()
+        self._heads.forget_views()
 
     def publish(self) -> None:
         """Publish the present state to readers."""
-        views = {name: self._view(name) for name in self.heads}
-        self.model.published = Published(self.sequence, self.epoch, self.rows.view(), views)
+        rows, views = self.rows.view(), self._heads.views()
+        self.model.published = Published(self.sequence, self.epoch, rows, views)
 
     def window(self) -> Window:
         """Return a copy of the samples that a refit uses. Raises NoSuchHead."""
@@ -199,7 +158,7 @@ class Learner:
     def adopt(self, head: HeadName, fit: Fit) -> None:
         """Serve the result of a refit, live or in replay."""
         _refitting(head).adopt(self.heads[head], fit)
-        self._views.pop(head, None)
+        self._heads.forget_view(head)
         self.fitted += fit.plain["samples"]
 
     def roll_back(self, source: "Learner", rolled_back: dict[str, Any], epoch: str) -> None:
@@ -207,8 +166,9 @@ class Learner:
 
         rolled_back: see `Model`. The spec is that of `source`, too.
         """
-        self._take_spec(source.model.spec)
-        self.heads, self.rows, self.pending = source.heads, source.rows, source.pending
+        self.model.take_spec(source.model.spec)
+        self._take_heads(source)
+        self.pending = source.pending
         self._show_pending()
         self._restored_at = rolled_back["at"]
         self.sequence, self.model.rolled_back = rolled_back["at"], rolled_back
@@ -217,22 +177,22 @@ class Learner:
             self.losses.begin_epoch(self.sequence, epoch)
         self._followed = None
         self.model.following = Following()
-        self._views.clear()
         self.model.broken = ""
 
-    def _take_spec(self, spec: ModelSpec) -> None:
-        self.model.take_spec(spec)
-        self._learning = {head: kinds.learners(spec, head) for head in spec.heads}
+    def _take_heads(self, source: "Learner") -> None:
+        self._heads, self.rows = source._heads, source.rows
+        self._heads.forget_views()
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return plain data and arrays, copied, for a snapshot."""
         of_rows, arrays = saved_rows(self.rows)
+        memory_bytes, (heads, of_heads) = self._heads.memory_bytes(), self._heads.state()
         plain: dict[str, Any] = {
             "spec": self.model.spec.plain(),
             "sequence": self.sequence,
             "epoch": self.epoch,
-            "memory_bytes": self._memory_bytes(),
-            "heads": {},
+            "memory_bytes": memory_bytes,
+            "heads": heads,
             **of_rows,
         }
         if self.pending is not None:
@@ -245,15 +205,7 @@ class Learner:
             of_losses, values = self.losses.state()
             plain |= of_losses
             arrays |= values
-        for name, head in self.heads.items():
-            plain["heads"][name], of_head = head.state()
-            arrays |= {f"{name}.{key}": array for key, array in of_head.items()}
-        return plain, arrays
-
-    def _memory_bytes(self) -> int:
-        """Return the memory of the heads, whose saved arrays leave out what can be computed."""
-        gauges = [self._view(name).gauges for name in self.heads]
-        return sum(int(of_head.get("head_memory_bytes") or 0) for of_head in gauges)
+        return plain, arrays | of_heads
 
     def checkpoint(self) -> Checkpoint:
         """Return a state for a snapshot, and a learner restored from it; this one does not change.
@@ -271,16 +223,15 @@ class Learner:
     def go_on_from(self, checkpoint: Checkpoint) -> None:
         """Continue as the learner restored from a checkpoint's state, live or in replay."""
         if checkpoint.restored is not None:
-            self.heads, self.rows = checkpoint.restored.heads, checkpoint.restored.rows
+            self._take_heads(checkpoint.restored)
             self._restored_at = self.sequence
-            self._views.clear()
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take the state of a snapshot, and the spec that the model had then."""
         spec = read_stored_spec(plain["spec"])
         if spec != self.model.spec:
-            self._take_spec(spec)
-            self.heads = self._fresh_heads()
+            self.model.take_spec(spec)
+            self._heads = LearningHeads(spec)
             self.pending = None if spec.pending is None else Pending(spec.pending)
         self._take(plain, arrays)
         if self.losses is not None:
@@ -298,13 +249,7 @@ class Learner:
         self._restored_at = self.sequence
         self.rows = restored_rows(self.model.spec.prepare, plain, arrays)
         self.model.rolled_back = plain.get("rolled_back")
-        for name, head in self.heads.items():
-            prefix = f"{name}."
-            own = {
-                key.removeprefix(prefix): a for key, a in arrays.items() if key.startswith(prefix)
-            }
-            head.restore(plain["heads"][name], own)
-        self._views.clear()
+        self._heads.restore(plain["heads"], arrays)
 
 
 def _refitting(head: HeadName) -> Refitting[Any]:

@@ -1,0 +1,109 @@
+"""The heads of a model: they learn each sample in turn and listen to each other."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from numpy.typing import NDArray
+
+from service.heads import kinds
+from service.heads.answers import Answers, Predictions
+from service.heads.protocol import Foretelling, Head, HeadView
+from service.model.published import asked
+from service.spec.heads import HeadName
+from service.spec.model import ModelSpec
+from solver.rows.matrix import Matrix
+from solver.stream.rows import Part
+from solver.stream.turns import Learning, absorb_in_turn
+
+
+class LearningHeads:
+    """New heads of a spec, and a view of each that is kept until the head changes.
+
+    each: the heads by name.
+    """
+
+    def __init__(self, spec: ModelSpec) -> None:
+        self.each: dict[HeadName, Head] = {head: kinds.build(head, spec) for head in spec.heads}
+        self._serve = spec.serve
+        self._learning = {head: kinds.learners(spec, head) for head in spec.heads}
+        self._views: dict[HeadName, HeadView] = {}
+
+    def learning(self, head: HeadName) -> tuple[HeadName, ...]:
+        """Return the heads that learn the samples posted for one of them."""
+        return self._learning[head]
+
+    def learn(self, samples: Part, X: Matrix, foretold: Sequence[Any] | None = None) -> Answers:
+        """Learn samples, whose rows are X as heads see them; see `learner.Learner.absorb`."""
+        head = cast("HeadName", samples.head)
+        learning, serve = self.learning(head), self._serve
+        heads: dict[HeadName, Learning[Answers | Predictions]] = {**self.each}
+        if foretold is not None:
+            heads[serve] = Foretelling(self.each[serve], foretold)
+        head_answers = absorb_in_turn(
+            heads,
+            learning,
+            kinds.LISTENERS,
+            lambda name: asked(self._view(name), X),
+            serve,
+            X,
+            samples.y,
+            samples.weight,
+        )
+        for name in learning:
+            self.forget_view(name)
+        served, taught = head_answers.get(serve), head_answers[head]
+        assert isinstance(taught, Answers)
+        blank: list[Any] = [None] * len(samples.y)
+        prediction, decision = (served.prediction, served.decision) if served else (blank, blank)
+        beside = {
+            name: column
+            for of_head in head_answers.values()
+            for name, column in of_head.beside.items()
+        }
+        return replace(taught, prediction=prediction, decision=decision, beside=beside)
+
+    def keep_scores(self, former: "LearningHeads") -> None:
+        """Take the scores of the heads that these replace."""
+        for name, head in self.each.items():
+            head.keep_score(former.each[name])
+
+    def views(self) -> dict[HeadName, HeadView]:
+        """Return a view of each head."""
+        return {name: self._view(name) for name in self.each}
+
+    def _view(self, head: HeadName) -> HeadView:
+        if head not in self._views:
+            self._views[head] = self.each[head].view()
+        return self._views[head]
+
+    def forget_view(self, head: HeadName) -> None:
+        """Drop the view of a head that has changed."""
+        self._views.pop(head, None)
+
+    def forget_views(self) -> None:
+        """Drop all views, after heads were changed from outside."""
+        self._views.clear()
+
+    def memory_bytes(self) -> int:
+        """Return the memory of the heads, whose saved arrays leave out what can be computed."""
+        gauges = [view.gauges for view in self.views().values()]
+        return sum(int(of_head.get("head_memory_bytes") or 0) for of_head in gauges)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return the plain data of each head by its name, and the arrays of all, copied."""
+        plain, arrays = dict[str, Any](), dict[str, NDArray[Any]]()
+        for name, head in self.each.items():
+            plain[name], of_head = head.state()
+            arrays |= {f"{name}.{key}": array for key, array in of_head.items()}
+        return plain, arrays
+
+    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take a state, among whose arrays there may be others."""
+        for name, head in self.each.items():
+            prefix = f"{name}."
+            own = {
+                key.removeprefix(prefix): a for key, a in arrays.items() if key.startswith(prefix)
+            }
+            head.restore(plain[name], own)
+        self.forget_views()
