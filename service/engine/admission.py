@@ -7,12 +7,12 @@ holds no refusals. Duplicates are recognised here, too.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from service.engine.broken import not_yet_learned
 from service.engine.duplicates import Duplicates
 from service.engine.idempotency import body_digest
 from service.engine.journal_parts import Accepted, Admitted, in_parts
 from service.engine.late_labels import Found, Joining, LabelRequest, Run
 from service.engine.learn_request import LearnRequest, Reply
-from service.engine.live_models import not_yet_learned
 from service.engine.predictions import Remembered, Remembering, RememberRequest
 from service.errors import ModelBroken, Refusal
 from service.model.draft import Draft, Limits

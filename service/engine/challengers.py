@@ -15,10 +15,11 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from service.engine.admission import limits_of
+from service.engine.broken import mark_broken
 from service.engine.challenger_start import check_champion, check_same, starting
 from service.engine.commits import Commits
 from service.engine.followed_log import FollowedBlock, following_blocks, learn_block
-from service.engine.live_models import LiveModels, mark_broken
+from service.engine.live_models import LiveModels
 from service.engine.snapshot_schedule import SnapshotSchedule
 from service.errors import SnapshotFailed, StartupError, StorageFailed, UnknownModel
 from service.heads.fit import fit_from_record

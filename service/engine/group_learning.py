@@ -14,13 +14,14 @@ from typing import Any, TypeAlias
 from service.diagnostics.metrics import Metrics
 from service.engine.absorb import remember
 from service.engine.admission import Admission, admit, count_rejected
+from service.engine.broken import mark_broken
 from service.engine.challengers import Challengers
 from service.engine.commits import Commits
 from service.engine.duplicates import Duplicates
 from service.engine.journal_parts import Admitted
 from service.engine.late_labels import Found, LabelRequest, count_unlearned
 from service.engine.learn_request import LearnRequest, Reply
-from service.engine.live_models import LiveModels, mark_broken
+from service.engine.live_models import LiveModels
 from service.engine.predictions import Remembered, RememberRequest
 from service.engine.remembered_keys import RememberedKeys
 from service.engine.snapshot_schedule import SnapshotSchedule

@@ -6,7 +6,8 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import Any
 
-from service.engine.live_models import LiveModels, mark_broken
+from service.engine.broken import mark_broken
+from service.engine.live_models import LiveModels
 from service.engine.model_files import ModelFileError, fill_model, spec_in
 from service.engine.remembered_keys import RememberedKeys
 from service.errors import StartupError, StorageFailed, UnknownSnapshot, UnusableSnapshot

@@ -18,7 +18,6 @@ from service.errors import (
     ModelBroken,
     ModelExists,
     NotLeader,
-    NotYetLearned,
     Refusal,
     StartupError,
     StateExists,
@@ -300,19 +299,3 @@ def _follow_again(learner: Learner, champion: Learner) -> None:
             f"{champion.model.name!r} that it follows only to {champion.sequence}: delete "
             "it and create it again"
         )
-
-
-def mark_broken(learner: Learner, error: Exception) -> NotYetLearned:
-    """Let a model learn no more, because its state is between two entries of the journal."""
-    model = learner.model
-    logger.exception("model %s: learning failed", model.name)
-    model.broken = f"learning failed after sequence {learner.sequence}: {error}"
-    return not_yet_learned(model)
-
-
-def not_yet_learned(model: Model) -> NotYetLearned:
-    """Return the answer to a request that is in the journal of a broken model."""
-    return NotYetLearned(
-        f"model {model.name!r}: {model.broken}; the request is in the journal, and a restart "
-        "carries it out"
-    )

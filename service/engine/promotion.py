@@ -11,9 +11,10 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import Any
 
+from service.engine.broken import mark_broken
 from service.engine.challengers import Challengers, save_now
 from service.engine.history import History
-from service.engine.live_models import LiveModels, mark_broken
+from service.engine.live_models import LiveModels
 from service.engine.model_files import ModelFileError, fill_model, spec_in
 from service.engine.remembered_keys import RememberedKeys
 from service.engine.snapshot_schedule import SnapshotSchedule

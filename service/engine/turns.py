@@ -12,11 +12,12 @@ from typing import Any
 from service.diagnostics.metrics import Metrics
 from service.engine.absorb import Results, absorb_block, absorb_part, joined_answer, together
 from service.engine.admission import count_rejected
+from service.engine.broken import mark_broken, not_yet_learned
 from service.engine.duplicates import Duplicates
 from service.engine.journal_parts import Admitted
 from service.engine.late_labels import Found, LabelRequest, count_unlearned
 from service.engine.learn_request import LearnRequest, Reply
-from service.engine.live_models import LiveModels, mark_broken, not_yet_learned
+from service.engine.live_models import LiveModels
 from service.errors import ModelBroken
 from service.model.live import Model
 

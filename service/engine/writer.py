@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 
 from service.diagnostics.metrics import Metrics
+from service.engine.broken import mark_broken
 from service.engine.challengers import Challengers
 from service.engine.commits import Commits
 from service.engine.group_learning import Acknowledge, GroupLearning, GroupRequest
@@ -21,7 +22,7 @@ from service.engine.history import History
 from service.engine.late_labels import LabelRequest
 from service.engine.leading import Leading
 from service.engine.learn_request import LearnRequest
-from service.engine.live_models import LiveModels, mark_broken
+from service.engine.live_models import LiveModels
 from service.engine.model_files import LoadedModel
 from service.engine.promotion import Promotion
 from service.engine.recovery_order import Room

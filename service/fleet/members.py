@@ -203,6 +203,23 @@ def stands_by(url: str, name: str, leader: Replica, living: Sequence[Replica]) -
     return url in follows and (name not in first or first[name] <= led - _FAR_BEHIND_SAMPLES)
 
 
+def leaders_of(living: Sequence[Replica]) -> dict[str, Replica]:
+    """Return the replica that leads each model that is led; of several the one since latest."""
+    leaders = dict[str, Replica]()
+    for replica in living:
+        for name, led in replica.leads.items():
+            if name not in leaders or leaders[name].leads[name].term < led.term:
+                leaders[name] = replica
+    return leaders
+
+
+def should_hand_over(name: str, leader: Replica, living: Sequence[Replica]) -> bool:
+    """Return whether another replica should lead a model, and knows all of it."""
+    led = leader.leads[name].sequence
+    first = [one for one in ranked(name, living)[:1] if one.url != leader.url]
+    return any(one.follows.get(name, -1) >= led for one in first)
+
+
 def _read(heartbeat: Any) -> Replica:
     url, ready, leads, follows = heartbeat[:4]
     word = heartbeat[4] if len(heartbeat) > 4 else ""

@@ -14,7 +14,9 @@ from service.fleet.members import (
     Led,
     Members,
     Replica,
+    leaders_of,
     ranked,
+    should_hand_over,
     stands_by,
     successor,
 )
@@ -187,7 +189,7 @@ class Roles:
         What takes long is done beside: models whose leaders are gone wait for nothing.
         """
         living = self.members.living()
-        leaders = _leaders(living)
+        leaders = leaders_of(living)
         standing_by = {
             name
             for name, leader in leaders.items()
@@ -239,8 +241,7 @@ class Roles:
                 continue
             if handed_over >= _HANDED_OVER or self._ranked_by(name) != name:
                 continue  # a challenger goes with its champion
-            first = [one.url for one in ranked(name, living)][:1]
-            if _follows_closely(first, name, leader, living):
+            if should_hand_over(name, leader, living):
                 handed_over += 1
                 await self._release(name)
 
@@ -284,19 +285,3 @@ class Roles:
         self._watching.cancel()
         for task in list(self._tasks.values()):
             task.cancel()
-
-
-def _leaders(living: list[Replica]) -> dict[str, Replica]:
-    """Return the replica that leads each model that is led; of several the one since latest."""
-    leaders = dict[str, Replica]()
-    for replica in living:
-        for name, led in replica.leads.items():
-            if name not in leaders or leaders[name].leads[name].term < led.term:
-                leaders[name] = replica
-    return leaders
-
-
-def _follows_closely(first: list[str], name: str, leader: Replica, living: list[Replica]) -> bool:
-    """Return whether another replica should lead a model, and knows all of it."""
-    followed = [one.follows.get(name, -1) for one in living if [one.url] == first]
-    return first != [leader.url] and any(at >= leader.leads[name].sequence for at in followed)

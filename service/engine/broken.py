@@ -1,0 +1,25 @@
+"""Models that learn no more, because their states are between two entries of the journal."""
+
+import logging
+
+from service.errors import NotYetLearned
+from service.model.learner import Learner
+from service.model.live import Model
+
+logger = logging.getLogger(__name__)
+
+
+def mark_broken(learner: Learner, error: Exception) -> NotYetLearned:
+    """Let a model learn no more, because its state is between two entries of the journal."""
+    model = learner.model
+    logger.exception("model %s: learning failed", model.name)
+    model.broken = f"learning failed after sequence {learner.sequence}: {error}"
+    return not_yet_learned(model)
+
+
+def not_yet_learned(model: Model) -> NotYetLearned:
+    """Return the answer to a request that is in the journal of a broken model."""
+    return NotYetLearned(
+        f"model {model.name!r}: {model.broken}; the request is in the journal, and a restart "
+        "carries it out"
+    )
