@@ -5,29 +5,18 @@ come since, so one replica at a time writes, and one that has been replaced cann
 without an answer is sent again, at the same expectation: it is stored once, or never.
 """
 
-import asyncio
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from service.errors import InDoubt, NotLeader, StartupError, StorageFailed
-from service.fleet.batches import Message, send
 from service.fleet.commit_messages import LogRow, Part, encode, joined
-from service.fleet.connection import (
-    LOG_FULL,
-    NatsConnection,
-    NotConnected,
-    Refused,
-    Unanswered,
-)
+from service.fleet.connection import NatsConnection
 from service.fleet.log_index import Commit
-from service.fleet.reserve import more_room
+from service.fleet.planned_commits import Overtaken, Planned, store
 from service.fleet.subject_messages import SubjectMessages
-from service.storage.interfaces import LogFull
 
-# The end is another one; the second is said, rarely, where it is not.
-_ANOTHER_END = frozenset({10071, 10164})
 # How long an append is sent again before it is in doubt.
 PATIENCE_SECONDS = 10.0
 # How long a doubt is looked into at a time.
@@ -36,9 +25,7 @@ _RESOLVE_SECONDS = 1.0
 _OWN_READ_SECONDS = 1.0
 # How long a copy of a stream may lag behind the others.
 _BEHIND_SECONDS = 10.0
-_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.01, 0.2
-# Rows of commits that a full log takes: without them it could not be led or purged.
-_ESSENTIAL = frozenset({"checkpoint", "epoch", "rollback", "answer", "shorter"})
+_PAUSE_SECONDS = 0.01
 # The bytes of a commit's name, and of its writer's name at its beginning.
 _COMMIT_BYTES, _WRITER_BYTES = 12, 6
 
@@ -53,23 +40,6 @@ class _Doubt(NamedTuple):
     commit: bytes
     rows: list[LogRow]
     event: bool
-
-
-class _Planned(NamedTuple):
-    """A commit of a chain that is to be written, and its messages."""
-
-    chain: "ChainedSubject"
-    commit: bytes
-    rows: list[LogRow]
-    messages: list[bytes]
-
-
-class _Overtaken(Exception):
-    """Another commit has taken the place of the one to write. first, last: its messages."""
-
-    def __init__(self, chain: "ChainedSubject", commit: bytes, first: int, last: int) -> None:
-        super().__init__()
-        self.chain, self.commit, self.first, self.last = chain, commit, first, last
 
 
 class ChainedSubject:
@@ -93,8 +63,7 @@ class ChainedSubject:
         self.name = f"log of model {model} ({subject} in {stream})"
         self.last = 0
         self.messages = SubjectMessages(nats, model, stream, subject, self.name)
-        self._model, self._stream, self._subject = model, stream, subject
-        self._nats, self._hand_on = nats, take
+        self._model, self._nats, self._hand_on = model, nats, take
         self._doubt: _Doubt | None = None
         self._writes = False
         self._writer = secrets.token_bytes(_WRITER_BYTES)
@@ -171,8 +140,8 @@ class ChainedSubject:
         """
         await self._begin_to_write()
         try:
-            await _store([self._planned(rows)], event)
-        except _Overtaken:
+            await _store([(self, rows)], event, PATIENCE_SECONDS)
+        except Overtaken:
             raise self._not_leader() from None
 
     async def store_with(
@@ -184,10 +153,11 @@ class ChainedSubject:
         """
         await self._begin_to_write()
         await other._begin_to_write()
+        both = (self, rows), (other, of_other)
         try:
-            await _store([self._planned(rows), other._planned(of_other)], event=True)
-        except _Overtaken as error:
-            raise error.chain._not_leader() from None
+            await _store(both, event=True, seconds=PATIENCE_SECONDS)
+        except Overtaken as error:
+            raise both[error.number][0]._not_leader() from None
 
     async def _begin_to_write(self) -> None:
         if self._doubt is not None:
@@ -207,8 +177,8 @@ class ChainedSubject:
             return
         try:
             # With this in its place, the commit in doubt can no longer be stored.
-            await _store([self._planned([])], event=True, patience=_RESOLVE_SECONDS)
-        except _Overtaken as error:
+            await _store([(self, [])], event=True, seconds=_RESOLVE_SECONDS)
+        except Overtaken as error:
             if error.commit != doubt.commit or doubt.event:
                 raise self._not_leader() from None
             self._take(Commit(self.last, error.first, error.last, self._writer, doubt.rows))
@@ -216,36 +186,14 @@ class ChainedSubject:
             self._doubt = doubt
             raise StorageFailed(f"{error.detail}; an earlier commit is in doubt") from None
 
-    def _planned(self, rows: Sequence[LogRow]) -> _Planned:
+    def _planned(self, rows: Sequence[LogRow]) -> Planned:
         commit = self._writer + secrets.token_bytes(_COMMIT_BYTES - _WRITER_BYTES)
-        messages = encode(self._model, self.last, commit, rows, self._nats.max_payload)
-        return _Planned(self, commit, list(rows), messages)
-
-    async def _find(self, commit: bytes) -> int | None:
-        """Return the first message of a commit that may have been stored; None if it is not here.
-
-        Raises Unanswered, and _Overtaken where another commit is in its place.
-        """
-        found = await self.messages.next_after(self.last)
-        if found is None:  # in this copy of the stream
-            return None
-        part, first = found
-        if part.commit != commit:
-            raise _Overtaken(self, part.commit, first, first + part.parts - 1)
-        return first
+        bodies = encode(self._model, self.last, commit, rows, self._nats.max_payload)
+        return Planned(self.messages, self.last, commit, list(rows), bodies)
 
     def _not_leader(self) -> NotLeader:
         self._writes = False
         return NotLeader(f"another replica writes the {self.name}; nothing was learned here")
-
-    def _refusal(self, error: Refused) -> StorageFailed:
-        if error.code == LOG_FULL:
-            return LogFull(
-                f"the {self.name} is full; nothing was learned. A snapshot that is made now may "
-                "make room: try again. Otherwise delete unused models, or start a replica "
-                "again with a higher WOLFSTREAM_FLEET_LOG_BYTES"
-            )
-        return StorageFailed(f"the {self.name} could not be written: {error}; nothing was learned")
 
     def _take(self, commit: Commit) -> None:
         self.last = commit.last
@@ -257,76 +205,22 @@ class ChainedSubject:
         )
 
 
-async def _store(planned: Sequence[_Planned], event: bool, patience: float | None = None) -> None:
+async def _store(
+    commits: Sequence[tuple[ChainedSubject, Sequence[LogRow]]], event: bool, seconds: float
+) -> None:
     """Write commits of several chains of one stream, all of them or none.
 
-    Raises StorageFailed, InDoubt, and _Overtaken where another commit is in the place of one.
+    seconds: how long they are sent again. Raises StorageFailed, InDoubt, and Overtaken where
+    another commit is in the place of one.
     """
-    seconds = PATIENCE_SECONDS if patience is None else patience
-    deadline, pause, sent = time.monotonic() + seconds, _PAUSE_SECONDS, False
-    chain = planned[0].chain
-    while True:
-        try:
-            first = await _send_or_find(planned)
-            break
-        except NotConnected as error:
-            if not sent:
-                raise StorageFailed(f"{error}; nothing was learned") from None
-            problem = str(error)
-        except Unanswered as error:
-            sent, problem = True, str(error)
-        except Refused as error:
-            if not sent:  # else an earlier one may still be stored
-                raise chain._refusal(error) from None
-            problem = str(error)
-        if time.monotonic() > deadline:
-            for one in planned:
-                one.chain._doubt = _Doubt(one.commit, one.rows, event)
-            raise InDoubt(f"the {chain.name} has not answered: {problem}")
-        await asyncio.sleep(pause)
-        pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
-    for one in planned:
-        last = first + len(one.messages) - 1
-        one.chain._take(Commit(one.chain.last, first, last, one.chain._writer, one.rows))
+    planned = [(chain, chain._planned(rows)) for chain, rows in commits]
+    try:
+        first = await store(commits[0][0]._nats, [one for _, one in planned], seconds)
+    except InDoubt:
+        for chain, one in planned:
+            chain._doubt = _Doubt(one.commit, one.rows, event)
+        raise
+    for chain, one in planned:
+        last = first + len(one.bodies) - 1
+        chain._take(Commit(chain.last, first, last, chain._writer, one.rows))
         first = last + 1
-
-
-async def _send_or_find(planned: Sequence[_Planned]) -> int:
-    """Send commits, unless they are there; return the first message.
-
-    Raises Refused, Unanswered, and _Overtaken where another commit is there.
-    """
-    n_messages = sum(len(one.messages) for one in planned)
-    try:
-        return await _send(planned) - n_messages + 1
-    except Refused as error:
-        if error.code not in _ANOTHER_END:
-            raise
-        refusal = str(error)
-    found = [await one.chain._find(one.commit) for one in planned]
-    if found[0] is None:
-        raise Unanswered(refusal)
-    return found[0]
-
-
-async def _send(planned: Sequence[_Planned]) -> int:
-    """Send commits; return the last message. Raises Refused, Unanswered."""
-    messages = [
-        Message(one.chain._subject, body, None if number else one.chain.last)
-        for one in planned
-        for number, body in enumerate(one.messages)
-    ]
-    chain = planned[0].chain
-    try:
-        return await send(chain._nats, messages)
-    except Refused as error:
-        if error.code != LOG_FULL or not all(_is_essential(one.rows) for one in planned):
-            raise
-    n_bytes = sum(len(message.body) for message in messages)
-    async with more_room(chain._nats, chain._stream, n_bytes):
-        return await send(chain._nats, messages)
-
-
-def _is_essential(rows: Sequence[LogRow]) -> bool:
-    """Whether a full log has to take a commit; that is one that ends a doubt, which is empty."""
-    return all(row.kind in _ESSENTIAL for row in rows)

@@ -27,16 +27,16 @@ class SubjectMessages:
         self, nats: NatsConnection, model: int, stream: str, subject: str, name: str
     ) -> None:
         self._nats, self._model = nats, model
-        self._stream, self._subject, self._name = stream, subject, name
+        self.stream, self.subject, self.name = stream, subject, name
 
     def end(self) -> int:
         """Return the last message, as the stream's leader knows; 0 where there is none."""
         try:
             found = self._nats.run(
-                self._nats.last_of_leader(self._stream, self._subject), _READ_SECONDS
+                self._nats.last_of_leader(self.stream, self.subject), _READ_SECONDS
             )
         except (Refused, Unanswered) as error:
-            raise StorageFailed(f"the {self._name} cannot be read: {error}") from None
+            raise StorageFailed(f"the {self.name} cannot be read: {error}") from None
         return 0 if found is None else found.sequence
 
     async def purge(self, before: int) -> None:
@@ -44,16 +44,16 @@ class SubjectMessages:
 
         Raises Refused, Unanswered.
         """
-        request = {"filter": self._subject, "seq": before}
-        await self._nats.call(f"STREAM.PURGE.{self._stream}", request)
+        request = {"filter": self.subject, "seq": before}
+        await self._nats.call(f"STREAM.PURGE.{self.stream}", request)
 
     async def next_after(self, after: int) -> tuple[Part, int] | None:
         """Return the first message after one, with its sequence; None if this copy has none.
 
         On the connection's loop. Raises Unanswered, for a damaged message too.
         """
-        request = {"seq": after + 1, "next_by_subj": self._subject}
-        found = await self._nats.get(self._stream, request)
+        request = {"seq": after + 1, "next_by_subj": self.subject}
+        found = await self._nats.get(self.stream, request)
         if not found:
             return None
         try:
@@ -83,24 +83,24 @@ class SubjectMessages:
                 if after >= known:
                     return
                 if time.monotonic() > deadline:
-                    raise StorageFailed(f"the {self._name} cannot be read on after message {after}")
+                    raise StorageFailed(f"the {self.name} cannot be read on after message {after}")
                 time.sleep(_PAUSE_SECONDS)
                 continue
             after = found[-1].sequence
 
     def _read_some(self, after: int, at_once: int, patience: float | None) -> list[Stored]:
-        request = {"seq": after + 1, "next_by_subj": self._subject}
+        request = {"seq": after + 1, "next_by_subj": self.subject}
         if at_once > 1:
             request |= {"batch": at_once, "max_bytes": _READ_BYTES}
         seconds = _READ_SECONDS if patience is None else patience
         deadline = time.monotonic() + seconds
         while True:
             try:
-                work = self._nats.get(self._stream, request, at_once)
+                work = self._nats.get(self.stream, request, at_once)
                 return self._nats.run(work, seconds)
             except Unanswered as error:
                 if time.monotonic() > deadline:
-                    raise StorageFailed(f"the {self._name} cannot be read: {error}") from None
+                    raise StorageFailed(f"the {self.name} cannot be read: {error}") from None
                 time.sleep(_PAUSE_SECONDS)
 
     def _decoded(self, stored: Stored) -> Part:
@@ -108,9 +108,9 @@ class SubjectMessages:
             part = decode(stored.body)
         except BrokenSeal:
             raise StartupError(
-                f"the {self._name} is damaged: message {stored.sequence} is not what was written, "
+                f"the {self.name} is damaged: message {stored.sequence} is not what was written, "
                 "or was written by a newer version"
             ) from None
         if part.model != self._model:
-            raise StartupError(f"the {self._name} has a message of model {part.model}")
+            raise StartupError(f"the {self.name} has a message of model {part.model}")
         return part
