@@ -14,6 +14,7 @@ from service.diagnostics.metrics import Metrics
 from service.engine.challenger_lookup import ChallengerLookup
 from service.engine.delivery import Delivery, Watcher
 from service.engine.followers import Followers
+from service.engine.gathering import Gathering
 from service.engine.group_queue import GroupQueue, Waiting
 from service.engine.late_labels import LabelRequest
 from service.engine.learn_request import Answer, LearnRequest
@@ -67,6 +68,7 @@ class Engine:
         self._queue: GroupQueue[Item] = GroupQueue(
             settings.queue_samples, settings.queue_bytes, settings.group_samples
         )
+        self._gathering = Gathering(self._queue.release)
         self._phase = Phase()
         self.readiness = Readiness(self._phase, warm_up)
         self._waiters = SequenceWaiters(settings.wait_seconds)
@@ -262,7 +264,8 @@ class Engine:
         self.check_remembers(model)
         waiting: asyncio.Future[Answer] = self._loop.create_future()
         request = RememberRequest(model, ids, rows, response, waiting, time.monotonic())
-        self._queue.put(request, len(ids), request.n_bytes, model)
+        self._queue.put(request, len(ids), request.n_bytes, model, held=True)
+        self._gathering.begin()
         return await waiting
 
     def _queue_samples(

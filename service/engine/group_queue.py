@@ -46,15 +46,23 @@ class GroupQueue(Generic[T]):
         self._waiting = 0
         self._waiting_bytes = 0
         self._closed = False
+        # Whether all items that wait are held.
+        self._held = False
         self._changed = threading.Condition()
 
     def put(
-        self, item: T, samples: int, n_bytes: int, owner: Hashable = None, alone: bool = False
+        self,
+        item: T,
+        samples: int,
+        n_bytes: int,
+        owner: Hashable = None,
+        alone: bool = False,
+        held: bool = False,
     ) -> None:
         """Append an item. Raises QueueFull.
 
         owner: whose share of the queue it takes; None takes no one's. alone: it is a group of its
-        own, and takes no share.
+        own, and takes no share. held: it waits for `release`, or for an item that is not held.
         """
         with self._changed:
             if not alone:
@@ -69,11 +77,19 @@ class GroupQueue(Generic[T]):
                     f"{self._waiting_bytes} bytes of samples wait to be learned, at most "
                     f"{self._most_bytes} may; try again"
                 )
+            self._held = held and (self._held or not self._items)
             self._items.append(_Item(item, samples, n_bytes, time.monotonic(), owner, alone))
             self._waiting += samples
             self._waiting_bytes += n_bytes
             if not alone:
                 self._add_share(owner, samples, n_bytes)
+            if not self._held:
+                self._changed.notify()
+
+    def release(self) -> None:
+        """Let items that are held be taken."""
+        with self._changed:
+            self._held = False
             self._changed.notify()
 
     def waiting(self) -> Waiting:
@@ -101,7 +117,7 @@ class GroupQueue(Generic[T]):
         group, kept = list[T](), list[_Item[T]]()
         taken, ends = 0, False
         with self._changed:
-            while not self._items and not self._closed and not busy:
+            while (self._held or not self._items) and not self._closed and not busy:
                 self._changed.wait()
             while self._items and taken < self._group_samples and not ends:
                 item = self._items.popleft()
