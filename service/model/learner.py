@@ -16,7 +16,7 @@ from service.model.following import Following, restored_following
 from service.model.learning_heads import LearningHeads
 from service.model.live import Model
 from service.model.losses import RecentLosses, losses_of, restored_losses
-from service.model.pending import Pending
+from service.model.pending import WAITING_ROWS, Pending
 from service.model.published import Published
 from service.model.saved_rows import restored_rows, saved_rows
 from service.samples.predicted import Joined, Predicted
@@ -217,7 +217,9 @@ class Learner:
         if self._restored_at == self.sequence:
             return Checkpoint(plain, arrays, None)
         restored = Learner(Model(self.model.id, self.model.name, self.model.spec), self.epoch)
-        restored._take(deepcopy(plain), {name: array.copy() for name, array in arrays.items()})
+        # Rows that wait stay where they are, and can be many.
+        taken = {name: array.copy() for name, array in arrays.items() if name != WAITING_ROWS}
+        restored._take(deepcopy(plain), taken)
         return Checkpoint(plain, arrays, restored)
 
     def go_on_from(self, checkpoint: Checkpoint) -> None:

@@ -7,7 +7,7 @@ that has grown too old is refused its label at once, and leaves with the next en
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -27,7 +27,8 @@ from service.samples.targets import Label
 from service.spec.pending import PendingSpec
 from solver.prepare.named_rows import Rows
 
-_NAME = "pending"
+# The array that holds the rows that wait, and what became of others.
+WAITING_ROWS = "pending"
 # Roughly the memory of an id, its places in dictionaries and what these point to.
 _ROW_BYTES = 320
 # Decoded requests that are kept: labels often come one by one for rows that came together.
@@ -74,7 +75,7 @@ class Waiting(NamedTuple):
 class Request:
     """Rows that were predicted together. gone: for each row, 1 once it no longer waits."""
 
-    __slots__ = ("first", "gone", "ids", "places", "record", "time", "waiting")
+    __slots__ = ("_places", "first", "gone", "ids", "record", "time", "waiting")
 
     def __init__(self, predicted: Predicted, record: bytes, gone: bytearray) -> None:
         self.first, self.time, self.record = predicted.first, predicted.time, record
@@ -82,7 +83,13 @@ class Request:
         self.ids = predicted.ids
         self.gone, self.waiting = gone, gone.count(0)
         # The row of each id, once a label has come for one of them.
-        self.places: dict[RowId, int] = {}
+        self._places: dict[RowId, int] = {}
+
+    def row_of(self, row_id: RowId) -> int:
+        """Return the place of the row that has an id."""
+        if not self._places:
+            self._places = {one: row for row, one in enumerate(self.ids)}
+        return self._places[row_id]
 
     @property
     def n_bytes(self) -> int:
@@ -128,7 +135,8 @@ class Pending:
         """Return the row that waits under an id, its label if that has come, or why neither is."""
         request = self._waiting.get(row_id)
         if request is not None:
-            return "expired" if self._is_old(request, time) else self._place(request, row_id)
+            old = self._is_old(request, time)
+            return "expired" if old else Waiting(request, request.row_of(row_id))
         if row_id not in self._settled:
             return "unknown"
         return self._settled[row_id] or "expired"
@@ -161,11 +169,6 @@ class Pending:
         if first in self._decoded:
             self._decoded_bytes -= len(self._decoded.pop(first)[0].rows)
 
-    def _place(self, request: Request, row_id: RowId) -> Waiting:
-        if not request.places:
-            request.places = {one: row for row, one in enumerate(request.ids)}
-        return Waiting(request, request.places[row_id])
-
     def remember(self, predicted: Predicted, record: bytes) -> None:
         """Take rows that were predicted, and their record; the oldest leave if there are many."""
         self._pass(predicted.time)
@@ -177,11 +180,11 @@ class Pending:
 
     def join(self, joined: Joined, y: Sequence[Label | float]) -> None:
         """Drop rows whose labels have come; one that had expired since is labelled as well."""
-        for row_id, label, prediction in zip(joined.ids, y, joined.prediction, strict=True):
+        for row_id in joined.ids:
             request = self._waiting.pop(row_id, None)
             if request is not None:
-                self._let_go(self._place(request, row_id))
-            self._settle(row_id, Labelled(label, prediction))
+                self._let_go(request, row_id)
+        self._settle(dict(zip(joined.ids, map(Labelled, y, joined.prediction), strict=True)))
         self._joined += len(joined.ids)
         self._pass(joined.time)
 
@@ -193,8 +196,7 @@ class Pending:
         if any(gone):
             ids = [row_id for row_id, left in zip(ids, gone, strict=True) if not left]
         self._waiting.update(dict.fromkeys(ids, request))
-        for row_id in self._settled.keys() & ids:
-            self._forget(row_id)
+        self._forget(ids)
 
     def _pass(self, time: int) -> None:
         """Drop the rows that are too old at the time of an entry."""
@@ -208,16 +210,15 @@ class Pending:
         """Drop the rows of the oldest request."""
         request = next(iter(self._requests.values()))
         self.left = request.first + len(request.gone)
-        for row_id in request.ids:
-            if self._waiting.get(row_id) is request:
-                del self._waiting[row_id]
-                self._settle(row_id, None)
-                self._expired += 1
+        ids = [row_id for row_id in request.ids if self._waiting.get(row_id) is request]
+        for row_id in ids:
+            del self._waiting[row_id]
+        self._settle(dict.fromkeys(ids))
+        self._expired += len(ids)
         self._drop(request)
 
-    def _let_go(self, waiting: Waiting) -> None:
-        request, row = waiting
-        request.gone[row] = 1
+    def _let_go(self, request: Request, row_id: RowId) -> None:
+        request.gone[request.row_of(row_id)] = 1
         request.waiting -= 1
         if not request.waiting:
             self._drop(request)
@@ -227,35 +228,45 @@ class Pending:
         self._forget_decoded(request.first)
         self._n_bytes -= request.n_bytes
 
-    def _settle(self, row_id: RowId, labelled: Labelled | None) -> None:
-        """Remember what became of a row, and forget the oldest of too many."""
-        self._forget(row_id)
-        self._settled[row_id] = labelled
-        self._settled_bytes += _settled_bytes(row_id, labelled)
-        while len(self._settled) > self.spec.max_rows or self._settled_bytes > self.spec.max_bytes:
+    def _settle(self, settled: Mapping[RowId, Labelled | None]) -> None:
+        """Remember what became of rows, and forget the oldest of too many."""
+        self._forget(settled)
+        self._settled.update(settled)
+        self._settled_bytes += sum(map(_settled_bytes, settled, settled.values()))
+        spec = self.spec
+        while len(self._settled) > spec.max_rows or self._settled_bytes > spec.max_bytes:
             self._settled_bytes -= _settled_bytes(*self._settled.popitem(last=False))
 
-    def _forget(self, row_id: RowId) -> None:
-        if row_id in self._settled:
+    def _forget(self, ids: Iterable[RowId]) -> None:
+        for row_id in self._settled.keys() & ids:
             self._settled_bytes -= _settled_bytes(row_id, self._settled.pop(row_id))
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return an array for `restore`; nothing if no row was ever remembered."""
         if not self.remembered:
             return {}
-        numbers = [self.remembered, self.left, self._joined, self._expired]
-        requests = [[request.record, bytes(request.gone)] for request in self._requests.values()]
-        settled = [[row_id, *(labelled or ())] for row_id, labelled in self._settled.items()]
-        return {_NAME: np.frombuffer(msgpack.packb([numbers, requests, settled]), np.uint8)}
+        # With room for all of it from the start: a buffer that grows is copied again and again.
+        packer = msgpack.Packer(
+            autoreset=False, buf_size=self._n_bytes + self._settled_bytes + _ROW_BYTES
+        )
+        packer.pack_array_header(3)
+        packer.pack([self.remembered, self.left, self._joined, self._expired])
+        packer.pack_array_header(len(self._requests))
+        for request in self._requests.values():
+            packer.pack((request.record, bytes(request.gone)))
+        packer.pack_array_header(len(self._settled))
+        for row_id, labelled in self._settled.items():
+            packer.pack((row_id, *(labelled or ())))
+        return {WAITING_ROWS: np.frombuffer(packer.getbuffer(), np.uint8)}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]], missing: bool) -> None:
         """Take over a state into one that has remembered nothing.
 
         missing: whether values of rows may be missing. Raises ValueError, TypeError.
         """
-        if _NAME not in arrays:
+        if WAITING_ROWS not in arrays:
             return
-        numbers, requests, settled = msgpack.unpackb(arrays[_NAME].tobytes())
+        numbers, requests, settled = msgpack.unpackb(arrays[WAITING_ROWS].tobytes())
         self.remembered, self.left, self._joined, self._expired = map(int, numbers)
         for record, gone in requests:
             predicted = from_prediction_record(record)
@@ -263,8 +274,9 @@ class Pending:
             if not n == len(predicted.ids) == len(predicted.prediction) == len(gone):
                 raise ValueError("rows that wait do not have as many ids and predictions")
             self._add(predicted, record, bytearray(gone))
-        for row_id, *labelled in settled:
-            self._settle(row_id, Labelled(*labelled) if labelled else None)
+        self._settle(
+            {row_id: Labelled(*labelled) if labelled else None for row_id, *labelled in settled}
+        )
 
 
 def waiting_bytes(record: bytes, rows: int) -> int:
@@ -273,5 +285,9 @@ def waiting_bytes(record: bytes, rows: int) -> int:
 
 
 def _settled_bytes(row_id: RowId, labelled: Labelled | None) -> int:
-    words = (row_id, *(labelled or ()))
-    return _ROW_BYTES + sum(len(word) for word in words if isinstance(word, str))
+    n_bytes = _ROW_BYTES + (len(row_id) if isinstance(row_id, str) else 0)
+    if labelled is None:
+        return n_bytes
+    y, prediction = labelled
+    n_bytes += len(y) if isinstance(y, str) else 0
+    return n_bytes + (len(prediction) if isinstance(prediction, str) else 0)
