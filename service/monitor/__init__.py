@@ -5,6 +5,6 @@ the description to them (`channel`); every ten seconds it writes a point for eac
 changed into a file (`points`, `side_file`). Changes of a head's loss become alerts (`alerts`),
 which `webhook` posts. All of it reads published views only: learning never waits for it.
 
-It may import `service.engine`, `service.storage`, `service.model`, `service.diagnostics`.
+It may import `service.engine`, `service.storage`, `service.model`.
 It is imported by `service.web`, `service.web.routes`.
 """
