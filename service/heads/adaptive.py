@@ -4,8 +4,11 @@ It listens: what the other heads predict for a row before they learn it counts a
 expert.
 """
 
-from collections.abc import Hashable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from service.heads.classification import ClassificationHead
 from service.heads.cost import COST_OF_DECISION, COST_OF_FUNCTION, COST_OF_ROW
@@ -15,6 +18,8 @@ from service.heads.protocol import Asked, Kind
 from service.heads.regression import RegressionHead
 from service.spec.heads import HeadName
 from service.spec.model import ModelSpec
+from solver.adaptive.classifier import AdaptiveClassifier
+from solver.adaptive.merge import merge as merge_banks
 from solver.adaptive.ridge import CHUNK
 from solver.adaptive.settings import FOREVER, Pins
 from solver.adaptive.standing import Standing
@@ -92,6 +97,18 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
 
     def check(self, rows: Rows) -> None:
         """Accept all finite rows: they are scaled and clipped before they are learned."""
+
+    def merge(self, each: Sequence[Self], places: Sequence[NDArray[np.int64]]) -> None:
+        """See `ClassLearner`."""
+        columns = {one.row_columns for one in each}
+        if len(columns) > 1:
+            raise ValueError(f"their rows differ in length: {sorted(map(str, columns))}")
+        banks = [one.current for one in each]
+        merged = self.begin(*columns)
+        assert isinstance(merged, AdaptiveClassifier)
+        merge_banks(
+            [bank for bank in banks if isinstance(bank, AdaptiveClassifier)], places, merged
+        )
 
     def view(self) -> BankView:
         """Return a view of the bank as it is now."""

@@ -104,6 +104,11 @@ class AssetLearner(WithoutMembers, HeadLearner[Asset]):
             self._weights.append(weight)
             self.current.class_weight.append(weight)
 
+    @property
+    def has_learned(self) -> bool:
+        """See `HeadLearner`."""
+        return self.current.steps > 0
+
     def view(self) -> MachinesView:
         """Return a view of the machines as they are now."""
         learner = self.current

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.errors import InvalidSamples, Untrained
+from service.heads.added_hits import add_hits
 from service.heads.answers import Answers, Predictions
 from service.heads.calibration import NOT_JUDGED, of_calibration, with_calibration
 from service.heads.changes import Change
@@ -16,6 +17,7 @@ from service.samples.targets import Label, Targets
 from service.samples.validation import Samples
 from solver.arrays import Float64Array
 from solver.calibration.classes import ClassCalibration
+from solver.calibration.merge import merge as merge_calibrations
 from solver.rows.matrix import Matrix, n_rows, take_rows
 from solver.rows.sample_weights import Weights
 from solver.stream.class_head import ClassHead, ClassHeadView
@@ -209,6 +211,18 @@ class ClassificationHead(Generic[L]):
     def calibration(self) -> ClassCalibration:
         """The calibration of the head, from its answers before learning."""
         return self._head.calibration
+
+    def merge(self, each: Sequence[Self]) -> None:
+        """Have a head without samples be that of all samples which several have learned.
+
+        Their learners take a `merge` of their own. Raises ValueError for learners that cannot be
+        merged.
+        """
+        places = [np.array(self.meet(head.classes), np.int64) for head in each]
+        classes = len(self.classes)
+        merge_calibrations(self.calibration, [head.calibration for head in each], places, classes)
+        add_hits(self._score, [head._score for head in each], places, classes)
+        self.learner.merge([head.learner for head in each], places)
 
     def view(self) -> ClassificationView:
         """Return what predictions and descriptions read from now on."""

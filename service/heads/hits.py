@@ -153,6 +153,14 @@ class Hits:
         labels, guesses = self._recent.latest(n)[:2].astype(np.int64).tolist()
         return list(zip(guesses, labels, strict=True))
 
+    def recent(self) -> Float64Array:
+        """Return the last judged samples, (5, at most 1,000), the oldest first; to be read only.
+
+        In columns: label, prediction, whether the label before was right, whether the most frequent
+        one was, log loss.
+        """
+        return self._recent.columns()
+
     def rare(self) -> list[int]:
         """Classes that were met a handful of times among very many samples."""
         met = self._met

@@ -1,7 +1,10 @@
 """A solver that learns online with a spec's kernel, and bounds on the rows that it takes."""
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from service.heads.kernel import check_norms, kernel_with, largest_product, square_norm_limit
 from service.spec.kernel import has_auto_gamma
@@ -10,6 +13,7 @@ from solver.kernels.bandwidth import Learner
 from solver.kernels.functions import Kernel
 from solver.prepare.named_rows import NamedRows, Rows
 from solver.stream.kernel_learner import Horizon, KernelLearner
+from solver.stream.merged_learner import merge_learners
 
 L = TypeVar("L", bound=Learner)
 
@@ -49,6 +53,17 @@ class HeadLearner(KernelLearner[L]):
         """
         if not self._prepared or isinstance(rows, NamedRows):
             check_norms(rows, self.square_norm_limit())
+
+    @property
+    def has_learned(self) -> bool:
+        """Whether it has learned any sample."""
+        raise NotImplementedError
+
+    def merge(self, each: Sequence[Self], places: Sequence[NDArray[np.int64]]) -> None:
+        """See `ClassLearner`. Those that have learned nothing have no part in it."""
+        there = [(one, of) for one, of in zip(each, places, strict=True) if one.has_learned]
+        if there:
+            merge_learners(self, [one for one, _ in there], [of for _, of in there])
 
     def square_norm_limit(self) -> float:
         """Return the largest ||x||^2 of a row that the learner can take."""

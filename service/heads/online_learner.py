@@ -106,6 +106,13 @@ class ClassLearner(OnlineLearner, Protocol):
     def meet(self, label: Label, /) -> None:
         """Prepare for the next class number, which is this label's."""
 
+    def merge(self, each: Sequence[Any], places: Sequence[NDArray[np.int64]], /) -> None:
+        """Have a learner without samples be that of all samples which several have learned.
+
+        each: learners of the same spec. places: for each, the numbers (K_k,) here of the classes
+        that it has met. Raises ValueError for learners that cannot be merged.
+        """
+
 
 class WithoutMembers:
     """What an `OnlineLearner` without stored samples has in common with others of its kind."""

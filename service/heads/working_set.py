@@ -100,6 +100,11 @@ class SetLearner(HeadLearner[WorkingSet]):
 
         return relearn
 
+    @property
+    def has_learned(self) -> bool:
+        """See `HeadLearner`."""
+        return self.seen > 0
+
     def standing(self) -> dict[str, Any]:
         """Return objective and duality gap of the set."""
         stats = self.view().stats

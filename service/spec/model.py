@@ -7,6 +7,7 @@ from pydantic import Field, ValidationError, model_validator
 from service.errors import Invalid
 from service.spec.adaptive import AdaptiveSpec
 from service.spec.asset import AssetSpec, check_asset, of_streams, with_defaults
+from service.spec.divided import OF_SEVERAL, check_begins_alike, check_divisible
 from service.spec.heads import HEADS, HeadName, Task
 from service.spec.kernel import KernelSpec, Part, RbfSpec, contradiction, with_type
 from service.spec.novelty import NoveltySpec
@@ -17,6 +18,14 @@ from service.spec.semiparametric import SemiparametricSpec
 from service.spec.working_set import WorkingSetSpec, check_working_set, with_set_defaults
 
 MODEL_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
+
+
+MOST_LEARNERS = 8
+
+
+def _is_one(learners: int) -> bool:
+    """Leave the field out for one learner, so that earlier versions read all other specs."""
+    return learners == 1
 
 
 class ModelSpec(Part):
@@ -62,6 +71,15 @@ class ModelSpec(Part):
         description="By default the first of adaptive, working_set, asset that is not null.",
     )
     seed: int = Field(0, ge=0, lt=2**53)
+    learners: int = Field(
+        1,
+        ge=1,
+        le=MOST_LEARNERS,
+        exclude_if=_is_one,
+        description="More than 1, in a fleet: samples are divided among so many logs, each with a "
+        "leader that learns them, and what these have learned is merged every few seconds. Rows "
+        "are arrays then.",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -72,6 +90,8 @@ class ModelSpec(Part):
         regression = given.get("task") == "regression"
         kernel = with_type(given.get("kernel", {}))
         given = given | {"kernel": kernel}
+        if given.get("learners", 1) != 1:
+            given = OF_SEVERAL | given
         kind: Any = kernel["type"] if isinstance(kernel, dict) else "rbf"
         if regression:
             given = {"working_set": None} | given
@@ -146,6 +166,20 @@ class ModelSpec(Part):
         if getattr(self, self.serve) is None:
             raise contradiction("/serve", f"the head {self.serve!r} is null")
         return self
+
+    @model_validator(mode="after")
+    def _of_its_learners(self) -> Self:
+        if self.learners > 1:
+            remembers = self.pending is not None
+            check_divisible(self.task, self.heads, temporal=self.temporal, remembers=remembers)
+            if self.asset is not None:
+                check_begins_alike(self.asset, self.kernel)
+        return self
+
+    @property
+    def of_one_learner(self) -> Self:
+        """The spec of each of its learners."""
+        return self.model_copy(update={"learners": 1})
 
     @property
     def fades(self) -> bool:

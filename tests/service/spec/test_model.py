@@ -614,3 +614,40 @@ class TestAnything:
         assert read_spec(spec.plain()) == spec
         assert ModelSpec(**spec.plain()) == spec
         assert set(spec.plain()) == set(DEFAULTS)
+
+
+class TestLearners:
+    """A model whose samples are divided among several learners has what can be merged."""
+
+    def test_have_the_heads_that_begin_alike(self):
+        spec = read_spec({"learners": 4})
+        assert spec.heads == ("working_set", "adaptive")
+        assert spec.pending is None
+        assert spec.of_one_learner == read_spec({"asset": None, "pending": None})
+
+    def test_are_left_out_of_what_is_stored_where_there_is_one(self):
+        assert "learners" not in read_spec({}).plain()
+        assert read_spec(read_spec({"learners": 2}).plain()).learners == 2
+
+    @pytest.mark.parametrize(
+        ("given", "pointer"),
+        [
+            ({"learners": 0}, "/learners"),
+            ({"learners": 9}, "/learners"),
+            ({"task": "regression"}, "/task"),
+            ({"temporal": True}, "/temporal"),
+            ({"pending": {}}, "/pending"),
+            ({"novelty": {}}, "/novelty"),
+            ({"asset": {}}, "/kernel/gamma"),
+            ({"asset": {"features": "nystrom"}, "kernel": {"gamma": 0.1}}, "/asset/features"),
+        ],
+        ids=lambda given: str(given),
+    )
+    def test_refuse_what_cannot_be_merged(self, given: dict[str, Any], pointer: str):
+        with pytest.raises(Invalid) as refused:
+            read_spec({"learners": 2} | given)
+        assert [error["pointer"] for error in refused.value.errors] == [pointer]
+
+    def test_take_asset_where_it_begins_alike(self):
+        given = {"asset": {}, "kernel": {"gamma": 0.1}}
+        assert read_spec({"learners": 2} | given).heads == ("working_set", "asset", "adaptive")

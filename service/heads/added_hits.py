@@ -1,0 +1,77 @@
+"""The scores of a head whose samples were divided among several learners."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.heads.hits import Hits
+from service.heads.recent import LENGTH
+from solver.arrays import Float64Array
+
+# The columns of the last samples that are class numbers: the label, and the prediction.
+_CODES = 2
+
+
+def add_hits(
+    total: Hits, each: Sequence[Hits], places: Sequence[NDArray[np.int64]], classes: int
+) -> None:
+    """Have scores that have counted nothing be those of all samples that several have counted.
+
+    Totals are added. Of the last samples there are as many of each as there is room for. Changes
+    are left out: each learner notes its own.
+
+    places: for each, the numbers (K_k,) in the total of the classes that it has met. classes: of
+    the total.
+    """
+    states = [one.state() for one in each]
+    met = _added([state["counts"][2] for state in states], places, classes)
+    counts = [
+        _added([state["counts"][which] for state in states], places, classes) for which in (0, 1)
+    ]
+    last = max(range(len(each)), key=lambda k: each[k].judged)
+    before = states[last]["rules"][2]
+    judged = sum(one.judged for one in each)
+    total.restore(
+        {
+            "judged": judged,
+            "correct": sum(state["correct"] for state in states),
+            "counts": [*counts, met],
+            "rules": [
+                sum(state["rules"][0] for state in states),
+                sum(state["rules"][1] for state in states),
+                int(places[last][before]) if before >= 0 else -1,
+                int(np.argmax(met)) if any(met) else -1,
+            ],
+            "log_loss": [sum(state["log_loss"][k] for state in states) for k in (0, 1)],
+            "recent": _ring(_recent(each, places), judged).tolist(),
+        }
+    )
+
+
+def _added(
+    counts: Sequence[Sequence[int]], places: Sequence[NDArray[np.int64]], classes: int
+) -> list[int]:
+    """Return the sums of counts of classes, which may lack the classes that came last."""
+    sums = [0] * classes
+    for of_one, place in zip(counts, places, strict=True):
+        for number, count in zip(place.tolist(), of_one, strict=False):
+            sums[number] += count
+    return sums
+
+
+def _recent(each: Sequence[Hits], places: Sequence[NDArray[np.int64]]) -> Float64Array:
+    """Return the last judged samples of each in turn, (5, at most 1,000)."""
+    columns, ages = list[Float64Array](), list[NDArray[np.int64]]()
+    for one, place in zip(each, places, strict=True):
+        own = one.recent().copy()
+        own[:_CODES] = place[own[:_CODES].astype(np.int64)]
+        columns.append(own)
+        ages.append(np.arange(own.shape[1])[::-1])
+    order = np.argsort(-np.concatenate(ages), kind="stable")[-LENGTH:]
+    return np.concatenate(columns, axis=1)[:, order]
+
+
+def _ring(columns: Float64Array, seen: int) -> Float64Array:
+    """Return columns in the places in which `RecentColumns.state` has them."""
+    return np.roll(columns, seen % LENGTH, axis=1) if seen > LENGTH else columns

@@ -1,0 +1,59 @@
+"""One model of several that have learned parts of one stream.
+
+No sample is in two parts, and the parts stay as they are: they learn on, and are merged anew.
+"""
+
+from collections.abc import Sequence
+
+from service.heads.classification import ClassificationHead
+from service.model.learner import Learner
+from service.model.live import Model
+from service.spec.model import ModelSpec
+from solver.prepare.pooled import pooled
+
+
+class Unlike(ValueError):
+    """Parts that cannot be merged; the message says in what they differ."""
+
+
+def merged(name: str, spec: ModelSpec, parts: Sequence[Learner]) -> Learner:
+    """Return a learner of all samples that learners of one spec have learned.
+
+    name, spec: of the model that it is for, whose heads are those of the parts. Its sequence is the
+    sum of theirs. See `adaptive.merge`, `stream.merged_learner` and `calibration.merge` for what
+    becomes of what they have learned. Parts without samples have no part in it.
+
+    Raises Unlike, also where no part has learned a sample.
+    """
+    learned = [part for part in parts if part.sequence]
+    if not learned:
+        raise Unlike("none of them has learned a sample")
+    result = Learner(Model(0, name, spec))
+    _take_rows(result, learned)
+    for head_name, head in result.heads.items():
+        assert isinstance(head, ClassificationHead)
+        of_parts = [part.heads[head_name] for part in learned]
+        try:
+            head.merge([one for one in of_parts if isinstance(one, ClassificationHead)])
+        except ValueError as error:
+            raise Unlike(f"{head_name}: {error}") from None
+    result.sequence = sum(part.sequence for part in learned)
+    result.forget_views()
+    return result
+
+
+def _take_rows(result: Learner, parts: Sequence[Learner]) -> None:
+    """Have a learner's rows be those of the parts. Raises Unlike."""
+    form, rows = parts[0].rows.form, result.rows
+    widths = sorted({part.rows.form.width or 0 for part in parts})
+    if any(part.rows.form != form for part in parts):
+        raise Unlike(
+            f"their rows differ: arrays of {' and '.join(map(str, widths))} numbers; delete the "
+            "model, create it again, and send rows of one length"
+        )
+    rows.form = form
+    prepared = [one.rows.preparation for one in parts if one.rows.preparation is not None]
+    if prepared:
+        rows.preparation = rows.fresh_preparation()
+        assert rows.preparation is not None
+        rows.preparation.moments = pooled([one.moments for one in prepared])

@@ -1,0 +1,113 @@
+"""One model of several that have learned parts of one stream."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from service.engine.model_files import fill_model
+from service.model.learner import Learner
+from service.model.live import Model
+from service.model.merging import Unlike, merged
+from service.samples.validation import Samples
+from service.spec.heads import HeadName
+from service.spec.model import read_spec
+from service.storage.snapshot_format import State, decode_state, encode_state
+from tests.service.specs import PAPERS
+
+FAST: dict[str, Any] = {"learners": 2, **PAPERS}
+OF_ASSET: dict[str, Any] = {
+    "learners": 2,
+    **PAPERS,
+    "kernel": {"gamma": 0.5},
+    "working_set": None,
+    "asset": {"dimension": 32},
+}
+
+
+def samples(n: int, seed: int, labels: tuple[str, str] = ("a", "b")) -> Samples:
+    """Points of two classes, which differ in the sign of their first number."""
+    X = np.random.default_rng(seed).normal(size=(n, 3))
+    return Samples(X, [labels[int(row[0] > 0)] for row in X], None)
+
+
+def parts_of(given: dict[str, Any], head: HeadName, *taught: Samples) -> list[Learner]:
+    """Return a learner for each part of a stream."""
+    parts = []
+    for number, part in enumerate(taught):
+        learner = Learner(Model(0, f"m:{number}", read_spec(given).of_one_learner))
+        for start in range(0, len(part.y), 32):
+            rows = slice(start, start + 32)
+            learner.absorb(head, Samples(part.X[rows], part.y[rows], None))  # type: ignore[index]
+        parts.append(learner)
+    return parts
+
+
+def answers(learner: Learner, X: Any) -> list[Any]:
+    learner.publish()
+    return learner.model.published.predict(learner.model.spec.serve, X).prediction
+
+
+class TestMerged:
+    @pytest.mark.parametrize(
+        ("given", "head"),
+        [
+            ({"learners": 2}, "working_set"),
+            (FAST, "working_set"),
+            (OF_ASSET, "asset"),
+        ],
+        ids=["default", "set", "asset"],
+    )
+    def test_predicts_what_the_parts_have_learned(self, given: dict[str, Any], head: HeadName):
+        parts = parts_of(given, head, samples(200, 1), samples(200, 2))
+        model = merged("m", read_spec(given), parts)
+        test = samples(200, 3)
+        right = np.mean([a == b for a, b in zip(answers(model, test.X), test.y, strict=True)])
+        assert model.sequence == 400
+        assert right > 0.9
+
+    def test_comes_back_from_its_state_bit_for_bit(self):
+        parts = parts_of({"learners": 2}, "working_set", samples(200, 1), samples(130, 2))
+        spec = read_spec({"learners": 2})
+        content = b"".join(encode_state(State(*merged("m", spec, parts).state())))
+        first, second = (
+            fill_model(Model(0, "m", spec), decode_state(content, "it"), "it").learner
+            for _ in range(2)
+        )
+        X = samples(50, 3).X
+        assert first.model.describe() == second.model.describe()
+        found = [one.model.published.predict("adaptive", X).decision for one in (first, second)]
+        assert found[0] == found[1]
+
+    def test_counts_the_scores_of_all_parts(self):
+        parts = parts_of(FAST, "working_set", samples(1200, 1), samples(300, 2))
+        found = merged("m", read_spec(FAST), parts)
+        found.publish()
+        for one in parts:
+            one.publish()
+        scores = [one.model.describe()["heads"]["working_set"]["prequential"] for one in parts]
+        total = found.model.describe()["heads"]["working_set"]["prequential"]
+        assert total["samples"] == sum(one["samples"] for one in scores)
+        right = sum(one["samples"] * one["accuracy"] for one in scores)
+        assert total["accuracy"] == pytest.approx(right / total["samples"])
+        assert total["recent_accuracy"] > 0.8
+
+    def test_knows_the_classes_of_all_parts_in_any_order(self):
+        taught = samples(100, 1, ("a", "b")), samples(100, 2, ("c", "a"))
+        found = merged("m", read_spec(FAST), parts_of(FAST, "working_set", *taught))
+        assert set(found.heads["working_set"].classes or ()) == {"a", "b", "c"}
+
+    def test_leaves_out_parts_without_samples(self):
+        parts = parts_of(FAST, "working_set", samples(50, 1), samples(0, 2))
+        assert merged("m", read_spec(FAST), parts).sequence == 50
+
+    def test_is_refused_where_no_part_has_samples(self):
+        parts = parts_of(FAST, "working_set", samples(0, 1))
+        with pytest.raises(Unlike, match="has learned a sample"):
+            merged("m", read_spec(FAST), parts)
+
+    def test_is_refused_where_rows_have_another_length(self):
+        narrow = samples(50, 2)._replace(X=np.ones((50, 2)))
+        parts = parts_of(FAST, "working_set", samples(50, 1), narrow)
+        with pytest.raises(Unlike, match="arrays of 2 and 3 numbers"):
+            merged("m", read_spec(FAST), parts)
