@@ -10,7 +10,7 @@ the fleet, so that a backup can be restored to one of them.
 import json
 import os
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from service.access.key_file import KeyFile
 from service.access.keys import ApiKeys
-from service.fleet.commit_messages import LogRow
+from service.fleet.commit_messages import LogRow, read_rollback
 from service.fleet.importing import Moved, MovingError
 from service.fleet.log_index import ENTRIES, WITH_SAMPLES, KnownKey
 from service.fleet.model_log import ModelLog
@@ -131,12 +131,15 @@ def _export(
         fleet.storage.journal.reread(model.number)
         log = fleet.logs.of(model.number)
         log.chain.read_all()
-        bases += _copy_pinned(model, fleet, files, number, until)
         rollbacks = log.index.rollbacks()
+        needed = [one for one in rollbacks if until is None or one.description["at"] <= until]
+        copied = _copy_pinned(needed, fleet, model.number, files, number)
+        bases += [one.description["at"] for one in needed if one.digest in copied]
         begin = log.index.begin() if above is None else above.begin
         exchanged = above is not None and _exchanged_since(above, rollbacks)
-        if not exchanged and any(begin is None or begin <= base for base in bases):
-            _write(copy.file, number, log, until)
+        whole = not needed or needed[0].digest in copied
+        if whole and not exchanged and any(begin is None or begin <= base for base in bases):
+            _write(copy.file, number, log, until, copied)
             end = max(log.index.end if above is None else 0, *bases)
             return _Copied(number, begin, end, rollbacks)
     copy.catalogue.delete(number)
@@ -170,30 +173,35 @@ def _copy_snapshots(
 
 
 def _copy_pinned(
-    model: CatalogueEntry, fleet: Fleet, files: SnapshotFiles, number: int, until: int | None
-) -> Iterator[int]:
-    """Copy the snapshots that rollbacks up to a sequence restored; return their sequences."""
-    for rollback in fleet.storage.journal.rollbacks(model.number):
-        if until is not None and rollback.description["at"] > until:
-            continue
-        try:
-            content = fleet.snapshots.pinned_content(model.number, rollback.digest)
-        except DamagedSnapshot as error:
-            raise MovingError(f"model {model.name!r}: {error}") from None
-        files.pin(number, content)
-        yield int(rollback.description["at"])
+    rollbacks: list[Rollback], fleet: Fleet, model: int, files: SnapshotFiles, number: int
+) -> set[str]:
+    """Copy the states that a model's rollbacks restored; return their digests.
+
+    Those of older rollbacks may be gone: only the last one is needed.
+    """
+    copied = set[str]()
+    for rollback in rollbacks:
+        with suppress(DamagedSnapshot):
+            files.pin(number, fleet.snapshots.pinned_content(model, rollback.digest))
+            copied.add(rollback.digest)
+    return copied
 
 
 def _milliseconds(moment: datetime) -> int:
     return int(moment.timestamp() * 1000)
 
 
-def _write(file: SqliteFile, number: int, log: ModelLog, until: int | None) -> None:
-    """Write a log's rows up to a sequence, in the transaction that creates the model."""
+def _write(
+    file: SqliteFile, number: int, log: ModelLog, until: int | None, pinned: set[str]
+) -> None:
+    """Write a log's rows up to a sequence, in the transaction that creates the model.
+
+    pinned: digests of the states that were copied; rollbacks to others are left out.
+    """
     rows = [
         *(
             row
-            for row in _event_and_entry_rows(number, log)
+            for row in _event_and_entry_rows(number, log, pinned)
             if until is None or row.sequence <= until
         ),
         *(row for key in log.index.keys.values() for row in _key_rows(number, log, key)),
@@ -202,11 +210,13 @@ def _write(file: SqliteFile, number: int, log: ModelLog, until: int | None) -> N
         file.insert("INSERT INTO log", rows[start : start + _ROWS])
 
 
-def _event_and_entry_rows(number: int, log: ModelLog) -> Iterator[Row]:
+def _event_and_entry_rows(number: int, log: ModelLog, pinned: set[str]) -> Iterator[Row]:
     places, at = count(LATER), -1
     for commit in log.chain.read(0):
         for row in commit.rows:
             if row.kind not in ENTRIES | {"rollback", "epoch"}:
+                continue
+            if row.kind == "rollback" and read_rollback(row)[0].digest not in pinned:
                 continue
             if row.sequence != at:
                 places, at = count(LATER), row.sequence

@@ -2,7 +2,7 @@
 
 Some commits one after another are a segment: so the index of a log with a commit for each of its
 samples stays small. What is purged are whole segments, and never the last one. A checkpoint begins
-one: its snapshot may replace all that comes before.
+one, and so does a rollback: its state may replace all that comes before.
 """
 
 import json
@@ -106,7 +106,7 @@ class LogIndex:
 
     def add(self, commit: Commit) -> None:
         """Take the next commit of the log."""
-        begins = bool(commit.rows) and commit.rows[0].kind == "checkpoint"
+        begins = bool(commit.rows) and commit.rows[0].kind in ("checkpoint", "rollback")
         if begins or not self.segments or self.segments[-1].commits >= _COMMITS_OF_SEGMENT:
             self.segments.append(Segment(commit))
         self.segments[-1].add(commit)
