@@ -18,6 +18,7 @@ from service.engine.gathering import Gathering
 from service.engine.group_queue import GroupQueue, Waiting
 from service.engine.late_labels import LabelRequest
 from service.engine.learn_request import Answer, LearnRequest
+from service.engine.merges import Merges
 from service.engine.orders import Orders
 from service.engine.phase import Phase
 from service.engine.predictions import RememberRequest
@@ -84,6 +85,9 @@ class Engine:
             lambda model: self._followers.start(model),
         )
         self.refits = self.orders.refits
+        self.merges = Merges(
+            storage, self._writer.models, self._writer.history, self.orders, settings.merge_seconds
+        )
         self.leading = self._writer.leading(
             self.orders.in_order, lambda model: self._followers.start(model)
         )

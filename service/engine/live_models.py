@@ -245,8 +245,12 @@ class LiveModels:
         self.changes += 1
 
     def state(self, model: Model) -> State:
-        """Return a copy of what a model has learned. Raises UnknownModel, ModelBroken."""
-        return State(*self.usable(model).state())
+        """Return a copy of what a model has learned, to be gone on from by one learner.
+
+        Raises UnknownModel, ModelBroken.
+        """
+        plain, arrays = self.usable(model).state()
+        return State({**plain, "spec": model.spec.of_one_learner.plain()}, arrays)
 
     def _check_room(self) -> None:
         """Raise TooManyModels if no other model may be made."""

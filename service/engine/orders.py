@@ -5,13 +5,19 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from service.engine.challengers import Turn
+from service.engine.divided import (
+    check_may_be_divided,
+    check_whole,
+    check_without_partitions,
+    make_partitions,
+)
 from service.engine.group_queue import GroupQueue
 from service.engine.model_files import LoadedModel
 from service.engine.phase import Phase
 from service.engine.readiness import Readiness
 from service.engine.refits import Job, Refits
 from service.engine.writer import Item, Order, Writer
-from service.errors import SnapshotFailed
+from service.errors import Divided, SnapshotFailed
 from service.heads.fit import Fit, Window
 from service.model.live import Model
 from service.model.moment import Moment
@@ -40,17 +46,25 @@ class Orders:
         self._writer, self._queue = writer, queue
         self._phase, self._readiness = phase, readiness
         self._begin_to_follow = begin_to_follow
+        self._in_fleet = bool(settings.fleet)
         self.refits = Refits(self._take_window, self._keep_fit, settings.refits)
 
     async def create(self, name: str, *specs: ModelSpec) -> tuple[Model, bool]:
         """Return a model of this spec and whether it is new.
 
         specs: a new model's, then others that an existing one may have instead.
-        Raises ModelExists, TooManyModels, StorageFailed.
+        Raises Invalid, ModelExists, TooManyModels, StorageFailed.
         """
         self._phase.check()
-        created: tuple[Model, bool]
-        created = await self.in_order(None, lambda: self._writer.models.create(name, *specs))
+        check_may_be_divided(specs[0], in_fleet=self._in_fleet)
+        models, catalogue = self._writer.models, self._writer.catalogue
+
+        def create() -> tuple[Model, bool]:
+            model, new = models.create(name, *specs)
+            make_partitions(model, new, catalogue)
+            return model, new
+
+        created: tuple[Model, bool] = await self.in_order(None, create)
         return created
 
     async def follow(
@@ -62,6 +76,9 @@ class Orders:
         UnknownModel, StorageFailed.
         """
         self._phase.check_usable(champion)
+        check_whole(champion, "be followed")
+        if spec.learners > 1:
+            raise Divided("a challenger has one learner: leave learners out")
         found: tuple[Model, bool]
         found = await self.in_order(
             champion, lambda: self._writer.follow(name, champion, spec, start)
@@ -78,6 +95,7 @@ class Orders:
         SnapshotFailed, StorageFailed, UnknownModel, UnusableState.
         """
         self._phase.check_usable(champion)
+        check_whole(champion, "change places with another one")
 
         def promote() -> dict[str, Any]:
             self._writer.models.check(champion, expected)
@@ -111,6 +129,8 @@ class Orders:
 
         def delete() -> None:
             self._writer.models.check(model, expected)
+            if self._in_fleet:
+                check_without_partitions(model, self._writer.catalogue)
             self._writer.delete(model)
 
         await self.in_order(model, delete)
@@ -129,6 +149,7 @@ class Orders:
     async def snapshot(self, model: Model) -> int:
         """Save a snapshot; its sequence. Raises ModelBroken, SnapshotFailed, UnknownModel."""
         self._phase.check_usable(model)
+        check_whole(model, "have a snapshot: each merge stores its state")
         sequence, saving = await self.in_order(model, lambda: self._writer.snapshots.start(model))
         try:
             # A client that leaves does not take the snapshot with it.
@@ -147,6 +168,7 @@ class Orders:
         expected: see `LearnRequest`. Raises AnotherState, StorageFailed, UnknownModel,
         UnknownSnapshot, UnusableSnapshot.
         """
+        check_whole(model, "be rolled back")
 
         def roll_back() -> dict[str, Any]:
             self._writer.models.check(model, expected)

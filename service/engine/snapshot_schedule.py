@@ -104,6 +104,8 @@ class SnapshotSchedule:
         """Save what the models have learned since their last snapshots."""
         self.finish(wait=True)
         for learner in self._models.learners():
+            if learner.model.spec.learners > 1:
+                continue  # each merge stores its state
             if learner.sequence > learner.model.snapshot_sequence:
                 try:
                     self._start(learner)

@@ -65,6 +65,7 @@ class Writer:
 
     def __init__(self, storage: Storage, settings: Settings, acknowledge: Acknowledge) -> None:
         self._storage = storage
+        self.catalogue = storage.catalogue
         self._settings = settings
         self._acknowledge = acknowledge
         self._keys = RememberedKeys(

@@ -51,6 +51,12 @@ class NotFollowing(Refusal):
     slug, title = "not-following", "The model is no challenger of this one"
 
 
+class Divided(Refusal):
+    """The model has several learners, and the call is about one of them, or about none."""
+
+    slug, title = "divided", "The model has several learners"
+
+
 class UnusableSnapshot(Refusal):
     """The snapshot is damaged."""
 

@@ -42,8 +42,11 @@ _LOOK_SECONDS = 2.0
 
 
 def encoded(name: str) -> str:
-    """Return a model's name as a token of a subject, which has no dots; no name contains `=`."""
-    return name.replace(".", "=")
+    """Return a model's name as a token of a subject, which has no dots and no colons.
+
+    No name contains `=` or `/`.
+    """
+    return name.replace(".", "=").replace(":", "/")
 
 
 class JetStreamCatalogue:
@@ -85,6 +88,16 @@ class JetStreamCatalogue:
     def champions(self) -> Mapping[str, str]:
         """Whom each model follows that follows another one, by name, as of the last read."""
         return self._known.champions
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        """The numbers of all models, as of the last read."""
+        return self._known.numbers
+
+    @property
+    def learners(self) -> Mapping[str, int]:
+        """The models with several learners, and how many they have, as of the last read."""
+        return self._known.learners
 
     def is_followed(self, model: int) -> bool:
         """Return whether another model follows this one, as of the last read."""

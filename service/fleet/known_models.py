@@ -11,12 +11,15 @@ class KnownModels(NamedTuple):
     """The models of a fleet at a revision of the catalogue.
 
     made: models and when each was created, oldest first. champions: the names of the models that
-    others follow, by the names of these; without models that are gone.
+    others follow, by the names of these; without models that are gone. numbers: of all models.
+    learners: how many those models have that have several, by their names.
     """
 
     revision: int
     made: Sequence[tuple[CatalogueEntry, datetime]]
     champions: Mapping[str, str]
+    numbers: frozenset[int]
+    learners: Mapping[str, int]
 
 
 def known(revision: int, found: Sequence[tuple[CatalogueEntry, datetime]]) -> KnownModels:
@@ -28,7 +31,11 @@ def known(revision: int, found: Sequence[tuple[CatalogueEntry, datetime]]) -> Kn
         for entry, _ in made
         if entry.follows is not None and entry.follows in names
     }
-    return KnownModels(revision, made, champions)
+    learners = {
+        entry.name: int(entry.spec["learners"]) for entry, _ in made if "learners" in entry.spec
+    }
+    numbers = frozenset(entry.number for entry, _ in made)
+    return KnownModels(revision, made, champions, numbers, learners)
 
 
 NOTHING_KNOWN = known(0, ())

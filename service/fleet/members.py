@@ -19,6 +19,7 @@ from nats.errors import Error
 from service.fleet import commit_messages
 from service.fleet.connection import NatsConnection
 from service.storage import snapshot_format
+from service.storage.partitions import number_of, whole_of
 
 logger = logging.getLogger(__name__)
 
@@ -171,10 +172,16 @@ class Members:
 def ranked(name: str, living: Sequence[Replica]) -> list[Replica]:
     """Return the replicas that take models, in the order in which they would lead one.
 
-    Rendezvous hashing: where a replica leaves or comes, no model moves between the others.
+    Rendezvous hashing: where a replica leaves or comes, no model moves between the others. Those
+    that would lead partitions come one after another in the order of their model, so that these
+    have as many different leaders as there can be.
     """
     taking = [replica for replica in living if replica.ready]
-    return sorted(taking, key=lambda replica: _weight(replica.url, name), reverse=True)
+    whole = whole_of(name)
+    if whole is None or not taking:
+        return sorted(taking, key=lambda replica: _weight(replica.url, name), reverse=True)
+    order, first = ranked(whole, taking), (1 + number_of(name)) % len(taking)
+    return order[first:] + order[:first]
 
 
 def successor(name: str, living: Sequence[Replica]) -> Replica | None:

@@ -164,14 +164,16 @@ class Learner:
     def roll_back(self, source: "Learner", rolled_back: dict[str, Any], epoch: str) -> None:
         """Take the state of `source`, except for the sequence, which goes on in another epoch.
 
-        rolled_back: see `Model`. The spec is that of `source`, too.
+        rolled_back: see `Model.rolled_back`, or `Model.merged` with `at`. The spec is that of
+        `source`, too.
         """
         self.model.take_spec(source.model.spec)
         self._take_heads(source)
         self.pending = source.pending
         self._show_pending()
         self._restored_at = rolled_back["at"]
-        self.sequence, self.model.rolled_back = rolled_back["at"], rolled_back
+        self.sequence = rolled_back["at"]
+        self._note_origin(rolled_back)
         self.epoch = epoch
         if self.losses is not None:
             self.losses.begin_epoch(self.sequence, epoch)
@@ -182,6 +184,14 @@ class Learner:
     def _take_heads(self, source: "Learner") -> None:
         self._heads, self.rows = source._heads, source.rows
         self._heads.forget_views()
+
+    def _note_origin(self, rolled_back: dict[str, Any]) -> None:
+        """Note where the state came from: from a rollback, or from a merge of partitions."""
+        is_merge = "partitions" in rolled_back
+        self.model.merged = (
+            {name: rolled_back[name] for name in ("time", "partitions")} if is_merge else None
+        )
+        self.model.rolled_back = None if is_merge else rolled_back
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return plain data and arrays, copied, for a snapshot."""

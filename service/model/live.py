@@ -34,6 +34,8 @@ class Model:
     last_row: that it was sent.
     rolled_back: the last rollback: `to` a snapshot's sequence, `at` a sequence, at a `time`; `of`
         the model whose state it was, where that was another one.
+    merged: the last merge of its learners: at which `time`, and how much of each of its
+        `partitions`; None of a model that learns by itself.
     champion: the model whose log it learns from, where its sequence is its place; None of a model
         that learns what it is sent. following: how it compares with its champion.
     learning_time: of what it has learned since the server started.
@@ -58,6 +60,7 @@ class Model:
         self.snapshot_sequence = 0
         self.snapshot_time: float | None = None
         self.rolled_back: dict[str, Any] | None = None
+        self.merged: dict[str, Any] | None = None
         self.pending = None if spec.pending is None else PendingCounts()
         self.labels: dict[Status, int] = dict.fromkeys(get_args(Status), 0)
 
@@ -112,6 +115,7 @@ class Model:
             "follows": self._follows(),
             "snapshot_sequence": self.snapshot_sequence,
             "rolled_back": self.rolled_back,
+            **self._merged(),
             "warning": self._warning(),
             "status": self.status,
             "notice": self.broken or self.notice or None,
@@ -128,6 +132,10 @@ class Model:
             "passed_over": self.following.passed_over,
             "reason": self.following.reason,
         }
+
+    def _merged(self) -> dict[str, Any]:
+        """Return what has been merged of a model with several learners; nothing of another one."""
+        return {} if self.spec.learners == 1 else {"merged": self.merged}
 
     def _warning(self) -> str | None:
         """Return what may be wrong with the labels; None if declared or frequent enough."""

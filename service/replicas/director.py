@@ -54,5 +54,11 @@ class Director(Protocol):
     def describe(self) -> dict[str, Any]:
         """Return what this replica knows of its fleet, as plain data."""
 
+    def partitions(self, name: str) -> list[str]:
+        """Return the partitions of a model with several learners; none of another one."""
+
+    def whole_of(self, name: str) -> str | None:
+        """Return the model that a partition belongs to; None for what is no partition."""
+
     def suspect(self, replica: Target) -> None:
         """Treat a replica as gone because no connection to it could be made."""

@@ -26,6 +26,9 @@ snapshots. Nothing before the last rollback matters any longer, and recovery beg
 there is a snapshot of a later sequence. It shares its sequence with the sample before it, and with
 fits before and after it.
 
+A model may have several learners: then they have logs of their own, and its log has a rollback for
+each merge, to the merged state, whose sequence is the sum of theirs.
+
 A model may follow another one: then it learns the samples in the log of that one, and its sequence
 is its place there. Its own log has what is its own, which is fits, checkpoints and rollbacks.
 
@@ -82,8 +85,9 @@ class Rollback(NamedTuple):
     """A model's last rollback.
 
     description: what the model's description says of it: `to` a snapshot's sequence, `at` a
-    sequence, at a `time`; `of` the model whose state it is, where that is another one. digest: of
-    the state, which is pinned. epoch: from here on.
+    sequence, at a `time`; `of` the model whose state it is, where that is another one. Of a merge
+    it has the `partitions` instead of `to`. digest: of the state, which is pinned. epoch: from here
+    on.
     """
 
     description: dict[str, Any]

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import secrets
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -23,6 +24,7 @@ from service.fleet.members import (
 from service.fleet.opening import Fleet
 from service.replicas.director import Target
 from service.settings import Settings
+from service.storage.partitions import partitions_of, whole_of
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +34,7 @@ _HANDED_OVER = 8
 _WATCH_SECONDS = 0.05
 # How long a stopping replica keeps answering replicas that have not heard of it yet.
 _LINGER_SECONDS = 1.0
+_LOOKS_ASLEEP = 4
 
 
 class Roles:
@@ -46,6 +49,8 @@ class Roles:
         self._url = settings.advertise
         self.word = secrets.token_hex(16)
         self.members = Members(fleet.nats, self._url, self._report, settings.max_lag_seconds)
+        # In how many looks in a row each model was asleep.
+        self._looks_asleep = Counter[str]()
         # What is done for models beside the watch.
         self._tasks = dict[tuple[str, str], asyncio.Task[None]]()
         self._watching = asyncio.create_task(self._watch())
@@ -116,6 +121,19 @@ class Roles:
         So a champion and its challengers have one leader.
         """
         return self._fleet.catalogue.champions.get(name, name)
+
+    def partitions(self, name: str) -> list[str]:
+        """Return the partitions of a model with several learners; none of another one.
+
+        What this replica knows of models that others lead may be some moments old.
+        """
+        own = self._engine.recovered_model(name)
+        learners = self._fleet.catalogue.learners.get(name, 1) if own is None else own.spec.learners
+        return partitions_of(name, learners)
+
+    def whole_of(self, name: str) -> str | None:
+        """Return the model that a partition belongs to; None for what is no partition."""
+        return whole_of(name)
 
     def is_gone(self, replica: Target) -> bool:
         """Return whether a replica has fallen silent."""
@@ -209,10 +227,31 @@ class Roles:
         for name, champion in self._fleet.catalogue.champions.items():
             if self.leads(champion) and not self.leads(name):
                 self._beside(name, self._take_over)
+        asleep = self._asleep(leaders)
+        self._looks_asleep = Counter({name: self._looks_asleep[name] + 1 for name in asleep})
+        for name in asleep:
+            if self._looks_asleep[name] < _LOOKS_ASLEEP:
+                continue  # who has made it may not have said so yet
+            following = successor(name, living)
+            if following is not None and self.is_here(following):
+                self._beside(name, self._take_over)
         await self._release_led_elsewhere(leaders, living)
         for name in standing_by:
             if self._followed(name) < leaders[name].leads[name].sequence:
                 self._beside(name, self._engine.leading.follow)
+        await self._release_deleted()
+
+    def _asleep(self, leaders: dict[str, Replica]) -> list[str]:
+        """Return what nobody leads of models with several learners of which something is led.
+
+        Nobody asks for a partition that has learned all of its samples, and is not merged.
+        """
+        families = [
+            [name, *partitions_of(name, learners)]
+            for name, learners in self._fleet.catalogue.learners.items()
+        ]
+        awake = [family for family in families if not leaders.keys().isdisjoint(family)]
+        return [name for family in awake for name in family if name not in leaders]
 
     def _beside(self, name: str, work: Callable[[str], Coroutine[Any, Any, None]]) -> None:
         """Begin something for a model, unless the same is being done for it."""
@@ -244,6 +283,18 @@ class Roles:
             if should_hand_over(name, leader, living):
                 handed_over += 1
                 await self._release(name)
+
+    async def _release_deleted(self) -> None:
+        """Release models that another replica has deleted, which led them since a later term.
+
+        Raises StorageFailed.
+        """
+        catalogue = self._fleet.catalogue
+        for model in self._engine.recovered():
+            if model.id not in catalogue.numbers:  # or it is newer than the last read
+                found = await asyncio.to_thread(catalogue.find, model.name)
+                if found is None or found.number != model.id:
+                    await self._release(model.name)
 
     def _followed(self, name: str) -> int:
         return self._engine.leading.followed.get(name, -1)

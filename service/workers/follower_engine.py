@@ -90,6 +90,10 @@ class FollowerEngine:
         """Return whether a model has this name, in any phase."""
         return name in self._models
 
+    def answers(self, name: str) -> bool:
+        """Return whether calls for a model may be answered here: not those that are divided."""
+        return name in self._models and self._models[name].spec.learners == 1
+
     def model(self, name: str) -> Model:
         """Return the model of this name. Raises NotReady, UnknownModel."""
         if not self._state.readable:

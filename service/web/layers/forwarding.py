@@ -15,13 +15,14 @@ from collections.abc import Callable
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import NotLeader, NotReady, Refusal
 from service.replicas.membership import Membership
 from service.web.formats.body import read_body, respond
 from service.web.formats.bounds import SPEC_BOUNDS, SPEC_BYTES
 from service.web.formats.wire import JSON, format_of_body
+from service.web.layers.divided_models import DividedModels, of_partition
 from service.web.layers.http_hop import MARK, HttpHop, Unreachable, listens
 from service.web.layers.kept_body import KeptBody, answered
 from service.web.layers.stream_relay import relay
@@ -30,6 +31,9 @@ from service.web.layers.stream_relay import relay
 _PATIENCE_SECONDS, _PAUSE_SECONDS = 10.0, 0.05
 _LISTED = ("model", "sequence", "epoch", "status", "features")
 _LIST = ["", "v1", "models"]
+_DELETED, _UNKNOWN = 204, 404
+# The slashes in the path of a model.
+_OF_MODEL = 3
 # The version of the interface and the call.
 _PREDICTIONS = (("v1", "predict"), ("v2", "infer"))
 _OF_MODELS = (["", "v1", "models"], ["", "v2", "models"])
@@ -53,6 +57,7 @@ class Forwarding:
         self._app, self._of_views, self._refuse = app, of_views, refuse
         self._director, self._followed = membership.director, membership.followed
         self._hop = HttpHop(self._director, most_bytes)
+        self._divided = DividedModels(self._director)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a call here, or let the model's leader answer it."""
@@ -65,6 +70,8 @@ class Forwarding:
             return
         name, body = parts[3], KeptBody(receive)
         try:
+            if not _is_forwarded(scope):
+                self._divided.check_sent(name, scope)
             asked = await self._asked(name, scope, body)
             predicts = (parts[1], *parts[4:]) in _PREDICTIONS
             if not (predicts and await self._predict_here(name, scope, body, send)):
@@ -74,12 +81,32 @@ class Forwarding:
         except ClientDisconnect:
             pass
 
+    async def _delete_partitions(self, name: str, scope: Scope, body: KeptBody) -> None:
+        """Delete a model's partitions, which are deleted before it. Raises Refusal."""
+        for partition in self._director.partitions(name):
+            status = 0
+
+            async def note(message: Message) -> None:
+                nonlocal status
+                status = message.get("status", status)
+
+            await self._answer(partition, of_partition(scope, partition), body, note)
+            body.begin_again()
+            if status not in (_DELETED, _UNKNOWN):
+                raise NotReady(
+                    f"partition {partition!r} of the model could not be deleted; try again"
+                )
+
     async def _asked(self, name: str, scope: Scope, body: KeptBody) -> str:
         """Return the model whose leader answers a call: of a challenger to be made its champion.
 
         Raises TooLarge, Unreadable, UnsupportedFormat.
         """
-        if scope["type"] != "http" or scope["method"] != "PUT" or scope["path"].count("/") > 3:
+        if (
+            scope["type"] != "http"
+            or scope["method"] != "PUT"
+            or scope["path"].count("/") > _OF_MODEL
+        ):
             return name
         request = Request(scope, body.receive)
         content = await read_body(request, SPEC_BYTES)
@@ -131,6 +158,9 @@ class Forwarding:
             )
             listed = {model["model"]: model for one in listings if one for model in one["models"]}
             prefix = scope["state"]["grant"].prefix
+            partitions = {one for one in {*names, *listed} if self._director.whole_of(one)}
+            listed = {name: one for name, one in listed.items() if name not in partitions}
+            names = [name for name in names if name not in partitions]
             missing = [name for name in names if name.startswith(prefix) and name not in listed]
             for name in missing:
                 url = self._director.responsible(name).url
@@ -146,10 +176,19 @@ class Forwarding:
     async def _try(self, scope: Scope, name: str, body: KeptBody, send: Send) -> bool:
         """Return whether the call was answered. Raises Refusal."""
         forwarded = _is_forwarded(scope)
+        self._divided.check(name, scope)
+        if not forwarded:
+            name, scope = self._divided.routed(name, scope)
+            if scope.get("method") == "DELETE" and scope["path"].count("/") == _OF_MODEL:
+                await self._delete_partitions(name, scope, body)
         target = self._director.responsible(name)
         try:
             if self._director.is_here(target):
-                await self._lead(name)
+                await self._lead(name, learns=scope.get("method") == "POST")
+                # Who leads a model knows for sure that it has partitions.
+                self._divided.check(name, scope)
+                if self._divided.learning(name, scope):
+                    raise NotLeader(f"the partitions of model {name!r} learn")
                 return await self._answer_here(scope, body, send, forwarded)
             if forwarded and await listens(target.url):
                 raise NotLeader(f"this replica does not lead model {name!r}")
@@ -168,10 +207,12 @@ class Forwarding:
             self._director.suspect(target)
             return False
 
-    async def _lead(self, name: str) -> None:
-        """Lead a model from now on. Raises Refusal."""
+    async def _lead(self, name: str, *, learns: bool) -> None:
+        """Lead a model from now on. learns: whether a partition must exist. Raises Refusal."""
         try:
-            await self._director.lead(name)
+            exists = await self._director.lead(name)
+            if learns and not exists and self._director.whole_of(name) is not None:
+                raise NotLeader(f"there is no partition {name!r}, or not any more")
         except asyncio.CancelledError:  # only a server that stops cancels what it has accepted
             raise NotReady(
                 f"this replica stops, and could not take over model {name!r} before; try again"

@@ -35,8 +35,8 @@ class ToLeader:
     """ASGI middleware.
 
     settings: their bounds on bodies. leader: requests to the leader. is_model: whether this process
-    knows a model of a name. is_warm: whether it can answer at once. refuse: makes the response to a
-    refused request for a path.
+    answers for a model of a name. is_warm: whether it can answer at once. refuse: makes the
+    response to a refused request for a path.
     """
 
     def __init__(

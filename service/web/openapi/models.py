@@ -73,6 +73,22 @@ _FOLLOWING = object_of(
     },
 )
 
+_MERGED = object_of(
+    "time partitions",
+    fields={
+        "partitions": array_of(
+            object_of(
+                "partition epoch sequence",
+                fields={
+                    "partition": TEXT
+                    | {"description": "As `model` in the answers to the samples that it learned."}
+                },
+            )
+        )
+        | {"description": "How much of each partition is merged."},
+    },
+)
+
 MODELS: dict[str, Schema] = {
     **_of_spec(),
     "Created": object_of(
@@ -89,7 +105,13 @@ MODELS: dict[str, Schema] = {
     "Model": object_of(
         "model spec sequence epoch rows features columns heads pending follows "
         "snapshot_sequence rolled_back warning status notice",
-        fields={
+        "merged",
+        {
+            "merged": {"anyOf": [_MERGED, {"type": "null"}]}
+            | {
+                "description": "The last merge of a model with several learners; null before it. "
+                "Other models lack the field."
+            },
             "pending": {"anyOf": [_PENDING, {"type": "null"}]}
             | {"description": "The rows that wait for their labels; null where the spec has null."},
             "follows": {"anyOf": [_FOLLOWING, {"type": "null"}]}

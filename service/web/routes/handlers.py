@@ -8,11 +8,21 @@ import asyncio
 import time
 from typing import Any
 
+import numpy as np
+
 from service.access.key_ring import Grant
 from service.diagnostics import tracing
 from service.engine.learn_request import Answer
 from service.engine.serving import Predicting, Serving
-from service.errors import Invalid, ModelBroken, NoSuchHead, Refusal, Untrained
+from service.errors import (
+    Divided,
+    Invalid,
+    InvalidSamples,
+    ModelBroken,
+    NoSuchHead,
+    Refusal,
+    Untrained,
+)
 from service.heads.answers import Predictions
 from service.heads.kinds import BESIDE, how_to_teach
 from service.model.live import Model
@@ -22,6 +32,7 @@ from service.samples.ids import LateLabels
 from service.samples.targets import Label
 from service.samples.validation import Question, Samples, check_explained
 from service.spec.heads import HEADS, HeadName, LearningCall
+from service.storage.partitions import whole_of
 from service.web.formats.memory import UNCOUNTED_BYTES, VALUE_BYTES, Lease
 from solver.prepare.named_rows import NamedRows, Rows, n_bytes, n_entries, n_rows
 
@@ -47,8 +58,10 @@ def learn(
 
     key, durable, expected: see `Engine.submit`.
 
-    Raises QuotaExceeded, NotReady, QueueFull, ModelBroken.
+    Raises QuotaExceeded, NotReady, QueueFull, ModelBroken, and Divided, InvalidSamples where the
+    model has several learners.
     """
+    check_learner(model, samples)
     grant.spend(len(samples.y))
     tracing.count_samples(len(samples.y))
     try:
@@ -56,6 +69,30 @@ def learn(
     except Refusal:
         grant.give_back(len(samples.y))
         raise
+
+
+def check_learner(model: Model, samples: Samples) -> None:
+    """Raise Divided for a model whose partitions learn, and InvalidSamples for what these do not.
+
+    Tables and named rows have columns that not every learner has met.
+    """
+    if model.spec.learners > 1:
+        raise Divided(
+            f"model {model.name!r} has {model.spec.learners} learners, which learn in a fleet "
+            "only: bring it there with `wolfstream fleet import`"
+        )
+    if whole_of(model.name) is not None and not isinstance(samples.X, np.ndarray):
+        raise InvalidSamples("rows must be arrays of numbers where a model has several learners")
+
+
+def check_awaited(model: Model, awaited: Moment | None) -> None:
+    """Raise Divided for a sequence without an epoch, of a model with several learners."""
+    if awaited is not None and awaited.epoch is None and model.spec.learners > 1:
+        raise Divided(
+            f"model {model.name!r} has {model.spec.learners} learners, and the sequences of each "
+            "are its own: wait for EPOCH:SEQUENCE of a prediction, or look at `merged` in the "
+            "model's description"
+        )
 
 
 async def predict(
@@ -78,6 +115,7 @@ async def predict(
     """
     rows, ids = question.rows, question.ids
     count = n_rows(rows)
+    check_awaited(model, awaited)
     if ids is not None:
         grant.check("learn")
         engine.check_remembers(model)

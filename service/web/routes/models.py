@@ -31,6 +31,7 @@ from service.web.openapi.operations import (
     refusals,
 )
 from service.web.routes.creation import create
+from service.web.routes.handlers import check_awaited
 
 
 def add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
@@ -55,6 +56,7 @@ def add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
         """A model: its spec, its sequence, and the state of each head: size, steps, gap, scores."""
         awaited = read_min_sequence(request.query_params.get("min_sequence"))
         model = engine.model(name)
+        check_awaited(model, awaited)
         if awaited is not None:
             await engine.reached(model, awaited)
         return respond(request, JSON, model.describe())

@@ -27,6 +27,12 @@ class Alone:
     def leads(self, _: str) -> bool:
         return False
 
+    def partitions(self, _: str) -> list[str]:
+        return []
+
+    def whole_of(self, _: str) -> None:
+        return None
+
     def responsible(self, _: str) -> "Alone":
         return self
 

@@ -70,11 +70,15 @@ class FakeMembers:
 
 
 class Roled:
-    """The roles of a replica with fakes around them. champions: whom models follow."""
+    """The roles of a replica with fakes around them.
+
+    champions: whom models follow. learners: of models with several. numbers: of all models.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "Members", FakeMembers)
         self.leading, self.champions = FakeLeading(), dict[str, str]()
+        self.learners, self.numbers = dict[str, int](), {1}
 
         async def ready() -> None:
             pass
@@ -89,7 +93,12 @@ class Roled:
         fleet: Any = SimpleNamespace(
             nats=None,
             term_of=lambda _: 9,
-            catalogue=SimpleNamespace(champions=self.champions),
+            catalogue=SimpleNamespace(
+                champions=self.champions,
+                learners=self.learners,
+                numbers=self.numbers,
+                find=lambda _: None,
+            ),
             note_acknowledged=lambda *_: None,
         )
         self.roles = Roles(engine, fleet, Settings(advertise=OWN))
@@ -138,6 +147,30 @@ def test_challengers_are_led_with_their_champion_and_nobody_stands_by_for_them(
         one.members.there = []
         await until(lambda: one.leading.led == ["above", "below"])
         assert one.leading.begun == ["above"]
+        one.roles.stop()
+
+    asyncio.run(live())
+
+
+def test_partitions_are_led_as_soon_as_their_model_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def live() -> None:
+        one = Roled(monkeypatch)
+        one.learners |= {"hot": 2, "cold": 2}
+        one.members.there = [Replica(OTHER, False, {"hot": Led(3, 7)}, {})]
+        await until(lambda: one.leading.led == ["hot:0", "hot:1"])
+        one.roles.stop()
+
+    asyncio.run(live())
+
+
+def test_a_model_that_another_replica_has_deleted_is_released(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def live() -> None:
+        one = Roled(monkeypatch)
+        await one.leading.lead("m")
+        one.numbers.clear()
+        await until(lambda: one.leading.led == [])
         one.roles.stop()
 
     asyncio.run(live())

@@ -1,0 +1,57 @@
+"""Models with several learners: the partitions that they are made of, and what they refuse.
+
+The model itself learns nothing. Its partitions are models with logs of their own, led like any
+other, and hidden from its clients. They exist before the model takes samples, and are deleted
+before it.
+"""
+
+from service.errors import Divided, Invalid, ModelExists, NotLeader, SampleError
+from service.model.live import Model
+from service.spec.model import ModelSpec
+from service.storage.entries import new_epoch
+from service.storage.interfaces import Catalogue
+from service.storage.partitions import partitions_of
+
+
+def check_may_be_divided(spec: ModelSpec, *, in_fleet: bool) -> None:
+    """Raise Invalid for several learners where there is no fleet."""
+    if spec.learners > 1 and not in_fleet:
+        wrong: list[SampleError] = [{"pointer": "/learners", "detail": "must be 1 without a fleet"}]
+        raise Invalid(
+            "the learners of a model are divided among the replicas of a fleet: leave learners "
+            "out, or start the server with --fleet",
+            wrong,
+        )
+
+
+def check_whole(model: Model, what: str) -> None:
+    """Raise Divided for a model with several learners. what: it cannot do."""
+    if model.spec.learners > 1:
+        raise Divided(f"model {model.name!r} has {model.spec.learners} learners, and cannot {what}")
+
+
+def make_partitions(model: Model, new: bool, catalogue: Catalogue) -> None:
+    """Make the partitions of a model that are not there, which whoever is asked first will lead.
+
+    new: whether the model was made just now. Raises ModelExists where another one has left some,
+    StorageFailed.
+    """
+    for name in partitions_of(model.name, model.spec.learners):
+        if catalogue.find(name) is None:
+            with catalogue.creating(name, model.spec.of_one_learner.plain(), new_epoch()):
+                pass  # nothing is to exist before it
+        elif new:
+            raise ModelExists(
+                f"a model {model.name!r} that was deleted has left its partition {name!r}: DELETE "
+                f"/v1/models/{model.name} once more, then create it again"
+            )
+
+
+def check_without_partitions(model: Model, catalogue: Catalogue) -> None:
+    """Raise NotLeader while a model that is to be deleted has partitions: its sender looks again.
+
+    Raises StorageFailed.
+    """
+    names = partitions_of(model.name, model.spec.learners)
+    if any(catalogue.find(name) is not None for name in names):
+        raise NotLeader(f"the partitions of model {model.name!r} are deleted before it; try again")
