@@ -318,6 +318,7 @@ def test_the_table_of_limits_has_each_limit_with_its_default():
             "snapshot_samples",
             "workers",
             "max_lag_seconds",
+            "merge_seconds",
         ),  # which are no limits
         *("classes", "features", "idempotency_keys", "idempotency_bytes"),  # on pages of their own
     }
