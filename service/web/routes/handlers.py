@@ -81,7 +81,7 @@ def check_learner(model: Model, samples: Samples) -> None:
             f"model {model.name!r} has {model.spec.learners} learners, which learn in a fleet "
             "only: bring it there with `wolfstream fleet import`"
         )
-    if whole_of(model.name) is not None and not isinstance(samples.X, np.ndarray):
+    if not isinstance(samples.X, np.ndarray) and whole_of(model.name) is not None:
         raise InvalidSamples("rows must be arrays of numbers where a model has several learners")
 
 
