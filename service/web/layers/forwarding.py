@@ -81,21 +81,22 @@ class Forwarding:
         except ClientDisconnect:
             pass
 
-    async def _delete_partitions(self, name: str, scope: Scope, body: KeptBody) -> None:
-        """Delete a model's partitions, which are deleted before it. Raises Refusal."""
+    async def _delete_partitions(self, name: str, scope: Scope, body: KeptBody) -> list[Message]:
+        """Delete a model's partitions, which are deleted before it.
+
+        Returns the response where one is not deleted. Raises Refusal.
+        """
         for partition in self._director.partitions(name):
-            status = 0
+            response = list[Message]()
 
-            async def note(message: Message) -> None:
-                nonlocal status
-                status = message.get("status", status)
+            async def keep(message: Message, of: list[Message] = response) -> None:
+                of.append(message)
 
-            await self._answer(partition, of_partition(scope, partition), body, note)
+            await self._answer(partition, of_partition(scope, partition), body, keep)
             body.begin_again()
-            if status not in (_DELETED, _UNKNOWN):
-                raise NotReady(
-                    f"partition {partition!r} of the model could not be deleted; try again"
-                )
+            if response[0]["status"] not in (_DELETED, _UNKNOWN):
+                return response
+        return []
 
     async def _asked(self, name: str, scope: Scope, body: KeptBody) -> str:
         """Return the model whose leader answers a call: of a challenger to be made its champion.
@@ -179,8 +180,12 @@ class Forwarding:
         self._divided.check(name, scope)
         if not forwarded:
             name, scope = self._divided.routed(name, scope)
-            if scope.get("method") == "DELETE" and scope["path"].count("/") == _OF_MODEL:
-                await self._delete_partitions(name, scope, body)
+            if scope.get("method") == "DELETE" and scope["path"] == f"/v1/models/{name}":
+                refused = await self._delete_partitions(name, scope, body)
+                for message in refused:
+                    await send(message)
+                if refused:
+                    return True
         target = self._director.responsible(name)
         try:
             if self._director.is_here(target):

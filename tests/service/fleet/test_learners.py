@@ -160,6 +160,13 @@ class TestHousekeeping:
         assert asked(trio.clients[0], "PUT", path, json=SEVERAL).status_code == 201
         assert learn(trio.clients[1], name, key="key-0")["sequence"] == 40
 
+    def test_keeps_its_partitions_where_it_is_not_deleted(self, trio: Trio, name: str):
+        learn(trio.clients[0], name)
+        for path in (f"/v1/models/{name}?force=true", f"/v2/models/{name}"):
+            assert answered(trio.clients[0], "DELETE", path).status_code in (405, 422)
+        paths = [f"/v1/models/{name}{part}" for part in ("", ":0", ":1")]
+        assert [answered(trio.clients[0], "GET", one).status_code for one in paths] == [200] * 3
+
     def test_is_the_same_where_it_is_created_again(self, trio: Trio, name: str):
         learn(trio.clients[0], name)
         path = f"/v1/models/{name}"
