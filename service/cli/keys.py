@@ -65,10 +65,11 @@ def _kept(data: Path, fleet: str) -> "Iterator[ApiKeys]":
 def keys() -> None:
     """Manage who may use a server.
 
-    A server without keys serves anyone who reaches it. Once there is a key, each request needs
-    one: `Authorization: Bearer KEY`. These commands work before the first start and while the
-    server runs, which notices a change within a second. A revoked key is refused from then on; a
-    websocket that was opened with it gets the responses that are due and is closed with code 1008.
+    A server without keys serves its own machine only, unless it is started with --insecure. Once
+    there is a key, each request needs one: `Authorization: Bearer KEY`. These commands work before
+    the first start and while the server runs, which notices a change within a second. A revoked key
+    is refused from then on; a websocket that was opened with it gets the responses that are due and
+    is closed with code 1008.
 
     \b
     Scopes:

@@ -10,6 +10,7 @@ from click.core import ParameterSource
 
 from service.cli.option_values import read_bases, read_gamma, read_weights
 from service.spec.heads import ALGORITHMS, HEAD_OPTIONS, TOLERANCE, WAY_OPTIONS, algorithms_of
+from service.spec.working_set import LARGEST_SET
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -83,7 +84,7 @@ _SET = (
     ),
     click.option(
         "--max-size",
-        type=click.IntRange(2, 50_000),
+        type=click.IntRange(2, LARGEST_SET),
         metavar="N",
         help="Most samples in the working set.  [default: 5,000, or twice the support vectors "
         "of a batch solution]",

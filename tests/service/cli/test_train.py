@@ -15,6 +15,7 @@ from service.engine.model_files import load_model
 from service.model.learner import Learner
 from service.model.live import Model
 from service.samples.validation import Samples
+from service.spec.working_set import LARGEST_SET
 from service.storage.snapshot_format import read_state
 from solver.rows.matrix import SparseRows
 from tests.service.streams import part, three_classes, two_classes
@@ -61,6 +62,10 @@ def svm(tmp_path: Path) -> Path:
 
 
 class TestOnline:
+    def test_a_set_may_be_as_large_as_a_servers(self, npz: Path):
+        out = trained(npz, "--max-size", LARGEST_SET)
+        assert load_model(out).learner.model.spec.working_set.max_size == LARGEST_SET
+
     @pytest.mark.parametrize("kernel", ["rbf", "polynomial", "linear"])
     def test_the_file_is_what_a_server_would_have_learned(self, npz: Path, kernel: str):
         out = trained(npz, "--kernel", kernel, "--corrective-steps", 2, "--max-size", 90)
@@ -268,7 +273,7 @@ class TestRefusals:
             ["--sampling", "59"],
             ["--gamma", "1", "--kernel", "linear"],
             ["--degree", "2"],
-            ["--max-size", "50001"],
+            ["--max-size", f"{LARGEST_SET + 1}"],
         ],
     )
     def test_wrong_usage(self, npz: Path, arguments: list[str]):
