@@ -1,40 +1,20 @@
-"""The roles of this replica in its fleet: what it leads, follows, hands over and passes on."""
+"""The roles of this replica in its fleet: which calls are for it, and which for another one."""
 
 import asyncio
-import logging
 import secrets
-from collections import Counter
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 from service.engine.facade import Engine
-from service.errors import NotReady, Refusal, StartupError, StorageFailed
-from service.fleet.members import (
-    BEAT_SECONDS,
-    WRITTEN,
-    Led,
-    Members,
-    Replica,
-    leaders_of,
-    ranked,
-    should_hand_over,
-    stands_by,
-    successor,
-)
+from service.errors import NotReady, StartupError, StorageFailed
+from service.fleet.members import WRITTEN, Led, Members, Replica, successor
 from service.fleet.opening import Fleet
 from service.replicas.director import Target
 from service.settings import Settings
 from service.storage.partitions import partitions_of, whole_of
+from service.web.role_changes import RoleChanges
 
-logger = logging.getLogger(__name__)
-
-# The number of models that move to another replica at the same time.
-_HANDED_OVER = 8
-# How often the living replicas are looked up.
-_WATCH_SECONDS = 0.05
 # How long a stopping replica keeps answering replicas that have not heard of it yet.
 _LINGER_SECONDS = 1.0
-_LOOKS_ASLEEP = 4
 
 
 class Roles:
@@ -49,11 +29,7 @@ class Roles:
         self._url = settings.advertise
         self.word = secrets.token_hex(16)
         self.members = Members(fleet.nats, self._url, self._report, settings.max_lag_seconds)
-        # In how many looks in a row each model was asleep.
-        self._looks_asleep = Counter[str]()
-        # What is done for models beside the watch.
-        self._tasks = dict[tuple[str, str], asyncio.Task[None]]()
-        self._watching = asyncio.create_task(self._watch())
+        self._changes = RoleChanges(engine, fleet, self.members, self.lead, self._ranked_by)
 
     def _report(self) -> Replica:
         """Return what this replica tells of itself; on any thread."""
@@ -172,145 +148,17 @@ class Roles:
     async def hand_over(self) -> None:
         """Take no more models, and release those that are led to the replicas that stand by."""
         self._draining = True
+        self._changes.end()
         self.members.tell()
         if len(self.members.living()) > 1:
             for model in self._engine.recovered():
                 if model.champion is None:  # a challenger goes with its champion
-                    await self._release(model.name)
+                    await self._changes.release(model.name)
         self.members.tell()
         await asyncio.sleep(_LINGER_SECONDS)
 
-    async def _watch(self) -> None:
-        while True:
-            await self._next_look()
-            if self._engine.readiness.reached and not self._draining and self.members.settled:
-                try:
-                    await self._look()
-                except Refusal as error:
-                    logger.warning("the roles of this replica were not reviewed: %s", error)
-                except Exception:  # the next look may succeed
-                    logger.exception("the roles of this replica were not reviewed")
-
-    async def _next_look(self) -> None:
-        """Wait for a while, or until another replica has come, is silent or cannot be reached."""
-        living, waited = self._others(), 0.0
-        while waited < BEAT_SECONDS and self._others() == living:
-            await asyncio.sleep(_WATCH_SECONDS)
-            waited += _WATCH_SECONDS
-
     def _others(self) -> list[str]:
         return [replica.url for replica in self.members.others()]
-
-    async def _look(self) -> None:
-        """Take over what is to be led here, release what others should lead, and stand by.
-
-        What takes long is done beside: models whose leaders are gone wait for nothing.
-        """
-        living = self.members.living()
-        leaders = leaders_of(living)
-        standing_by = {
-            name
-            for name, leader in leaders.items()
-            if not self.is_here(leader)
-            and self._ranked_by(name) == name
-            and stands_by(self._url, name, leader, living)
-        }
-        for name in set(self._engine.leading.followed) - standing_by:
-            following = successor(name, living)
-            if name in leaders:
-                self._engine.leading.unfollow(name)
-            elif following is not None and self.is_here(following):
-                # Its leader is gone, or has handed it over.
-                self._beside(name, self._take_over)
-            elif self._url not in [one.url for one in ranked(name, living)][:2]:
-                self._engine.leading.unfollow(name)
-        for name, champion in self._fleet.catalogue.champions.items():
-            if self.leads(champion) and not self.leads(name):
-                self._beside(name, self._take_over)
-        asleep = self._asleep(leaders)
-        self._looks_asleep = Counter({name: self._looks_asleep[name] + 1 for name in asleep})
-        for name in asleep:
-            if self._looks_asleep[name] < _LOOKS_ASLEEP:
-                continue  # who has made it may not have said so yet
-            following = successor(name, living)
-            if following is not None and self.is_here(following):
-                self._beside(name, self._take_over)
-        await self._release_led_elsewhere(leaders, living)
-        for name in standing_by:
-            if self._followed(name) < leaders[name].leads[name].sequence:
-                self._beside(name, self._engine.leading.follow)
-        await self._release_deleted()
-
-    def _asleep(self, leaders: dict[str, Replica]) -> list[str]:
-        """Return what nobody leads of models with several learners of which something is led.
-
-        Nobody asks for a partition that has learned all of its samples, and is not merged.
-        """
-        families = [
-            [name, *partitions_of(name, learners)]
-            for name, learners in self._fleet.catalogue.learners.items()
-        ]
-        awake = [family for family in families if not leaders.keys().isdisjoint(family)]
-        return [name for family in awake for name in family if name not in leaders]
-
-    def _beside(self, name: str, work: Callable[[str], Coroutine[Any, Any, None]]) -> None:
-        """Begin something for a model, unless the same is being done for it."""
-        key = work.__name__, name
-        if key not in self._tasks:
-            self._tasks[key] = asyncio.create_task(self._guarded(work, name))
-            self._tasks[key].add_done_callback(lambda _: self._tasks.pop(key))
-
-    async def _guarded(self, work: Callable[[str], Coroutine[Any, Any, None]], name: str) -> None:
-        try:
-            await work(name)
-        except Exception:  # the next look may succeed
-            logger.exception("model %s: its role here was not changed", name)
-
-    async def _release_led_elsewhere(
-        self, leaders: dict[str, Replica], living: list[Replica]
-    ) -> None:
-        """Release what others should lead, and what another one leads since a later term."""
-        handed_over = 0
-        for name, leader in leaders.items():
-            if not self.is_here(leader):
-                led = leader.leads[name]
-                self._fleet.note_acknowledged(led.number, led.sequence)
-                if self.leads(name):
-                    await self._release(name)
-                continue
-            if handed_over >= _HANDED_OVER or self._ranked_by(name) != name:
-                continue  # a challenger goes with its champion
-            if should_hand_over(name, leader, living):
-                handed_over += 1
-                await self._release(name)
-
-    async def _release_deleted(self) -> None:
-        """Release models that another replica has deleted, which led them since a later term.
-
-        Raises StorageFailed.
-        """
-        catalogue = self._fleet.catalogue
-        for model in self._engine.recovered():
-            if model.id not in catalogue.numbers:  # or it is newer than the last read
-                found = await asyncio.to_thread(catalogue.find, model.name)
-                if found is None or found.number != model.id:
-                    await self._release(model.name)
-
-    def _followed(self, name: str) -> int:
-        return self._engine.leading.followed.get(name, -1)
-
-    async def _take_over(self, name: str) -> None:
-        try:
-            await self.lead(name)
-        except Refusal as error:
-            logger.warning("model %s is not taken over: %s", name, error)
-
-    async def _release(self, name: str) -> None:
-        try:
-            await self._engine.leading.release(name)
-        except Refusal as error:
-            logger.warning("model %s is not handed over: %s", name, error)
-        self.members.tell()
 
     def describe(self) -> dict[str, Any]:
         """Return the fleet as this replica sees it."""
@@ -333,6 +181,4 @@ class Roles:
 
     def stop(self) -> None:
         """Decide nothing more."""
-        self._watching.cancel()
-        for task in list(self._tasks.values()):
-            task.cancel()
+        self._changes.stop()
