@@ -268,8 +268,7 @@ class Engine:
         self.check_remembers(model)
         waiting: asyncio.Future[Answer] = self._loop.create_future()
         request = RememberRequest(model, ids, rows, response, waiting, time.monotonic())
-        self._queue.put(request, len(ids), request.n_bytes, model, held=True)
-        self._gathering.begin()
+        self._put(request)
         return await waiting
 
     def _queue_samples(
@@ -281,10 +280,15 @@ class Engine:
         counts.received += request.size
         try:
             self._phase.check() if even_broken else self._check_usable(request.model)
-            self._queue.put(request, request.size, request.n_bytes, request.model)
+            self._put(request)
         except Refusal:
             counts.refused += request.size
             raise
+
+    def _put(self, request: LearnRequest | LabelRequest | RememberRequest) -> None:
+        """Queue a request beside those that come with it. Raises QueueFull."""
+        self._queue.put(request, request.size, request.n_bytes, request.model, held=True)
+        self._gathering.begin()
 
     async def compiled(self, model: Model, rows: Rows | None, seconds: float | None = None) -> None:
         """Wait until what a model runs on such rows is compiled; see `Readiness.compiled`."""

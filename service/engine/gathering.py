@@ -1,8 +1,8 @@
 """Requests that the event loop queues within a few turns go to the writer together.
 
 The writer commits what waits when it looks, and a commit costs as much for one small request as for
-several. While the event loop is busy with other requests of their kind, it is about to queue those
-as well, and would hinder the writer's Python in the meantime.
+several. While the event loop is busy with others, it is about to queue these as well, and the
+writer's Python would only hinder it in the meantime.
 """
 
 import asyncio

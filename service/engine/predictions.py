@@ -34,6 +34,11 @@ class RememberRequest(NamedTuple):
     submitted: float
 
     @property
+    def size(self) -> int:
+        """The number of rows."""
+        return len(self.ids)
+
+    @property
     def n_bytes(self) -> int:
         """The approximate memory of the rows and their ids."""
         return n_bytes(self.rows) + 2 * LABEL_BYTES * len(self.ids)

@@ -1,4 +1,4 @@
-"""Predictions with ids that come together are committed together."""
+"""Requests that come together are committed together."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,6 +11,7 @@ import pytest
 from service.engine.facade import Engine
 from service.engine.gathering import Gathering
 from service.samples.ids import RowId
+from service.samples.validation import Samples
 from service.settings import Settings
 from service.spec.model import read_spec
 from service.storage.data_directory import open_storage
@@ -82,6 +83,17 @@ class TestEngine:
             before = sum(engine.metrics.commit.counts)
             answers = await asyncio.gather(*(remembered(engine, name) for name in "abcd"))
             assert [ids[0] for ids in answers] == ["a0", "b0", "c0", "d0"]
+            return sum(engine.metrics.commit.counts) - before
+
+        assert with_engine(tmp_path, work) == 1
+
+    def test_samples_of_one_turn_share_a_commit_and_keep_their_order(self, tmp_path: Path):
+        async def work(engine: Engine) -> int:
+            before = sum(engine.metrics.commit.counts)
+            one = Samples(ROWS, ["a", "b"])
+            posts = [engine.submit(engine.model("m"), "working_set", one) for _ in range(4)]
+            answers = await asyncio.gather(*posts)
+            assert [answer["sequence"] for answer in answers] == [2, 4, 6, 8]
             return sum(engine.metrics.commit.counts) - before
 
         assert with_engine(tmp_path, work) == 1
