@@ -19,8 +19,8 @@ import threadpoolctl
 from benchmarks.datasets import MissingSet
 from benchmarks.machine import machine_line
 from benchmarks.streams_data import GENERATORS, REAL, SPARSE, Stream, generated, real
-from solver.asset.courses import AUTO, Horizon
 from solver.asset.learner import Asset
+from solver.asset.step_rules import AUTO, Horizon
 from solver.kernels.bandwidth import AutoGamma
 from solver.kernels.functions import Kernel
 from solver.prepare.columns import Preparation, layout_of

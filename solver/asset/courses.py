@@ -11,56 +11,20 @@ iterate where labels resemble those that came just before.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
 from solver.asset.course import Course
-from solver.asset.subgradient import Algorithm, StepRule, step_rule
+from solver.asset.subgradient import StepRule
 
 RATE = 0.3
 # A mistake counts half after 700 samples.
 KEPT = 0.999
 # An absurd target counts as at most this many mistakes.
 LARGEST_LOSS = 10.0
-# In samples; with None, steps shrink for ever.
-Horizon: TypeAlias = Literal["auto"] | int | None
-# The courses of "auto": the horizon of each, and whether iterates are averaged. The last iterate is
-# for streams whose labels resemble those just before.
-AUTO: tuple[tuple[int | None, bool], ...] = (
-    (None, True),
-    (1000, True),
-    (100, True),
-    (10_000, False),
-)
-
-
-def step_rules(
-    regression: bool,
-    algorithm: Algorithm,
-    lam: float,
-    epsilon: float,
-    average: bool,
-    average_from: int | None,
-    horizon: Horizon,
-) -> list[StepRule]:
-    """Return the rule of each course, for the parameters of `asset.learner.Asset`.
-
-    Raises ValueError for parameters that do not fit together.
-    """
-    if horizon != "auto":
-        return [step_rule(regression, algorithm, lam, epsilon, average, average_from, horizon)]
-    if algorithm != "asset" or not average or average_from is not None:
-        raise ValueError(
-            'horizon "auto" chooses between averages: algorithm must be asset, average True, and '
-            "average_from None"
-        )
-    return [
-        step_rule(regression, algorithm, lam, epsilon, averages, None, number)
-        for number, averages in AUTO
-    ]
 
 
 class Courses:

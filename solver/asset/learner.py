@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from solver.arrays import Float64Array
 from solver.asset.answers import AssetAbsorbed, classification_answers, regression_answers
 from solver.asset.course import Course
-from solver.asset.courses import Courses, Horizon, step_rules
+from solver.asset.courses import Courses
 from solver.asset.features import (
     FeatureKind,
     FeatureMap,
@@ -36,7 +36,7 @@ from solver.asset.features import (
     widened,
 )
 from solver.asset.identity import IdentityMap, transform_present
-from solver.asset.subgradient import Algorithm
+from solver.asset.step_rules import Algorithm, Horizon, StepParameters, step_rules
 from solver.asset.view import AssetView, Task
 from solver.kernels.functions import Kernel
 from solver.rows.first_samples import FirstSamples
@@ -115,9 +115,8 @@ class Asset:
         if dimension < 1:
             raise ValueError(f"dimension is {dimension}; it must be at least 1")
         regression = task == "regression"
-        self.courses = Courses(
-            step_rules(regression, algorithm, lam, epsilon, average, average_from, horizon)
-        )
+        steps = StepParameters(regression, algorithm, lam, epsilon, average, average_from, horizon)
+        self.courses = Courses(step_rules(steps))
         self.parameters: dict[str, Any] = {
             "kernel": kernel,
             "task": task,

@@ -28,7 +28,7 @@ predictions before learning is -130 on the first 128 samples with whole steps an
 """
 
 import math
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,7 +36,6 @@ from solver.arrays import Float64Array
 from solver.asset.iterates import Machines
 from solver.compiled import compiled, inner, larger, smaller
 
-Algorithm = Literal["asset", "asset*"]
 # D_G is the running estimate over the first samples (P5's M), then frozen.
 D_G_SAMPLES = 128
 # The iterate is multiplied out when its scale leaves [1/_LARGEST_SCALE, _LARGEST_SCALE], which
@@ -61,37 +60,6 @@ class StepRule(NamedTuple):
     averages: bool
     average_from: int
     horizon: float
-
-
-def step_rule(
-    regression: bool,
-    algorithm: Algorithm,
-    lam: float,
-    epsilon: float,
-    average: bool,
-    average_from: int | None,
-    horizon: int | None,
-) -> StepRule:
-    """Return the rule of `asset.learner.Asset`'s parameters; raises ValueError for wrong ones."""
-    if algorithm not in ("asset", "asset*"):
-        raise ValueError(f"algorithm is {algorithm!r}; it must be asset or asset*")
-    if not 0.0 < lam < math.inf:
-        raise ValueError(
-            f"lam is {lam}; it must be a finite number above zero: the steps of asset* are "
-            "1 / (lam j), and those of asset as long as the feasible set is wide, 1 / sqrt(lam)"
-        )
-    if not 0.0 <= epsilon < math.inf:
-        raise ValueError(f"epsilon is {epsilon}; it must be a finite number, at least zero")
-    for name, count in {"average_from": average_from, "horizon": horizon}.items():
-        if count is not None and count < 1:
-            raise ValueError(f"{name} is {count}; it must be at least 1")
-    robust = algorithm == "asset"
-    averages, first = robust and average, average_from or 0
-    if first and not averages:
-        raise ValueError("average_from is given, but nothing is averaged: leave it out")
-    # A float also for an integer horizon, so that one compilation is enough.
-    until = float(horizon or math.inf)
-    return StepRule(lam, regression, epsilon, robust, averages, first, until)
 
 
 class Progress(NamedTuple):

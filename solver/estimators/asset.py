@@ -10,7 +10,7 @@ from solver.arrays import Float64Array
 from solver.asset.features import FeatureKind, dimension_of, takes_sparse, transform_all
 from solver.asset.learner import Asset
 from solver.asset.merge import copy_of, merge, relative_variance
-from solver.asset.subgradient import Algorithm
+from solver.asset.step_rules import Algorithm
 from solver.asset.view import AssetView, Task
 from solver.estimators.base import KernelParameters, as_kind
 from solver.estimators.checks import check_choice, check_integer, check_norms, check_positive

@@ -10,14 +10,14 @@ from sklearn.utils.validation import validate_data
 from solver.arrays import Float64Array
 from solver.asset.features import FeatureKind, takes_sparse
 from solver.asset.learner import Asset
-from solver.asset.subgradient import Algorithm
+from solver.asset.step_rules import Algorithm
 from solver.asset.view import predict
 from solver.calibration.classes import ClassCalibration
 from solver.estimators.asset import AssetEstimator
 from solver.estimators.base import as_kind, as_matrix, class_codes, class_weights, generator
 from solver.estimators.certainty import CalibratedClasses
 from solver.estimators.checks import check_norms, counted
-from solver.estimators.stream_labels import classes_after, codes_of, stream_class_weights
+from solver.estimators.stream_labels import labelled_part
 from solver.rows.matrix import Matrix
 from solver.stream.votes import Decided
 
@@ -104,25 +104,16 @@ class AssetClassifier(ClassifierMixin, AssetEstimator, CalibratedClasses):
         self._check_parameters()
         self._check_single()
         first = not hasattr(self, "_learner")
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=np.float64, order="C", reset=first
-        )
-        samples = counted(sample_weight, len(y))
-        rows, y = samples.of(as_matrix(X), y)
-        known = None if first else self.classes_
-        declared = classes is not None if first else self._declared
-        met = classes_after(known, y, classes, declared)
-        new = met[0 if first else len(self.classes_) :]
-        weights = stream_class_weights(new, self.class_weight, declared)
+        part = labelled_part(self, X, y, classes, sample_weight, first=first)
+        rows = part.rows
         if first:
-            self._declared = declared
+            self._declared = part.declared
             self._start(rows, generator(self.random_state))
         else:
             rows = as_kind(takes_sparse(self._view.features), rows)
             check_norms(self._learner.kernel, rows)
-        self._meet_classes(met, weights)
-        codes = codes_of(met, y)
-        self._take_note(self._learner.absorb(rows, codes, weight=samples.weight), codes)
+        self._meet_classes(part.classes, part.class_weight)
+        self._take_note(self._learner.absorb(rows, part.codes, weight=part.weight), part.codes)
         self._publish()
         return self
 

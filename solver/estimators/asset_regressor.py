@@ -8,7 +8,7 @@ from sklearn.base import RegressorMixin
 from solver.arrays import Float64Array
 from solver.asset.features import FeatureKind, takes_sparse
 from solver.asset.learner import Asset
-from solver.asset.subgradient import Algorithm
+from solver.asset.step_rules import Algorithm
 from solver.asset.view import predict
 from solver.calibration.values import ValueCalibration
 from solver.estimators.asset import AssetEstimator

@@ -76,6 +76,12 @@ def check_positive(name: str, value: Any, other: str = "", *, infinite: bool = F
         raise ValueError(f"{name} is {value!r}; it must be {other}a {kind} above zero")
 
 
+def check_contamination(value: Any) -> None:
+    """Raise ValueError for a share of outliers that is neither "auto" nor in (0, 0.5]."""
+    if value != "auto" and not (is_finite(value) and 0.0 < float(value) <= 0.5):
+        raise ValueError(f"contamination is {value!r}; it must be 'auto' or in (0, 0.5]")
+
+
 def is_finite(value: Any) -> bool:
     """Return whether this is a number and neither infinite nor NaN."""
     return isinstance(value, int | float | np.number) and math.isfinite(value)

@@ -10,7 +10,7 @@ from sklearn.base import OutlierMixin
 from solver.arrays import Float64Array
 from solver.estimators.base import as_given
 from solver.estimators.batch import BatchEstimator
-from solver.estimators.checks import counted, is_finite
+from solver.estimators.checks import check_contamination, counted
 from solver.frank_wolfe.driver import Method, Progress
 from solver.frank_wolfe.duals import ball_dual, ball_square_radius
 from solver.kernels.functions import kernel_diagonal
@@ -80,9 +80,7 @@ class EnclosingBall(OutlierMixin, BatchEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        share = self.contamination
-        if share != "auto" and not (is_finite(share) and 0.0 < float(share) <= 0.5):
-            raise ValueError(f"contamination is {share!r}; it must be 'auto' or in (0, 0.5]")
+        check_contamination(self.contamination)
 
     def fit(
         self,

@@ -10,10 +10,10 @@ from solver.arrays import Float64Array
 from solver.estimators.base import KernelEstimator, as_given, same_kind
 from solver.estimators.checks import (
     check_choice,
+    check_contamination,
     check_integer,
     check_norms,
     counted,
-    is_finite,
 )
 from solver.kernels.precision import FINEST
 from solver.rows.matrix import Matrix, n_rows, take_rows
@@ -78,9 +78,7 @@ class NoveltyDetector(OutlierMixin, KernelEstimator):
         check_integer("corrective_steps", self.corrective_steps, 0)
         if self.max_size is not None:
             check_integer("max_size", self.max_size, 2)
-        share = self.contamination
-        if share != "auto" and not (is_finite(share) and 0.0 < float(share) <= 0.5):
-            raise ValueError(f"contamination is {share!r}; it must be 'auto' or in (0, 0.5]")
+        check_contamination(self.contamination)
 
     def fit(
         self,

@@ -19,7 +19,7 @@ from solver.estimators.conditioning import (
     warn_of_rounding,
 )
 from solver.estimators.pairwise import OneVersusOneClassifier
-from solver.estimators.stream_labels import classes_after, codes_of, stream_class_weights
+from solver.estimators.stream_labels import labelled_part
 from solver.rows.matrix import Matrix, take_rows
 from solver.rows.sample_weights import Weights, weights_of
 from solver.simplex.pairs import pairs_of
@@ -144,26 +144,17 @@ class SFWClassifier(OneVersusOneClassifier, CalibratedClasses):
         """
         self._check_parameters()
         first = not hasattr(self, "_learner")
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=np.float64, order="C", reset=first
-        )
-        samples = counted(sample_weight, len(y))
-        rows, y = samples.of(as_matrix(X), y)
-        known = None if first else self.classes_
-        declared = classes is not None if first else self._declared
-        met = classes_after(known, y, classes, declared)
-        new = met[0 if first else len(self.classes_) :]
-        weights = stream_class_weights(new, self.class_weight, declared)
+        part = labelled_part(self, X, y, classes, sample_weight, first=first)
+        rows = part.rows
         if first:
-            self.classes_, self._declared = met, declared
-            self._start(rows, weights, samples.weight)
+            self.classes_, self._declared = part.classes, part.declared
+            self._start(rows, part.class_weight, part.weight)
         else:
             rows = same_kind(self._view.rows.exact, rows)
             check_norms(self._learner.kernel, rows)
-            self._meet_classes(met, weights)
+            self._meet_classes(part.classes, part.class_weight)
         warn_of_rounding(self._learner.kernel, rows, 0.5 / self.C)
-        codes = codes_of(met, y)
-        self._take_note(self._learner.absorb(rows, codes, weight=samples.weight), codes)
+        self._take_note(self._learner.absorb(rows, part.codes, weight=part.weight), part.codes)
         self._publish()
         self.__dict__.pop("support_", None)
         return self

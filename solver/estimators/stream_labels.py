@@ -1,12 +1,53 @@
 """Class labels of a stream, declared before the first call of `partial_fit` or met on the way."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
 
-from solver.estimators.base import class_codes, class_weights
+from solver.arrays import Float64Array
+from solver.estimators.base import as_matrix, class_codes, class_weights
+from solver.estimators.checks import counted
+from solver.rows.matrix import Matrix
+from solver.rows.sample_weights import Weights
+
+
+class LabelledPart(NamedTuple):
+    """The samples of a call of `partial_fit`, as far as they count.
+
+    codes: (n,) the places of their labels in `classes`. classes: those that are known from now on.
+    declared: whether no others may come. class_weight: of the classes that were not known before.
+    """
+
+    rows: Matrix
+    codes: NDArray[np.int64]
+    weight: Weights
+    classes: NDArray[Any]
+    declared: bool
+    class_weight: Float64Array
+
+
+def labelled_part(
+    estimator: Any, X: Any, y: Any, classes: Any, sample_weight: Any, *, first: bool
+) -> LabelledPart:
+    """Return what an estimator learns in a call of `partial_fit`, before which nothing changes.
+
+    estimator: has `class_weight` and, unless the call is the first, `classes_` and `_declared`.
+    Raises ValueError for rows or labels that cannot be learned.
+    """
+    X, y = validate_data(
+        estimator, X, y, accept_sparse="csr", dtype=np.float64, order="C", reset=first
+    )
+    samples = counted(sample_weight, len(y))
+    rows, y = samples.of(as_matrix(X), y)
+    known = None if first else estimator.classes_
+    declared = classes is not None if first else estimator._declared
+    met = classes_after(known, y, classes, declared)
+    new = met if known is None else met[len(known) :]
+    weights = stream_class_weights(new, estimator.class_weight, declared)
+    return LabelledPart(rows, codes_of(met, y), samples.weight, met, declared, weights)
 
 
 def classes_after(
@@ -44,9 +85,7 @@ def codes_of(classes: NDArray[Any], y: NDArray[Any]) -> NDArray[np.int64]:
     return ascending[np.searchsorted(classes, y, sorter=ascending)].astype(np.int64)
 
 
-def stream_class_weights(
-    labels: NDArray[Any], class_weight: Any, declared: bool
-) -> NDArray[np.float64]:
+def stream_class_weights(labels: NDArray[Any], class_weight: Any, declared: bool) -> Float64Array:
     """Return the weights of classes that a stream has just met, or declared.
 
     class_weight: scikit-learn's parameter; raises ValueError for "balanced", and for weights of
