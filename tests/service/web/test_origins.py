@@ -37,8 +37,12 @@ def ask(
     ring = KeyRing(KeyFile(data))
     layer = Origins(PlainTextResponse("done"), Settings(**settings), ring, problem_response)
 
+    async def with_headers(scope: Any, receive: Any, send: Any) -> None:
+        scope["state"] = {"headers": dict(scope["headers"])}
+        await layer(scope, receive, send)
+
     async def send() -> httpx.Response:
-        transport = httpx.ASGITransport(layer)
+        transport = httpx.ASGITransport(with_headers)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost:8000") as to:
             return await to.request(method, path, headers=headers)
 
