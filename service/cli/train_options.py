@@ -9,8 +9,14 @@ import click
 from click.core import ParameterSource
 
 from service.cli.option_values import read_bases, read_gamma, read_weights
-from service.spec.heads import ALGORITHMS, HEAD_OPTIONS, TOLERANCE, WAY_OPTIONS, algorithms_of
-from service.spec.working_set import LARGEST_SET
+from service.spec.heads import (
+    ALGORITHMS,
+    HEAD_OPTIONS,
+    LARGEST_SET,
+    TOLERANCE,
+    WAY_OPTIONS,
+    algorithms_of,
+)
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -23,8 +23,8 @@ from service.heads.set_members import exercise_eviction, exercise_predictions
 from service.heads.set_view import SetView, set_stats
 from service.samples.targets import Label
 from service.spec.class_weight import weights_by_label
+from service.spec.heads import DEFAULT_SET, LARGEST_SET
 from service.spec.model import ModelSpec
-from service.spec.working_set import DEFAULT_SET, LARGEST_SET
 from solver.arrays import Float64Array
 from solver.kernels.functions import Kernel
 from solver.rows.matrix import Matrix, take_rows

@@ -18,9 +18,8 @@ from service.notebook.rows import (
     name_columns,
     take_rows_of,
 )
-from service.spec.heads import HEADS, Task
+from service.spec.heads import DEFAULT_SET, HEADS, LARGEST_SET, Task
 from service.spec.model import read_spec
-from service.spec.working_set import DEFAULT_SET, LARGEST_SET
 from solver.estimators.base import as_matrix
 from solver.estimators.frank_wolfe_classifier import FrankWolfeClassifier
 from solver.estimators.sfw_classifier import SFWClassifier

@@ -14,6 +14,8 @@ AssetAlgorithm: TypeAlias = Literal["asset", "asset*"]
 
 HEADS: tuple[HeadName, ...] = get_args(HeadName)
 LEARNING_CALLS: tuple[LearningCall, ...] = get_args(LearningCall)
+# How many samples a working set may keep, by default and at most.
+DEFAULT_SET, LARGEST_SET = 5000, 500_000
 # One head for each learning call, to be compared on one stream.
 BOTH: tuple[HeadName, HeadName] = ("working_set", "asset")
 # stream: sample by sample, as the server learns. pairs: one batch problem for each pair of

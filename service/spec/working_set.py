@@ -5,10 +5,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from service.spec.class_weight import ClassWeights
-from service.spec.heads import SetAlgorithm, Task
+from service.spec.heads import DEFAULT_SET, LARGEST_SET, SetAlgorithm, Task
 from service.spec.kernel import KernelSpec, Part, PolynomialSpec, contradiction
 
-DEFAULT_SET, LARGEST_SET = 5000, 500_000
 _GRAM_BYTES = 1 << 30
 _EPSILON = 0.1
 

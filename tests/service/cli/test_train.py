@@ -15,7 +15,7 @@ from service.engine.model_files import load_model
 from service.model.learner import Learner
 from service.model.live import Model
 from service.samples.validation import Samples
-from service.spec.working_set import LARGEST_SET
+from service.spec.heads import LARGEST_SET
 from service.storage.snapshot_format import read_state
 from solver.rows.matrix import SparseRows
 from tests.service.streams import part, three_classes, two_classes
