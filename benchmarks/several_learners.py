@@ -60,7 +60,7 @@ class Partition:
         """Return labels."""
         self.learner.publish()
         published = self.learner.model.published
-        return np.array(published.predict("adaptive", published.matrix(X)).prediction)
+        return np.array(published.predict("adaptive", published.seen(X)).prediction)
 
 
 def run(X: Any, y: Any, learners: int, interval: int, taught: Taught | None) -> Run:

@@ -221,7 +221,7 @@ def _predict(
 
     try:
         published = loaded.model.published
-        rows = loaded.matrix(X, data.names)
+        rows = loaded.seen(X, data.names)
         predictions = published.predict(loaded.model.spec.serve, rows)
         return predictions.prediction, predictions.decision
     except InvalidSamples as error:

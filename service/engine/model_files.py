@@ -23,6 +23,7 @@ from service.storage.interfaces import Storage
 from service.storage.snapshot_format import DamagedSnapshot, State, decode_state, read_state
 from solver.prepare.named_rows import table_of
 from solver.rows.matrix import Matrix, SparseRows
+from solver.rows.seen import Seen
 
 
 class ModelFileError(WolfstreamError):
@@ -49,15 +50,15 @@ class LoadedModel(NamedTuple):
         """What the learner has published."""
         return self.learner.model
 
-    def matrix(self, X: Matrix | list[list[Any]], names: Sequence[str] | None) -> Matrix:
+    def seen(self, X: Matrix | list[list[Any]], names: Sequence[str] | None) -> Seen:
         """Return rows of a file as the model's heads take them. Raises InvalidSamples.
 
         names: of the columns, if the file has them.
         """
         if isinstance(X, SparseRows):
-            return X
+            return Seen(X)
         plain = names is None and not isinstance(X, list)
-        return self.model.published.matrix(np.asarray(X) if plain else table_of(names, X))
+        return self.model.published.seen(np.asarray(X) if plain else table_of(names, X))
 
 
 def load_model(path: Path, name: str = "", model_id: int = 0) -> LoadedModel:
@@ -125,7 +126,7 @@ def fill_model(model: Model, state: State, source: str) -> LoadedModel:
     try:
         empty = learner.state()[1]
         check_state(state.plain, state.arrays, model.spec.heads, empty)
-        check_bank(learner.heads, state)
+        check_bank(learner.heads, state, model.spec.prepare)
         check_calibrations(state.plain, state.arrays, model.spec.heads, empty)
         check_norms(state.arrays, model.spec.heads, stored_norm_limit(model.spec))
         learner.restore(state.plain, state.arrays)

@@ -19,21 +19,25 @@ from service.heads.calibration import without_calibration
 from service.heads.classification import ClassificationHead
 from service.heads.protocol import Head
 from service.heads.regression import RegressionHead
+from service.model.fitting_rows import preparing
 from service.spec.heads import HeadName
+from service.spec.prepare import PrepareSpec
 from service.storage.snapshot_format import State
+from solver.prepare.row_form import RowForm
+from solver.prepare.schema import schema_from_plain
 
 # Arrays that grow with samples, and along which axis. Of those that remember learners as they were,
 # one after another, the blank ones have no shape at all: the number of dimensions.
-_GROWING = {r"ridge\d+_gains": 1, r"endless_(said|y)": 0, r"diagonal_\w+": 0}
+_GROWING = {r"ridge\d+_gains": 1, r"endless_(said|y)": 0, r"(diagonal|texts)_\w+": 0}
 _REMEMBERED = {r"endless\d+_W": 4, r"endless\d+_(beta|curvature)": 2}
 # The arrays of class numbers, and their smallest values.
 _CODES = {"endless_y": 0, "endless_said": 0, "neighbours_said": 0, "history_last": -1}
 
 
-def check_bank(heads: Mapping[HeadName, Head], state: State) -> None:
+def check_bank(heads: Mapping[HeadName, Head], state: State, prepare: PrepareSpec | None) -> None:
     """Raise WrongArrays unless the arrays of a bank, if there is one, belong together.
 
-    heads: new ones of the state's spec.
+    heads: new ones of the state's spec. prepare: of that spec.
     """
     head = heads.get("adaptive")
     if head is None:
@@ -48,7 +52,14 @@ def check_bank(heads: Mapping[HeadName, Head], state: State) -> None:
         without_calibration(arrays_of("adaptive", state.arrays)),
         None if classes is None else len(classes),
         None if mean is None else len(mean),
+        _crossed_texts(state.plain, prepare),
     )
+
+
+def _crossed_texts(plain: Mapping[str, Any], prepare: PrepareSpec | None) -> int:
+    """Return how many texts of each row a bank crosses. Raises ValueError for a wrong schema."""
+    schema = schema_from_plain(plain["schema"]) if "schema" in plain else None
+    return len(RowForm(preparing(prepare), schema=schema).crossed_columns)
 
 
 def _check(
@@ -57,11 +68,13 @@ def _check(
     arrays: Arrays,
     n_classes: int | None,
     width: int | None,
+    texts: int,
 ) -> None:
     """Raise WrongArrays unless the arrays of a bank belong together.
 
     bank: of the same spec. plain: its part of the state. n_classes: that the head has met; None
-    where it learns numbers. width: of prepared rows; None if they are sparse.
+    where it learns numbers. width: of prepared rows; None if they are sparse. texts: how many of
+    each row a bank crosses.
     """
     if plain["begun"] is not True:
         if arrays or plain["begun"] is not False:
@@ -69,14 +82,17 @@ def _check(
         return
     if plain["columns"] != width or isinstance(width, bool):
         raise WrongArrays("its bank has another number of columns than its rows")
-    blank = bank.blank(width, n_classes or 0)
+    if plain.get("texts", 0) != texts:
+        raise WrongArrays("its bank has another number of texts than its rows")
+    blank = bank.blank(width, texts, n_classes or 0)
     if arrays.keys() != blank.keys():
         name = min(arrays.keys() ^ blank.keys())
         raise WrongArrays(f"its array {name} is {'missing' if name in blank else 'not known'}")
     for name, array in arrays.items():
         _check_form(name, array, blank[name])
-    if len({len(array) for name, array in arrays.items() if name.startswith("diagonal_")}) > 1:
-        raise WrongArrays("its arrays diagonal_ are not equally long")
+    for prefix in ("diagonal_", "texts_"):
+        if len({len(array) for name, array in arrays.items() if name.startswith(prefix)}) > 1:
+            raise WrongArrays(f"its arrays {prefix} are not equally long")
     for name in filter(re.compile(r"endless\d+_W").fullmatch, arrays):
         others = (name.removesuffix("W") + field for field in ("beta", "curvature"))
         if {arrays[other].shape for other in others} != {arrays[name].shape[:2] or (0,)}:

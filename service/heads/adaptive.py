@@ -28,7 +28,7 @@ from solver.prepare.named_rows import Rows
 from solver.rows.matrix import Matrix
 from solver.stream.bank import Bank, BankLearner, BankPicture
 from solver.stream.reasons import Gradient
-from solver.stream.votes import Answer
+from solver.stream.votes import Answer, Hints
 
 NAME: HeadName = "adaptive"
 # Heads that it does not listen to: itself, and one that predicts nothing.
@@ -59,20 +59,18 @@ class BankView(NamedTuple):
         """The memory of the bank."""
         return {"head_memory_bytes": self.stats["bytes"]}
 
-    def predict(self, X: Matrix, votes: Float64Array | None) -> Answer:
+    def predict(self, X: Matrix, hints: Hints) -> Answer:
         """Return the bank's predictions for finite rows."""
         assert self.model is not None
-        return self.model.predict(X, votes)
+        return self.model.predict(X, hints)
 
     def pulls(self, _: Matrix, wanted: int, other: int) -> None:
         """Return nothing: it has no members."""
 
-    def gradient(
-        self, x: Float64Array, direction: Float64Array, votes: Float64Array | None
-    ) -> Gradient:
+    def gradient(self, x: Float64Array, direction: Float64Array, hints: Hints) -> Gradient:
         """See `solver.stream.class_head.LearnerView`."""
         assert self.model is not None
-        return self.model.gradient(x, direction, votes)
+        return self.model.gradient(x, direction, hints)
 
     def cost(self, rows: int, entries: int) -> int:
         """Return the multiplications of a prediction; see `HeadView.cost`."""
@@ -104,7 +102,7 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
         if len(columns) > 1:
             raise ValueError(f"their rows differ in length: {sorted(map(str, columns))}")
         banks = [one.current for one in each]
-        merged = self.begin(*columns)
+        merged = self.begin(each[0].row_columns, each[0].texts)
         assert isinstance(merged, AdaptiveClassifier)
         merge_banks(
             [bank for bank in banks if isinstance(bank, AdaptiveClassifier)], places, merged

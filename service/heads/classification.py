@@ -18,13 +18,14 @@ from service.samples.validation import Samples
 from solver.arrays import Float64Array
 from solver.calibration.classes import ClassCalibration
 from solver.calibration.merge import merge as merge_calibrations
-from solver.rows.matrix import Matrix, n_rows, take_rows
+from solver.rows.matrix import Matrix, take_rows
 from solver.rows.sample_weights import Weights
+from solver.rows.seen import Seen
 from solver.stream.class_head import ClassHead, ClassHeadView
 from solver.stream.explanations import Contest
 from solver.stream.labels import LabelKey, key_of
 from solver.stream.reasons import MemberPulls, Slope
-from solver.stream.votes import NO_VOTES, HeadAnswer, Votes
+from solver.stream.votes import NOTHING_HEARD, HeadAnswer, Heard
 
 L = TypeVar("L", bound=ClassLearner)
 
@@ -86,11 +87,11 @@ class ClassificationView(NamedTuple):
         """The order of the decisions."""
         return {"classes": list(self.classes)}
 
-    def predict(self, X: Matrix, votes: Votes = NO_VOTES) -> Predictions:
+    def predict(self, X: Matrix, heard: Heard = NOTHING_HEARD) -> Predictions:
         """Return labels and decisions for finite rows. Raises Untrained, InvalidSamples."""
         if self.lacks:
             raise Untrained(f"the head {self.lacks}")
-        head_answer = self.head.predict(X, votes)
+        head_answer = self.head.predict(X, heard)
         classes = self.classes
         labels = [classes[code] for code in head_answer.prediction.tolist()]
         return Predictions(labels, head_answer.decisions[0].tolist(), head_answer)
@@ -103,9 +104,11 @@ class ClassificationView(NamedTuple):
         """See `HeadView`."""
         return self.head.pulls(x, wanted, other)
 
-    def slope(self, x: Float64Array, direction: Float64Array, votes: Votes = NO_VOTES) -> Slope:
+    def slope(
+        self, x: Float64Array, direction: Float64Array, heard: Heard = NOTHING_HEARD
+    ) -> Slope:
         """See `HeadView`."""
-        return self.head.slope(x, direction, votes)
+        return self.head.slope(x, direction, heard)
 
     def probabilities(self, head_answer: HeadAnswer) -> dict[str, Any]:
         """See `HeadView`."""
@@ -166,7 +169,7 @@ class ClassificationHead(Generic[L]):
         self,
         X: Matrix,
         y: Targets,
-        votes: Votes = NO_VOTES,
+        heard: Heard = NOTHING_HEARD,
         weight: Weights = None,
         foretold: Sequence[Any] | None = None,
     ) -> Answers:
@@ -175,7 +178,7 @@ class ClassificationHead(Generic[L]):
         The log loss leaves out rows with `foretold`, whose probabilities are not known.
         """
         assert isinstance(y, list)
-        head_answer, codes = self._head.learn(X, y, votes, weight)
+        head_answer, codes = self._head.learn(X, y, heard, weight)
         predicted = head_answer.prediction
         if foretold is None:
             self._score.count(codes, predicted, head_answer.probability)
@@ -192,10 +195,10 @@ class ClassificationHead(Generic[L]):
         known = {key_of(label): code for code, label in enumerate(self.classes)}
         return np.array([known.get(key_of(label), -1) for label in foretold], np.int64)
 
-    def passes(self, X: Matrix, y: Targets) -> "ClassPasses":
+    def passes(self, rows: Seen, y: Targets) -> "ClassPasses":
         """Return passes over these samples, to learn them again and again."""
         assert isinstance(y, list)
-        return ClassPasses(self, X, y)
+        return ClassPasses(self, rows, y)
 
     def date_changes(self, sequence: int) -> None:
         """See `Head`."""
@@ -247,11 +250,11 @@ class ClassificationHead(Generic[L]):
 class ClassPasses:
     """Passes over labelled rows; see `Passes`."""
 
-    def __init__(self, head: ClassificationHead[Any], X: Matrix, labels: list[Label]) -> None:
+    def __init__(self, head: ClassificationHead[Any], rows: Seen, labels: list[Label]) -> None:
         self.score = Hits()
-        self._head, self._X, self._labels = head, X, labels
-        self._relearn: Relearn = head.learner.relearning(n_rows(X))
-        self._new = n_rows(X)  # samples that no pass has learned
+        self._head, self._X, self._labels = head, rows.X, labels
+        self._relearn: Relearn = head.learner.relearning(len(labels), rows.codes)
+        self._new = len(labels)  # samples that no pass has learned
         self.standing: Callable[[], dict[str, Any]] = head.learner.standing
 
     def learn(self, part: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:

@@ -32,7 +32,7 @@ from solver.stream.labels import LabelKey
 from solver.stream.novelty_learner import NoveltyLearner
 from solver.stream.reasons import Slope
 from solver.stream.value_head import Values
-from solver.stream.votes import NO_VOTES, HeadAnswer, Votes
+from solver.stream.votes import NOTHING_HEARD, HeadAnswer, Heard
 from solver.working_set.ball import OnlineBall, novelty_of
 from solver.working_set.view import WorkingSetView
 
@@ -87,7 +87,7 @@ class NoveltyView(NoClasses):
         """The reason why it cannot be asked for predictions."""
         return "predicts nothing: it scores how new rows are, next to another head's predictions"
 
-    def predict(self, _: Matrix, _votes: Votes = NO_VOTES) -> Predictions:
+    def predict(self, _: Matrix, _heard: Heard = NOTHING_HEARD) -> Predictions:
         """Raises Untrained."""
         raise Untrained(f"the head {self.lacks}")
 
@@ -99,7 +99,9 @@ class NoveltyView(NoClasses):
         """Raises Untrained."""
         raise Untrained(f"the head {self.lacks}")
 
-    def slope(self, _: Float64Array, _direction: Float64Array, _votes: Votes = NO_VOTES) -> Slope:
+    def slope(
+        self, _: Float64Array, _direction: Float64Array, _heard: Heard = NOTHING_HEARD
+    ) -> Slope:
         """Raises Untrained."""
         raise Untrained(f"the head {self.lacks}")
 
@@ -147,12 +149,12 @@ class NoveltyHead:
         self,
         X: Matrix,
         y: Targets,
-        votes: Votes = NO_VOTES,
+        heard: Heard = NOTHING_HEARD,
         weight: Weights = None,
         foretold: Sequence[Any] | None = None,
     ) -> Answers:
         """Score rows, then learn them, in order; live and in replay."""
-        del votes, foretold
+        del heard, foretold
         found = self._learner.judge(X, np.zeros(len(y)), weight)
         column = [value if value == value else None for value in found.tolist()]
         blank: list[Any] = [None] * len(y)

@@ -12,7 +12,7 @@ from solver.prepare.named_rows import Rows
 from solver.rows.matrix import Matrix
 from solver.rows.sample_weights import Weights
 from solver.stream.reasons import Gradient, MemberPulls
-from solver.stream.votes import Answer
+from solver.stream.votes import Answer, Hints
 
 # Learns samples, given their numbers, rows, and class numbers or targets. Returns the predictions
 # before each was learned.
@@ -38,18 +38,13 @@ class LearnerView(Protocol):
     def learners(self) -> list[dict[str, Any]]:
         """As of `HeadView`."""
 
-    def predict(self, X: Matrix, votes: Float64Array | None, /) -> Answer:
-        """Return class numbers or values, and decisions, of finite rows. Raises InvalidSamples.
-
-        votes: as of `OnlineLearner.absorb`.
-        """
+    def predict(self, X: Matrix, hints: Hints, /) -> Answer:
+        """Return class numbers or values, and decisions, of finite rows. Raises InvalidSamples."""
 
     def pulls(self, x: Matrix, wanted: int, other: int, /) -> MemberPulls | None:
         """As of `solver.stream.class_head.LearnerView`."""
 
-    def gradient(
-        self, x: Float64Array, direction: Float64Array, votes: Float64Array | None, /
-    ) -> Gradient:
+    def gradient(self, x: Float64Array, direction: Float64Array, hints: Hints, /) -> Gradient:
         """As of `solver.stream.class_head.LearnerView`."""
 
     def cost(self, rows: int, entries: int) -> int:
@@ -66,12 +61,9 @@ class OnlineLearner(Protocol):
     def voters(self) -> tuple[str, ...]:
         """The heads that it listens to."""
 
-    def absorb(
-        self, X: Matrix, y: NDArray[Any], votes: Float64Array | None, weight: Weights, /
-    ) -> Sequence[Any]:
+    def absorb(self, X: Matrix, y: NDArray[Any], hints: Hints, weight: Weights, /) -> Sequence[Any]:
         """Learn rows; answers part by part, each with `prediction` and `decision`.
 
-        votes: (n, voters, K) scores, of numbers (n, voters) values; None without votes.
         weight: of the samples.
         """
 
@@ -84,8 +76,11 @@ class OnlineLearner(Protocol):
     def keep_dates(self, former: Any, /) -> None:
         """Take over the sequences of a learner of the same samples in another form."""
 
-    def relearning(self, samples: int, /) -> Relearn:
-        """Return a function that learns parts of n samples, which may have been learned before."""
+    def relearning(self, samples: int, codes: Float64Array | None, /) -> Relearn:
+        """Return a function that learns parts of n samples, which may have been learned before.
+
+        codes: (n, texts) of all their texts, if they have any.
+        """
 
     def standing(self) -> dict[str, Any]:
         """As of `Passes`."""
@@ -127,12 +122,13 @@ class WithoutMembers:
         """Return nothing: an answer has only a prediction and its decision."""
         return {}
 
-    def relearning(self: OnlineLearner, _: int) -> Relearn:
+    def relearning(self: OnlineLearner, _: int, codes: Float64Array | None) -> Relearn:
         """Return a function that learns parts of a stream, also those learned before."""
 
-        def relearn(_: NDArray[np.int64], X: Matrix, y: NDArray[Any]) -> Answer:
+        def relearn(part: NDArray[np.int64], X: Matrix, y: NDArray[Any]) -> Answer:
             answer: Answer
-            (answer,) = self.absorb(X, y, None, None)
+            hints = Hints(codes=None if codes is None else codes[part])
+            (answer,) = self.absorb(X, y, hints, None)
             return answer
 
         return relearn

@@ -25,10 +25,11 @@ from solver.arrays import Float64Array
 from solver.kernels.functions import Kernel
 from solver.rows.matrix import Matrix
 from solver.rows.sample_weights import Weights
+from solver.rows.seen import Seen
 from solver.stream.explanations import Contest
 from solver.stream.labels import LabelKey
 from solver.stream.reasons import MemberPulls, Slope
-from solver.stream.votes import NO_VOTES, HeadAnswer, Votes
+from solver.stream.votes import NOTHING_HEARD, HeadAnswer, Heard
 
 H = TypeVar("H")
 
@@ -79,10 +80,10 @@ class HeadView(Protocol):
     def lacks(self) -> str:
         """What must come before it can predict: "has met no sample: one is needed"; else ""."""
 
-    def predict(self, X: Matrix, votes: Votes = NO_VOTES, /) -> Predictions:
+    def predict(self, X: Matrix, heard: Heard = NOTHING_HEARD, /) -> Predictions:
         """Return predictions and decisions for finite rows. Raises Untrained, InvalidSamples.
 
-        votes: what the other heads predict for them, if this one listens.
+        heard: what the other heads predict for them, and their texts, if this one listens.
         """
 
     def probabilities(self, head_answer: HeadAnswer, /) -> dict[str, Any]:
@@ -103,7 +104,7 @@ class HeadView(Protocol):
     def pulls(self, x: Matrix, wanted: int, other: int, /) -> MemberPulls | None:
         """See `solver.stream.explanations.Explaining`."""
 
-    def slope(self, x: Float64Array, direction: Float64Array, votes: Votes, /) -> Slope:
+    def slope(self, x: Float64Array, direction: Float64Array, heard: Heard, /) -> Slope:
         """See `solver.stream.reasons.Sloped`."""
 
     def cost(self, rows: int, entries: int) -> int:
@@ -131,14 +132,15 @@ class Head(Protocol):
         self,
         X: Matrix,
         y: Targets,
-        votes: Votes = NO_VOTES,
+        heard: Heard = NOTHING_HEARD,
         weight: Weights = None,
         foretold: Sequence[Any] | None = None,
         /,
     ) -> Answers:
         """Learn samples in order, test-then-train; the same for live requests and for replay.
 
-        votes: the predictions of the other heads before they learned each row, if this one listens.
+        heard: the predictions of the other heads before they learned each row, and the rows' texts,
+        if this one listens.
         weight: (n,) how much each sample counts in what is learned; in scores each counts once.
         foretold: what this head predicted when the rows came, long before their labels: the score
         counts it, and not what the head would predict by now.
@@ -166,9 +168,9 @@ class Foretelling(NamedTuple):
     head: Head
     foretold: Sequence[Any]
 
-    def absorb(self, X: Matrix, y: Targets, votes: Votes, weight: Weights, /) -> Answers:
+    def absorb(self, X: Matrix, y: Targets, heard: Heard, weight: Weights, /) -> Answers:
         """Have the head learn, and count what it predicted then."""
-        return self.head.absorb(X, y, votes, weight, self.foretold)
+        return self.head.absorb(X, y, heard, weight, self.foretold)
 
 
 class Passes(Protocol):
@@ -241,7 +243,8 @@ class Kind(Generic[H]):
 
     build: a fresh one, as the spec asks for it.
     calls: the learning calls whose journal entries and responses name it. learns_all: whether
-        samples of the other calls teach it, too. listens: whether it is given the others' votes.
+        samples of the other calls teach it, too. listens: whether it hears the others' votes
+        and the rows' texts.
     prepared: whether it needs prepared rows.
     specs, exercises: models that between them reach all code that this kind compiles, and what
         compiles it for one of them, on dense or on sparse rows; several, by name, where they can
@@ -268,7 +271,7 @@ class Kind(Generic[H]):
     learns_all: bool = False
     listens: bool = False
     prepared: bool = False
-    passes: Callable[[H, Matrix, Targets], Passes] | None = None
+    passes: Callable[[H, Seen, Targets], Passes] | None = None
     pairs: Pairs[H] | None = None
     refitting: Refitting[H] | None = None
     beside: Callable[[Any, Matrix], list[Any]] | None = None

@@ -17,12 +17,13 @@ from service.samples.targets import Targets
 from service.samples.validation import Samples
 from solver.arrays import Float64Array
 from solver.calibration.values import ValueCalibration
-from solver.rows.matrix import Matrix, n_rows, take_rows
+from solver.rows.matrix import Matrix, take_rows
 from solver.rows.sample_weights import Weights
+from solver.rows.seen import Seen
 from solver.stream.labels import LabelKey
 from solver.stream.reasons import Slope
 from solver.stream.value_head import ValueHead, ValueHeadView
-from solver.stream.votes import NO_VOTES, Votes
+from solver.stream.votes import NOTHING_HEARD, Heard
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,17 +58,19 @@ class RegressionView(ValueView):
         """One sample must have been met."""
         return "has met no sample: one is needed" if self.learner.model is None else ""
 
-    def predict(self, X: Matrix, votes: Votes = NO_VOTES) -> Predictions:
+    def predict(self, X: Matrix, heard: Heard = NOTHING_HEARD) -> Predictions:
         """Return a number for each row, twice. Raises Untrained, InvalidSamples."""
         if self.lacks:
             raise Untrained(f"the head {self.lacks}")
-        head_answer = self.head.predict(X, votes)
+        head_answer = self.head.predict(X, heard)
         prediction = head_answer.prediction.tolist()
         return Predictions(prediction, list(prediction), head_answer)
 
-    def slope(self, x: Float64Array, direction: Float64Array, votes: Votes = NO_VOTES) -> Slope:
+    def slope(
+        self, x: Float64Array, direction: Float64Array, heard: Heard = NOTHING_HEARD
+    ) -> Slope:
         """See `HeadView`."""
-        return self.head.slope(x, direction, votes)
+        return self.head.slope(x, direction, heard)
 
     def cost(self, rows: int, entries: int) -> int:
         """Return the multiplications of a prediction; see `HeadView.cost`."""
@@ -95,23 +98,23 @@ class RegressionHead:
         self,
         X: Matrix,
         y: Targets,
-        votes: Votes = NO_VOTES,
+        heard: Heard = NOTHING_HEARD,
         weight: Weights = None,
         foretold: Sequence[Any] | None = None,
     ) -> Answers:
         """Learn samples in order, test-then-train; the same for live requests and for replay."""
         assert not isinstance(y, list)
-        head_answer = self._head.absorb(X, y, votes, weight)
+        head_answer = self._head.absorb(X, y, heard, weight)
         predicted = head_answer.prediction
         self._score.count(y, predicted if foretold is None else np.array(foretold, np.float64))
         column = [value if value == value else None for value in predicted.tolist()]
         more = self.learner.columns(head_answer.parts)
         return Answers(column, list(column), head_answer, more.get("admitted"), more.get("step"))
 
-    def passes(self, X: Matrix, y: Targets) -> "ValuePasses":
+    def passes(self, rows: Seen, y: Targets) -> "ValuePasses":
         """Return passes over these samples, to learn them again and again."""
         assert not isinstance(y, list)
-        return ValuePasses(self, X, y)
+        return ValuePasses(self, rows, y)
 
     def date_changes(self, sequence: int) -> None:
         """See `Head`."""
@@ -148,11 +151,11 @@ class RegressionHead:
 class ValuePasses:
     """Passes over rows with targets; see `Passes`."""
 
-    def __init__(self, head: RegressionHead, X: Matrix, y: Float64Array) -> None:
+    def __init__(self, head: RegressionHead, rows: Seen, y: Float64Array) -> None:
         self.score = Errors()
-        self._head, self._X, self._y = head, X, y
-        self._relearn: Relearn = head.learner.relearning(n_rows(X))
-        self._new = n_rows(X)  # samples that no pass has learned
+        self._head, self._X, self._y = head, rows.X, y
+        self._relearn: Relearn = head.learner.relearning(len(y), rows.codes)
+        self._new = len(y)  # samples that no pass has learned
         self.standing: Callable[[], dict[str, Any]] = head.learner.standing
 
     def learn(self, part: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:

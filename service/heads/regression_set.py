@@ -58,7 +58,7 @@ class RegressionSetLearner(HeadLearner[RegressionSet]):
     def keep_dates(self, _: object) -> None:
         """Do nothing: the members of a set of numbers have no sequences."""
 
-    def relearning(self, samples: int) -> Relearn:
+    def relearning(self, samples: int, _: object = None) -> Relearn:
         """Return a function that learns parts of n samples, and stores no sample twice."""
         entered, learned = np.full(samples, -1, np.int64), 0
 

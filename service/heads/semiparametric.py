@@ -40,7 +40,7 @@ from solver.semiparametric.view import SemiparametricView, predict_semiparametri
 from solver.stream.labels import LabelKey
 from solver.stream.reasons import Slope
 from solver.stream.value_head import Values
-from solver.stream.votes import NO_VOTES, HeadAnswer, Votes
+from solver.stream.votes import NOTHING_HEARD, HeadAnswer, Heard
 
 # Numbers in a full window: 128 MB.
 LARGEST_WINDOW_NUMBERS = 1 << 24
@@ -81,17 +81,17 @@ class FittedView(ValueView):
         """There must have been a refit."""
         return "has not been fitted yet: a refit of its window is needed" if not self.model else ""
 
-    def predict(self, X: Matrix, votes: Votes = NO_VOTES) -> Predictions:
+    def predict(self, X: Matrix, heard: Heard = NOTHING_HEARD) -> Predictions:
         """Return a number for each row, twice. Raises Untrained, InvalidSamples."""
         if self.model is None:
             raise Untrained(f"the head {self.lacks}")
         check_norms(_dense(X), kernel_limit(self.model.kernel))
-        del votes
+        del heard
         found = Values(predict_semiparametric(self.model, X))
         prediction = found.prediction.tolist()
         return Predictions(prediction, list(prediction), HeadAnswer(None, [found]))
 
-    def slope(self, x: Float64Array, direction: Float64Array, _: Votes = NO_VOTES) -> Slope:
+    def slope(self, x: Float64Array, direction: Float64Array, _: Heard = NOTHING_HEARD) -> Slope:
         """See `HeadView`."""
         assert self.model is not None
         return Slope(direction[0] * value_gradient(self.model, x), {})
@@ -153,13 +153,13 @@ class SemiparametricHead:
         self,
         X: Matrix,
         y: Targets,
-        votes: Votes = NO_VOTES,
+        heard: Heard = NOTHING_HEARD,
         weight: Weights = None,
         foretold: Sequence[Any] | None = None,
     ) -> Answers:
         """Judge the fit on samples, then add them to the window; live and in replay."""
         assert not isinstance(y, list)
-        del votes
+        del heard
         rows = _dense(X)
         predicted = self._predictions(rows)
         self._score.count(y, predicted if foretold is None else np.array(foretold, np.float64))

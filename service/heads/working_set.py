@@ -89,7 +89,7 @@ class SetLearner(HeadLearner[WorkingSet]):
             "step": [_STEPS[bits] for part in parts for bits in part.step.tolist()],
         }
 
-    def relearning(self, samples: int) -> Relearn:
+    def relearning(self, samples: int, _: object = None) -> Relearn:
         """Return a function that learns parts of n samples, and stores no sample twice."""
         entered = np.full(samples, -1, np.int64)
 

@@ -14,8 +14,7 @@ def preparing(prepare: PrepareSpec | None) -> Preparing | None:
     """Return a spec's settings of preparation in the form that the numerics take."""
     if prepare is None:
         return None
-    timestamps = tuple(prepare.timestamps)
-    return Preparing(prepare.missing, prepare.named, timestamps, prepare.outliers, prepare.units)
+    return Preparing(**{**prepare.model_dump(), "timestamps": tuple(prepare.timestamps)})
 
 
 def not_fitting(rows: Rows, error: Misfit | AnotherKind) -> InvalidSamples:

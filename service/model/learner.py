@@ -75,10 +75,10 @@ class Learner:
         began = time.monotonic()
         self.model.last_row.note(samples.X)
         answers, start = list[Answers](), 0
-        for part, X in self.rows.settling(Part(head, *samples), self._learn_anew):
+        for part, rows in self.rows.settling(Part(head, *samples), self._learn_anew):
             stop = start + len(part.y)
             foretold_part = None if foretold is None else foretold[start:stop]
-            answers.append(self._heads.learn(part, X, foretold_part))
+            answers.append(self._heads.learn(part, rows, foretold_part))
             start = stop
         self.sequence += len(samples.y)
         for learned in self.learning(head):
@@ -108,7 +108,7 @@ class Learner:
         """Learn the first samples again with new heads; their first predictions still count."""
         former, self._heads = self._heads, LearningHeads(self.model.spec)
         for part in self.rows.first:
-            self._heads.learn(part, self.rows.matrix(part.X))
+            self._heads.learn(part, self.rows.seen(part.X))
         self._heads.keep_scores(former)
 
     @property

@@ -12,7 +12,7 @@ from service.heads.protocol import Foretelling, Head, HeadView
 from service.model.published import asked
 from service.spec.heads import HeadName
 from service.spec.model import ModelSpec
-from solver.rows.matrix import Matrix
+from solver.rows.seen import Seen
 from solver.stream.rows import Part
 from solver.stream.turns import Learning, absorb_in_turn
 
@@ -33,8 +33,8 @@ class LearningHeads:
         """Return the heads that learn the samples posted for one of them."""
         return self._learning[head]
 
-    def learn(self, samples: Part, X: Matrix, foretold: Sequence[Any] | None = None) -> Answers:
-        """Learn samples, whose rows are X as heads see them; see `learner.Learner.absorb`."""
+    def learn(self, samples: Part, rows: Seen, foretold: Sequence[Any] | None = None) -> Answers:
+        """Learn samples; see `learner.Learner.absorb`. rows: theirs, as heads see them."""
         head = cast("HeadName", samples.head)
         learning, serve = self.learning(head), self._serve
         heads: dict[HeadName, Learning[Answers | Predictions]] = {**self.each}
@@ -44,9 +44,9 @@ class LearningHeads:
             heads,
             learning,
             kinds.LISTENERS,
-            lambda name: asked(self._view(name), X),
+            lambda name: asked(self._view(name), rows.X),
             serve,
-            X,
+            rows,
             samples.y,
             samples.weight,
         )

@@ -16,10 +16,11 @@ from solver.prepare.named_rows import Rows
 from solver.prepare.row_form import AnotherKind
 from solver.prepare.schema import Misfit
 from solver.rows.matrix import Matrix
+from solver.rows.seen import Seen
 from solver.stream.explanations import explanations
 from solver.stream.rows import RowsView
-from solver.stream.turns import votes_for
-from solver.stream.votes import Votes
+from solver.stream.turns import heard_by
+from solver.stream.votes import Heard
 
 
 class Published(NamedTuple):
@@ -39,29 +40,29 @@ class Published(NamedTuple):
         """The approximate memory of the heads."""
         return sum(int(view.gauges.get("head_memory_bytes") or 0) for view in self.heads.values())
 
-    def predict(self, head: HeadName, X: Matrix) -> Predictions:
+    def predict(self, head: HeadName, rows: Seen) -> Predictions:
         """Return a head's predictions; a head that listens gets those of the others as votes.
 
         Heads that predict nothing, such as novelty, add their columns.
 
         Raises Untrained, InvalidSamples.
         """
-        predictions = self.heads[head].predict(X, self._votes(head, X))
+        predictions = self.heads[head].predict(rows.X, self._heard(head, rows))
         if BESIDE.isdisjoint(self.heads):
             return predictions
         columns = {
-            str(name): beside(view, X)
+            str(name): beside(view, rows.X)
             for name, view in self.heads.items()
             if (beside := KINDS[name].beside) is not None
         }
         return replace(predictions, beside=columns)
 
     def more(
-        self, head: HeadName, question: Question, X: Matrix, predictions: Predictions
+        self, head: HeadName, question: Question, rows: Seen, predictions: Predictions
     ) -> dict[str, Any]:
         """Return the fields of an answer besides the predictions, such as those asked for.
 
-        X: its rows in the form that the heads learned. Raises Untrained, Invalid.
+        rows: its rows in the form that the heads learned. Raises Untrained, Invalid.
         """
         view, head_answer = self.heads[head], predictions.head_answer
         fields: dict[str, Any] = {**predictions.beside}
@@ -70,21 +71,25 @@ class Published(NamedTuple):
         if question.confidence is not None:
             fields |= view.covering(head_answer, question.confidence)
         if question.explain:
-            fields["explanation"] = self._explained(head, question, X, predictions)
+            fields["explanation"] = self._explained(head, question, rows, predictions)
         return fields
 
     def _explained(
-        self, head: HeadName, question: Question, X: Matrix, predictions: Predictions
+        self, head: HeadName, question: Question, rows: Seen, predictions: Predictions
     ) -> list[dict[str, Any]]:
-        votes, view = self._votes(head, X), self.heads[head]
+        heard, view = self._heard(head, rows), self.heads[head]
         found = explanations(
-            head, self.heads, self.rows, question.rows, X, predictions.head_answer, votes
+            head, self.heads, self.rows, question.rows, rows, predictions.head_answer, heard
         )
         return [explained(view, one, question.explain) for one in found]
 
-    def _votes(self, head: HeadName, X: Matrix) -> Votes:
-        """Return the other heads' votes on rows, if this head listens to them."""
-        return votes_for(head, self.heads, LISTENERS, lambda name: asked(self.heads[name], X))
+    def _heard(self, head: HeadName, rows: Seen) -> Heard:
+        """Return the other heads' votes on rows, and their texts, if this head listens."""
+
+        def ask(name: HeadName) -> Predictions | None:
+            return asked(self.heads[name], rows.X)
+
+        return heard_by(head, self.heads, LISTENERS, ask, rows)
 
     def cost(self, head: HeadName, rows: int, entries: int) -> int:
         """Return the multiplications of a prediction; see `HeadView.cost`."""
@@ -93,10 +98,10 @@ class Published(NamedTuple):
         heads = self.heads if KINDS[head].listens else {head, *(BESIDE & self.heads.keys())}
         return sum(self.heads[name].cost(rows, entries) for name in heads)
 
-    def matrix(self, rows: Rows) -> Matrix:
+    def seen(self, rows: Rows) -> Seen:
         """Return rows to predict in the form that the heads learned. Raises InvalidSamples."""
         try:
-            return self.rows.matrix(rows)
+            return self.rows.seen(rows)
         except (Misfit, AnotherKind) as error:
             raise not_fitting(rows, error) from None
 

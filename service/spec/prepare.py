@@ -43,3 +43,9 @@ class PrepareSpec(Part):
         "twice to ten times larger or smaller from some row on. followed: they begin again; kept: "
         "they change slowly, unless the numbers are farther off, or 64 times smaller.",
     )
+    texts: Literal["crossed", "slots"] = Field(
+        "crossed",
+        description="What learners see of texts. slots: columns that are 1 for one text, of which "
+        "those beyond the first 24 of a column share eight. crossed: the adaptive head also learns "
+        "a weight for each text, however many there are, and for each pair of texts in a row.",
+    )

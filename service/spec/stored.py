@@ -8,7 +8,12 @@ from service.spec.model import ModelSpec, read_spec
 
 # The meaning of specs that were stored before these fields existed.
 _BEFORE: dict[str, Any] = {"prepare": None, "adaptive": None}
-_BEFORE_TABLES: dict[str, Any] = {"named": "sparse", "outliers": "clipped", "units": "kept"}
+_BEFORE_TABLES: dict[str, Any] = {
+    "named": "sparse",
+    "outliers": "clipped",
+    "units": "kept",
+    "texts": "slots",
+}
 _SET_BEFORE: dict[str, Any] = {"horizon": None, "scores": "counted"}
 
 
@@ -18,10 +23,11 @@ def readings(given: Any) -> tuple[ModelSpec, ...]:
     A model that was made with the same body then still has the spec that is asked for.
     """
     spec = read_spec(given)
-    kept = _with_before(spec, given, "units")
+    slots = _with_before(spec, given, "texts")
+    kept = _with_before(slots, given, "units")
     clipped = _with_before(kept, given, "outliers")
     counted = _with_counted_pairs(clipped, given)
-    meanings = [spec, kept, clipped, counted]
+    meanings = [spec, slots, kept, clipped, counted]
     if spec.prepare is not None and not _BEFORE_TABLES.keys() & (given.get("prepare") or {}).keys():
         changed: dict[str, Any] = {"prepare": spec.prepare.model_copy(update=_BEFORE_TABLES)}
         for name in ("working_set", "asset"):

@@ -30,7 +30,7 @@ from solver.rows.sample_weights import Weights, as_numbers, weights_of
 class AdaptiveClassifier:
     """Learns prepared rows with class codes 0, 1, 2, ... in order of appearance.
 
-    columns: how many dense rows have, None for sparse rows.
+    columns: how many dense rows have, None for sparse rows. texts: how many texts they have beside.
 
     external_experts: names of learners whose scores the caller hands in with each block. temporal:
     whether the labels before a row may be used for it.
@@ -41,14 +41,20 @@ class AdaptiveClassifier:
         columns: int | None,
         settings: Settings = CLASSIFICATION,
         *,
+        texts: int = 0,
         seed: int = 0,
         external_experts: Sequence[str] = (),
         temporal: bool = False,
     ) -> None:
         self.settings, self.external = settings, tuple(external_experts)
+        self.texts = texts
         self.inputs = Inputs(columns, seed)
         self.learners = Learners(
-            settings, self.inputs.features, wide=self.inputs.wide, regression=False
+            settings,
+            self.inputs.features,
+            wide=self.inputs.wide,
+            texts=texts,
+            regression=False,
         )
         self.endless = EndlessLearners(self.learners)
         self.history = LabelHistory() if temporal else None
@@ -64,12 +70,14 @@ class AdaptiveClassifier:
         y: NDArray[np.int64],
         external: Float64Array | None = None,
         weight: Weights = None,
+        codes: Float64Array | None = None,
     ) -> ClassAnswers:
         """Answers for rows before each one's own label; then the rows are learned.
 
         external: (n, experts, classes) scores of the external experts for the rows, made before
         the rows' labels were used; NaN where there is nothing to say. weight: how much each row's
-        loss counts. Blocks of any length give the same answers to rounding.
+        loss counts. codes: (n, texts) of the rows' texts, NaN where one is missing. Blocks of any
+        length give the same answers to rounding.
         """
         answers: list[ClassAnswers] = []
         start = 0
@@ -77,13 +85,16 @@ class AdaptiveClassifier:
             part = slice(start, start + min(CHUNK - self.samples % CHUNK, len(y) - start))
             given = None if external is None else external[part]
             weights = as_numbers(weights_of(weight, part), len(y[part]))
-            answers.append(self._absorb_chunk(take_rows(X, part), y[part], given, weights))
+            texts = None if codes is None else codes[part]
+            rows = take_rows(X, part)
+            answers.append(self._absorb_chunk(rows, texts, y[part], given, weights))
             start = part.stop
         return answers[0] if len(answers) == 1 else joined(answers, self.n_classes)
 
     def _absorb_chunk(
         self,
         X: Matrix,
+        codes: Float64Array | None,
         y: NDArray[np.int64],
         external: Float64Array | None,
         weight: Float64Array,
@@ -97,7 +108,7 @@ class AdaptiveClassifier:
         one_hot[np.arange(len(y)), y] = 1.0
         # The last column of scores is that of the class that never comes.
         scores = np.empty((len(y), len(self.combination.beta), self.n_classes + 1))
-        self.learners.absorb(*self.inputs.absorb(X), one_hot, weight, scores)
+        self.learners.absorb(*self.inputs.absorb(X), codes, one_hot, weight, scores)
         of_classes = scores[:, :, :-1]
         self.endless.absorb(of_classes, y)
         if self.history is not None:
@@ -148,7 +159,9 @@ class AdaptiveClassifier:
 
     def _kinds(self) -> list[dict[str, Any]]:
         """Return the parameters of each learner, in the order of the weights."""
-        kinds: list[dict[str, Any]] = list(self.settings.learners(wide=self.inputs.wide))
+        kinds: list[dict[str, Any]] = list(
+            self.settings.learners(wide=self.inputs.wide, texts=self.texts > 0)
+        )
         if self.history is not None:
             kinds += [{"learner": name} for name in label_history.NAMES]
         kinds += [{"learner": name, "external": True} for name in self.external]

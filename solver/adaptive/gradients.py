@@ -1,7 +1,8 @@
 """The gradients of a bank's answers in the rows, and in the votes of other heads for them.
 
 Linear learners on the shared features, temperatures, stackers and shares are smooth; neighbours
-are constant but where the nearest ones change. `wide_gradients` has what is made of wide rows.
+are constant but where the nearest ones change. Learners on texts are constant, as
+a text is another one or is not. `wide_gradients` has what is made of wide rows.
 """
 
 from typing import NamedTuple
@@ -30,14 +31,18 @@ class BankGradient(NamedTuple):
 
 
 def class_gradient(
-    view: ClassView, x: Float64Array, direction: Float64Array, external: Float64Array | None
+    view: ClassView,
+    x: Float64Array,
+    direction: Float64Array,
+    external: Float64Array | None,
+    codes: Float64Array | None = None,
 ) -> BankGradient:
     """Return that of sum_k direction_k log p_k for a row x (d,); direction (K,) sums to zero.
 
-    external: (voters, K) scores of the row, as `view.predict_classes` takes them.
+    external: (voters, K) scores of the row, and codes (1, texts), as `predict_classes` takes them.
     """
     made = _made(view.inputs, x)
-    found = scores_of(view.learners, made.phi, made.sparse)[:, :, :-1]
+    found = scores_of(view.learners, made.phi, made.sparse, codes)[:, :, :-1]
     own = found.shape[1]
     parts = [found]
     if view.history is not None:
@@ -50,14 +55,19 @@ def class_gradient(
     return BankGradient(of_row, of_votes if external is None else _unfilled(of_votes, external))
 
 
-def value_gradient(view: ValueView, x: Float64Array, external: Float64Array | None) -> BankGradient:
+def value_gradient(
+    view: ValueView,
+    x: Float64Array,
+    external: Float64Array | None,
+    codes: Float64Array | None = None,
+) -> BankGradient:
     """Return that of the value predicted for a row x (d,), in units of the target.
 
-    external: (voters,) values for the row.
+    external: (voters,) values for the row. codes: (1, texts).
     """
     past = None if view.last is None else view.last[None]
     made = _made(view.inputs, x, view.lags)
-    found = scores_of(view.learners, made.phi, made.sparse)[:, :, 0]
+    found = scores_of(view.learners, made.phi, made.sparse, codes)[:, :, 0]
     given = None if external is None else external[None]
     _, awake = with_others(found, past, given, view.external, view.centre, view.unit)
     of_values = _of_values(view.combination, awake[0])
@@ -101,8 +111,10 @@ def _of_row(
     found = through_hashing(inputs.moments, x, of_columns[:WIDTH])
     if learners.diagonal is None:
         return found
-    steps = learners.diagonal.W.shape[1]
-    return found + of_diagonal(learners.diagonal, x, of_scores[-steps:])
+    texts = 0 if learners.texts is None else learners.texts.older.W.shape[1]
+    stop = len(of_scores) - texts
+    steps = slice(stop - learners.diagonal.W.shape[1], stop)
+    return found + of_diagonal(learners.diagonal, x, of_scores[steps])
 
 
 def _through(

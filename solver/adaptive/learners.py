@@ -1,7 +1,7 @@
 """All learners of a bank that see rows: their scores, in one order.
 
 The order is that of the settings: ridge learners, each with all its losses, gradient learners,
-neighbours, then diagonal ones where rows are wide.
+neighbours, then diagonal ones where rows are wide, and those on texts where rows have any.
 """
 
 from collections.abc import Mapping
@@ -17,6 +17,7 @@ from solver.adaptive.gradient import GradientLearners
 from solver.adaptive.neighbours import Neighbours, NeighboursView, neighbour_scores
 from solver.adaptive.ridge import CHUNK, RidgeLearners
 from solver.adaptive.settings import Settings
+from solver.adaptive.texts import TextLearners, TextsView, text_scores
 from solver.adaptive.weights import for_classes, scores_by
 from solver.arrays import Float64Array
 from solver.rows.matrix import SparseRows
@@ -57,6 +58,7 @@ class LearnersView(NamedTuple):
     W: tuple[Float64Array, ...]
     neighbours: NeighboursView | None
     diagonal: DiagonalWeights | None
+    texts: TextsView | None
 
 
 class Learners:
@@ -67,7 +69,13 @@ class Learners:
     """
 
     def __init__(
-        self, settings: Settings, features: FeatureMap, *, wide: bool, regression: bool
+        self,
+        settings: Settings,
+        features: FeatureMap,
+        *,
+        wide: bool,
+        texts: int,
+        regression: bool,
     ) -> None:
         self._shares = shares(features)
         self.ridge = [
@@ -85,7 +93,8 @@ class Learners:
         if settings.neighbours:
             self.neighbours = Neighbours(settings.neighbours, columns, regression=regression)
         self.diagonal = DiagonalLearners(settings.diagonal, regression=regression) if wide else None
-        self.count = sum(1 for _ in settings.learners(wide=wide))
+        self.texts = TextLearners(settings.texts, texts, regression=regression) if texts else None
+        self.count = sum(1 for _ in settings.learners(wide=wide, texts=texts > 0))
         self._groups: tuple[RidgeLearners | GradientLearners, ...] = (*self.ridge, *self.gradient)
         self._width_of = {one.span: one.W.shape[3] for one in self._groups}
 
@@ -95,20 +104,23 @@ class Learners:
             group.W = for_classes(group.W, classes)
         if self.diagonal is not None:
             self.diagonal.meet(classes)
+        if self.texts is not None:
+            self.texts.meet(classes)
 
     def absorb(
         self,
         Phi: Float64Array,
         sparse: SparseRows | None,
+        codes: Float64Array | None,
         Y: Float64Array,
         weight: Float64Array,
         scores: Float64Array,
     ) -> None:
         """Write the scores of rows before each one's own target; then the rows are learned.
 
-        Phi: (n, D). sparse: the rows where they are wide. Y: (n, K), the class that never comes
-        included. weight: (n,) of the rows. scores: (n, experts, K), of which the learners are the
-        first experts.
+        Phi: (n, D). sparse: the rows where they are wide. codes: (n, texts), if they have any. Y:
+        (n, K), the class that never comes included. weight: (n,) of the rows. scores: (n, experts,
+        K), of which the learners are the first experts.
         """
         of_span = {
             span: np.ascontiguousarray(Phi[:, :width]) for span, width in self._width_of.items()
@@ -122,9 +134,13 @@ class Learners:
             columns = 1 + len(self.neighbours.memory.rows)
             found = self.neighbours.absorb(Phi[:, 1:columns], Y, weight)
             scores[:, first : first + found.shape[1]] = found
+            first += found.shape[1]
         if self.diagonal is not None and sparse is not None:
             found = self.diagonal.absorb(sparse, Y, weight)
-            scores[:, self.count - len(found) : self.count] = found.transpose(1, 0, 2)
+            scores[:, first : first + len(found)] = found.transpose(1, 0, 2)
+        if self.texts is not None and codes is not None:
+            found = self.texts.absorb(codes, Y, weight)
+            scores[:, self.count - found.shape[1] : self.count] = found
 
     def end_chunk(self, samples: int) -> None:
         """Let the ridge learners forget, the stream being so many samples long."""
@@ -143,6 +159,8 @@ class Learners:
             self.neighbours.rescale(factor, shift)
         if self.diagonal is not None:
             self.diagonal.rescale(factor, shift)
+        if self.texts is not None:
+            self.texts.rescale(factor, shift)
 
     @property
     def targets(self) -> int:
@@ -154,20 +172,22 @@ class Learners:
         """Memory in bytes."""
         own = sum(one.nbytes for one in self.ridge) + sum(one.W.nbytes for one in self.gradient)
         own += 0 if self.neighbours is None else self.neighbours.nbytes
-        return own + (0 if self.diagonal is None else self.diagonal.nbytes)
+        own += 0 if self.diagonal is None else self.diagonal.nbytes
+        return own + (0 if self.texts is None else self.texts.nbytes)
 
     @property
     def work(self) -> int:
         """Multiplications of learning one more dense row, without cosines and exponentials.
 
         A row's gain and its part of a chunk's update of P; a score and a step of each machine; two
-        searches for neighbours.
+        searches for neighbours; a score and a step of each weight of a text.
         """
         columns = [(len(one.P), one.P.shape[1]) for one in self.ridge]
         gains = sum(count * (2 * width * width + 2 * CHUNK * width) for count, width in columns)
         machines = sum(2 * group.W.size for group in self._groups)
         searches = 0 if self.neighbours is None else 4 * self.neighbours.memory.rows.size
-        return int(gains + machines + searches)
+        texts = 0 if self.texts is None else self.texts.work
+        return int(gains + machines + searches + texts)
 
     def view(self) -> LearnersView:
         """The weights of all learners as they are now."""
@@ -176,6 +196,7 @@ class Learners:
             W,
             None if self.neighbours is None else self.neighbours.view(W[0].shape[2]),
             None if self.diagonal is None else self.diagonal.view(),
+            None if self.texts is None else self.texts.view(),
         )
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -184,7 +205,8 @@ class Learners:
         for name, group in self._named():
             arrays |= group.state(name)
         arrays |= {} if self.neighbours is None else self.neighbours.state()
-        return arrays | ({} if self.diagonal is None else self.diagonal.state())
+        arrays |= {} if self.diagonal is None else self.diagonal.state()
+        return arrays | ({} if self.texts is None else self.texts.state())
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
@@ -194,6 +216,8 @@ class Learners:
             self.neighbours.restore(state)
         if self.diagonal is not None:
             self.diagonal.restore(state)
+        if self.texts is not None:
+            self.texts.restore(state)
 
     def endless(self) -> list[tuple[Part, Part]]:
         """Ridge learners with an infinite horizon, each with those of the shortest beside it."""
@@ -215,12 +239,16 @@ class Learners:
         return [*ridge, *((f"gradient{e}", one) for e, one in enumerate(self.gradient))]
 
 
-def scores_of(view: LearnersView, Phi: Float64Array, sparse: SparseRows | None) -> Float64Array:
-    """Scores (n, learners, K) of features (n, D) and sparse rows, nothing being learned."""
+def scores_of(
+    view: LearnersView, Phi: Float64Array, sparse: SparseRows | None, codes: Float64Array | None
+) -> Float64Array:
+    """Scores (n, learners, K) of rows as `Learners.absorb` takes them, nothing being learned."""
     parts = [scores_by(W, Phi[:, : W.shape[3]]) for W in view.W]
     if view.neighbours is not None:
         Z = Phi[:, 1 : 1 + len(view.neighbours.memory.rows)]
         parts.append(neighbour_scores(view.neighbours, Z))
     if view.diagonal is not None and sparse is not None:
         parts.append(diagonal_scores(view.diagonal, sparse).transpose(1, 0, 2))
+    if view.texts is not None and codes is not None:
+        parts.append(text_scores(view.texts, codes))
     return np.concatenate(parts, axis=1)

@@ -1,9 +1,10 @@
 """One bank of the banks that learned parts of a stream.
 
 Ridge learners are added (`added_ridge`); neighbours are the last rows of each; diagonal learners
-are averaged by how often they met a column. First-order learners, temperatures, stackers and
-shares are averaged by the number of samples: these have no statistics that could be added, but
-their average is between those that were found. What watches for changes begins again.
+are averaged by how often they met a column, those on texts by how much has moved each weight.
+First-order learners, temperatures, stackers and shares are averaged by the number of samples: these
+have no statistics that could be added, but their average is between those that were found. What
+watches for changes begins again.
 """
 
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from solver.adaptive.combination import Combination
 from solver.adaptive.diagonal import HORIZON, DiagonalWeights
 from solver.adaptive.losses import RECENT, Losses
 from solver.adaptive.neighbours import CAPACITY, Memory, Neighbours
+from solver.adaptive.text_slots import joined as joined_texts
 from solver.adaptive.weights import for_classes
 from solver.arrays import Float64Array
 from solver.prepare.pooled import pooled
@@ -101,6 +103,9 @@ def _merge_learners(
     if into.diagonal is not None:
         sparse = [one.diagonal.weights for one in learners if one.diagonal is not None]
         into.diagonal.weights = _averaged_diagonal(sparse, orders)
+    if into.texts is not None:
+        of_texts = [one.texts.weights for one in learners if one.texts is not None]
+        into.texts.replace(joined_texts(of_texts, orders))
 
 
 def _join_neighbours(

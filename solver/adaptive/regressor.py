@@ -67,7 +67,7 @@ class ValueAnswers(NamedTuple):
 class AdaptiveRegressor:
     """Learns prepared rows with targets.
 
-    columns: how many dense rows have, None for sparse rows.
+    columns: how many dense rows have, None for sparse rows. texts: how many texts they have beside.
 
     external_experts: names of learners whose values the caller hands in with each block.
     temporal: whether the targets before a row may be used for it.
@@ -78,12 +78,13 @@ class AdaptiveRegressor:
         columns: int | None,
         settings: Settings = REGRESSION,
         *,
+        texts: int = 0,
         seed: int = 0,
         external_experts: Sequence[str] = (),
         temporal: bool = False,
     ) -> None:
         self.settings, self.external = settings, tuple(external_experts)
-        self.temporal = temporal
+        self.temporal, self.texts = temporal, texts
         self.inputs = Inputs(columns, seed, LAGS if temporal else 0)
         self._begin()
         self.losses = Losses(len(self.combination.weight))
@@ -98,13 +99,15 @@ class AdaptiveRegressor:
         y: Float64Array,
         external: Float64Array | None = None,
         weight: Weights = None,
+        codes: Float64Array | None = None,
     ) -> Float64Array:
         """Learns rows; returns the values (n,) of rows before each one's own target.
 
         external: (n, experts) values by the external experts, made before the rows' targets were
         used; NaN where there is nothing to say. The first row of all has NaN. weight: how much
-        each row's loss counts; the unit of the targets does without. Blocks of any length give
-        the same values to rounding.
+        each row's loss counts; the unit of the targets does without. codes: (n, texts) of the
+        rows' texts, NaN where one is missing. Blocks of any length give the same values to
+        rounding.
         """
         answers = np.empty(len(y))
         start = 0
@@ -112,7 +115,9 @@ class AdaptiveRegressor:
             part = slice(start, start + min(self._until_boundary(), len(y) - start))
             given = None if external is None else external[part]
             weights = as_numbers(weights_of(weight, part), len(y[part]))
-            answers[part] = self._absorb_chunk(take_rows(X, part), y[part], given, weights)
+            texts = None if codes is None else codes[part]
+            rows = take_rows(X, part)
+            answers[part] = self._absorb_chunk(rows, texts, y[part], given, weights)
             start = part.stop
         return answers
 
@@ -123,7 +128,12 @@ class AdaptiveRegressor:
         return max(1 << self.samples.bit_length(), 1) - self.samples
 
     def _absorb_chunk(
-        self, X: Matrix, y: Float64Array, external: Float64Array | None, weight: Float64Array
+        self,
+        X: Matrix,
+        codes: Float64Array | None,
+        y: Float64Array,
+        external: Float64Array | None,
+        weight: Float64Array,
     ) -> Float64Array:
         first = self.samples == 0
         self.scale.begin(y)
@@ -131,7 +141,7 @@ class AdaptiveRegressor:
         past = self._past(y) if self.temporal else None
         lags = None if past is None else standardise(self.lag_moments, past, CLIPPED)
         found = np.empty((len(y), self.learners.count, 1))
-        self.learners.absorb(*self.inputs.absorb(X, lags), t[:, None], weight, found)
+        self.learners.absorb(*self.inputs.absorb(X, lags), codes, t[:, None], weight, found)
         all_values, awake = with_others(
             found[:, :, 0], past, external, len(self.external), self.scale.centre, self.scale.unit
         )
@@ -161,7 +171,11 @@ class AdaptiveRegressor:
 
     def _begin(self) -> None:
         self.learners = Learners(
-            self.settings, self.inputs.features, wide=self.inputs.wide, regression=True
+            self.settings,
+            self.inputs.features,
+            wide=self.inputs.wide,
+            texts=self.texts,
+            regression=True,
         )
         self.endless = EndlessValues(self.learners)
         experts = self.learners.count + int(self.temporal) + len(self.external)
@@ -204,7 +218,9 @@ class AdaptiveRegressor:
 
     def _kinds(self) -> list[dict[str, Any]]:
         """Return the parameters of each learner, in the order of the weights."""
-        kinds: list[dict[str, Any]] = list(self.settings.learners(wide=self.inputs.wide))
+        kinds: list[dict[str, Any]] = list(
+            self.settings.learners(wide=self.inputs.wide, texts=self.texts > 0)
+        )
         kinds += [{"learner": "last value"}] if self.temporal else []
         kinds += [{"learner": name, "external": True} for name in self.external]
         kinds += [
@@ -235,9 +251,12 @@ class AdaptiveRegressor:
 
 
 def predict_values(
-    view: ValueView, X: Matrix, external: Float64Array | None = None
+    view: ValueView,
+    X: Matrix,
+    external: Float64Array | None = None,
+    codes: Float64Array | None = None,
 ) -> ValueAnswers:
-    """Answers for prepared rows, and external values (n, experts) as in `absorb`.
+    """Answers for prepared rows, external values (n, experts) and codes as in `absorb`.
 
     Raises ValueError before any sample.
     """
@@ -247,7 +266,7 @@ def predict_values(
         None if one is None else np.broadcast_to(one, (n_rows(X), LAGS))
         for one in (view.last, view.lags)
     )
-    found = scores_of(view.learners, *inputs_of(view.inputs, X, lags))[:, :, 0]
+    found = scores_of(view.learners, *inputs_of(view.inputs, X, lags), codes)[:, :, 0]
     all_values, awake = with_others(found, past, external, view.external, view.centre, view.unit)
     answers, variances = values.combined_values(view.combination, all_values, awake)
     return ValueAnswers(view.centre + view.unit * answers, view.unit * np.sqrt(variances))

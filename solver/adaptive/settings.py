@@ -17,17 +17,18 @@ FOREVER = float("inf")
 class Settings(NamedTuple):
     """The learners of a bank.
 
-    neighbours: how many of the nearest, ascending. diagonal: steps, of wide rows only. stackers:
-    steps, or of regression horizons.
+    neighbours: how many of the nearest, ascending. diagonal: steps, of wide rows only. texts:
+    steps, of rows with texts only. stackers: steps, or of regression horizons.
     """
 
     ridge: tuple[RidgeSetting, ...]
     gradient: tuple[GradientSetting, ...]
     neighbours: tuple[int, ...]
     diagonal: tuple[float, ...]
+    texts: tuple[float, ...]
     stackers: tuple[float, ...]
 
-    def learners(self, *, wide: bool) -> Iterator[dict[str, Any]]:
+    def learners(self, *, wide: bool, texts: bool) -> Iterator[dict[str, Any]]:
         """The parameters of each learner, in the order of scores; an infinite horizon is None."""
         for ridge in self.ridge:
             horizon = None if ridge.horizon == FOREVER else ridge.horizon
@@ -46,6 +47,8 @@ class Settings(NamedTuple):
                 yield {"learner": "neighbours", "weights": weights, "count": count}
         for step in self.diagonal if wide else ():
             yield {"learner": "diagonal", "step": step}
+        for step in self.texts if texts else ():
+            yield {"learner": "diagonal", "features": "texts", "step": step}
 
 
 def _ridge(*losses: Loss) -> tuple[RidgeSetting, ...]:
@@ -72,6 +75,7 @@ CLASSIFICATION = Settings(
     ),
     neighbours=(5, 25),
     diagonal=(0.3, 1.0),
+    texts=(0.3, 1.0, 3.0),
     stackers=(0.03, 0.1, 0.3, 1.0),
 )
 
@@ -87,6 +91,7 @@ REGRESSION = Settings(
     ),
     neighbours=(5, 25),
     diagonal=(0.3, 1.0),
+    texts=(0.1, 0.3, 1.0),
     stackers=(300.0, FOREVER),
 )
 

@@ -59,15 +59,18 @@ class ClassView(NamedTuple):
 
 
 def predict_classes(
-    view: ClassView, X: Matrix, external: Float64Array | None = None
+    view: ClassView,
+    X: Matrix,
+    external: Float64Array | None = None,
+    codes: Float64Array | None = None,
 ) -> ClassAnswers:
-    """Answers for prepared rows, and external scores (n, experts, K) as in `absorb`.
+    """Answers for prepared rows, external scores (n, experts, K) and codes as in `absorb`.
 
     Raises ValueError while no class is known.
     """
     if view.n_classes == 0:
         raise ValueError("a prediction needs a class")
-    scores = scores_of(view.learners, *inputs_of(view.inputs, X))
+    scores = scores_of(view.learners, *inputs_of(view.inputs, X), codes)
     parts = [scores[:, :, :-1]]
     if view.history is not None:
         parts.append(np.broadcast_to(view.history, (len(scores), *view.history.shape)))

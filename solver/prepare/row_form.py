@@ -23,6 +23,8 @@ from solver.prepare.units import Units
 
 # Missing numbers become the mean of their feature; or that, and one more feature that says so.
 Missing = Literal["mean", "indicator"]
+# Texts are slots for all heads; those that listen also get their codes, to cross them, or do not.
+Texts = Literal["crossed", "slots"]
 _ARRAYS, _NAMED = "arrays of numbers", "objects of named numbers"
 
 
@@ -34,6 +36,7 @@ class Preparing(NamedTuple):
     timestamps: tuple[str, ...] = ()
     outliers: Outliers = "compressed"
     units: Units = "followed"
+    texts: Texts = "crossed"
 
 
 class AnotherKind(ValueError):
@@ -81,6 +84,14 @@ class RowForm(NamedTuple):
             return None
         return layout_of(["number"] * self.width, indicators=indicators)
 
+    @property
+    def crossed_columns(self) -> tuple[int, ...]:
+        """The columns of encoded rows whose texts are crossed."""
+        crossed = self.prepare is not None and self.prepare.texts == "crossed"
+        if not crossed or self.schema is None:
+            return ()
+        return layout(self.schema).categories
+
     def after(self, rows: Rows) -> "RowForm":
         """Return the form after some more rows to learn. Raises Misfit, AnotherKind.
 
@@ -119,6 +130,11 @@ class RowForm(NamedTuple):
         if self.schema is None:
             return _unnamed(rows)
         return encode(self.schema, cells(rows))
+
+    def crossed(self, encoded: Float64Array) -> Float64Array | None:
+        """Codes (n, texts) in encoded rows for learners that cross them; None if there are none."""
+        columns = self.crossed_columns
+        return encoded[:, list(columns)] if columns else None
 
     def _extended(self, rows: Rows) -> "RowForm":
         """With the rows in the schema, one by one while it settles: each has names of its own."""

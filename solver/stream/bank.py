@@ -20,7 +20,7 @@ from solver.rows.sample_weights import Weights
 from solver.stream.parameters import Task
 from solver.stream.reasons import Gradient
 from solver.stream.value_head import Values
-from solver.stream.votes import Answer
+from solver.stream.votes import NO_HINTS, Answer, Hints
 
 
 class Bank(Protocol):
@@ -35,7 +35,13 @@ class Bank(Protocol):
         """Memory of its arrays in bytes."""
 
     def absorb(
-        self, X: Matrix, y: NDArray[Any], external: Float64Array | None, weight: Weights, /
+        self,
+        X: Matrix,
+        y: NDArray[Any],
+        external: Float64Array | None,
+        weight: Weights,
+        codes: Float64Array | None,
+        /,
     ) -> Any:
         """Answers for rows before they are learned."""
 
@@ -57,26 +63,24 @@ class BankPicture(NamedTuple):
 
     model: Any
 
-    def predict(self, X: Matrix, votes: Float64Array | None = None) -> Answer:
-        """Return the bank's answers for rows. votes: as of `BankLearner.absorb`."""
+    def predict(self, X: Matrix, hints: Hints = NO_HINTS) -> Answer:
+        """Return the bank's answers for rows."""
         if isinstance(self.model, ClassView):
-            return predict_classes(self.model, X, votes)
-        return predict_values(self.model, X, votes)
+            return predict_classes(self.model, X, *hints)
+        return predict_values(self.model, X, *hints)
 
     def pulls(self, _: Matrix, wanted: int, other: int) -> None:
         """It has no members."""
 
-    def gradient(
-        self, x: Float64Array, direction: Float64Array, votes: Float64Array | None
-    ) -> Gradient:
+    def gradient(self, x: Float64Array, direction: Float64Array, hints: Hints) -> Gradient:
         """As of `class_head.LearnerView`."""
-        vote = None if votes is None else votes[0]
+        vote = None if hints.scores is None else hints.scores[0]
         if isinstance(self.model, ClassView):
             # Of two classes the scores are -f/2 and f/2 of f = log(p_1 / p_0).
             if len(direction) == 2:
                 direction = 0.5 * (direction[1] - direction[0]) * np.array([-1.0, 1.0])
-            return Gradient(*class_gradient(self.model, x, direction, vote))
-        found = value_gradient(self.model, x, vote)
+            return Gradient(*class_gradient(self.model, x, direction, vote, hints.codes))
+        found = value_gradient(self.model, x, vote, hints.codes)
         return Gradient(direction[0] * found.of_row, direction[0] * found.of_votes)
 
 
@@ -99,7 +103,7 @@ class BankLearner:
     voters: names of the heads that it listens to. temporal: see `AdaptiveClassifier`.
     pins: what takes the place of default learners.
     current: None before the first rows. row_columns: of dense rows; None of
-    sparse ones. width: of the features that its learners share.
+    sparse ones. texts: how many texts rows have. width: of the features that its learners share.
     """
 
     def __init__(
@@ -115,6 +119,7 @@ class BankLearner:
         self._settings = pinned(REGRESSION if task == "regression" else CLASSIFICATION, pins)
         self._temporal, self._seed = temporal, seed
         self.row_columns: int | None = None
+        self.texts = 0
         self.current: Bank | None = None
         self.width = 0
         self._cost_at, self._cost = (-1, -1), (0, 0)
@@ -126,14 +131,15 @@ class BankLearner:
         self,
         X: Matrix,
         y: NDArray[Any],
-        votes: Float64Array | None = None,
+        hints: Hints = NO_HINTS,
         weight: Weights = None,
     ) -> list[Answer]:
         """Learn rows with class numbers or targets; returns the bank's answers."""
         if self.current is None:
-            self.begin(None if isinstance(X, SparseRows) else X.shape[1])
+            columns = None if isinstance(X, SparseRows) else X.shape[1]
+            self.begin(columns, 0 if hints.codes is None else hints.codes.shape[1])
         assert self.current is not None
-        answers = self.current.absorb(X, y, votes, weight)
+        answers = self.current.absorb(X, y, hints.scores, weight, hints.codes)
         return [Values(answers) if self.task == "regression" else answers]
 
     def picture(self) -> BankPicture | None:
@@ -160,35 +166,40 @@ class BankLearner:
         """Return plain data and arrays from which `restore` goes on bit for bit."""
         if self.current is None:
             return {"begun": False}, {}
-        return {"begun": True, "columns": self.row_columns}, self.current.state()
+        begun = {"begun": True, "columns": self.row_columns}
+        return begun | ({"texts": self.texts} if self.texts else {}), self.current.state()
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take over a state."""
         if plain["begun"]:
-            self.begin(plain["columns"]).restore(arrays)
+            self.begin(plain["columns"], plain.get("texts", 0)).restore(arrays)
 
-    def blank(self, columns: int | None, classes: int) -> dict[str, NDArray[Any]]:
+    def blank(self, columns: int | None, texts: int, classes: int) -> dict[str, NDArray[Any]]:
         """The arrays of a state before the first sample, of another bank with these parameters.
 
-        columns: of dense rows; None for sparse rows. classes: that it knows; 0 of numbers.
+        columns, texts: as of `begin`. classes: that it knows; 0 of numbers.
         """
-        other = self._fresh(columns)
+        other = self._fresh(columns, texts)
         if isinstance(other, AdaptiveClassifier):
             other.meet(classes)
         return other.state()
 
-    def begin(self, columns: int | None) -> AdaptiveClassifier | AdaptiveRegressor:
-        """Begin the bank for dense rows of so many columns, or for sparse rows; return it."""
-        self.row_columns = columns
-        self.current = bank = self._fresh(columns)
+    def begin(self, columns: int | None, texts: int) -> AdaptiveClassifier | AdaptiveRegressor:
+        """Begin the bank for dense rows of so many columns, or for sparse rows; return it.
+
+        texts: how many texts of rows come beside them.
+        """
+        self.row_columns, self.texts = columns, texts
+        self.current = bank = self._fresh(columns, texts)
         self.width = bank.inputs.features.dimension
         return bank
 
-    def _fresh(self, columns: int | None) -> AdaptiveClassifier | AdaptiveRegressor:
+    def _fresh(self, columns: int | None, texts: int) -> AdaptiveClassifier | AdaptiveRegressor:
         of_task = AdaptiveRegressor if self.task == "regression" else AdaptiveClassifier
         return of_task(
             columns,
             self._settings,
+            texts=texts,
             seed=self._seed,
             external_experts=self.voters,
             temporal=self._temporal,

@@ -13,22 +13,20 @@ from solver.rows.sample_weights import Weights
 from solver.stream.explanations import Contest, Known, contests_of
 from solver.stream.labels import Label, LabelKey, key_of
 from solver.stream.reasons import Gradient, MemberPulls, Slope, by_voter
-from solver.stream.votes import NO_VOTES, Answer, HeadAnswer, Votes, class_scores
+from solver.stream.votes import NOTHING_HEARD, Answer, HeadAnswer, Heard, Hints, class_scores
 
 
 class LearnerView(Protocol):
     """An immutable picture of a learner."""
 
-    def predict(self, X: Matrix, votes: Float64Array | None, /) -> Answer:
-        """Return its answer about finite rows. votes: as of `ClassLearner.absorb`."""
+    def predict(self, X: Matrix, hints: Hints, /) -> Answer:
+        """Return its answer about finite rows."""
 
-    def gradient(
-        self, x: Float64Array, direction: Float64Array, votes: Float64Array | None, /
-    ) -> Gradient:
+    def gradient(self, x: Float64Array, direction: Float64Array, hints: Hints, /) -> Gradient:
         """That of sum_k direction_k score_k at a row x (d,), or of direction_0 times its value.
 
         direction: (K,), which sums to zero; of two classes with a decision f, the scores are -f/2
-        and f/2. votes: of the row, (1, voters, K) or (1, voters).
+        and f/2. hints: of the row alone.
         """
 
     def pulls(self, x: Matrix, wanted: int, other: int, /) -> MemberPulls | None:
@@ -42,12 +40,9 @@ class ClassLearner(Protocol):
         """Prepare for the next class number, which is this label's."""
 
     def absorb(
-        self, X: Matrix, codes: NDArray[np.int64], votes: Float64Array | None, weight: Weights, /
+        self, X: Matrix, codes: NDArray[np.int64], hints: Hints, weight: Weights, /
     ) -> Sequence[Answer]:
-        """Learn rows; answers part by part.
-
-        votes: (n, voters, K) scores; None without any. weight: of the samples.
-        """
+        """Learn rows; answers part by part. codes: class numbers. weight: of the samples."""
 
 
 L = TypeVar("L", bound=ClassLearner)
@@ -79,18 +74,18 @@ class ClassHead(Generic[L]):
         return [self._code(label) for label in labels]
 
     def absorb(
-        self, X: Matrix, y: Iterable[Label], votes: Votes = NO_VOTES, weight: Weights = None
+        self, X: Matrix, y: Iterable[Label], heard: Heard = NOTHING_HEARD, weight: Weights = None
     ) -> HeadAnswer:
         """Learn rows with their labels, in order; return the answer to each before that."""
-        return self.learn(X, y, votes, weight).head_answer
+        return self.learn(X, y, heard, weight).head_answer
 
     def learn(
-        self, X: Matrix, y: Iterable[Label], votes: Votes = NO_VOTES, weight: Weights = None
+        self, X: Matrix, y: Iterable[Label], heard: Heard = NOTHING_HEARD, weight: Weights = None
     ) -> Learned:
         """`absorb`, and the class numbers of the labels."""
         codes = np.array(self.meet(y), np.int64)
-        scores = class_scores(votes, self.voters, self.classes)
-        head_answer = HeadAnswer(tuple(self.classes), self.learner.absorb(X, codes, scores, weight))
+        hints = Hints(class_scores(heard.votes, self.voters, self.classes), heard.codes)
+        head_answer = HeadAnswer(tuple(self.classes), self.learner.absorb(X, codes, hints, weight))
         self.calibration.absorb(head_answer.vote.scores, codes)
         return Learned(head_answer, codes)
 
@@ -121,10 +116,10 @@ class ClassHeadView(NamedTuple):
     confidence: ClassConfidence
     lacks: str
 
-    def predict(self, X: Matrix, votes: Votes = NO_VOTES) -> HeadAnswer:
+    def predict(self, X: Matrix, heard: Heard = NOTHING_HEARD) -> HeadAnswer:
         """Return the answers of the head for finite rows. It must lack nothing."""
-        scores = class_scores(votes, self.voters, self.classes)
-        return HeadAnswer(self.classes, [self.learner.predict(X, scores)])
+        hints = Hints(class_scores(heard.votes, self.voters, self.classes), heard.codes)
+        return HeadAnswer(self.classes, [self.learner.predict(X, hints)])
 
     def contests(self, head_answer: HeadAnswer) -> list[Contest]:
         """As of `explanations.Explaining`."""
@@ -143,11 +138,13 @@ class ClassHeadView(NamedTuple):
         """As of `explanations.Explaining`."""
         return self.learner.pulls(x, wanted, other)
 
-    def slope(self, x: Float64Array, direction: Float64Array, votes: Votes = NO_VOTES) -> Slope:
+    def slope(
+        self, x: Float64Array, direction: Float64Array, heard: Heard = NOTHING_HEARD
+    ) -> Slope:
         """As of `reasons.Sloped`."""
-        scores = class_scores(votes, self.voters, self.classes)
-        found = self.learner.gradient(x, direction, scores)
-        return by_voter(found, self.voters, votes, self.classes)
+        hints = Hints(class_scores(heard.votes, self.voters, self.classes), heard.codes)
+        found = self.learner.gradient(x, direction, hints)
+        return by_voter(found, self.voters, heard.votes, self.classes)
 
     def probabilities(self, head_answer: HeadAnswer) -> Float64Array | None:
         """(n, K) of the head's answer; None while no answer before a label shows how sure it is."""

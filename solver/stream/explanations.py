@@ -10,9 +10,10 @@ from solver.arrays import Float64Array
 from solver.prepare.influence import Influence, influences
 from solver.prepare.named_rows import Rows
 from solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
+from solver.rows.seen import Seen
 from solver.stream.reasons import MemberPulls, Sloped, gradient_of
 from solver.stream.rows import RowsView
-from solver.stream.votes import HeadAnswer, Vote, Votes
+from solver.stream.votes import HeadAnswer, Heard, Vote
 
 # What a class has at least where probabilities become logarithms.
 _LEAST = 1e-300
@@ -65,24 +66,23 @@ def explanations(
     heads: Mapping[Any, Explaining],
     view: RowsView,
     rows: Rows | SparseRows,
-    X: Matrix,
+    seen: Seen,
     head_answer: HeadAnswer,
-    votes: Votes,
+    heard: Heard,
 ) -> Iterator[Explanation]:
     """Yields one for each row, made when it is asked for: the pulls of many members are large.
 
-    rows, X: as they were sent, and as heads see them. votes: those that the head got.
+    rows, seen: as they were sent, and as heads see them. heard: what the head got beside them.
     """
-    own = heads[head]
+    own, X = heads[head], seen.X
     contests = own.contests(head_answer)
     encoded = None if isinstance(X, SparseRows) else _encoded(view, rows, X)
     for i in range(n_rows(X)):
         contest = None if contests is None else contests[i]
         one = take_rows(X, slice(i, i + 1))
         members = None if contest is None else own.pulls(one, contest.wanted, contest.other)
-        heard = {name: Vote(vote.classes, vote.scores[i : i + 1]) for name, vote in votes.items()}
         x = _dense(one)
-        slope = gradient_of(head, heads, x, _direction(contest, head_answer), heard)
+        slope = gradient_of(head, heads, x, _direction(contest, head_answer), _of_row(heard, i))
         if encoded is None:
             gradient = _of_present(view, x, slope)
         else:
@@ -118,6 +118,13 @@ def _direction(contest: Contest | None, head_answer: HeadAnswer) -> Float64Array
     direction = np.zeros(len(head_answer.classes))
     direction[contest.wanted], direction[contest.other] = contest.slope, -contest.slope
     return direction
+
+
+def _of_row(heard: Heard, i: int) -> Heard:
+    """Return what was heard with one of the rows."""
+    row = slice(i, i + 1)
+    votes = {name: Vote(vote.classes, vote.scores[row]) for name, vote in heard.votes.items()}
+    return Heard(votes, None if heard.codes is None else heard.codes[row])
 
 
 def _encoded(view: RowsView, rows: Rows | SparseRows, X: Float64Array) -> Float64Array:

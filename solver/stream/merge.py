@@ -75,7 +75,7 @@ def merge(
         merge_calibrations(head.calibration, calibrations, places, len(classes))
     merge_learners(merged.paper, [model.paper for model in parts], places)
     banks = [model.bank.current for model in parts]
-    fresh = merged.bank.begin(parts[0].bank.row_columns)
+    fresh = merged.bank.begin(parts[0].bank.row_columns, parts[0].bank.texts)
     assert isinstance(fresh, AdaptiveClassifier)
     merge_banks([one for one in banks if isinstance(one, AdaptiveClassifier)], places, fresh)
     return merged

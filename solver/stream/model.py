@@ -11,6 +11,7 @@ from solver.prepare.named_rows import NameTable, Rows
 from solver.prepare.row_form import Preparing
 from solver.rows.matrix import Matrix, SparseRows, take_rows
 from solver.rows.sample_weights import Weights
+from solver.rows.seen import Seen
 from solver.stream.bank import BankLearner
 from solver.stream.class_head import ClassHead, ClassHeadView, LearnerView
 from solver.stream.explanations import Contest, Explanation, explanations
@@ -20,9 +21,9 @@ from solver.stream.paper_learners import AssetPicture, SetPicture, new_asset, ne
 from solver.stream.parameters import AssetParameters, SetParameters, Task
 from solver.stream.reasons import MemberPulls
 from solver.stream.rows import Part, RowsView, StreamRows
-from solver.stream.turns import absorb_in_turn, votes_for
+from solver.stream.turns import absorb_in_turn, heard_by
 from solver.stream.value_head import ValueHead, ValueHeadView
-from solver.stream.votes import HeadAnswer, Votes
+from solver.stream.votes import HeadAnswer, Heard
 from solver.working_set.learner import WorkingSet
 
 # The learner of the papers that learns the samples, too.
@@ -47,18 +48,18 @@ class StreamView(NamedTuple):
 
     def predict(self, rows: Rows | SparseRows) -> HeadAnswer:
         """Return the bank's answers for rows. Raises Misfit, AnotherKind if they do not fit."""
-        return self._predict(self._matrix(rows))[0]
+        return self._predict(self._seen(rows))[0]
 
     def explain(self, rows: Rows | SparseRows) -> Iterator[Explanation]:
         """Return why the bank answers so, and the members of a working set that it listens to.
 
         Raises as `predict`.
         """
-        X = self._matrix(rows)
-        head_answer, votes = self._predict(X)
-        found = explanations(BANK, self.heads, self.rows, rows, X, head_answer, votes)
+        seen = self._seen(rows)
+        head_answer, heard = self._predict(seen)
+        found = explanations(BANK, self.heads, self.rows, rows, seen, head_answer, heard)
         for i, one in enumerate(found):
-            yield one._replace(members=self._members(X, i, one.contest))
+            yield one._replace(members=self._members(seen.X, i, one.contest))
 
     def _members(self, X: Matrix, row: int, contest: Contest | None) -> MemberPulls | None:
         """Return the pulls of members; all heads number the classes alike."""
@@ -67,12 +68,15 @@ class StreamView(NamedTuple):
         one = take_rows(X, slice(row, row + 1))
         return self.heads[VOTERS["classification"][0]].pulls(one, contest.wanted, contest.other)
 
-    def _matrix(self, rows: Rows | SparseRows) -> Matrix:
-        return rows if isinstance(rows, SparseRows) else self.rows.matrix(rows)
+    def _seen(self, rows: Rows | SparseRows) -> Seen:
+        return Seen(rows) if isinstance(rows, SparseRows) else self.rows.seen(rows)
 
-    def _predict(self, X: Matrix) -> tuple[HeadAnswer, Votes]:
-        votes = votes_for(BANK, self.heads, LISTENERS, lambda name: self.heads[name].predict(X))
-        return self.heads[BANK].predict(X, votes), votes
+    def _predict(self, seen: Seen) -> tuple[HeadAnswer, Heard]:
+        def ask(name: str) -> HeadAnswer:
+            return self.heads[name].predict(seen.X)
+
+        heard = heard_by(BANK, self.heads, LISTENERS, ask, seen)
+        return self.heads[BANK].predict(seen.X, heard), heard
 
 
 class StreamModel:
@@ -125,23 +129,23 @@ class StreamModel:
         """
         self._view = None
         if isinstance(rows, SparseRows):
-            self._learn(rows, y, weight)
+            self._learn(Seen(rows), y, weight)
             return
         samples = Part(self.taught, rows, y, weight)
-        for part, X in self.rows.settling(samples, self._learn_anew):
-            self._learn(X, part.y, part.weight)
+        for part, seen in self.rows.settling(samples, self._learn_anew):
+            self._learn(seen, part.y, part.weight)
 
     def _learn_anew(self) -> None:
         former = self.heads
         self.begin()
         for part in self.rows.first:
-            self._learn(self.rows.matrix(part.X), part.y, part.weight)
+            self._learn(self.rows.seen(part.X), part.y, part.weight)
         for name, head in self.heads.items():
             head.calibration = former[name].calibration
 
-    def _learn(self, X: Matrix, y: Any, weight: Weights) -> None:
+    def _learn(self, seen: Seen, y: Any, weight: Weights) -> None:
         heads = self.heads
-        absorb_in_turn(heads, list(heads), LISTENERS, lambda _: None, BANK, X, y, weight)
+        absorb_in_turn(heads, list(heads), LISTENERS, lambda _: None, BANK, seen, y, weight)
 
     def view(self) -> StreamView:
         """Return the model as it is now. Raises ValueError before the first sample."""
@@ -170,6 +174,7 @@ class StreamModel:
             "scores": self.own.scores,
             "outliers": self.preparing.outliers,
             "units": self.preparing.units,
+            "texts": self.preparing.texts,
             "form": rows.form,
             "names": None if rows.names is None else rows.names.names(),
             "first": rows.first,
@@ -183,10 +188,12 @@ class StreamModel:
     def __setstate__(self, state: dict[str, Any]) -> None:
         parameters = {name: state[name] for name in ("preparing", "temporal", "seed")}
         self.__init__(state["task"], state["taught"], **parameters)  # type: ignore[misc]
-        # Earlier versions counted pairs, clipped outliers, and kept units.
+        # Earlier versions counted pairs, clipped outliers, kept units, and did not cross texts.
         self.own = SetParameters(scores=state.get("scores", "counted"))
         self.preparing = self.preparing._replace(
-            outliers=state.get("outliers", "clipped"), units=state.get("units", "kept")
+            outliers=state.get("outliers", "clipped"),
+            units=state.get("units", "kept"),
+            texts=state.get("texts", "slots"),
         )
         self.begin()
         rows = self.rows

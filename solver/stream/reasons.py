@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
 from solver.stream.labels import Label, key_of
-from solver.stream.votes import NO_VOTES, Vote, Votes
+from solver.stream.votes import NOTHING_HEARD, Heard, Vote, Votes
 from solver.working_set.reasons import Pulls
 
 
@@ -66,25 +66,25 @@ class Slope(NamedTuple):
 class Sloped(Protocol):
     """A picture of a head."""
 
-    def slope(self, x: Float64Array, direction: Float64Array, votes: Votes, /) -> Slope:
+    def slope(self, x: Float64Array, direction: Float64Array, heard: Heard, /) -> Slope:
         """That of sum_k direction_k score_k, or of direction_0 times a value, at a row x (d,).
 
         Scores are those of the head's `Vote`. direction: (K,), which sums to zero; of numbers (1,).
-        votes: those that it got.
+        heard: what it got with the row.
         """
 
 
 def gradient_of(
-    head: str, heads: Mapping[Any, Sloped], x: Float64Array, direction: Float64Array, votes: Votes
+    head: str, heads: Mapping[Any, Sloped], x: Float64Array, direction: Float64Array, heard: Heard
 ) -> Float64Array:
     """The gradient (d,) of `Sloped.slope` in the row x alone, of which the votes are functions."""
-    own = heads[head].slope(x, direction, votes)
+    own = heads[head].slope(x, direction, heard)
     total = own.of_row
     for voter, toward in own.of_votes.items():
         # Softmax and means do not see what is common to all scores.
         balanced = toward - toward.mean() if len(toward) > 1 else toward
         if np.any(balanced != 0.0):
-            total = total + heads[voter].slope(x, balanced, NO_VOTES).of_row
+            total = total + heads[voter].slope(x, balanced, NOTHING_HEARD).of_row
     return total
 
 

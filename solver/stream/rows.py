@@ -12,6 +12,7 @@ from solver.prepare.named_rows import NamedRows, NameTable, Rows, form_of, joine
 from solver.prepare.row_form import Preparing, RowForm, sparse_rows
 from solver.rows.matrix import Matrix, SparseRows
 from solver.rows.sample_weights import Weights, joined_weights, weights_of
+from solver.rows.seen import Seen
 
 
 class Part(NamedTuple):
@@ -44,7 +45,7 @@ class Settled(NamedTuple):
     """Samples to be learned now, and their rows as heads see them."""
 
     samples: Part
-    X: Matrix
+    rows: Seen
 
 
 class RowsView(NamedTuple):
@@ -60,21 +61,21 @@ class RowsView(NamedTuple):
     names: NameTable | None = None
     preparation: PreparationView | None = None
 
-    def matrix(self, rows: Rows) -> Matrix:
+    def seen(self, rows: Rows) -> Seen:
         """Return rows to predict, in the form that heads learned. Raises Misfit, AnotherKind."""
         self.form.check(rows)
         if self.form.sparse or (isinstance(rows, NamedRows) and not self.form.begun):
-            return (self.names or NameTable()).matrix(sparse_rows(rows), self.dimension or 0)
+            return Seen((self.names or NameTable()).matrix(sparse_rows(rows), self.dimension or 0))
         if self.form.begun:
             return self.prepared(self.form.encoded(rows))
         assert not isinstance(rows, NamedRows)
-        return rows.numbers if isinstance(rows, Cells) else rows
+        return Seen(rows.numbers if isinstance(rows, Cells) else rows)
 
-    def prepared(self, X: Matrix) -> Matrix:
+    def prepared(self, X: Matrix) -> Seen:
         """Encoded rows as heads see them; sparse rows as they are."""
         if self.preparation is None or isinstance(X, SparseRows):
-            return X
-        return prepared(self.preparation, X)
+            return Seen(X)
+        return Seen(prepared(self.preparation, X), self.form.crossed(X))
 
 
 class StreamRows:
@@ -121,9 +122,9 @@ class StreamRows:
             yield self._settled(self._kept(samples.between(start, n)))
 
     def _settled(self, samples: Part) -> Settled:
-        return Settled(samples, self.matrix(samples.X))
+        return Settled(samples, self.seen(samples.X))
 
-    def matrix(self, rows: Rows) -> Matrix:
+    def seen(self, rows: Rows) -> Seen:
         """Return rows to learn, which fit; the preparation and the names take them in."""
         if not self.form.sparse:
             return self.prepared(self.form.encoded(rows))
@@ -131,15 +132,17 @@ class StreamRows:
         if self.names is None:
             self.names = NameTable()
         self.names.add(named.names)
-        return self.names.matrix(named, len(self.names))
+        return Seen(self.names.matrix(named, len(self.names)))
 
-    def prepared(self, X: Matrix) -> Matrix:
+    def prepared(self, X: Matrix) -> Seen:
         """Encoded rows, prepared as the next ones; sparse rows as they are."""
         if isinstance(X, SparseRows):
-            return X
+            return Seen(X)
         if self.preparation is None:
             self.preparation = self.fresh_preparation()
-        return X if self.preparation is None else self.preparation.absorb(X)
+        if self.preparation is None:
+            return Seen(X)
+        return Seen(self.preparation.absorb(X), self.form.crossed(X))
 
     def fresh_preparation(self) -> Preparation | None:
         """A preparation of rows of this form before the first; None where there is none."""

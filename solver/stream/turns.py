@@ -1,4 +1,4 @@
-"""The order in which heads learn a block and predict rows, and which heads get whose votes.
+"""The order in which heads learn a block and predict rows, and which heads hear of what.
 
 A head that listens gets the others' predictions for a row before any head learns it: those that
 learn the row, too, come first and answer as they were before that row; the others are asked. Heads
@@ -10,7 +10,8 @@ from typing import Any, Protocol, TypeVar
 
 from solver.rows.matrix import Matrix
 from solver.rows.sample_weights import Weights
-from solver.stream.votes import NO_VOTES, Vote, Votes
+from solver.rows.seen import Seen
+from solver.stream.votes import NOTHING_HEARD, Heard, Vote
 
 N = TypeVar("N", bound=str)
 S = TypeVar("S", bound="Speech")
@@ -28,7 +29,7 @@ class Speech(Protocol):
 class Learning(Protocol[S_co]):
     """A head that learns."""
 
-    def absorb(self, X: Matrix, y: Any, votes: Votes, weight: Weights, /) -> S_co:
+    def absorb(self, X: Matrix, y: Any, heard: Heard, weight: Weights, /) -> S_co:
         """Learn rows in order; return the head's answer to each before it learned it."""
 
 
@@ -43,7 +44,7 @@ def absorb_in_turn(
     listeners: Collection[str],
     ask: Callable[[N], S | None],
     served: str,
-    X: Matrix,
+    seen: Seen,
     y: Any,
     weight: Weights,
 ) -> dict[N, S]:
@@ -58,20 +59,27 @@ def absorb_in_turn(
     head_answers = answers_of(others, ask)
     votes: dict[str, Vote] = {name: speech.vote for name, speech in head_answers.items()}
     for name in in_turn(learning, listeners):
-        head_answers[name] = heads[name].absorb(X, y, votes, weight)
+        head_answers[name] = heads[name].absorb(seen.X, y, Heard(votes, seen.codes), weight)
         if name not in listeners and len(learning) > 1:
             votes[name] = head_answers[name].vote
     return head_answers
 
 
-def votes_for(
-    head: str, heads: Iterable[N], listeners: Collection[str], ask: Callable[[N], S | None]
-) -> Votes:
-    """Return the votes that a head gets for rows to predict: none unless it listens."""
+def heard_by(
+    head: str,
+    heads: Iterable[N],
+    listeners: Collection[str],
+    ask: Callable[[N], S | None],
+    seen: Seen,
+) -> Heard:
+    """Return what a head gets beside rows to predict: nothing unless it listens."""
     if head not in listeners:
-        return NO_VOTES
+        return NOTHING_HEARD
     others = [name for name in heads if name != head]
-    return {name: speech.vote for name, speech in answers_of(others, ask).items()}
+    votes: dict[str, Vote] = {}
+    for name, speech in answers_of(others, ask).items():
+        votes[name] = speech.vote
+    return Heard(votes, seen.codes)
 
 
 def answers_of(heads: Iterable[N], ask: Callable[[N], S | None]) -> dict[N, S]:

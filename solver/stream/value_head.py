@@ -11,7 +11,7 @@ from solver.rows.matrix import Matrix
 from solver.rows.sample_weights import Weights
 from solver.stream.class_head import LearnerView
 from solver.stream.reasons import Slope, by_voter
-from solver.stream.votes import NO_VOTES, Answer, HeadAnswer, Votes, values
+from solver.stream.votes import NOTHING_HEARD, Answer, HeadAnswer, Heard, Hints, values
 
 
 class Values(NamedTuple):
@@ -29,12 +29,9 @@ class ValueLearner(Protocol):
     """A solver that learns targets in order."""
 
     def absorb(
-        self, X: Matrix, y: NDArray[Any], votes: Float64Array | None, weight: Weights, /
+        self, X: Matrix, y: NDArray[Any], hints: Hints, weight: Weights, /
     ) -> Sequence[Answer]:
-        """Learn rows; answers part by part.
-
-        votes: (n, voters) values; None without any. weight: of the samples.
-        """
+        """Learn rows; answers part by part. weight: of the samples."""
 
 
 L = TypeVar("L", bound=ValueLearner)
@@ -48,11 +45,11 @@ class ValueHead(Generic[L]):
         self.calibration = ValueCalibration()
 
     def absorb(
-        self, X: Matrix, y: Float64Array, votes: Votes = NO_VOTES, weight: Weights = None
+        self, X: Matrix, y: Float64Array, heard: Heard = NOTHING_HEARD, weight: Weights = None
     ) -> HeadAnswer:
         """Learn rows with their targets, in order; return the answer to each before that."""
         head_answer = HeadAnswer(
-            None, self.learner.absorb(X, y, values(votes, self.voters), weight)
+            None, self.learner.absorb(X, y, _hints(heard, self.voters), weight)
         )
         self.calibration.absorb(head_answer.prediction, y)
         return head_answer
@@ -69,9 +66,9 @@ class ValueHeadView(NamedTuple):
     voters: tuple[str, ...]
     confidence: ValueConfidence
 
-    def predict(self, X: Matrix, votes: Votes = NO_VOTES) -> HeadAnswer:
+    def predict(self, X: Matrix, heard: Heard = NOTHING_HEARD) -> HeadAnswer:
         """Return the answers of the head for finite rows."""
-        return HeadAnswer(None, [self.learner.predict(X, values(votes, self.voters))])
+        return HeadAnswer(None, [self.learner.predict(X, _hints(heard, self.voters))])
 
     def contests(self, _: HeadAnswer) -> None:
         """Numbers have none."""
@@ -79,7 +76,13 @@ class ValueHeadView(NamedTuple):
     def pulls(self, _: Matrix, wanted: int, other: int) -> None:
         """Numbers have none."""
 
-    def slope(self, x: Float64Array, direction: Float64Array, votes: Votes = NO_VOTES) -> Slope:
+    def slope(
+        self, x: Float64Array, direction: Float64Array, heard: Heard = NOTHING_HEARD
+    ) -> Slope:
         """As of `reasons.Sloped`."""
-        found = self.learner.gradient(x, direction, values(votes, self.voters))
-        return by_voter(found, self.voters, votes, None)
+        found = self.learner.gradient(x, direction, _hints(heard, self.voters))
+        return by_voter(found, self.voters, heard.votes, None)
+
+
+def _hints(heard: Heard, voters: Sequence[str]) -> Hints:
+    return Hints(values(heard.votes, voters), heard.codes)

@@ -27,7 +27,34 @@ class Vote(NamedTuple):
 
 
 Votes: TypeAlias = Mapping[str, Vote]
-NO_VOTES: Votes = {}
+
+
+class Heard(NamedTuple):
+    """What a head that listens gets beside n rows.
+
+    votes: of other heads. codes: (n, texts) float64 of the rows' texts, NaN where one is missing;
+    None where there are none.
+    """
+
+    votes: Votes
+    codes: Float64Array | None = None
+
+
+NOTHING_HEARD = Heard({})
+
+
+class Hints(NamedTuple):
+    """What a learner gets beside n rows: what its head has heard.
+
+    scores: (n, voters, K) of classes, (n, voters) values of numbers; None without votes. codes: as
+    of `Heard`.
+    """
+
+    scores: Float64Array | None = None
+    codes: Float64Array | None = None
+
+
+NO_HINTS = Hints()
 
 
 class Answer(Protocol):

@@ -140,7 +140,7 @@ def _other_bits(fleet: Fleet, model: CatalogueEntry, log: _Log, reads: list[Read
             learner.publish()
             published = learner.model.published
             head = learner.model.spec.serve
-            made = published.predict(head, published.matrix(np.asarray(PROBE)))
+            made = published.predict(head, published.seen(np.asarray(PROBE)))
             if np.asarray(made.decision).tolist() != one.decision:
                 faults.append(f"{model.name}: other predictions at {one.sequence}")
             if one.epoch not in log.epochs_at(one.sequence):

@@ -66,7 +66,7 @@ class _Half:
         published = self.learner.model.published
         for one in self.reads.pop((self.learner.sequence, _life(self.learner.epoch)), []):
             head = self.learner.model.spec.serve
-            made = published.predict(head, published.matrix(np.asarray(probe)))
+            made = published.predict(head, published.seen(np.asarray(probe)))
             if np.asarray(made.decision).tolist() != one.decision:
                 self.faults.append(f"{self.name}: other predictions at {one.sequence}")
             if one.epoch not in self.epochs:

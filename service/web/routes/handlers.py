@@ -208,12 +208,12 @@ async def _predictions(
     view, rows = published.heads[head], question.rows
 
     def compute() -> tuple[Predictions, dict[str, Any]]:
-        X = published.matrix(rows)
+        seen = published.seen(rows)
         if view.lacks:
             how = how_to_teach(model.name, model.spec, head)
             raise Untrained(f"the head {head} of model {model.name!r} {view.lacks}; {how}")
-        predictions = published.predict(head, X)
-        return predictions, published.more(head, question, X, predictions)
+        predictions = published.predict(head, seen)
+        return predictions, published.more(head, question, seen, predictions)
 
     entries = n_entries(rows)
     inline = published.cost(head, n_rows(rows), entries) <= _INLINE_COST and not question.explain

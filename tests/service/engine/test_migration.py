@@ -35,7 +35,7 @@ def data(tmp_path: Path) -> Path:
 def predictions(model: Model) -> Predictions:
     published = model.published
     head = "semiparametric" if model.name == "curves" else model.spec.serve
-    return published.predict(head, published.matrix(np.array(GRID[:10])))
+    return published.predict(head, published.seen(np.array(GRID[:10])))
 
 
 def check(bench: Bench) -> None:

@@ -146,7 +146,7 @@ class TestWriter:
         writer.models.load("m", tmp_path / "a.model")
         model = writer.models.get("m")
         assert model.describe()["rows"] == "named"
-        X = model.published.matrix(named_rows([{"1": 1.0, "3": 1.0}, {"2": 1.0}]))
+        X = model.published.seen(named_rows([{"1": 1.0, "3": 1.0}, {"2": 1.0}])).X
         assert model.published.heads["working_set"].predict(X).prediction == [1, 0]
 
 

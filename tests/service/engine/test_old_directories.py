@@ -42,7 +42,12 @@ VERSIONS: list[tuple[Callable[[Spec], Spec], Spec]] = [
     (
         before_rows_were_tables,
         {
-            "prepare": {"named": "sparse", "outliers": "clipped", "units": "kept"},
+            "prepare": {
+                "named": "sparse",
+                "outliers": "clipped",
+                "units": "kept",
+                "texts": "slots",
+            },
             "working_set": SET_BEFORE,
             "asset": SPEC["asset"] | {"horizon": None},
         },

@@ -18,8 +18,8 @@ from service.samples.validation import Samples
 from service.spec.heads import HeadName
 from service.spec.model import ModelSpec, read_spec
 from service.storage.snapshot_format import State, encode_state
-from solver.prepare.named_rows import named_rows
-from tests.service.streams import curve, few_words, part, three_classes
+from solver.prepare.named_rows import named_rows, named_values, rows_between
+from tests.service.streams import curve, few_words, three_classes
 
 LIMITS = Limits(classes=20, features=200)
 MOST_PLAIN = 1 << 20
@@ -28,8 +28,9 @@ MOST_PLAIN = 1 << 20
 def learned(given: dict[str, Any], samples: Samples, head: HeadName) -> tuple[ModelSpec, State]:
     spec = read_spec(given)
     learner = Learner(Model(1, "m", spec))
-    learner.absorb(head, part(samples, 0, 70))
-    learner.absorb(head, part(samples, 70, len(samples.y)))
+    for start, stop in ((0, 70), (70, len(samples.y))):
+        rows = rows_between(samples.X, start, stop)
+        learner.absorb(head, Samples(rows, samples.y[start:stop]))
     return spec, State(*learner.state())
 
 
@@ -37,7 +38,7 @@ def rooms(n: int) -> Samples:
     """Rows of a table whose columns are not settled yet."""
     words = ("north", "south")
     rows = [{"degrees": float(i % 7), "side": words[i % 2]} for i in range(n)]
-    return Samples(named_rows(rows), ["warm" if i % 3 else "cold" for i in range(n)])
+    return Samples(named_values(rows), ["warm" if i % 3 else "cold" for i in range(n)])
 
 
 MODELS: dict[str, tuple[ModelSpec, State]] = {
@@ -157,7 +158,7 @@ def test_arrays_of_a_bank_that_do_not_belong_together_are_refused(name: str):
         array = state.arrays[key]
         if not array.size or key.removeprefix("adaptive.").rpartition("_")[2] in FREE:
             continue
-        growing = any(word in key for word in ("gains", "endless", "diagonal"))
+        growing = any(word in key for word in ("gains", "endless", "diagonal", "texts"))
         for other in others(array):
             if growing and other.ndim == array.ndim and other.dtype == array.dtype:
                 continue
@@ -184,6 +185,24 @@ def test_slots_that_are_not_equally_many_are_refused(key: str):
     arrays[f"adaptive.{key}"] = arrays[f"adaptive.{key}"][:-1]
     with pytest.raises(ModelFileError, match="diagonal"):
         fill_model(Model(1, "m", spec), State(state.plain, arrays), "it")
+
+
+def test_slots_of_texts_that_do_not_belong_together_are_refused():
+    spec, state = MODELS["a table's first rows"]
+    slots = state.arrays["adaptive.texts_slots"]
+    assert len(slots) == 3
+    for other in (slots[:-1], slots[::-1], slots - 1, np.full_like(slots, 5), slots + 2**40):
+        arrays = {**state.arrays, "adaptive.texts_slots": other}
+        with pytest.raises(ModelFileError, match="texts"):
+            fill_model(Model(1, "m", spec), State(state.plain, arrays), "it")
+
+
+def test_a_bank_of_another_number_of_texts_is_refused():
+    spec, state = MODELS["a table's first rows"]
+    for texts in (7, 0, None, "1"):
+        plain = changed(state.plain, ("heads", "adaptive", "texts"), texts)
+        with pytest.raises(ModelFileError, match="texts"):
+            fill_model(Model(1, "m", spec), State(plain, state.arrays), "it")
 
 
 def test_a_bank_of_another_number_of_columns_is_refused():

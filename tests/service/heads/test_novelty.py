@@ -13,6 +13,7 @@ from service.samples.validation import Samples
 from service.spec.model import read_spec
 from solver.kernels.bandwidth import gamma_from_rows
 from solver.kernels.functions import Kernel
+from solver.rows.seen import Seen
 from solver.working_set.ball import OnlineBall
 from tests.service.specs import PAPERS, read_papers_spec
 from tests.service.streams import curve, part, saved, three_classes, two_classes
@@ -63,9 +64,9 @@ def test_learning_and_predicting_say_how_new_rows_are(task: str) -> None:
     rows = np.array(rows_of(samples)[-20:])
     strange = rows + 50.0
     published = learner.model.published
-    near, far = (published.predict("asset", X).beside["novelty"] for X in (rows, strange))
+    near, far = (published.predict("asset", Seen(X)).beside["novelty"] for X in (rows, strange))
     assert max(near) < min(far) < 1.0
-    assert published.predict("asset", rows).prediction
+    assert published.predict("asset", Seen(rows)).prediction
 
 
 def test_the_bank_and_its_predictions_are_the_same_beside_it() -> None:

@@ -21,7 +21,7 @@ def head_of(**changes: Any) -> Any:
 
 
 def test_answers_say_what_was_kept_and_by_which_step() -> None:
-    answers = head_of().absorb(*curve(400))
+    answers = head_of().absorb(*curve(400)[:2])
     assert answers.prediction[0] is None
     assert {type(value) for value in answers.prediction[1:]} == {float}
     assert answers.prediction == answers.decision
@@ -32,18 +32,18 @@ def test_answers_say_what_was_kept_and_by_which_step() -> None:
 
 def test_the_answer_is_the_prediction_of_the_moment_before() -> None:
     head, samples = head_of(), curve(200)
-    head.absorb(*part(samples, 0, 1))
+    head.absorb(*part(samples, 0, 1)[:2])
     for i in range(1, 200):
         one = part(samples, i, i + 1)
         predicted = head.view().predict(one.X).prediction
-        assert head.absorb(*one).prediction == pytest.approx(predicted, rel=1e-6)
+        assert head.absorb(*one[:2]).prediction == pytest.approx(predicted, rel=1e-6)
 
 
 def test_a_description_has_sizes_and_a_certificate() -> None:
     head = head_of()
     assert head.view().stats["size"] == 0
     assert head.view().stats["gap"] is None
-    head.absorb(*curve(1500))
+    head.absorb(*curve(1500)[:2])
     stats = head.view().stats
     assert 0 < stats["support_vectors"] <= stats["size"] <= 300
     assert 0.0 <= stats["gap"] < 0.1 * stats["objective"]
@@ -57,7 +57,7 @@ def test_weights_are_learned() -> None:
     samples = curve(300)
     heads = [head_of(), head_of()]
     for head, weight in zip(heads, (None, np.full(300, 9.0)), strict=True):
-        head.absorb(samples.X, samples.y, {}, weight)
+        head.absorb(samples.X, samples.y, weight=weight)
     said = [head.view().stats["objective"] for head in heads]
     assert said[1] > said[0]
 

@@ -13,6 +13,7 @@ from service.samples.validation import Samples
 from service.spec.heads import HeadName
 from service.spec.model import read_spec
 from service.storage.snapshot_format import State, decode_state, encode_state
+from solver.rows.seen import Seen
 from tests.service.specs import PAPERS
 
 FAST: dict[str, Any] = {"learners": 2, **PAPERS}
@@ -45,7 +46,7 @@ def parts_of(given: dict[str, Any], head: HeadName, *taught: Samples) -> list[Le
 
 def answers(learner: Learner, X: Any) -> list[Any]:
     learner.publish()
-    return learner.model.published.predict(learner.model.spec.serve, X).prediction
+    return learner.model.published.predict(learner.model.spec.serve, Seen(X)).prediction
 
 
 class TestMerged:
@@ -76,7 +77,9 @@ class TestMerged:
         )
         X = samples(50, 3).X
         assert first.model.describe() == second.model.describe()
-        found = [one.model.published.predict("adaptive", X).decision for one in (first, second)]
+        found = [
+            one.model.published.predict("adaptive", Seen(X)).decision for one in (first, second)
+        ]
         assert found[0] == found[1]
 
     def test_counts_the_scores_of_all_parts(self):

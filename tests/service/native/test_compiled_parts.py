@@ -19,7 +19,7 @@ from service.samples.targets import Targets
 from service.samples.validation import Samples
 from service.spec.heads import Task
 from service.spec.model import ModelSpec
-from solver.prepare.named_rows import NamedRows
+from solver.prepare.named_rows import NamedRows, named_values
 from tests.service.specs import read_papers_spec
 from tests.service.streams import asset_specs, few_words, part, three_classes, two_classes
 
@@ -73,7 +73,7 @@ def test_traffic_compiles_nothing(spec: Any, make: Any) -> None:
         learner.publish()
     learner.absorb(head, from_record(to_record(part(samples, 0, 7))))
     for stop in (1, 700):
-        rows = learner.model.published.matrix(part(samples, 0, stop).X)
+        rows = learner.model.published.seen(part(samples, 0, stop).X).X
         learner.model.published.heads[head].predict(rows)
     if not isinstance(samples.X, NamedRows):
         learner.model.published.heads[head].predict(np.array(samples.X[:3], order="F"))
@@ -95,7 +95,25 @@ def test_the_default_model_compiles_nothing(task: Task) -> None:
         learner.publish()
     published = learner.model.published
     for rows in (X[:1], X[:5], X):
-        published.predict(learner.model.spec.serve, published.matrix(rows))
+        published.predict(learner.model.spec.serve, published.seen(rows))
+    assert compiled_signatures() == before
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_rows_with_texts_compile_nothing(task: Task) -> None:
+    """No row waits for code because it is the first one with a text."""
+    before = compiled_signatures()
+    learner = Learner(Model(1, "m", ModelSpec.model_validate({"task": task})))
+    rows = [{"x": 0.1 * i, "a": f"a{i % 7}", "b": f"b{i % 5}"} for i in range(300)]
+    y: Targets = np.arange(300.0) if task == "regression" else ["a", "b", "c"] * 100
+    for start, stop in ((0, 1), (1, 4), (4, 300)):
+        samples = Samples(named_values(rows[start:stop]), y[start:stop])
+        learner.absorb(learner.model.head_of["samples"], samples)
+        learner.publish()
+    published = learner.model.published
+    for asked in (rows[:1], rows[:5], rows):
+        published.predict(learner.model.spec.serve, published.seen(named_values(asked)))
+    assert any(one.get("features") == "texts" for one in published.heads["adaptive"].learners)
     assert compiled_signatures() == before
 
 

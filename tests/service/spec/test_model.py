@@ -21,6 +21,7 @@ DEFAULTS = {
         "timestamps": [],
         "outliers": "compressed",
         "units": "followed",
+        "texts": "crossed",
     },
     "temporal": False,
     "kernel": {"type": "rbf", "gamma": "auto"},
@@ -327,12 +328,19 @@ class TestWhatFollows:
         assert stored["prepare"].pop("units") == "followed"
         assert read_stored_spec(stored).plain()["prepare"]["units"] == "kept"
 
+    def test_a_stored_spec_without_texts_goes_on_without_crossing_them(self):
+        stored = plain()
+        assert stored["prepare"].pop("texts") == "crossed"
+        assert read_stored_spec(stored).plain()["prepare"]["texts"] == "slots"
+
     def test_a_body_also_means_what_it_meant_before(self):
-        now, kept, with_outliers, counted, before_tables, before = readings({"seed": 1})
+        now, slots, kept, with_outliers, counted, before_tables, before = readings({"seed": 1})
         assert (now.serve, before.serve) == ("adaptive", "working_set")
         stored = now.plain()
+        del stored["prepare"]["texts"]
+        assert slots == read_stored_spec(stored) != now
         del stored["prepare"]["units"]
-        assert kept == read_stored_spec(stored) != now
+        assert kept == read_stored_spec(stored) != slots
         del stored["prepare"]["outliers"]
         assert with_outliers == read_stored_spec(stored) != kept
         del stored["working_set"]["scores"]
@@ -341,8 +349,13 @@ class TestWhatFollows:
         stored["asset"] = DEFAULTS["asset"] | {"horizon": None}
         assert before_tables == read_stored_spec(stored)
         assert before.working_set == before_tables.working_set
-        assert len(readings({"adaptive": {}})) == 5
-        prepare = {"named": "table", "outliers": "compressed", "units": "followed"}
+        assert len(readings({"adaptive": {}})) == 6
+        prepare = {
+            "named": "table",
+            "outliers": "compressed",
+            "units": "followed",
+            "texts": "crossed",
+        }
         pinned = {"prepare": prepare, "working_set": {"scores": "counted"}}
         assert all(one == read_spec(pinned) for one in readings(pinned))
 

@@ -51,6 +51,9 @@ class Stream:
             for row in rows:
                 self._names += 1
                 row[f"n{self._names}"] = 1.0
+        else:
+            for row, side in zip(rows, self._random.integers(0, 40, n).tolist(), strict=True):
+                row |= {"side": f"side {side}", "colour": f"colour {side % 7}"}
         return rows
 
     def learn(self, n: int) -> None:
@@ -67,7 +70,7 @@ class Stream:
 
 
 def said(published: Published, rows: list[Any], prepared: bool) -> list[Any]:
-    X = published.matrix(read_rows({"x": rows}, prepared=prepared))
+    X = published.seen(read_rows({"x": rows}, prepared=prepared))
     heads = [head for head, view in published.heads.items() if not view.lacks]
     assert heads
     answers = [published.predict(head, X) for head in heads]

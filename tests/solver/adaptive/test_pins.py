@@ -24,7 +24,7 @@ def rows(n, seed=0):
 
 
 def kinds_of(settings):
-    return list(settings.learners(wide=False))
+    return list(settings.learners(wide=False, texts=False))
 
 
 def test_without_pins_the_defaults_are_left():

@@ -9,10 +9,11 @@ def test_a_state_of_before_goes_on_as_it_was():
         "classification", "working_set", preparing=Preparing(), temporal=False, seed=0
     )
     assert (model.own.scores, model.preparing.outliers) == ("coupled", "compressed")
-    assert model.preparing.units == "followed"
+    assert (model.preparing.units, model.preparing.texts) == ("followed", "crossed")
     state = model.__getstate__()
-    del state["scores"], state["outliers"], state["units"]
+    del state["scores"], state["outliers"], state["units"], state["texts"]
     model.__setstate__(state)
     assert (model.own.scores, model.preparing.outliers) == ("counted", "clipped")
     assert model.rows.form.prepare.outliers == "clipped"
     assert model.rows.form.prepare.units == "kept"
+    assert model.rows.form.prepare.texts == "slots"

@@ -1,0 +1,99 @@
+"""Slots of texts and of pairs of them, and the weights that learners have there.
+
+A text is a code in a column; pairs are those of the first CROSSED columns. A missing text is in
+none. All of them share the slots by a hash, of which there are fewer where there are many targets,
+so that the weights never take more than 16 PLACES bytes for each step.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.adaptive.hashing import mixed
+from solver.arrays import Float64Array
+
+CROSSED = 16
+MOST_SLOTS = 1 << 16
+# Slots times targets.
+PLACES = 1 << 18
+# A text that is missing has a slot whose weights stay 0, and then comes the constant.
+MISSING, CONSTANT, FIRST = 0, 1, 2
+
+
+class TextWeights(NamedTuple):
+    """Weights of the slots (u,) that any row has used, in ascending order.
+
+    W, G: (u, L, K) weights and sums of squared gradients; of classification, the last of the K
+    targets is a class that never comes.
+    """
+
+    slots: NDArray[np.int64]
+    W: Float64Array
+    G: Float64Array
+
+
+def slots_for(targets: int) -> int:
+    """Return how many slots there are, a power of two."""
+    slots = MOST_SLOTS
+    while slots * targets > PLACES and slots > 1:
+        slots //= 2
+    return slots
+
+
+def entries(codes: Float64Array, count: int) -> tuple[NDArray[np.int64], Float64Array]:
+    """The slots (n, 1 + m) of rows and their values there, the constant first.
+
+    codes: as of `TextLearners.absorb`. count: of slots, a power of two.
+    """
+    n, columns = codes.shape
+    missing = np.isnan(codes)
+    numbers = mixed(np.arange(columns)).astype(np.int64)
+    of_texts = mixed(np.where(missing, 0.0, codes).astype(np.int64) ^ numbers)
+    a, b = np.triu_indices(min(columns, CROSSED), 1)
+    of_pairs = mixed((of_texts[:, a] + np.uint64(3) * of_texts[:, b]).astype(np.int64))
+    bits = np.concatenate([of_texts, of_pairs], axis=1)
+    lacks = np.concatenate([missing, missing[:, a] | missing[:, b]], axis=1)
+    slots = np.empty((n, 1 + bits.shape[1]), np.int64)
+    slots[:, 0] = CONSTANT
+    slots[:, 1:] = np.where(lacks, MISSING, FIRST + (bits % np.uint64(count)).astype(np.int64))
+    x = np.empty(slots.shape)
+    x[:, 0] = 1.0
+    m = np.maximum((~lacks).sum(axis=1, keepdims=True), 1)
+    x[:, 1:] = np.where(lacks, 0.0, 1.0 / np.sqrt(m))
+    return slots, x
+
+
+def for_targets(weights: TextWeights, order: NDArray[np.int64]) -> TextWeights:
+    """Return weights of at least as many targets; what was target j is target order[j].
+
+    order: (targets,), a permutation; those that the weights lack are as their last one. Where there
+    are fewer slots for so many targets, those that become one are averaged.
+    """
+    late = len(order) - weights.W.shape[2]
+    W, G = (
+        np.concatenate([array, np.repeat(array[:, :, -1:], late, axis=2)], axis=2)
+        for array in weights[1:]
+    )
+    hashed = slots_for(len(order))
+    kept = weights.slots < FIRST
+    slots = np.where(kept, weights.slots, FIRST + (weights.slots - FIRST) % hashed)
+    back = np.argsort(order)
+    moved = TextWeights(slots, W[:, :, back], G[:, :, back])
+    return moved if bool((np.diff(slots) > 0).all()) else _averaged(moved)
+
+
+def joined(each: Sequence[TextWeights], orders: Sequence[NDArray[np.int64]]) -> TextWeights:
+    """Return the weights of learners that learned parts of a stream; orders: of `for_targets`."""
+    parts = [for_targets(one, order) for one, order in zip(each, orders, strict=True)]
+    return _averaged(TextWeights(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True))))
+
+
+def _averaged(weights: TextWeights) -> TextWeights:
+    """Return averages of weights of the same slots, by how much has moved each, and sums of G."""
+    slots, place = np.unique(weights.slots, return_inverse=True)
+    W, G = (np.zeros((len(slots), *weights.W.shape[1:])) for _ in range(2))
+    np.add.at(G, place, weights.G)
+    np.add.at(W, place, weights.W * weights.G)
+    return TextWeights(slots, W / np.where(G > 0.0, G, 1.0), G)
