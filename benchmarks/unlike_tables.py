@@ -47,6 +47,63 @@ def only_texts(random: Random) -> Unlike:
     return Unlike(rows, 10.0 * y + 3.0 * random.normal(size=n), True)
 
 
+def preferences(random: Random) -> Unlike:
+    """Whether one of 300 users likes one of 100 items, by three traits of each and the country."""
+    n, users, items, countries = 8000, 300, 100, 12
+    user, item = random.integers(0, users, n), random.integers(0, items, n)
+    country = random.integers(0, countries, users)[user]
+    value = np.einsum(
+        "nt,nt->n", random.normal(size=(users, 3))[user], random.normal(size=(items, 3))[item]
+    )
+    value += random.normal(size=items)[item] + random.normal(size=(countries, items))[country, item]
+    texts = {"user": user, "item": item, "country": country}
+    return Unlike(_named(texts), (value + 0.5 * random.normal(size=n) > 0.0).astype(np.int64))
+
+
+def idle_texts(random: Random) -> Unlike:
+    """Three texts of up to 1,000 values that tell nothing, and four numbers that tell the class."""
+    n = 6000
+    X = random.normal(size=(n, 4))
+    y = (X[:, 0] + X[:, 1] * X[:, 2] + 0.3 * random.normal(size=n) > 0.0).astype(np.int64)
+    texts = {name: random.integers(0, size, n) for name, size in (("a", 5), ("b", 50), ("c", 1000))}
+    return Unlike(_named(texts, X), y)
+
+
+def many_texts(random: Random) -> Unlike:
+    """One of 100,000 texts in each row, which tells nothing, beside two that tell the class."""
+    n = 20_000
+    texts = {
+        name: random.integers(0, size, n)
+        for name, size in (("id", 100_000), ("shop", 40), ("kind", 10))
+    }
+    X = random.normal(size=(n, 1))
+    value = random.normal(size=(40, 10))[texts["shop"], texts["kind"]] + X[:, 0]
+    return Unlike(_named(texts, X), (value + 0.3 * random.normal(size=n) > 0.0).astype(np.int64))
+
+
+def moving_texts(random: Random) -> Unlike:
+    """What two texts of twenty values say together is something else after each 3,000 rows."""
+    n, each = 9000, 3000
+    a, b = (random.integers(0, 20, n) for _ in range(2))
+    meaning = random.normal(size=(n // each, 20, 20))
+    value = meaning[np.arange(n) // each, a, b] + 0.3 * random.normal(size=n)
+    return Unlike(_named({"a": a, "b": b}), (value > 0.0).astype(np.int64))
+
+
+def _named(texts: dict[str, Any], X: Any = None) -> list[dict[str, Any]]:
+    """Rows of texts, each a column's name and one of (n,) numbers, and of numbers X (n, d)."""
+    numbers = np.empty((len(next(iter(texts.values()))), 0)) if X is None else X
+    return [
+        {name: f"{name} {value}" for name, value in zip(texts, row, strict=True)}
+        | {f"x{j}": number for j, number in enumerate(of_row)}
+        for row, of_row in zip(
+            zip(*(column.tolist() for column in texts.values()), strict=True),
+            numbers.tolist(),
+            strict=True,
+        )
+    ]
+
+
 def counts(random: Random) -> Unlike:
     """Three classes of counts by Poisson's distribution, half of which are set to zero."""
     n, rates = 6000, np.exp(0.6 * random.normal(size=(3, 12)) + 1.0)
@@ -92,6 +149,10 @@ STREAMS: dict[str, Callable[[Random], Unlike]] = {
     for made in (
         mixed_cells,
         only_texts,
+        preferences,
+        idle_texts,
+        many_texts,
+        moving_texts,
         counts,
         counted_targets,
         ratios,
