@@ -61,6 +61,7 @@ class TextLearners:
     """Learners with different steps on the texts of a row, which come as codes.
 
     texts: how many columns of them there are. W, G: (slots, L K), updated in place. used: (slots,)
+    whether any row has used it.
     """
 
     def __init__(self, steps: Sequence[float], texts: int, *, regression: bool) -> None:
@@ -73,8 +74,8 @@ class TextLearners:
 
     @property
     def nbytes(self) -> int:
-        """Memory in bytes of the weights, and of those that views share."""
-        shared = 0 if self._older is None else self._older.W.nbytes
+        """Memory in bytes of the weights, and of a copy of the used ones, which views share."""
+        shared = int(np.count_nonzero(self.used)) * int(self.W[0].nbytes)
         return self.W.nbytes + self.G.nbytes + self.used.nbytes + shared
 
     @property

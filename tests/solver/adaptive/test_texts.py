@@ -106,6 +106,7 @@ def test_a_restored_learner_goes_on_bit_for_bit(regression):
     )
     for name, array in one.state().items():
         np.testing.assert_array_equal(array, other.state()[name])
+    assert one.nbytes == other.nbytes
 
 
 @pytest.mark.parametrize("slots", [[1, MOST_SLOTS + 2], [-1, 1], [4, 4]])
