@@ -17,7 +17,7 @@ from solver.adaptive.fixed_share import share_step, weigh_likelihood
 from solver.adaptive.stacking import adagrad_step
 from solver.adaptive.temperature import newton_step, softmax
 from solver.arrays import Float64Array
-from solver.compiled import compiled_allocating, inner, larger, smaller
+from solver.compiled import compiled, inner, larger, smaller
 
 LEAST = 1e-4
 FIRST_CURVATURE = 1.0
@@ -81,7 +81,8 @@ def combine(
     probability = np.zeros((len(scores), scores.shape[2] - 1))
     losses = np.empty((len(scores), len(combination.weight)))
     losses.fill(np.nan)
-    _combine(combination, scores, awake, y, known, weight, True, probability, losses)
+    of_row = _of_row(combination, scores)
+    _combine(combination, scores, awake, y, known, weight, True, of_row, probability, losses)
     return probability, losses
 
 
@@ -92,12 +93,32 @@ def combined(
     n = len(scores)
     probability = np.zeros((n, scores.shape[2]))
     losses = np.empty((0, len(combination.weight)))
-    known, none = np.full(n, classes), np.zeros(n, np.int64)
-    _combine(combination, scores, awake, none, known, np.ones(n), False, probability, losses)
+    known, none, ones = np.full(n, classes), np.zeros(n, np.int64), np.ones(n)
+    of_row = _of_row(combination, scores)
+    _combine(combination, scores, awake, none, known, ones, False, of_row, probability, losses)
     return probability
 
 
-@compiled_allocating
+class _OfRow(NamedTuple):
+    """What is computed of one row: p (E + S, K), likelihood and speaks (E + S,), slope (E,).
+
+    Compiled code that makes no arrays takes less time to compile.
+    """
+
+    p: Float64Array
+    likelihood: Float64Array
+    speaks: NDArray[np.bool_]
+    slope: Float64Array
+
+
+def _of_row(c: Combination, scores: Float64Array) -> _OfRow:
+    stackers, experts = c.a.shape
+    voices = experts + stackers
+    speaks = np.ones(voices, np.bool_)
+    return _OfRow(np.empty((voices, scores.shape[2])), np.ones(voices), speaks, np.empty(experts))
+
+
+@compiled
 def _combine(
     c: Combination,
     scores: Float64Array,
@@ -106,13 +127,12 @@ def _combine(
     known: NDArray[np.int64],
     weight: Float64Array,
     learn: bool,
+    of_row: _OfRow,
     probability: Float64Array,
     losses: Float64Array,
 ) -> None:
     experts, stackers = c.a.shape[1], c.a.shape[0]
-    p = np.empty((experts + stackers, scores.shape[2]))
-    likelihood = np.ones(experts + stackers)
-    speaks = np.ones(experts + stackers, np.bool_)
+    p, likelihood, speaks, slope = of_row
     for i in range(scores.shape[0]):
         classes, u = known[i], scores[i]
         if classes == 0:
@@ -139,7 +159,8 @@ def _combine(
         if not learn or classes < 2 or y[i] >= classes:
             continue
         label, w = y[i], weight[i]
-        slope = c.beta if w == 1.0 else w * c.beta
+        for e in range(experts):
+            slope[e] = w * c.beta[e]
         for s in range(stackers):
             of_s = p[experts + s]
             adagrad_step(c.a[s], c.square[s], c.step[s], slope, u, of_s, classes, label)

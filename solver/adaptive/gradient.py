@@ -27,7 +27,7 @@ from solver.adaptive.features import Span
 from solver.adaptive.ridge import logistic
 from solver.adaptive.weights import add, dot
 from solver.arrays import Float64Array
-from solver.compiled import compiled_allocating, inner, larger, smaller
+from solver.compiled import compiled, inner, larger, smaller
 
 # Targets are scaled and residuals bounded; this is for rows that were not scaled.
 LARGEST_WEIGHT = 1e6
@@ -61,7 +61,7 @@ class GradientLearners:
         """
         W = self.W.copy()
         answers = np.empty((len(Y), len(self.steps), Y.shape[1]))
-        _take_steps(Phi, Y, weight, self.steps, self.regression, W[0], answers)
+        _take_steps(Phi, Y, weight, self.steps, self.regression, W[0], np.empty(len(Y)), answers)
         self.W = W
         return answers
 
@@ -74,7 +74,7 @@ class GradientLearners:
         self.W = np.array(state[f"{name}_W"])
 
 
-@compiled_allocating
+@compiled
 def _take_steps(
     Phi: Float64Array,
     Y: Float64Array,
@@ -82,9 +82,9 @@ def _take_steps(
     steps: Float64Array,
     regression: bool,
     W: Float64Array,
+    norm: Float64Array,
     answers: Float64Array,
 ) -> None:
-    norm = np.empty(len(Phi))
     for i in range(len(Phi)):
         norm[i] = dot(Phi[i], Phi[i])
     for e in range(len(steps)):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from solver.adaptive.places import ADVANTAGE
 from solver.arrays import Float64Array
-from solver.compiled import compiled_allocating, inner, smaller
+from solver.compiled import compiled, inner, smaller
 
 CAPACITY = 1000
 # What a class counts that none of the neighbours has.
@@ -134,11 +134,13 @@ def _scores(
     memory, counts, weight, regression, targets = view
     scores = np.empty((len(Z), len(weight) * len(counts), targets))
     rows = np.ascontiguousarray(Z, np.float32)
-    _search(memory, counts, weight, regression, rows, Y, of_rows, scores)
+    most, distance = int(counts[-1]), np.empty((2, len(memory.target)), np.float32)
+    nearest = distance, np.empty(most, np.float32), np.empty(most, np.int64)
+    _search(memory, counts, weight, regression, rows, Y, of_rows, *nearest, scores)
     return scores
 
 
-@compiled_allocating
+@compiled
 def _search(
     m: Memory,
     counts: NDArray[np.int64],
@@ -147,12 +149,16 @@ def _search(
     Z: NDArray[np.float32],
     Y: Float64Array,
     of_rows: Float64Array,
+    distance: NDArray[np.float32],
+    least: NDArray[np.float32],
+    slot: NDArray[np.int64],
     scores: Float64Array,
 ) -> None:
-    """Scores by the neighbours of each row; learn those that have targets."""
+    """Scores by the neighbours of each row; learn those that have targets.
+
+    distance: (2, capacity), least and slot: of the most neighbours; they are overwritten.
+    """
     capacity = len(m.target)
-    distance, most = np.empty((2, capacity), np.float32), counts[len(counts) - 1]
-    least, slot = np.empty(most, np.float32), np.empty(most, np.int64)
     for i in range(len(Z)):
         kept = smaller(m.stored[0], capacity)
         most_frequent = 0

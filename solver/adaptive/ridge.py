@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 from solver.adaptive.features import Span
 from solver.adaptive.weights import add, dot, symmetric_product
 from solver.arrays import Float64Array
-from solver.compiled import compiled_allocating, inner, larger, smaller
+from solver.compiled import compiled, inner, larger, smaller
 
 Loss = Literal["square", "hinge", "logistic", "huber"]
 _SQUARE, _HINGE, _LOGISTIC = range(3)
@@ -97,7 +97,8 @@ class RidgeLearners:
             np.matmul(Phi, self.P, out=self.gains[:, self.pending : self.pending + n])
         answers = np.empty((n, W.shape[0] * W.shape[1], W.shape[2]))
         root = np.sqrt(weight)
-        _learn(Phi, self.P, few, self.gains, self.pending, Y, root, self._kinds, W, answers)
+        of_rows = root, np.empty(n)
+        _learn(Phi, self.P, few, self.gains, self.pending, Y, *of_rows, self._kinds, W, answers)
         self.pending += n
         self.W = W
         return answers
@@ -137,7 +138,7 @@ def bounded(P: Float64Array, largest: float) -> Float64Array:
     return nearest
 
 
-@compiled_allocating
+@compiled
 def _learn(
     Phi: Float64Array,
     P: Float64Array,
@@ -146,15 +147,15 @@ def _learn(
     pending: int,
     Y: Float64Array,
     root: Float64Array,
+    scale: Float64Array,
     kinds: NDArray[np.int64],
     W: Float64Array,
     answers: Float64Array,
 ) -> None:
     """Make the gains of rows, of many from the products Phi P in their places, and learn.
 
-    root: (n,) the square root of each row's weight.
+    root: (n,) the square root of each row's weight. scale: (n,) is overwritten.
     """
-    scale = np.empty(len(Phi))
     for h in range(len(P)):
         for i in range(len(Phi)):
             v = gains[h, pending + i]
