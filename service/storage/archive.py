@@ -8,7 +8,9 @@ header says, and all together have no more than the archive.
 import io
 import math
 import struct
+import threading
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,9 @@ _READ_HEADER = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
-
+# numpy has Python parse the header, and the parser of CPython before 3.11.8 raises SystemError when
+# a collection of garbage lets another thread into it (github.com/python/cpython/issues/106905).
+_PARSING = threading.Lock()
 
 # What zipfile and numpy raise for bytes that are not what they should be.
 _OF_DAMAGE = (
@@ -58,6 +62,18 @@ def read_arrays(archive: bytes) -> dict[str, NDArray[Any]]:
         raise UnreadableArchive(str(error)) from None
 
 
+def read_array(path: Path, name: str) -> NDArray[Any]:
+    """Return one array of numbers in an archive of this server's own, and read none of the others.
+
+    Raises UnreadableArchive, OSError.
+    """
+    try:
+        with zipfile.ZipFile(path) as opened:
+            return _array(name, opened.read(f"{name}{_SUFFIX}"))
+    except (*_OF_DAMAGE, KeyError) as error:
+        raise UnreadableArchive(str(error)) from None
+
+
 def _check_entries(entries: list[zipfile.ZipInfo], most_bytes: int) -> None:
     """Raise UnreadableArchive unless all uncompressed entries fit into a number of bytes."""
     names = {entry.filename for entry in entries}
@@ -78,7 +94,8 @@ def _array(name: str, content: bytes) -> NDArray[Any]:
     version = np.lib.format.read_magic(file)
     if version not in _READ_HEADER:
         raise UnreadableArchive(f"{name[:80]} has a header of another version")
-    shape, fortran_order, dtype = _READ_HEADER[version](file)
+    with _PARSING:
+        shape, fortran_order, dtype = _READ_HEADER[version](file)
     if dtype.kind not in "biuf" or not dtype.isnative:
         raise UnreadableArchive(f"{name[:80]} is not of numbers as this machine has them")
     n_bytes = len(content) - file.tell()

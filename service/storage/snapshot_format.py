@@ -11,14 +11,13 @@ import hashlib
 import io
 import json
 import os
-import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.storage.archive import UnreadableArchive, read_arrays
+from service.storage.archive import UnreadableArchive, read_array, read_arrays
 from service.storage.directories import sync_directory
 
 # A reader of a version reads those before it, too.
@@ -99,10 +98,8 @@ def read_plain(path: Path) -> dict[str, Any]:
     Raises DamagedSnapshot.
     """
     try:
-        with zipfile.ZipFile(path) as archive, archive.open("plain.npy") as member:
-            encoded = np.lib.format.read_array(member, allow_pickle=False)
-        plain: dict[str, Any] = json.loads(encoded.tobytes())
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        plain: dict[str, Any] = json.loads(read_array(path, "plain").tobytes())
+    except (OSError, ValueError, UnreadableArchive) as error:
         raise DamagedSnapshot(path.name, f"cannot be read: {error}") from error
     return plain
 

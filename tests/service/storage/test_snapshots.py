@@ -6,6 +6,7 @@ import io
 import os
 import pickle
 import struct
+import threading
 import warnings
 import zipfile
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from service.storage import archive as archives
 from service.storage.snapshot_files import SnapshotFiles
 from service.storage.snapshot_format import (
     DamagedSnapshot,
@@ -436,3 +438,25 @@ def test_a_description_is_of_the_file(snapshots: SnapshotFiles, tmp_path: Path) 
     file.write_bytes(b"damaged")
     os.utime(file, (1e9, 1e9))
     assert snapshots.describe(1, 7) == (7, at, None)
+
+
+def test_one_thread_at_a_time_has_a_header_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The parser of some versions of Python fails when two threads are in it."""
+    write_state(tmp_path / "7", STATE)
+    both, met = threading.Barrier(2), list[str]()
+
+    def parse(file: Any) -> Any:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(0.2)
+            met.append("two threads")
+        return np.lib.format.read_array_header_1_0(file)
+
+    monkeypatch.setitem(archives._READ_HEADER, (1, 0), parse)
+    threads = [
+        threading.Thread(target=read, args=(tmp_path / "7",)) for read in (read_state, read_plain)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert met == []
