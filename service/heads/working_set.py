@@ -247,8 +247,8 @@ KIND: Kind[Any] = Kind(
     specs=_specs,
     exercises={
         "steps": _exercise_steps,
-        "eviction": _exercise_eviction,
         "predictions": _exercise_predictions,
+        "eviction": _exercise_eviction,
     },
     code=_code,
     spec_part=_spec_part,
