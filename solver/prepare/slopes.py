@@ -37,7 +37,8 @@ def slopes(moments: Moments, X: Float64Array, rule: OutlierRule) -> Float64Array
     step = np.where(outlier, bound, x - mean)
     spread = square + rate * np.square(step)
     with np.errstate(divide="ignore", invalid="ignore"):
-        inside = kept * square / spread**1.5
+        # In this order, since the power 3/2 of what large numbers spread is beyond all numbers.
+        inside = kept * (square / spread) / np.sqrt(spread)
         beyond = 1.0 / (kept * np.sqrt(spread))
     found = np.where(outlier, beyond, inside)
     size = np.abs(standardised(moments, X, rule))

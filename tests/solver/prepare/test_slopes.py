@@ -40,3 +40,15 @@ def test_what_is_missing_or_begins_anew_has_none():
 def test_after_one_row_nothing_but_the_sign_counts():
     moments = moments_after(1)
     assert (slopes(moments, moments.mean[None] + 3.0, COMPRESSED) == 0.0).all()
+
+
+@pytest.mark.parametrize("unit", [1e-120, 1e140])
+def test_slopes_in_another_unit_are_divided_by_it(unit):
+    """Though the power 3/2 of a variance in it is beyond all numbers."""
+    X = np.random.default_rng(0).standard_normal((200, 3))
+    moments = [no_moments(3) for _ in range(2)]
+    for one, factor in zip(moments, (1.0, unit), strict=True):
+        standardise(one, factor * X, COMPRESSED)
+    x = X[:1] + 0.5
+    expected = slopes(moments[0], x, COMPRESSED) / unit
+    np.testing.assert_allclose(slopes(moments[1], unit * x, COMPRESSED), expected, rtol=1e-9)
