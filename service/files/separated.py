@@ -61,7 +61,10 @@ class CsvText:
         self.label, self.has_header = len(first), _all_words(names)
         if self.labelled:
             if len(first) < 2:
-                detail = "there is one column; a label and at least one number are needed"
+                detail = (
+                    "there is one column, and a label and at least one number are needed; commas, "
+                    "semicolons or tabs separate columns"
+                )
                 raise DataFileError(detail, 1)
             self.label, self.has_header = _find_label(names, label_column)
 
@@ -152,9 +155,10 @@ def _looks_like_number(field: str) -> bool:
 
 def _no_number(field: str, delimiter: str) -> str:
     """Return what is wrong with a field that is no number, and what to do."""
-    if not field:
-        return "a number is missing"
     given = repr(field[:40])
+    if field.lower() in MISSING:
+        what = f"{given} is not a finite number" if field else "a number is missing"
+        return f"{what}; fill it in, or train with --algorithm adaptive, which takes missing values"
     if field.lower() in NOT_FINITE or number_in(field.replace("_", "")) is not None:
         return f"{given} is not a finite number"
     if field.count(",") == 1 and number_in(field.replace(",", ".")) is not None:

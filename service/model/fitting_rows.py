@@ -23,16 +23,25 @@ def not_fitting(rows: Rows, error: Misfit | AnotherKind) -> InvalidSamples:
         return InvalidSamples(str(error), [{"pointer": "/x", "detail": error.must}])
     pointer = _pointer(rows, error.row, error.name)
     of_row = error.detail if error.name is None else "does not fit the model's columns"
+    # The name of a column without a name is its place, which reads like a value.
+    detail = error.detail if _is_place(rows, error.name) else error.named_detail
     return InvalidSamples(
         f"row {error.row} of x {of_row}",
-        [{"row": error.row, "pointer": pointer, "detail": error.named_detail}],
+        [{"row": error.row, "pointer": pointer, "detail": detail}],
     )
 
 
+def _is_place(rows: Rows, name: str | None) -> bool:
+    """Return whether the name of a column is its place in rows without names."""
+    unnamed = isinstance(rows, np.ndarray) or rows.names is None
+    return unnamed and name is not None and name.isdecimal()
+
+
 def _pointer(rows: Rows, row: int, name: str | None) -> str:
+    if name is not None and _is_place(rows, name):
+        return pointer_to("x", row, name)
     if name is None or isinstance(rows, np.ndarray) or rows.names is None:
-        column = [name] if name is not None and name.isdecimal() else []
-        return pointer_to("x", row, *column)
+        return pointer_to("x", row)
     if name not in rows.names:
         return pointer_to("x", row)
     if isinstance(rows, Cells):

@@ -1,6 +1,7 @@
 """Paths that several layers ask about: which are public, and which belong to another protocol."""
 
 INFERENCE_PREFIX = "/v2"
+MODELS = "/v1/models"
 # Between the replicas of a fleet, which seal what they send.
 VIEWS = "/v1/fleet/views"
 DOCS, OPENAPI, CONSOLE = "/docs", "/openapi.json", "/console"

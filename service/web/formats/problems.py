@@ -20,7 +20,7 @@ from service.errors import (
 from service.web.formats.content_encoding import ACCEPTED
 from service.web.formats.inference import error_body
 from service.web.formats.lines import with_lines
-from service.web.formats.paths import DOCS, speaks_inference
+from service.web.formats.paths import DOCS, MODELS, speaks_inference
 from service.web.formats.wire import JSON, PROBLEM_MEDIA_TYPE, problem
 
 _STATUS: dict[type[Refusal], int] = {
@@ -119,7 +119,9 @@ def _routing_problem(
     """Return the problem and the headers for a request that no route serves."""
     match error.status_code:
         case 404:
-            detail = f"nothing is served at this path; GET {DOCS} describes what is"
+            creates = request.method == "PUT" and request.url.path.startswith(f"{MODELS}/")
+            what = "this path, and a model's name has no slash" if creates else "this path"
+            detail = f"nothing is served at {what}; GET {DOCS} describes what is"
             return _plain_problem("no-such-path", "There is no such path", 404, detail), None
         case 405:
             allowed = _allowed(request)

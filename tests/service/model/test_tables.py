@@ -130,6 +130,16 @@ def test_an_unknown_name_is_refused_in_samples_and_in_predictions(name: str, lea
     assert learner.state()[0] == before
 
 
+def test_a_text_in_a_column_without_a_name_is_shown_by_its_place_alone():
+    learner = learner_of()
+    learn(learner, samples([[1.0, 2.0]] * 2 * SETTLING, labels(rooms(2 * SETTLING))))
+    with pytest.raises(InvalidSamples) as error:
+        ask(learner, [[3.0, "4"]])
+    (only,) = error.value.errors
+    assert only["pointer"] == "/x/0/1"
+    assert only["detail"].startswith("must be a number, as in the model's first samples, not text")
+
+
 @pytest.mark.parametrize("missing", ["mean", "indicator"])
 def test_a_missing_name_null_and_nan_are_the_same(missing: str):
     learner = learner_of(prepare={"missing": missing})

@@ -43,6 +43,13 @@ def test_a_wrong_path_says_where_the_documentation_is(client: httpx.Client, path
     assert "/docs" in answer.json()["detail"]
 
 
+@pytest.mark.parametrize("name", ["hall/attic", "hall%2Fattic"])
+def test_a_model_with_a_slash_in_its_name_is_told_so(client: httpx.Client, name: str):
+    answer = client.put(f"/v1/models/{name}", json={})
+    assert answer.status_code == 404
+    assert "a model's name has no slash" in answer.json()["detail"]
+
+
 def test_a_wrong_path_of_the_inference_protocol_does_too(client: httpx.Client):
     answer = client.get("/v2/model")
     assert answer.status_code == 404
