@@ -6,7 +6,7 @@ follow others come after these, which are older.
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext, suppress
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -104,9 +104,12 @@ def _import(
         for sequence in reversed(snapshots.sequences(model.number)):
             storage.snapshots.save(number, snapshots.load(model.number, sequence))
             end = max(end, sequence)
-        for rollback in source.journal.rollbacks(model.number):
-            content = snapshots.pinned_content(model.number, rollback.digest)
-            storage.snapshots.pin(number, content)
+        rollbacks = source.journal.rollbacks(model.number)
+        for rollback in rollbacks:
+            # Those of older rollbacks may be gone: only the last one is needed.
+            with nullcontext() if rollback is rollbacks[0] else suppress(DamagedSnapshot):
+                content = snapshots.pinned_content(model.number, rollback.digest)
+                storage.snapshots.pin(number, content)
         for rows in _commits(_rows(model, file)):
             fleet.logs.of(number).store_event(rows)
     return number, Moved(model.name, end)

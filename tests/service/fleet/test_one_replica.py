@@ -125,6 +125,55 @@ def test_a_directory_is_brought_in_with_its_sequences_and_keys(
     assert "the fleet has models of these names already: moved" in refused.output
 
 
+def test_a_directory_is_brought_in_though_it_keeps_the_states_of_the_last_rollbacks_only(
+    replica: Replica, servers: NatsServers, tmp_path: Path
+):
+    embedded = ServerProcess(tmp_path / "embedded")
+    embedded.start()
+    url = f"{embedded.url}/v1/models/back"
+    try:
+        call(url, "PUT", json=PAPERS)
+        for _ in range(4):
+            call(f"{url}/samples", json={"x": X[:10], "y": Y[:10]})
+            call(f"{url}/snapshot")
+        for sequence in (10, 20, 30, 40):
+            call(f"{url}/rollback", json={"sequence": sequence})
+            call(f"{url}/samples", json={"x": X[:5], "y": Y[:5]})
+        call(f"{url}/snapshot")
+        call(f"{url}/rollback", json={"sequence": 60})
+        call(f"{url}/samples", json={"x": X[:7], "y": Y[:7]})
+        before = call(f"{url}/predict", json={"x": X})
+    finally:
+        embedded.kill()
+    moving = ["fleet", "import", str(embedded.data), "--fleet", ",".join(servers.addresses)]
+    told = CliRunner().invoke(main, moving)
+    assert told.exit_code == 0, told.output
+    after = call(f"{replica.url}/v1/models/back/predict", json={"x": X})
+    assert (after["decision"], after["sequence"]) == (before["decision"], before["sequence"])
+
+
+def test_a_directory_without_the_state_of_its_last_rollback_is_not_brought_in(
+    servers: NatsServers, tmp_path: Path
+):
+    embedded = ServerProcess(tmp_path / "embedded")
+    embedded.start()
+    url = f"{embedded.url}/v1/models/lost"
+    try:
+        call(url, "PUT", json=PAPERS)
+        call(f"{url}/samples", json={"x": X, "y": Y})
+        call(f"{url}/snapshot")
+        call(f"{url}/samples", json={"x": X, "y": Y})
+        call(f"{url}/rollback", json={"sequence": 40})
+    finally:
+        embedded.kill()
+    (pinned,) = embedded.data.glob("snapshots/*/*.pinned")
+    pinned.unlink()
+    moving = ["fleet", "import", str(embedded.data), "--fleet", ",".join(servers.addresses)]
+    told = CliRunner().invoke(main, moving)
+    assert told.exit_code == 1
+    assert "model 'lost' is not moved" in told.output
+
+
 def test_a_fleet_is_copied_into_a_directory_on_which_a_server_runs(
     replica: Replica, servers: NatsServers, tmp_path: Path
 ):
