@@ -7,7 +7,7 @@ from service.heads.classification import ClassificationHead
 from service.heads.cost import COST_OF_DECISION, COST_OF_FUNCTION, COST_OF_ROW, cost_of_products
 from service.heads.exercise import exercise
 from service.heads.kernel import check_norms
-from service.heads.learner import HeadLearner
+from service.heads.learner import MergingLearner
 from service.heads.online_learner import WithoutMembers
 from service.heads.protocol import Asked, Kind
 from service.heads.regression import RegressionHead
@@ -85,7 +85,7 @@ class MachinesView(NamedTuple):
         return rows * each + entries * columns
 
 
-class AssetLearner(WithoutMembers, HeadLearner[Asset]):
+class AssetLearner(WithoutMembers, MergingLearner[Asset]):
     """ASSET with the settings of a spec; a `ClassLearner` and an `OnlineLearner`."""
 
     voters = ()
@@ -106,7 +106,7 @@ class AssetLearner(WithoutMembers, HeadLearner[Asset]):
 
     @property
     def has_learned(self) -> bool:
-        """See `HeadLearner`."""
+        """See `MergingLearner`."""
         return self.current.steps > 0
 
     def view(self) -> MachinesView:

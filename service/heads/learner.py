@@ -1,5 +1,6 @@
 """A solver that learns online with a spec's kernel, and bounds on the rows that it takes."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Self, TypeVar
 
@@ -54,17 +55,6 @@ class HeadLearner(KernelLearner[L]):
         if not self._prepared or isinstance(rows, NamedRows):
             check_norms(rows, self.square_norm_limit())
 
-    @property
-    def has_learned(self) -> bool:
-        """Whether it has learned any sample."""
-        raise NotImplementedError
-
-    def merge(self, each: Sequence[Self], places: Sequence[NDArray[np.int64]]) -> None:
-        """See `ClassLearner`. Those that have learned nothing have no part in it."""
-        there = [(one, of) for one, of in zip(each, places, strict=True) if one.has_learned]
-        if there:
-            merge_learners(self, [one for one, _ in there], [of for _, of in there])
-
     def square_norm_limit(self) -> float:
         """Return the largest ||x||^2 of a row that the learner can take."""
         gamma = self.gamma
@@ -73,3 +63,18 @@ class HeadLearner(KernelLearner[L]):
         if gamma != self._limit[0]:
             self._limit = gamma, square_norm_limit(self._spec_kernel, gamma)
         return self._limit[1]
+
+
+class MergingLearner(HeadLearner[L], ABC):
+    """A learner of classes, several of which can be merged."""
+
+    @property
+    @abstractmethod
+    def has_learned(self) -> bool:
+        """Whether it has learned any sample."""
+
+    def merge(self, each: Sequence[Self], places: Sequence[NDArray[np.int64]]) -> None:
+        """See `ClassLearner`. Those that have learned nothing have no part in it."""
+        there = [(one, of) for one, of in zip(each, places, strict=True) if one.has_learned]
+        if there:
+            merge_learners(self, [one for one, _ in there], [of for _, of in there])

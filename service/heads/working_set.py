@@ -15,7 +15,7 @@ from service.heads.certificate import NO_CERTIFICATE, in_words
 from service.heads.classification import ClassificationHead
 from service.heads.exercise import KERNELS, rows_of_kind
 from service.heads.kernel import check_norms
-from service.heads.learner import HeadLearner
+from service.heads.learner import MergingLearner
 from service.heads.online_learner import Relearn
 from service.heads.protocol import Asked, Head, Kind, Pairs, PairsProblem
 from service.heads.sequences import Sequences
@@ -37,7 +37,7 @@ from solver.working_set.learner import WorkingSet
 from solver.working_set.view import WorkingSetView
 
 
-class SetLearner(HeadLearner[WorkingSet]):
+class SetLearner(MergingLearner[WorkingSet]):
     """A working set with the settings of a spec; a `ClassLearner`."""
 
     voters = ()
@@ -102,7 +102,7 @@ class SetLearner(HeadLearner[WorkingSet]):
 
     @property
     def has_learned(self) -> bool:
-        """See `HeadLearner`."""
+        """See `MergingLearner`."""
         return self.seen > 0
 
     def standing(self) -> dict[str, Any]:
