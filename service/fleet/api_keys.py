@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from service.access.keys import Key, KeysError
 from service.fleet.bucket_watch import follow
-from service.fleet.connection import NatsConnection, Unanswered
+from service.fleet.connection import NatsConnection, Refused, Unanswered
 from service.fleet.streams import KEYS_BUCKET
 
 _KEYS = TypeAdapter(list[Key])
@@ -50,15 +50,29 @@ class FleetKeys:
         try:
             return self._keys_in(await self._bucket.get(_ENTRY))
         except (KeyNotFoundError, KeyDeletedError):
-            return None, None
+            return await self._found_by_leader()
         except nats.errors.Error as error:
             raise self._unreadable(error) from None
+
+    async def _found_by_leader(self) -> _Read:
+        """Ask the bucket's leader: without keys everybody is admitted, and a copy may lag."""
+        subject = f"$KV.{KEYS_BUCKET}.{_ENTRY}"
+        try:
+            found = await self._nats.last_of_leader(f"KV_{KEYS_BUCKET}", subject)
+        except (Refused, Unanswered) as error:
+            raise self._unreadable(error) from None
+        if found is None or not found.body:  # it was deleted
+            return None, None
+        return found.sequence, self._parsed(found.body)
 
     def _keys_in(self, entry: KeyValue.Entry) -> _Read:
         if entry.operation is not None:  # it was deleted
             return None, None
+        return entry.revision, self._parsed(entry.value or b"")
+
+    def _parsed(self, content: bytes) -> list[Key]:
         try:
-            return entry.revision, _KEYS.validate_json(entry.value or b"")
+            return _KEYS.validate_json(content)
         except ValidationError as error:
             raise KeysError(
                 f"the keys of {self.name} are damaged: {error.errors()[0]['msg']}; delete the "

@@ -9,19 +9,31 @@ from typing import Any
 
 import pytest
 
-from service.access.keys import Key
+from service.access.keys import Key, KeysError
 from tests.service.nats import MISSING, NatsServers
 
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
 import nats.errors
+from nats.js.errors import KeyDeletedError, KeyNotFoundError
 from nats.js.kv import KeyValue
 
 from service.fleet import bucket_watch
 from service.fleet.bucket_watch import follow
+from service.fleet.connection import NatsConnection, Unanswered
 from service.fleet.opening import keys_at
 from tests.service.fleet.trio import wait_for
+
+KEY = Key(
+    name="a",
+    id="i",
+    digest="0" * 64,
+    scopes=("admin",),
+    prefix="",
+    created=datetime(2026, 1, 1, tzinfo=UTC),
+    samples_per_second=None,
+)
 
 
 class Bucket:
@@ -128,21 +140,43 @@ def test_keys_are_told_of_without_asking(servers: NatsServers, monkeypatch: pyte
     async def unanswered(_: str) -> None:
         raise nats.errors.TimeoutError
 
-    made = Key(
-        name="a",
-        id="i",
-        digest="0" * 64,
-        scopes=("admin",),
-        prefix="",
-        created=datetime(2026, 1, 1, tzinfo=UTC),
-        samples_per_second=None,
-    )
     with keys_at(servers.addresses) as own, keys_at(servers.addresses) as other:
         monkeypatch.setattr(other._bucket, "get", unanswered)
         other.watch()
         with own.changing() as keys:
-            keys.append(made)
-        wait_for(lambda: other.read() == [made])
+            keys.append(KEY)
+        wait_for(lambda: other.read() == [KEY])
         with own.changing() as keys:
             keys.clear()
         wait_for(lambda: other.read() == [])
+
+
+@pytest.mark.parametrize("error", [KeyNotFoundError, KeyDeletedError])
+def test_a_copy_of_the_keys_that_lags_admits_nobody(
+    servers: NatsServers, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+):
+    async def not_yet(*_: object) -> None:
+        raise error
+
+    with keys_at(servers.addresses) as own:
+        with own.changing() as keys:
+            keys[:] = [KEY]
+        monkeypatch.setattr(KeyValue, "get", not_yet)
+        with keys_at(servers.addresses) as other:
+            assert other.read() == [KEY]
+            assert other.version() == own.version()
+
+
+def test_keys_of_which_only_a_copy_tells_that_there_are_none_cannot_be_read(
+    servers: NatsServers, monkeypatch: pytest.MonkeyPatch
+):
+    async def not_yet(*_: object) -> None:
+        raise KeyNotFoundError
+
+    async def unanswered(*_: object) -> None:
+        raise Unanswered("no answer")
+
+    monkeypatch.setattr(KeyValue, "get", not_yet)
+    monkeypatch.setattr(NatsConnection, "last_of_leader", unanswered)
+    with pytest.raises(KeysError, match="cannot be read"), keys_at(servers.addresses):
+        pass
