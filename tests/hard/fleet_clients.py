@@ -12,12 +12,15 @@ import httpx
 
 PROBE = [[0.5, float(i), float(i % 3)] for i in range(8)]
 _PATIENCE_SECONDS, _ANSWER_SECONDS = 120.0, 30.0
+# The part of the requests with a key that are sent again after their answers.
+_REPEATED = 0.2
 
 
 class Sent(NamedTuple):
     """A request of samples, and its final answer: 200, or that the outcome is unknown.
 
-    sequence, epoch: None without an answer of 200.
+    model: the one in the answer, which may be a partition; the one asked without an answer of 200,
+    where sequence and epoch are None.
     """
 
     model: str
@@ -66,6 +69,7 @@ class Clients:
         self.statuses = Counter[int]()
         self.longest = Longest(0.0, 0.0, [])
         self.failures = list[str]()
+        self.repeated = 0
         self._urls, self._seed = urls, seed
         self._numbers = itertools.count(1)
         self._ended = threading.Event()
@@ -102,7 +106,32 @@ class Clients:
             answer = self._send(model, "samples", body, key, random, refused)
             self.longest = max(self.longest, Longest(time.monotonic() - began, began, refused[-5:]))
             told = answer.json() if answer is not None else {}
-            self.sent.append(Sent(model, key, samples, told.get("sequence"), told.get("epoch")))
+            learned_by = told.get("model", model)
+            self.sent.append(
+                Sent(learned_by, key, samples, told.get("sequence"), told.get("epoch"))
+            )
+            if key is not None and random.random() < _REPEATED:
+                self._repeat(model, body, key, random, told)
+
+    def _repeat(
+        self, model: str, body: object, key: str, random: Random, told: dict[str, Any]
+    ) -> None:
+        """Send an answered request once more; its first answer is the answer again.
+
+        The epoch is that of the leader that has computed the answer, which may be a later one.
+        """
+        again = self._send(model, "samples", body, key, random, [])
+        assert again is not None
+        self.repeated += 1
+        found = again.json()
+        names = {*told, *found} - {"epoch"}
+        other = {
+            name: (told.get(name), found.get(name))
+            for name in names
+            if told.get(name) != found.get(name)
+        }
+        if other:
+            self.failures.append(f"{model}: {key} was answered otherwise later: {other}")
 
     def _send(
         self,

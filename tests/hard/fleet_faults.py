@@ -13,6 +13,7 @@ import httpx
 
 from service.fleet.connection import NatsConnection, Refused, Unanswered
 from service.fleet.streams import log_of
+from service.storage.partitions import partitions_of
 from tests.service import balancer
 from tests.service.balancer import Balancer
 from tests.service.cable import Cable
@@ -256,6 +257,24 @@ def _called(nats: NatsConnection, name: str, request: dict[str, Any]) -> dict[st
             return None
 
     return found(answer)
+
+
+def wait_until_merged(url: str, model: str, learners: int) -> None:
+    """Wait until a model with several learners, to which nothing is sent, has all their samples."""
+
+    def described(name: str) -> dict[str, Any] | None:
+        try:
+            answer = httpx.get(f"{url}/v1/models/{name}", timeout=30)
+        except httpx.TransportError:
+            return None
+        return answer.json() if answer.is_success else None
+
+    def is_whole() -> bool:
+        told = [described(name) for name in [model, *partitions_of(model, learners)]]
+        whole, *parts = (None if one is None else one["sequence"] for one in told)
+        return None not in (whole, *parts) and whole == sum(part or 0 for part in parts)
+
+    found(is_whole)
 
 
 def found(look: Callable[[], Any]) -> Any:

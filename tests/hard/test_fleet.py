@@ -15,10 +15,11 @@ import httpx
 import pytest
 
 from service.fleet.opening import connect, open_fleet
+from service.storage.partitions import partitions_of
 from tests.hard.conftest import Report
 from tests.hard.fleet_check import check
 from tests.hard.fleet_clients import PROBE, Clients
-from tests.hard.fleet_faults import Faults, Parts, found, stopped
+from tests.hard.fleet_faults import Faults, Parts, found, stopped, wait_until_merged
 from tests.service.nats import MISSING
 from tests.service.specs import PAPERS
 
@@ -34,11 +35,13 @@ MODELS = ["first", "second", "a..third"]
 SPEC = PAPERS | {"working_set": {"max_size": 300}, "asset": None}
 OTHER = PAPERS | {"working_set": {"max_size": 100, "C": 3.0}, "asset": None}
 CHALLENGERS = {"first-b": "first", "b..third": "a..third"}
+DIVIDED = "hot"
+SEVERAL = {"learners": 3, "working_set": {"max_size": 100}}
 
 
 @pytest.fixture
 def parts(tmp_path: Path) -> Iterator[Parts]:
-    fleet = Parts(tmp_path, 3)
+    fleet = Parts(tmp_path, 3, merge_seconds=2.0)
     try:
         fleet.start()
         fleet.keep_logs()
@@ -48,13 +51,13 @@ def parts(tmp_path: Path) -> Iterator[Parts]:
 
 
 def test_a_fleet_keeps_its_word(parts: Parts, tmp_path: Path, report: Report) -> None:
-    specs = dict.fromkeys(MODELS, SPEC)
+    specs = dict.fromkeys(MODELS, SPEC) | {DIVIDED: SEVERAL}
     specs |= {model: OTHER | {"follows": champion} for model, champion in CHALLENGERS.items()}
     for number, (model, spec) in enumerate(specs.items()):
         url = f"{parts.urls[number % len(parts.urls)]}/v1/models/{model}"
         found(lambda to=url, body=spec: httpx.put(to, json=body, timeout=30).is_success)  # type: ignore[misc]
-    clients = Clients(parts.urls, MODELS, CHALLENGERS, SEED)
-    faults = Faults(parts, MODELS, Random(SEED))
+    clients = Clients(parts.urls, [*MODELS, DIVIDED], CHALLENGERS, SEED)
+    faults = Faults(parts, [*MODELS, DIVIDED, *partitions_of(DIVIDED, 3)], Random(SEED))
     began = time.monotonic()
     clients.begin()
     try:
@@ -62,6 +65,7 @@ def test_a_fleet_keeps_its_word(parts: Parts, tmp_path: Path, report: Report) ->
         time.sleep(10)
     finally:
         clients.end()
+    wait_until_merged(parts.addresses[0], DIVIDED, 3)
     longest = clients.longest
     findings = check(parts.nats.addresses, tmp_path, clients)
     report(
@@ -70,6 +74,7 @@ def test_a_fleet_keeps_its_word(parts: Parts, tmp_path: Path, report: Report) ->
         **faults.counts,
         **findings.figures,
         promotions_acknowledged=len(clients.promoted),
+        requests_repeated=clients.repeated,
         longest_seconds=round(longest.seconds, 1),
         longest_while=faults.between(longest.began, longest.began + longest.seconds),
         longest_refused=longest.refused,
@@ -78,6 +83,7 @@ def test_a_fleet_keeps_its_word(parts: Parts, tmp_path: Path, report: Report) ->
     assert clients.failures == []
     assert findings.faults == []
     assert findings.figures["samples acknowledged"] > 100
+    assert findings.figures["merges"] > 0
     assert clients.promoted
 
 
