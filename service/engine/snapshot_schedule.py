@@ -1,8 +1,10 @@
 """When snapshots are made: the writer copies a model's state, another thread saves it."""
 
 import logging
+import math
+import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from weakref import WeakKeyDictionary
 
@@ -25,7 +27,7 @@ class SnapshotSchedule:
     """The snapshots that are being saved, at most one of each model. Used by the writer's thread.
 
     samples: how many are learned between two snapshots of a model. one_thread: entered around
-    matrix products.
+    matrix products. last_seconds: how long `close` goes on to save; None for as long as it takes.
     """
 
     def __init__(
@@ -37,12 +39,14 @@ class SnapshotSchedule:
         samples: int,
         commits: Commits,
         one_thread: Callable[[], AbstractContextManager[None]],
+        last_seconds: float | None,
     ) -> None:
         self._journal, self._snapshots = storage.journal, storage.snapshots
         self._models, self._keys = models, keys
         self._metrics = metrics
         self._samples = samples
         self._commits, self._one_thread = commits, one_thread
+        self._last_seconds = last_seconds
         self._saver = ThreadPoolExecutor(1, "snapshot")
         # The result is how many remembered rows had left by then.
         self._saving: dict[Model, Future[int]] = {}
@@ -101,18 +105,34 @@ class SnapshotSchedule:
                 self._finish(model, saving)
 
     def close(self) -> None:
-        """Save what the models have learned since their last snapshots."""
-        self.finish(wait=True)
-        for learner in self._models.learners():
-            if learner.model.spec.learners > 1:
-                continue  # each merge stores its state
-            if learner.sequence > learner.model.snapshot_sequence:
-                try:
-                    self._start(learner)
-                except Exception:  # the journal has all that a snapshot would
-                    logger.exception("model %s: no snapshot", learner.model.name)
-        self.finish(wait=True)
-        self._saver.shutdown()
+        """Save what the models have learned since their last snapshots, while there is time.
+
+        The journal has all that a snapshot would. What is still being saved then is given up when
+        the storage is closed.
+        """
+        most = math.inf if self._last_seconds is None else self._last_seconds
+        until = time.monotonic() + most
+        self._finish_until(until)
+        left = [one for one in self._models.learners() if _learned_since_snapshot(one)]
+        while left and time.monotonic() < until:
+            learner = left.pop(0)
+            try:
+                self._start(learner)
+            except Exception:
+                logger.exception("model %s: no snapshot", learner.model.name)
+        self._finish_until(until)
+        for model in [*(learner.model for learner in left), *self._saving]:
+            logger.warning(
+                "model %s: no snapshot after %.0f s; the journal is kept", model.name, most
+            )
+        self._saver.shutdown(wait=not self._saving, cancel_futures=True)
+        self._saving.clear()
+
+    def _finish_until(self, until: float) -> None:
+        """Note the snapshots that are saved by a moment."""
+        seconds = None if until == math.inf else max(until - time.monotonic(), 0.0)
+        wait(self._saving.values(), seconds)
+        self.finish()
 
     def _start(self, learner: Learner, full: bool = False) -> None:
         model = learner.model
@@ -191,6 +211,13 @@ class SnapshotSchedule:
         if champion is not None and champion in self._read_back:
             up_to = self._superfluous(champion, self._read_back[champion], snapshots=1)
             self._journal.drop(champion.id, up_to)
+
+
+def _learned_since_snapshot(learner: Learner) -> bool:
+    model = learner.model
+    if model.spec.learners > 1:
+        return False  # each merge stores its state
+    return learner.sequence > model.snapshot_sequence
 
 
 def _checkpoint(learner: Learner) -> Entry:

@@ -41,6 +41,10 @@ from service.storage.interfaces import Storage
 
 logger = logging.getLogger(__name__)
 
+# How long a replica of a fleet that ends saves what no other replica leads: each attempt may have
+# to wait for servers that do not answer, and orchestrators kill after two minutes.
+_LAST_SECONDS = 30.0
+
 
 class Order(NamedTuple):
     """An operation other than learning, in its place among a model's requests.
@@ -84,6 +88,7 @@ class Writer:
             settings.snapshot_samples,
             self._commits,
             self._one_thread,
+            _LAST_SECONDS if settings.fleet else None,
         )
         self.challengers = Challengers(
             storage, self.models, self._commits, self.snapshots, settings, self._threads

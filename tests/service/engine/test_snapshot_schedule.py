@@ -3,13 +3,15 @@
 The journal and the snapshots of these tests are in memory.
 """
 
+import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from service.errors import StorageFailed
-from service.storage.entries import CatalogueEntry
+from service.storage.entries import CatalogueEntry, Entry
 from service.storage.snapshot_format import DamagedSnapshot, State
 from tests.service.engine.test_commits import SPEC, Server, sequences
 
@@ -116,3 +118,36 @@ def test_a_full_log_is_replaced_once_its_challenger_has_a_snapshot_too(server: S
     server.send((server.a, 1, None))
     server.writer.snapshots.finish(wait=True)
     assert [entry.kind for entry in server.memory.entries[server.a.id]] == ["checkpoint"]
+
+
+def test_the_last_snapshots_are_given_up_when_time_is_up(
+    server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.send((server.a, 0, None), (server.b, 0, None))
+    ended = threading.Event()
+    snapshots = server.writer.snapshots
+    monkeypatch.setattr(snapshots, "_last_seconds", 0.2)
+    monkeypatch.setattr(snapshots._snapshots, "save", lambda *_: ended.wait())
+    snapshots.close()
+    ended.set()
+    assert "model a: no snapshot after 0 s" in caplog.text
+    assert "model b: no snapshot after 0 s" in caplog.text
+
+
+def test_no_other_snapshot_is_begun_when_time_is_up(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Servers that do not answer take long for the journal of each model."""
+    server.send((server.a, 0, None), (server.b, 0, None))
+    tried = list[int]()
+
+    def append(entry: Entry) -> None:
+        tried.append(entry.model)
+        time.sleep(0.1)
+        raise StorageFailed("no answer")
+
+    snapshots = server.writer.snapshots
+    monkeypatch.setattr(snapshots, "_last_seconds", 0.05)
+    monkeypatch.setattr(snapshots._commits, "append_alone", append)
+    snapshots.close()
+    assert tried == [server.a.id]

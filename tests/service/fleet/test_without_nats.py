@@ -1,10 +1,12 @@
 """Replicas that have lost NATS learn nothing, and each says when it knows too little."""
 
+import signal
 from pathlib import Path
 
 import httpx
 import pytest
 
+from service.engine import writer
 from tests.service.fleet.conftest import Replica
 from tests.service.fleet.test_replicas import wait_for
 from tests.service.nats import MISSING, NatsServers
@@ -36,6 +38,30 @@ def test_one_is_ready_for_as_long_as_it_may_know_nothing_new(tmp_path: Path):
     finally:
         for one in (strict, patient):
             one.close()
+        servers.close()
+
+
+def hurry_in_the_end() -> None:
+    """Let a replica that ends save for a second only."""
+    writer._LAST_SECONDS = 1.0
+
+
+@pytest.mark.skipif(bool(MISSING), reason=MISSING)
+def test_one_ends_in_time_though_no_server_answers(tmp_path: Path):
+    servers = NatsServers(tmp_path / "nats").start()
+    alone = Replica(tmp_path / "alone", servers)
+    alone.prelude = hurry_in_the_end
+    try:
+        alone.start()
+        for name in "abc":
+            url = f"{alone.url}/v1/models/{name}"
+            wait_for(lambda at=url: httpx.put(at, json=PAPERS).is_success)  # type: ignore[misc]
+            assert httpx.post(f"{url}/samples", json=BODY, timeout=60).is_success
+        servers.kill(0, signal.SIGSTOP)
+        assert alone.terminate() == 0
+        assert alone.log().count("no snapshot after 1 s; the journal is kept") == 2
+    finally:
+        alone.close()
         servers.close()
 
 
