@@ -69,6 +69,14 @@ def test_readme_is_short_and_its_picture_small():
     assert all((ROOT / picture).stat().st_size < 100_000 for picture in pictures)
 
 
+@pytest.mark.parametrize("page", PAGES[1:])
+def test_each_page_works_in_a_folder_of_its_own(page: str):
+    """Most pages make a model of the name rooms, and one of them makes keys."""
+    blocks = blocks_of(page)
+    stem = Path(page).stem
+    assert not blocks or blocks[0].text.startswith(f"mkdir -p {stem} && cd {stem}\n")
+
+
 def test_the_page_of_late_labels_is_one_session(tmp_path: Path):
     session = run("docs/late-labels.md", tmp_path)
     _, _, _, predicted, labelled, again = session.output("wolfstream serve").responses
@@ -165,8 +173,8 @@ def test_the_page_of_operations_is_one_session(tmp_path: Path):
     files = session.output("snapshot export")
     assert "wolfstream-data: whole" in files.lines
     assert '"dtype"' not in files.text
-    assert (tmp_path / "work" / "rooms.model").exists()
-    assert (tmp_path / "work" / "other-data" / "log.sqlite").exists()
+    assert (tmp_path / "work" / "operations" / "rooms.model").exists()
+    assert (tmp_path / "work" / "operations" / "other-data" / "log.sqlite").exists()
 
 
 def test_the_page_of_formats_is_one_session(tmp_path: Path):
@@ -231,7 +239,8 @@ def test_the_page_of_training_is_one_session(tmp_path: Path):
     assert judged
     assert float(judged[1]) > 85
     assert float(judged[2]) > 0.6
-    predictions = (tmp_path / "work" / "predictions.csv").read_text().splitlines()
+    folder = tmp_path / "work" / "training-from-files"
+    predictions = (folder / "predictions.csv").read_text().splitlines()
     assert [line.split(",")[0] for line in predictions] == ["prediction", "dry", "humid"]
     served = session.output("--load")
     assert "model rooms: loaded rooms.model, trained by mfw on 200 samples" in session.errors
