@@ -25,7 +25,7 @@ from service.engine.array_checks import (
     require,
     rows_of,
 )
-from service.engine.saved_asset import check_machines
+from service.engine.saved_asset import check_kind_of_rows, check_machines
 from service.engine.saved_set import (
     check_moves,
     check_search,
@@ -124,6 +124,8 @@ def check_state(
         n_classes = None if classes is None else len(classes)
         of_head = arrays_of(head, arrays)
         check_arrays(of_head, arrays_of(head, empty), n_classes, dimension)
+        if "direction" in of_head:
+            check_kind_of_rows(of_head, sparse=names is not None)
         if "sequences" in of_head:  # earlier versions did not keep them
             _check_sequences(of_head, plain["sequence"])
 

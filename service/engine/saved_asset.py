@@ -61,6 +61,20 @@ def check_machines(
         check_shape("origin", arrays, (dimension,))
 
 
+def check_kind_of_rows(arrays: Arrays, *, sparse: bool) -> None:
+    """Check that the map to the features, if there is one, is of the kind of the model's rows.
+
+    sparse: whether those are sparse.
+    """
+    what = "is of another kind of rows than the model's"
+    if "frequency" in arrays:
+        require((arrays["origin"].size == 0) == sparse, "origin", what)
+    if "whitening" in arrays:
+        require(("landmarks_indptr" in arrays) == sparse, "landmarks", what)
+    if "width" in arrays:
+        require(bool(arrays["width"][1]) == sparse, "width", what)
+
+
 def _check_course(course: str, arrays: Arrays, empty: Arrays, shape: tuple[int, int]) -> None:
     """The iterates of one rule of steps, in arrays whose names begin so."""
     averages = len(empty[f"{course}rest"]) == len(empty[f"{course}direction"])

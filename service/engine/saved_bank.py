@@ -122,6 +122,8 @@ def _check_form(name: str, array: NDArray[Any], blank: NDArray[Any]) -> None:
 def _check_numbers(arrays: Arrays, n_classes: int | None) -> None:
     """Numbers that name a class or a place, and counts."""
     counts = arrays["counts"]
+    if counts[0] < 1:
+        raise WrongArrays("its array counts has no samples, but its bank has begun")
     if counts.min() < 0 or (n_classes is not None and counts[1] != n_classes):
         raise WrongArrays("its array counts does not have the number of classes")
     if not 0 <= arrays["losses_next"][0] <= len(arrays["losses_recent"]):

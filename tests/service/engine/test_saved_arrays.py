@@ -47,6 +47,7 @@ MODELS: dict[str, tuple[ModelSpec, State]] = {
         {**SET, "kernel": {"type": "linear"}, "asset": {"features": "identity"}}, few_words(60)
     ),
     "nystrom": learned({**SET, "asset": {"features": "nystrom", "dimension": 8}}, few_words(60)),
+    "sparse fourier": learned({"working_set": None, "asset": {"dimension": 8}}, few_words(60)),
     "fading": learned({"working_set": {"max_size": 15, "horizon": "auto"}}, three_classes(60)),
     "searching": learned(
         {"working_set": {"max_size": 15, "horizon": "auto"}, "asset": None}, three_classes(1100)
@@ -272,3 +273,42 @@ def test_rows_that_could_not_have_been_learned_are_refused(large: float):
 def test_rows_that_were_learned_are_not_too_large(name: str):
     spec, state = MODELS[name]
     fill_model(Model(1, "m", spec), state, "it")
+
+
+def _dimension(name: str) -> int:
+    return int(MODELS[name][1].plain["dimension"])
+
+
+def dense(state: State, name: str) -> dict[str, NDArray[Any]]:
+    """The arrays of a state with sparse rows of a name as dense ones."""
+    arrays = dict(state.arrays)
+    parts = ("indptr", "indices", "data", "width")
+    ends, columns, values, _ = (arrays.pop(f"{name}_{field}") for field in parts)
+    arrays[name] = np.zeros((len(ends) - 1, state.plain["dimension"]))
+    row = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+    arrays[name][row, columns[: ends[-1]]] = values[: ends[-1]]
+    return arrays
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "other"),
+    [
+        ("dense", "origin", np.zeros(0)),
+        ("sparse fourier", "origin", np.zeros(_dimension("sparse fourier"))),
+        ("sparse", "width", np.array([_dimension("sparse"), 0])),
+    ],
+)
+def test_features_of_another_kind_of_rows_are_refused(name: str, array: str, other: NDArray[Any]):
+    """No row that the model takes would have features."""
+    spec, state = MODELS[name]
+    arrays = dict(state.arrays)
+    key = f"asset.{array}"
+    arrays[key] = other
+    with pytest.raises(ModelFileError, match=f"{array} is of another kind"):
+        fill_model(Model(1, "m", spec), State(state.plain, arrays), "it")
+
+
+def test_landmarks_of_another_kind_of_rows_are_refused():
+    spec, state = MODELS["nystrom"]
+    with pytest.raises(ModelFileError, match="landmarks"):
+        fill_model(Model(1, "m", spec), State(state.plain, dense(state, "asset.landmarks")), "it")

@@ -213,6 +213,17 @@ def test_a_bank_of_another_number_of_columns_is_refused():
             fill_model(Model(1, "m", spec), State(plain, state.arrays), "it")
 
 
+@each_model
+def test_a_bank_that_has_begun_without_samples_is_refused(name: str):
+    """It would be asked for predictions, and have none."""
+    spec, state = MODELS[name]
+    counts = state.arrays["adaptive.counts"].copy()
+    counts[0] = 0
+    arrays = {**state.arrays, "adaptive.counts": counts}
+    with pytest.raises(ModelFileError, match="counts"):
+        fill_model(Model(1, "m", spec), State(state.plain, arrays), "it")
+
+
 def test_first_samples_of_other_rows_are_refused():
     _, state = MODELS["a table's first rows"]
     _, other = learned({}, Samples(named_rows([{"a": 1.0}] * 100), ["warm"] * 100), "working_set")
