@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from river import compose, forest, linear_model, naive_bayes, neighbors, preprocessing, tree
 from sklearn.metrics import cohen_kappa_score
 
-from benchmarks import unlike_changes, unlike_streams, unlike_tables
+from benchmarks import unlike_changes, unlike_shapes, unlike_streams, unlike_tables
 from benchmarks.machine import machine_line
 from benchmarks.streams_learners import majority, running_mean
 from benchmarks.unlike_streams import Unlike
@@ -33,7 +33,9 @@ from service.spec.model import read_spec
 from solver.prepare.named_rows import named_values
 
 BLOCK = 64
-STREAMS = unlike_streams.STREAMS | unlike_changes.STREAMS | unlike_tables.STREAMS
+STREAMS = (
+    unlike_streams.STREAMS | unlike_changes.STREAMS | unlike_tables.STREAMS | unlike_shapes.STREAMS
+)
 Predicted = Sequence[Any] | NDArray[Any]
 
 

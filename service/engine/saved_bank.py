@@ -20,6 +20,7 @@ from service.heads.classification import ClassificationHead
 from service.heads.protocol import Head
 from service.heads.regression import RegressionHead
 from service.model.fitting_rows import preparing
+from service.model.saved_rows import with_saved_codes
 from service.spec.heads import HeadName
 from service.spec.prepare import PrepareSpec
 from service.storage.snapshot_format import State
@@ -57,9 +58,14 @@ def check_bank(heads: Mapping[HeadName, Head], state: State, prepare: PrepareSpe
 
 
 def _crossed_texts(plain: Mapping[str, Any], prepare: PrepareSpec | None) -> int:
-    """Return how many texts of each row a bank crosses. Raises ValueError for a wrong schema."""
+    """Return how many texts and codes of each row a bank crosses.
+
+    Raises ValueError for a wrong schema, or wrong codes.
+    """
     schema = schema_from_plain(plain["schema"]) if "schema" in plain else None
-    return len(RowForm(preparing(prepare), schema=schema).crossed_columns)
+    width = None if schema is not None or "names" in plain else plain["dimension"]
+    form = RowForm(preparing(prepare), width=width, schema=schema)
+    return len(with_saved_codes(form, plain).crossed_columns)
 
 
 def _check(

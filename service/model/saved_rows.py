@@ -15,7 +15,9 @@ from service.samples.record import from_record, to_record
 from service.samples.validation import Samples
 from service.spec.prepare import PrepareSpec
 from solver.prepare.named_rows import NameTable
-from solver.prepare.schema import schema_from_plain
+from solver.prepare.repeats import MOST
+from solver.prepare.row_form import RowForm
+from solver.prepare.schema import SETTLING, schema_from_plain
 from solver.stream.rows import Part, StreamRows
 
 _FIRST = "first"
@@ -27,9 +29,14 @@ def saved_rows(rows: StreamRows) -> tuple[dict[str, Any], dict[str, NDArray[Any]
     arrays: dict[str, NDArray[Any]] = {}
     if rows.names is not None:
         plain["names"] = rows.names.names()
-    if rows.form.schema is not None:
-        plain["schema"] = rows.form.schema.plain()
-        arrays |= _packed(rows.first)
+    form = rows.form
+    if form.schema is not None:
+        plain["schema"] = form.schema.plain()
+    if form.samples:
+        plain["first_samples"] = form.samples
+    if form.coded:
+        plain["coded"] = list(form.coded)
+    arrays |= _packed(rows.first)
     if rows.preparation is not None:
         arrays |= rows.preparation.state()
     return plain, arrays
@@ -48,9 +55,30 @@ def restored_rows(
         rows.form = rows.form._replace(sparse=True)
     else:
         rows.form = rows.form._replace(width=plain["dimension"])
+    rows.form = with_saved_codes(rows.form, plain)
     rows.first = _unpacked(arrays)
     rows.restore_preparation(arrays)
     return rows
+
+
+def with_saved_codes(form: RowForm, plain: Mapping[str, Any]) -> RowForm:
+    """Return the form with what `saved_rows` noted of codes. Raises ValueError for wrong ones."""
+    samples, coded = plain.get("first_samples", 0), tuple(plain.get("coded", ()))
+    if type(samples) is not int or not 0 <= samples <= SETTLING or not _are_numbers(coded, form):
+        raise ValueError("the saved rows have codes that no rows make")
+    return form._replace(samples=samples, coded=coded)
+
+
+def _are_numbers(coded: tuple[Any, ...], form: RowForm) -> bool:
+    """Return whether columns of codes are different ones that have numbers, in their order."""
+    if not all(type(one) is int for one in coded) or len(coded) > MOST:
+        return False
+    if form.schema is not None:
+        assert form.layout is not None
+        known = set(coded).issubset(form.layout.numbers)
+    else:
+        known = all(0 <= one < (form.width or 0) for one in coded)
+    return known and list(coded) == sorted(set(coded))
 
 
 def _packed(parts: Sequence[Part]) -> dict[str, NDArray[Any]]:

@@ -49,3 +49,10 @@ class PrepareSpec(Part):
         "those beyond the first 24 of a column share eight. crossed: the adaptive head also learns "
         "a weight for each text, however many there are, and for each pair of texts in a row.",
     )
+    codes: Literal["crossed", "numbers"] = Field(
+        "crossed",
+        description="What learners see of numbers that are codes, such as hours, postcodes or "
+        "numbers of products: those of at most eight columns in which the same values come again "
+        "and again among the first 128 samples. numbers: how large they are. crossed: the adaptive "
+        "head also learns a weight for each value, and for each pair in a row, as of texts.",
+    )

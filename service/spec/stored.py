@@ -13,6 +13,7 @@ _BEFORE_TABLES: dict[str, Any] = {
     "outliers": "clipped",
     "units": "kept",
     "texts": "slots",
+    "codes": "numbers",
 }
 _SET_BEFORE: dict[str, Any] = {"horizon": None, "scores": "counted"}
 
@@ -23,11 +24,12 @@ def readings(given: Any) -> tuple[ModelSpec, ...]:
     A model that was made with the same body then still has the spec that is asked for.
     """
     spec = read_spec(given)
-    slots = _with_before(spec, given, "texts")
+    numbers = _with_before(spec, given, "codes")
+    slots = _with_before(numbers, given, "texts")
     kept = _with_before(slots, given, "units")
     clipped = _with_before(kept, given, "outliers")
     counted = _with_counted_pairs(clipped, given)
-    meanings = [spec, slots, kept, clipped, counted]
+    meanings = [spec, numbers, slots, kept, clipped, counted]
     if spec.prepare is not None and not _BEFORE_TABLES.keys() & (given.get("prepare") or {}).keys():
         changed: dict[str, Any] = {"prepare": spec.prepare.model_copy(update=_BEFORE_TABLES)}
         for name in ("working_set", "asset"):

@@ -1,11 +1,12 @@
 """What the rows of a stream are: arrays of a length, a table, or sparse rows by name."""
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from solver.arrays import Float64Array
-from solver.prepare.cells import Cells
+from solver.prepare.cells import MOMENT_COLUMNS, Cells
 from solver.prepare.columns import Layout, layout_of
 from solver.prepare.named_rows import (
     NamedRows,
@@ -16,6 +17,7 @@ from solver.prepare.named_rows import (
     rows_between,
     without_zeros,
 )
+from solver.prepare.repeats import codes_of_numbers, columns_of_codes
 from solver.prepare.scale import Outliers
 from solver.prepare.schema import SETTLING, Misfit, Schema, check, encode, layout, settled_numbers
 from solver.prepare.settling import extended
@@ -25,6 +27,8 @@ from solver.prepare.units import Units
 Missing = Literal["mean", "indicator"]
 # Texts are slots for all heads; those that listen also get their codes, to cross them, or do not.
 Texts = Literal["crossed", "slots"]
+# Numbers that are codes are numbers for all heads; those that listen also get them as codes.
+Codes = Literal["crossed", "numbers"]
 _ARRAYS, _NAMED = "arrays of numbers", "objects of named numbers"
 
 
@@ -37,6 +41,7 @@ class Preparing(NamedTuple):
     outliers: Outliers = "compressed"
     units: Units = "followed"
     texts: Texts = "crossed"
+    codes: Codes = "crossed"
 
 
 class AnotherKind(ValueError):
@@ -52,12 +57,16 @@ class RowForm(NamedTuple):
 
     prepare: None if rows are learned as they come. width: numbers in a row where rows are
     arrays. schema: where they are a table. sparse: whether they are sparse rows by name.
+    samples: of arrays that were seen while they settled what is a code. coded: the columns of
+    encoded rows whose numbers are codes.
     """
 
     prepare: Preparing | None
     width: int | None = None
     schema: Schema | None = None
     sparse: bool = False
+    samples: int = 0
+    coded: tuple[int, ...] = ()
 
     @property
     def begun(self) -> bool:
@@ -67,7 +76,9 @@ class RowForm(NamedTuple):
     @property
     def settled(self) -> bool:
         """Whether more rows of the same form change nothing that heads see."""
-        return self.begun and (self.schema is None or self.schema.settled)
+        if self.schema is not None:
+            return self.schema.settled
+        return self.begun and (self.sparse or not self._codes or self.samples >= SETTLING)
 
     @property
     def features(self) -> int | None:
@@ -86,11 +97,16 @@ class RowForm(NamedTuple):
 
     @property
     def crossed_columns(self) -> tuple[int, ...]:
-        """The columns of encoded rows whose texts are crossed."""
+        """The columns of encoded rows whose texts are crossed, then those of codes."""
         crossed = self.prepare is not None and self.prepare.texts == "crossed"
         if not crossed or self.schema is None:
-            return ()
-        return layout(self.schema).categories
+            return self.coded
+        return (*layout(self.schema).categories, *self.coded)
+
+    @property
+    def _codes(self) -> bool:
+        """Whether numbers that are codes are crossed, too."""
+        return self.prepare is not None and self.prepare.codes == "crossed"
 
     def after(self, rows: Rows) -> "RowForm":
         """Return the form after some more rows to learn. Raises Misfit, AnotherKind.
@@ -99,7 +115,10 @@ class RowForm(NamedTuple):
         """
         if isinstance(rows, np.ndarray) and self.schema is None:
             self._check_arrays(rows)
-            return self if self.begun else self._replace(width=rows.shape[1])
+            if self.settled:
+                return self
+            samples = min(self.samples + len(rows), SETTLING) if self._codes else 0
+            return self._replace(width=rows.shape[1], samples=samples)
         if self.sparse or self._begins_sparse(rows):
             self._check_sparse(rows)
             return self._replace(sparse=True)
@@ -108,10 +127,20 @@ class RowForm(NamedTuple):
             form = self._replace(width=None, schema=self._first_schema(rows))
         return form._extended(rows)
 
+    def with_codes(self, first: Sequence[Rows]) -> "RowForm":
+        """Return a settled form that knows by its first rows which numbers are codes."""
+        if not self._codes or self.sparse or self.layout is None:
+            return self
+        X = np.concatenate([self.encoded(rows) for rows in first])
+        numbers = np.array(self._amounts(), np.int64)
+        return self._replace(coded=tuple(numbers[list(columns_of_codes(X[:, numbers]))].tolist()))
+
     def for_good(self) -> "RowForm":
         """Return the form, whose columns no further sample changes."""
-        if self.schema is None or self.schema.settled:
+        if self.settled:
             return self
+        if self.schema is None:
+            return self._replace(samples=SETTLING)
         return self._replace(schema=self.schema._replace(samples=SETTLING))
 
     def check(self, rows: Rows) -> None:
@@ -133,8 +162,22 @@ class RowForm(NamedTuple):
 
     def crossed(self, encoded: Float64Array) -> Float64Array | None:
         """Codes (n, texts) in encoded rows for learners that cross them; None if there are none."""
-        columns = self.crossed_columns
-        return encoded[:, list(columns)] if columns else None
+        columns = list(self.crossed_columns)
+        if not columns:
+            return None
+        texts = encoded[:, columns[: len(columns) - len(self.coded)]]
+        return np.concatenate([texts, codes_of_numbers(encoded[:, list(self.coded)])], axis=1)
+
+    def _amounts(self) -> tuple[int, ...]:
+        """Return the columns of encoded rows that are numbers and no part of a moment of time."""
+        assert self.layout is not None
+        moments = set[int]()
+        at = 0
+        for column in () if self.schema is None else self.schema.columns:
+            width = MOMENT_COLUMNS if column.moment else column.numeric + (column.slots > 0)
+            moments |= set(range(at, at + width)) if column.moment else set()
+            at += width
+        return tuple(j for j in self.layout.numbers if j not in moments)
 
     def _extended(self, rows: Rows) -> "RowForm":
         """With the rows in the schema, one by one while it settles: each has names of its own."""

@@ -175,6 +175,7 @@ class StreamModel:
             "outliers": self.preparing.outliers,
             "units": self.preparing.units,
             "texts": self.preparing.texts,
+            "codes": self.preparing.codes,
             "form": rows.form,
             "names": None if rows.names is None else rows.names.names(),
             "first": rows.first,
@@ -188,12 +189,13 @@ class StreamModel:
     def __setstate__(self, state: dict[str, Any]) -> None:
         parameters = {name: state[name] for name in ("preparing", "temporal", "seed")}
         self.__init__(state["task"], state["taught"], **parameters)  # type: ignore[misc]
-        # Earlier versions counted pairs, clipped outliers, kept units, and did not cross texts.
+        # Earlier versions counted pairs, clipped outliers, kept units, and crossed nothing.
         self.own = SetParameters(scores=state.get("scores", "counted"))
         self.preparing = self.preparing._replace(
             outliers=state.get("outliers", "clipped"),
             units=state.get("units", "kept"),
             texts=state.get("texts", "slots"),
+            codes=state.get("codes", "numbers"),
         )
         self.begin()
         rows = self.rows

@@ -78,6 +78,11 @@ class RowsView(NamedTuple):
         return Seen(prepared(self.preparation, X), self.form.crossed(X))
 
 
+def _as_seen(form: RowForm) -> tuple[Any, ...]:
+    """Return what decides what heads see of rows."""
+    return form.layout, form.sparse, form.coded
+
+
 class StreamRows:
     """Makes the rows of a stream fit for heads, and keeps the first ones while this may change.
 
@@ -106,7 +111,10 @@ class StreamRows:
         i, start, n = 0, 0, len(samples.y)
         while i < n and not self.form.settled:
             after = self.form.after(rows_between(samples.X, i, i + 1))
-            if (after.layout, after.sparse) != (self.form.layout, self.form.sparse):
+            if after.settled:
+                own = rows_between(samples.X, start, i + 1)
+                after = after.with_codes([*(part.X for part in self.first), own])
+            if _as_seen(after) != _as_seen(self.form):
                 if start < i:
                     yield self._settled(self._kept(samples.between(start, i)))
                 self.form, self.names, self.preparation = after, None, None

@@ -47,6 +47,7 @@ VERSIONS: list[tuple[Callable[[Spec], Spec], Spec]] = [
                 "outliers": "clipped",
                 "units": "kept",
                 "texts": "slots",
+                "codes": "numbers",
             },
             "working_set": SET_BEFORE,
             "asset": SPEC["asset"] | {"horizon": None},

@@ -22,6 +22,7 @@ DEFAULTS = {
         "outliers": "compressed",
         "units": "followed",
         "texts": "crossed",
+        "codes": "crossed",
     },
     "temporal": False,
     "kernel": {"type": "rbf", "gamma": "auto"},
@@ -333,12 +334,20 @@ class TestWhatFollows:
         assert stored["prepare"].pop("texts") == "crossed"
         assert read_stored_spec(stored).plain()["prepare"]["texts"] == "slots"
 
+    def test_a_stored_spec_without_codes_goes_on_without_crossing_them(self):
+        stored = plain()
+        assert stored["prepare"].pop("codes") == "crossed"
+        assert read_stored_spec(stored).plain()["prepare"]["codes"] == "numbers"
+
     def test_a_body_also_means_what_it_meant_before(self):
-        now, slots, kept, with_outliers, counted, before_tables, before = readings({"seed": 1})
+        now, numbers, slots, *older = readings({"seed": 1})
+        kept, with_outliers, counted, before_tables, before = older
         assert (now.serve, before.serve) == ("adaptive", "working_set")
         stored = now.plain()
+        del stored["prepare"]["codes"]
+        assert numbers == read_stored_spec(stored) != now
         del stored["prepare"]["texts"]
-        assert slots == read_stored_spec(stored) != now
+        assert slots == read_stored_spec(stored) != numbers
         del stored["prepare"]["units"]
         assert kept == read_stored_spec(stored) != slots
         del stored["prepare"]["outliers"]
@@ -349,12 +358,13 @@ class TestWhatFollows:
         stored["asset"] = DEFAULTS["asset"] | {"horizon": None}
         assert before_tables == read_stored_spec(stored)
         assert before.working_set == before_tables.working_set
-        assert len(readings({"adaptive": {}})) == 6
+        assert len(readings({"adaptive": {}})) == 7
         prepare = {
             "named": "table",
             "outliers": "compressed",
             "units": "followed",
             "texts": "crossed",
+            "codes": "crossed",
         }
         pinned = {"prepare": prepare, "working_set": {"scores": "counted"}}
         assert all(one == read_spec(pinned) for one in readings(pinned))

@@ -49,6 +49,7 @@ def test_an_empty_spec_is_a_model_with_every_default(client: httpx.Client, name:
         "outliers": "compressed",
         "units": "followed",
         "texts": "crossed",
+        "codes": "crossed",
     }
 
 

@@ -108,7 +108,9 @@ def test_models_that_cannot_be_merged_say_why():
 
 def test_asset_that_has_not_settled_has_no_sibling():
     X, y = samples()
-    early = model("asset")
+    early = StreamModel(
+        "classification", "asset", preparing=Preparing(codes="numbers"), temporal=False, seed=0
+    )
     early.absorb(X[:100], y[:100])
     with pytest.raises(ValueError, match="still choosing"):
         sibling(early)

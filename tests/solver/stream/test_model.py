@@ -10,8 +10,10 @@ def test_a_state_of_before_goes_on_as_it_was():
     )
     assert (model.own.scores, model.preparing.outliers) == ("coupled", "compressed")
     assert (model.preparing.units, model.preparing.texts) == ("followed", "crossed")
+    assert model.preparing.codes == "crossed"
     state = model.__getstate__()
-    del state["scores"], state["outliers"], state["units"], state["texts"]
+    for field in ("scores", "outliers", "units", "texts", "codes"):
+        del state[field]
     model.__setstate__(state)
     assert (model.own.scores, model.preparing.outliers) == ("counted", "clipped")
     assert model.rows.form.prepare.outliers == "clipped"
