@@ -11,7 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.heads.classification import ClassificationHead
-from service.heads.cost import COST_OF_DECISION, COST_OF_FUNCTION, COST_OF_ROW
+from service.heads.cost import (
+    COST_OF_CROSSED,
+    COST_OF_DECISION,
+    COST_OF_FUNCTION,
+    COST_OF_ROW,
+)
 from service.heads.exercise import exercise
 from service.heads.online_learner import WithoutMembers
 from service.heads.protocol import Asked, Kind
@@ -115,7 +120,9 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
             return BankView(None, _STATS, None, 0)
         picture, learners, nbytes, work = figures
         stats = {"learners": learners, "bytes": nbytes, "work_per_sample": work}
-        numbers = self.width * (COST_OF_FUNCTION + learners)
+        texts = bank.learners.texts
+        crossed = 0 if texts is None else COST_OF_CROSSED * texts.of_row
+        numbers = self.width * (COST_OF_FUNCTION + learners) + crossed
         return BankView(picture, stats, self._standing_of(bank), numbers)
 
     def _standing_of(self, bank: Bank) -> Standing:

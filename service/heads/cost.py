@@ -6,9 +6,10 @@ The weights of everything but multiplications are measured.
 from solver.rows.matrix import Matrix, SparseRows, n_nonzeros, n_rows
 
 # The costs of a row, of each of its decisions as a number to send, of a cosine or an exponential,
-# and of finding a sparse row's number.
+# of a text, a code or a pair of them whose weights are looked up, and of finding a sparse row's
+# number.
 COST_OF_ROW, COST_OF_DECISION = 1000, 400
-COST_OF_FUNCTION, _COST_OF_LOOKUP = 50, 30
+COST_OF_FUNCTION, COST_OF_CROSSED, _COST_OF_LOOKUP = 50, 4000, 30
 
 
 def cost_of_expansion(stored: Matrix, rows: int, entries: int) -> int:

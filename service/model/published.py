@@ -79,7 +79,14 @@ class Published(NamedTuple):
     ) -> list[dict[str, Any]]:
         heard, view = self._heard(head, rows), self.heads[head]
         found = explanations(
-            head, self.heads, self.rows, question.rows, rows, predictions.head_answer, heard
+            head,
+            self.heads,
+            self.rows,
+            question.rows,
+            rows,
+            predictions.head_answer,
+            heard,
+            lambda other: view.predict(other.X, self._heard(head, other)).head_answer,
         )
         return [explained(view, one, question.explain) for one in found]
 

@@ -9,6 +9,8 @@ from solver.stream.explanations import Explanation
 def explained(view: HeadView, explanation: Explanation, most: int) -> dict[str, Any]:
     """Explain one row, with bounds on the number of features, and of members for and against."""
     found: dict[str, Any] = {"gradient": [_plain(one) for one in explanation.gradient[:most]]}
+    if explanation.values is not None:
+        found["values"] = [one._asdict() for one in explanation.values[:most]]
     contest, classes = explanation.contest, view.classes
     if contest is None or classes is None:
         return found

@@ -61,14 +61,14 @@ class TextLearners:
     """Learners with different steps on the texts of a row, which come as codes.
 
     texts: how many columns of them there are. W, G: (slots, L K), updated in place. used: (slots,)
-    whether any row has used it.
+    whether any row has used it. of_row: how many slots a row uses at most.
     """
 
     def __init__(self, steps: Sequence[float], texts: int, *, regression: bool) -> None:
         self.steps, self.regression = tuple(steps), regression
         self._least = DEVIATION if regression else TINY
         crossed = min(texts, CROSSED)
-        self._entries = 1 + texts + crossed * (crossed - 1) // 2
+        self.of_row = 1 + texts + crossed * (crossed - 1) // 2
         none = np.empty((0, len(steps), 1))
         self.replace(TextWeights(np.empty(0, np.int64), none, none))
 
@@ -81,7 +81,7 @@ class TextLearners:
     @property
     def work(self) -> int:
         """Multiplications of learning one more row."""
-        return 5 * self._entries * int(self.W.shape[1])
+        return 5 * self.of_row * int(self.W.shape[1])
 
     @property
     def weights(self) -> TextWeights:

@@ -158,9 +158,11 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
 
         "for", "against": the two labels. "log_odds": log(p_for / p_against). "gradient": the
         features that move it most, each a dict of feature (name or place), category, gradient by
-        its unit, and its deviation so far. "members", with a working set: those that pull most
-        "for" and "against" in its own decision, each a dict of sequence (the place of the sample
-        in the stream, from 1), label, weight, kernel, and pull, which is weight times kernel.
+        its unit, and its deviation so far. "values", with texts or codes: those that matter most,
+        each a dict of feature, value, and the log-odds without it. "members", with a working set:
+        those that pull most "for" and "against" in its own decision, each a dict of sequence (the
+        place of the sample in the stream, from 1), label, weight, kernel, and pull, which is weight
+        times kernel.
 
         Raises ValueError for wide and sparse rows, which the bank hashes.
         """
@@ -175,6 +177,8 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
             "log_odds": contest.log_odds,
             "gradient": gradient_of(explanation, most),
         }
+        if explanation.values is not None:
+            found["values"] = [value._asdict() for value in explanation.values[:most]]
         if explanation.members is not None:
             found["members"] = explanation.members.strongest(labels, most)
         return found

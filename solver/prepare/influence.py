@@ -33,7 +33,7 @@ class Influence(NamedTuple):
         return abs(self.gradient * (1.0 if self.deviation is None else self.deviation))
 
 
-class _Source(NamedTuple):
+class Source(NamedTuple):
     """The feature that a column of encoded rows is made of."""
 
     feature: str | int
@@ -49,7 +49,7 @@ def influences(
     row: (columns,) numbers and codes, as `RowForm.encoded` gives them. gradient: (width,) in the
     row as heads see it.
     """
-    sources, layout = _sources(form), form.layout
+    sources, layout = sources_of(form), form.layout
     assert layout is not None
     deviation: Float64Array | None = None
     if preparation is not None:
@@ -62,24 +62,25 @@ def influences(
     return sorted((one for one in found if one.gradient != 0.0), key=lambda one: -one.size)
 
 
-def _sources(form: RowForm) -> list[_Source]:
+def sources_of(form: RowForm) -> list[Source]:
+    """Return the source of each column of encoded rows."""
     if form.schema is None:
-        return [_Source(j) for j in range(form.width or 0)]
-    found: list[_Source] = []
+        return [Source(j) for j in range(form.width or 0)]
+    found: list[Source] = []
     for place, column in enumerate(form.schema.columns):
         feature = column.name if form.schema.named else place
         if column.moment:
-            found += [_Source(feature, moment=True)] * MOMENT_COLUMNS
+            found += [Source(feature, moment=True)] * MOMENT_COLUMNS
             continue
         if column.numeric:
-            found.append(_Source(feature))
+            found.append(Source(feature))
         if column.slots:
-            found.append(_Source(feature, column.texts))
+            found.append(Source(feature, column.texts))
     return found
 
 
 def _of_numbers(
-    sources: list[_Source],
+    sources: list[Source],
     layout: Layout,
     row: Float64Array,
     gradient: Float64Array,
@@ -112,7 +113,7 @@ def _by_second(columns: Float64Array) -> Float64Array:
 
 
 def _of_categories(
-    sources: list[_Source],
+    sources: list[Source],
     layout: Layout,
     gradient: Float64Array,
     deviation: Float64Array | None,

@@ -1,12 +1,13 @@
-"""Why a model predicts what it predicts: members of a working set, and gradients by feature."""
+"""Why a model predicts what it predicts: members of a set, gradients, and texts."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
+from solver.prepare.crossed_values import CrossedValue, crossed_values, without_each
 from solver.prepare.influence import Influence, influences
 from solver.prepare.named_rows import Rows
 from solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
@@ -49,16 +50,31 @@ class Explaining(Sloped, Protocol):
         """Return the members' part for one row; None of a head that has no members."""
 
 
+class Without(NamedTuple):
+    """What a bank would answer if a value of the row, a text or a code, were missing.
+
+    feature: its column's name, or place in rows without names. without: the log-odds of the same
+    two classes, or the prediction of a number.
+    """
+
+    feature: str | int
+    value: str | float
+    without: float
+
+
 class Explanation(NamedTuple):
     """Of one row. contest: None of numbers.
 
     gradient: of the log-odds, or where they are not known of the difference of the scores; of
-    numbers of the prediction. members: None without any.
+    numbers of the prediction. members: None without any. values: the texts and codes of the row
+    that a bank crosses, the one that matters most first; None if it crosses none, or no bank
+    answers.
     """
 
     contest: Contest | None
     gradient: list[Influence]
     members: MemberPulls | None
+    values: list[Without] | None
 
 
 def explanations(
@@ -69,14 +85,17 @@ def explanations(
     seen: Seen,
     head_answer: HeadAnswer,
     heard: Heard,
+    ask: Callable[[Seen], HeadAnswer],
 ) -> Iterator[Explanation]:
     """Yields one for each row, made when it is asked for: the pulls of many members are large.
 
     rows, seen: as they were sent, and as heads see them. heard: what the head got beside them.
+    ask: what the head answers to other rows.
     """
     own, X = heads[head], seen.X
     contests = own.contests(head_answer)
     encoded = None if isinstance(X, SparseRows) else _encoded(view, rows, X)
+    present = _crossed(view, rows, seen, encoded, head_answer)
     for i in range(n_rows(X)):
         contest = None if contests is None else contests[i]
         one = take_rows(X, slice(i, i + 1))
@@ -87,7 +106,11 @@ def explanations(
             gradient = _of_present(view, x, slope)
         else:
             gradient = influences(view.form, view.preparation, encoded[i], slope)
-        yield Explanation(contest, gradient, members)
+        values = None
+        if present is not None and encoded is not None:
+            whole = float(_answered(head_answer, contest)[i])
+            values = _without(view, encoded[i], present[i], contest, whole, ask)
+        yield Explanation(contest, gradient, members, values)
 
 
 def contests_of(
@@ -108,6 +131,47 @@ def contests_of(
             odds = float(np.log(p[wanted]) - np.log(p[other]))
         found.append(Contest(wanted, other, odds, 1.0 if known is None else known.slope))
     return found
+
+
+def _crossed(
+    view: RowsView,
+    rows: Rows | SparseRows,
+    seen: Seen,
+    encoded: Float64Array | None,
+    head_answer: HeadAnswer,
+) -> list[list[CrossedValue]] | None:
+    """Return what each row has of what a bank crosses; None if nothing is, or no bank answers."""
+    of_bank = head_answer.probability is not None or head_answer.deviation is not None
+    if not of_bank or seen.codes is None or encoded is None or isinstance(rows, SparseRows):
+        return None
+    return crossed_values(view.form, rows, encoded)
+
+
+def _without(
+    view: RowsView,
+    row: Float64Array,
+    values: list[CrossedValue],
+    contest: Contest | None,
+    whole: float,
+    ask: Callable[[Seen], HeadAnswer],
+) -> list[Without]:
+    """Return what a bank says without each value of an encoded row, to which it says `whole`."""
+    if not values:
+        return []
+    answers = _answered(ask(view.prepared(without_each(row, values))), contest).tolist()
+    found = [
+        Without(one.feature, one.value, without)
+        for one, without in zip(values, answers, strict=True)
+    ]
+    return sorted(found, key=lambda one: -abs(whole - one.without))
+
+
+def _answered(head_answer: HeadAnswer, contest: Contest | None) -> Float64Array:
+    """Return a bank's log-odds of the two classes for each row, or its values, (n,)."""
+    if contest is None or head_answer.probability is None:
+        return head_answer.prediction
+    logs = np.log(np.maximum(head_answer.probability, _LEAST))
+    return np.asarray(logs[:, contest.wanted] - logs[:, contest.other])
 
 
 def _direction(contest: Contest | None, head_answer: HeadAnswer) -> Float64Array:

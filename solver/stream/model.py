@@ -57,7 +57,16 @@ class StreamView(NamedTuple):
         """
         seen = self._seen(rows)
         head_answer, heard = self._predict(seen)
-        found = explanations(BANK, self.heads, self.rows, rows, seen, head_answer, heard)
+        found = explanations(
+            BANK,
+            self.heads,
+            self.rows,
+            rows,
+            seen,
+            head_answer,
+            heard,
+            lambda other: self._predict(other)[0],
+        )
         for i, one in enumerate(found):
             yield one._replace(members=self._members(seen.X, i, one.contest))
 

@@ -28,7 +28,8 @@ EXPLAIN: Schema = {
     "minimum": 1,
     "maximum": MOST_REASONS,
     "description": "Return at most this many reasons: the features that move the prediction most, "
-    "and the members of the working set that pull most for and against it.",
+    "the texts and codes without which it would differ most, and the members of the working set "
+    "that pull most for and against it.",
 }
 
 
@@ -48,6 +49,15 @@ _INFLUENCE = _object(
         | {"description": "Standard deviation of the feature so far, where rows are prepared."},
     },
     "feature gradient",
+)
+_WITHOUT = _object(
+    {
+        "feature": {"type": ["string", "integer"]},
+        "value": {"type": ["string", "number"]},
+        "without": NUMBER
+        | {"description": "log_odds, or the number predicted, if this value were missing."},
+    },
+    "feature value without",
 )
 _MEMBER = _object(
     {
@@ -71,6 +81,10 @@ EXPLANATION = array_of(
             "against": _LABEL,
             "log_odds": NUMBER_OR_NULL,
             "gradient": array_of(_INFLUENCE),
+            "values": array_of(
+                _WITHOUT,
+                description="For the adaptive head: the texts and codes that matter most.",
+            ),
             "members": _MEMBERS,
         },
         "gradient",

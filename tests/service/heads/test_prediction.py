@@ -7,6 +7,8 @@ import pytest
 
 from service.heads.kinds import build
 from service.heads.protocol import HeadView
+from service.spec.model import read_spec
+from solver.stream.votes import Heard
 from tests.service.specs import read_papers_spec
 from tests.solver.streams import sparse
 
@@ -64,3 +66,15 @@ def test_a_regression_has_one_machine():
     X = np.random.default_rng(0).standard_normal((300, 3))
     head.absorb(X, X[:, 0])
     assert head.view().cost(10, 30) < view_of(MAPS["fourier"]).cost(10, 30)
+
+
+def test_texts_and_their_pairs_cost_a_bank():
+    random, costs = np.random.default_rng(0), []
+    for texts in (0, 3, 8):
+        head = build("adaptive", read_spec({}))
+        X, codes = random.standard_normal((64, 3)), random.integers(0, 9, (64, texts))
+        heard = Heard({}, codes.astype(np.float64) if texts else None)
+        head.absorb(X, [i % 2 for i in range(64)], heard)
+        costs.append(head.view().cost(1000, 3000))
+    assert costs[1] - costs[0] > 1000 * 4000 * 7
+    assert costs[2] - costs[1] == 1000 * 4000 * 30

@@ -130,6 +130,10 @@ def test_a_table_is_explained_by_names_and_categories(client: httpx.Client, name
         assert by_name[feature, None]["gradient"] == pytest.approx(
             (above - below) / (2 * step), rel=1e-3, abs=1e-9
         )
+    (wind,) = found["values"]
+    assert (wind["feature"], wind["value"]) == ("wind", "west")
+    without = log_odds(client, url, row | {"wind": None}, "adaptive", *pair)
+    assert wind["without"] == pytest.approx(without, rel=1e-6)
     assert found["for"] == "wet"
     assert by_name["hectopascals", None]["gradient"] < 0.0
     assert by_name["wind", "west"]["gradient"] > by_name["wind", "east"]["gradient"]

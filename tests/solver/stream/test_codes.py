@@ -120,3 +120,13 @@ def test_models_of_parts_are_merged_with_what_they_know_of_codes():
     first.absorb(X[300:1350], y[300:1350])
     second.absorb(X[1350:], y[1350:])
     assert share_right(merge([first, second]), *rows_of_codes(8, 300)) > 0.85
+
+
+def test_reasons_say_what_the_answer_is_without_each_code():
+    view = learned(600).view()
+    (found,) = view.explain(np.array([[0.3, 2.0, 104.0]]))
+    assert {(one.feature, one.value) for one in found.values} == {(1, 2.0), (2, 104.0)}
+    p = view.predict(np.array([[0.3, np.nan, 104.0]])).probability[0]
+    without = next(one.without for one in found.values if one.feature == 1)
+    odds = np.log(p[found.contest.wanted] / p[found.contest.other])
+    np.testing.assert_allclose(without, odds, rtol=1e-9)

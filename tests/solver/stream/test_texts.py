@@ -129,3 +129,41 @@ def test_models_of_parts_are_merged_with_what_they_know_of_texts():
     asked = table(8, 300)
     assert share_right(merged, *asked) > 0.85
     merged.absorb(*asked)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_reasons_say_what_the_answer_is_without_each_text(task):
+    rows, y = table(1, 600)
+    y = y if task == "classification" else np.array([float(label == "yes") for label in y])
+    one = model(task=task)
+    one.absorb(rows, y)
+    row = {"x": 0.3, "shop": "shop 1", "user": "user 2"}
+    view = one.view()
+    (found,) = view.explain(cells_of_rows([row]))
+
+    def said(cells):
+        answer = view.predict(cells_of_rows([cells]))
+        if found.contest is None:
+            return answer.prediction[0]
+        p = answer.probability[0]
+        return np.log(p[found.contest.wanted] / p[found.contest.other])
+
+    assert {(one.feature, one.value) for one in found.values} == {
+        ("shop", "shop 1"),
+        ("user", "user 2"),
+    }
+    for one in found.values:
+        np.testing.assert_allclose(one.without, said(row | {one.feature: None}), rtol=1e-9)
+    sizes = [abs(said(row) - one.without) for one in found.values]
+    assert sizes == sorted(sizes, reverse=True)
+    (without_texts,) = view.explain(cells_of_rows([{"x": 0.3}]))
+    assert without_texts.values == []
+
+
+def test_reasons_of_rows_without_texts_name_none():
+    random = np.random.default_rng(3)
+    X = random.normal(size=(300, 3))
+    one = model()
+    one.absorb(X, np.where(X[:, 0] > 0.0, "a", "b").tolist())
+    (found,) = one.view().explain(X[:1])
+    assert found.values is None
