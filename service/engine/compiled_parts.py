@@ -29,6 +29,7 @@ class Part:
     """What is compiled at a time.
 
     code: with `sparse`, the kind of rows, it decides which models run this part.
+    later: whether nothing waits for it; what needs it before it is there compiles it.
     exercise: learns and predicts a little with a model of the spec, on rows of this kind.
     """
 
@@ -37,6 +38,7 @@ class Part:
     spec: ModelSpec
     sparse: bool
     exercise: Callable[[ModelSpec, bool], None]
+    later: bool = False
 
     def compile(self) -> None:
         """Compile it into this process and the cache, or load it from there."""
@@ -63,9 +65,12 @@ def parts() -> tuple[Part, ...]:
 
 
 def parts_of(spec: ModelSpec, sparse: bool) -> list[Part]:
-    """Return what a model of this spec runs on dense rows, or on those and on sparse ones."""
-    codes = _codes_of(spec)
-    return [part for part in parts() if part.sparse <= sparse and part.code in codes]
+    """Return what a model of this spec runs on dense rows, or on those and on sparse ones.
+
+    What some data reach later is left out.
+    """
+    codes, awaited = _codes_of(spec), (part for part in parts() if not part.later)
+    return [part for part in awaited if part.sparse <= sparse and part.code in codes]
 
 
 def needed_first() -> list[Part]:
@@ -120,12 +125,15 @@ def _parts() -> Iterator[Part]:
             for sparse in (False, True):
                 for name, exercise in kind.exercises.items():
                     yield Part(f"{head} ({name})", code, spec, sparse, exercise)
+                for name, exercise in kind.later.items():
+                    yield Part(f"{head} ({name})", code, spec, sparse, exercise, later=True)
     yield Part("preparation", _PREPARATION, ModelSpec(), False, _prepare)
 
 
-def _rank(part: Part) -> int:
+def _rank(part: Part) -> tuple[int, bool]:
     of_often = (part.sparse == sparse and part.code in _codes_of(spec) for spec, sparse in _OFTEN)
-    return next((rank for rank, often in enumerate(of_often) if often), len(_OFTEN))
+    rank = next((rank for rank, often in enumerate(of_often) if often), len(_OFTEN))
+    return rank, part.later
 
 
 def _codes_of(spec: ModelSpec) -> set[tuple[str, Hashable]]:

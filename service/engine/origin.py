@@ -12,8 +12,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-# Counts the changes of what replay does with the entries of a journal.
-_REPLAY_RULES = 1
+# Counts the changes of what replay does with the entries of a journal. With 2 the sums of a working
+# set of three and more classes are rounded in another order.
+_REPLAY_RULES = 2
 _CPUINFO = Path("/proc/cpuinfo")
 
 

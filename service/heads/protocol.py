@@ -7,7 +7,7 @@ them all.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
@@ -248,8 +248,9 @@ class Kind(Generic[H]):
     prepared: whether it needs prepared rows.
     specs, exercises: models that between them reach all code that this kind compiles, and what
         compiles it for one of them, on dense or on sparse rows; several, by name, where they can
-        be compiled side by side, the longest first. code: what of a spec decides which compiled
-        code its head runs.
+        be compiled side by side, the longest first. later: such code that only some data reach, so
+        that no start and no request waits until it is compiled. code: what of a spec decides which
+        compiled code its head runs.
     spec_part: its part of the spec for `wolfstream train`.
     reported: what a report of training takes from its description. outcome, summary: a report's
         result in a phrase, and in a few lines.
@@ -268,6 +269,7 @@ class Kind(Generic[H]):
     reported: tuple[str, ...]
     outcome: Callable[[Mapping[str, Any]], str]
     summary: Callable[[Mapping[str, Any]], list[str]]
+    later: Mapping[str, Callable[[ModelSpec, bool], None]] = field(default_factory=dict)
     learns_all: bool = False
     listens: bool = False
     prepared: bool = False

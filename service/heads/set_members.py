@@ -6,14 +6,15 @@ model.
 
 import numpy as np
 
-from solver.rows.matrix import Matrix, take_rows
+from solver.rows.matrix import Matrix, n_rows, take_rows
 from solver.simplex.pairs import pair_classes
 from solver.working_set.eviction import evict
 from solver.working_set.learner import WorkingSet
 from solver.working_set.pair_problems import enter_slots
 from solver.working_set.view import predict
 
-_CLASSES = 3
+# Of three and more classes the steps and the eviction are other functions.
+_CLASSES = 2
 
 
 def exercise_predictions(learner: WorkingSet, restored: WorkingSet, X: Matrix) -> None:
@@ -22,10 +23,7 @@ def exercise_predictions(learner: WorkingSet, restored: WorkingSet, X: Matrix) -
     learner, restored: fresh sets of the same parameters, with a bound.
     """
     _adopt(learner, X)
-    for rows in (take_rows(X, slice(0, 1)), take_rows(X, slice(0, 5)), X):
-        predict(learner.view(), rows)
-    learner.summary(learner.view())
-    restored.restore(learner.state())
+    _predict_and_restore(learner, restored, X)
 
 
 def exercise_eviction(learner: WorkingSet, X: Matrix) -> None:
@@ -36,6 +34,25 @@ def exercise_eviction(learner: WorkingSet, X: Matrix) -> None:
     store, pairs = learner.store, learner.problems.arrays
     enter_slots(pairs, store.used, np.arange(n))
     evict(store, pairs, classes, learner.ridges.of_classes(_CLASSES), n)
+
+
+def exercise_classes(learner: WorkingSet, restored: WorkingSet, X: Matrix) -> None:
+    """Learn more rows of three classes than a set may hold, predict, save and restore.
+
+    learner, restored: as above.
+    """
+    assert learner.max_size is not None
+    for rows in (take_rows(X, slice(0, 1)), take_rows(X, slice(1, None)), X):
+        learner.absorb(rows, np.arange(n_rows(rows)) % 3)
+    _predict_and_restore(learner, restored, X)
+
+
+def _predict_and_restore(learner: WorkingSet, restored: WorkingSet, X: Matrix) -> None:
+    for rows in (take_rows(X, slice(0, 1)), take_rows(X, slice(0, 5)), X):
+        predict(learner.view(), rows)
+    learner.summary(learner.view())
+    _ = learner.view().support
+    restored.restore(learner.state())
 
 
 def _adopt(learner: WorkingSet, X: Matrix) -> int:

@@ -19,7 +19,11 @@ from service.heads.learner import MergingLearner
 from service.heads.online_learner import Relearn
 from service.heads.protocol import Asked, Head, Kind, Pairs, PairsProblem
 from service.heads.sequences import Sequences
-from service.heads.set_members import exercise_eviction, exercise_predictions
+from service.heads.set_members import (
+    exercise_classes,
+    exercise_eviction,
+    exercise_predictions,
+)
 from service.heads.set_view import SetView, set_stats
 from service.samples.targets import Label
 from service.spec.class_weight import weights_by_label
@@ -164,7 +168,7 @@ def _exercise_steps(spec: ModelSpec, sparse: bool) -> None:
     learner, X = SetLearner(spec).current, rows_of_kind(sparse)
     for rows in (slice(0, 1), slice(1, 40)):
         part = take_rows(X, rows)
-        learner.absorb(part, np.arange(rows.stop - rows.start) % 3)
+        learner.absorb(part, np.arange(rows.stop - rows.start) % 2)
 
 
 def _exercise_predictions(spec: ModelSpec, sparse: bool) -> None:
@@ -179,6 +183,12 @@ def _exercise_predictions(spec: ModelSpec, sparse: bool) -> None:
 def _exercise_eviction(spec: ModelSpec, sparse: bool) -> None:
     if spec.task != "regression":
         exercise_eviction(SetLearner(spec).current, rows_of_kind(sparse))
+
+
+def _exercise_classes(spec: ModelSpec, sparse: bool) -> None:
+    if spec.task != "regression":
+        fresh, restored = SetLearner(spec).current, SetLearner(spec).current
+        exercise_classes(fresh, restored, rows_of_kind(sparse))
 
 
 def _code(spec: ModelSpec) -> tuple[str, ...]:
@@ -250,6 +260,7 @@ KIND: Kind[Any] = Kind(
         "predictions": _exercise_predictions,
         "eviction": _exercise_eviction,
     },
+    later={"three classes": _exercise_classes},
     code=_code,
     spec_part=_spec_part,
     reported=("size", "support_vectors"),

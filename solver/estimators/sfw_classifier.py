@@ -48,7 +48,8 @@ class SFWClassifier(OneVersusOneClassifier, CalibratedClasses):
     max_size: the bound on the samples in the set, None for no bound.
     gram_bytes_max: the bytes of kernel values that are kept. The matrix of n samples takes 4 n^2
         bytes for rbf up to C = 4096, otherwise 8 n^2; a larger set keeps some of its rows, and
-        computes others again when a step asks for them.
+        computes others again when a step asks for them. Of more than two classes each pair has
+        a matrix of its members, as long as all of them fit.
     epochs: the number of passes of `fit`.
     class_weight: as in scikit-learn; "balanced" for `fit` only. A sample's slack costs C times the
         weight of its class and its own.

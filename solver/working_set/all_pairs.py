@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array, FloatArray
-from solver.compiled import compiled, smaller
+from solver.compiled import compiled, inner, smaller
 from solver.working_set.decisions import Trace, predict_run
 from solver.working_set.hessian import KernelValues, Ridge
 from solver.working_set.pair_problems import PairArrays, problem_at
@@ -65,11 +65,7 @@ def walk_all(
         problem = problem_at(pairs, i)
         a, b = rules.classes[i, 0], rules.classes[i, 1]
         trace = Trace(traces.decision[i], traces.margin[i], traces.admitted[i], traces.step[i])
-        own = 0
-        for k in range(n):
-            code = block.codes[k]
-            sign[k] = 1.0 if code == b else (-1.0 if code == a else 0.0)
-            own += 1 if sign[k] != 0.0 else 0
+        own = signs_of(block.codes, a, b, sign)
         if own == 0:
             # A variable: with the literal 0 numba compiles `predict_run` twice.
             predict_run(problem, values, block.by_column, own, n, trace, scratch.total)
@@ -83,3 +79,13 @@ def walk_all(
             progress[PAIR] = i
             return missing
     return -1
+
+
+@inner
+def signs_of(codes: NDArray[np.int64], a: int, b: int, sign: Float64Array) -> int:
+    """Write the signs of a block's samples in the pair a, b; returns how many it has."""
+    own = 0
+    for k in range(len(codes)):
+        sign[k] = 1.0 if codes[k] == b else (-1.0 if codes[k] == a else 0.0)
+        own += 1 if sign[k] != 0.0 else 0
+    return own

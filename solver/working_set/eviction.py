@@ -34,7 +34,7 @@ _SHARE = 32
 # All floors together take this fraction of the bound, as a divisor.
 _FLOORS = 2
 # A weight below this is only the rounding of sums.
-_ROUNDING = 1e-12
+ROUNDING = 1e-12
 
 
 def check_bounds(max_size: int | None, gram_bytes: int, itemsize: int) -> None:
@@ -66,22 +66,30 @@ def evict(
 
     classes: (P, 2) the class numbers of each problem. ridges: (classes,).
     """
-    excess = store.size - (max_size - eviction_period(max_size))
-    if excess <= 0:
+    evicted, weighted = who_leaves(store, pairs, len(ridges), max_size)
+    if not evicted.any():
         return
-    weighted = np.zeros(store.used, np.bool_)
-    mark_weighted(pairs, weighted)
-    floor = class_floor(max_size, len(ridges))
-    slots = slots_to_evict(store.held_slots(), store.code, store.entered, weighted, excess, floor)
-    evicted = np.zeros(store.used, np.bool_)
-    evicted[slots] = True
     heir, row = np.full(len(pairs.alpha), FREE), np.empty(int(pairs.size.max()))
     for values in store.parts(np.flatnonzero(evicted & weighted)):
         take_weight(pairs, classes, ridges, values, evicted, heir, row)
     for values in store.parts(np.unique(pairs.column[heir[heir != FREE]])):
         give_weight(pairs, classes, ridges, values, heir, row)
     close_gaps(pairs, evicted)
-    store.evict(slots)
+    store.evict(np.flatnonzero(evicted))
+
+
+def who_leaves(
+    store: SampleStore, pairs: PairArrays, n_classes: int, max_size: int
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which slots are to be evicted, and which have weight in a problem; both (slots,)."""
+    weighted, evicted = np.zeros((2, store.used), np.bool_)
+    excess = store.size - (max_size - eviction_period(max_size))
+    if excess > 0:
+        mark_weighted(pairs, weighted)
+        floor = class_floor(max_size, n_classes)
+        held, code, entered = store.held_slots(), store.code, store.entered
+        evicted[slots_to_evict(held, code, entered, weighted, excess, floor)] = True
+    return evicted, weighted
 
 
 def slots_to_evict(
@@ -144,17 +152,17 @@ def take_weight(
                 problem.diagonal[p] = np.inf  # It cannot inherit.
             else:
                 staying += problem.alpha[p]
-        if staying <= _ROUNDING:
+        if staying <= ROUNDING:
             continue
         for p in range(n):
             weight, column = problem.alpha[p], problem.column[p]
             if weight > 0.0 and evicted[column] and at_hand(values, column):
                 hessian_row(problem, values, layout, p, ridge, row)
-                heir[pairs.first[i] + p] = pairs.first[i] + _subtract(problem, weight, row)
+                heir[pairs.first[i] + p] = pairs.first[i] + heir_after(problem, weight, row)
 
 
 @inner
-def _subtract(problem: Problem, weight: float, row: Float64Array) -> int:
+def heir_after(problem: Problem, weight: float, row: Float64Array) -> int:
     """Subtract the weight of member p from the gradients; returns the member that inherits it.
 
     row: A[p, members]. diagonal: infinite where a member leaves.
@@ -216,8 +224,8 @@ def _keep_staying(problem: Problem, evicted: NDArray[np.bool_], staying: float) 
     for m in range(problem.size[0]):
         if evicted[problem.column[m]]:
             continue
-        problem.alpha[kept] = problem.alpha[m] / staying if staying > _ROUNDING else 0.0
-        problem.gradient[kept] = problem.gradient[m] / larger(staying, _ROUNDING)
+        problem.alpha[kept] = problem.alpha[m] / staying if staying > ROUNDING else 0.0
+        problem.gradient[kept] = problem.gradient[m] / larger(staying, ROUNDING)
         problem.sign[kept] = problem.sign[m]
         problem.column[kept] = problem.column[m]
         problem.diagonal[kept] = problem.diagonal[m]

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,22 +68,62 @@ class Gram:
 
         rows: of all slots.
         """
-        values, used = self.kept.values, len(rows.far)
-        for start in range(0, used, _TILE):
-            tile = slice(start, min(start + _TILE, used))
-            left, right = take(rows, tile), take(rows, slice(0, tile.stop))
-            kernel_block(self._kernel, left, right, out=values[tile, : tile.stop])
-            values[: tile.start, tile] = values[tile, : tile.start].T
-            square = np.tril(values[tile, tile])
-            if self._kernel.type == "rbf":
-                np.fill_diagonal(square, 1.0)
-            values[tile, tile] = square + np.tril(square, -1).T
+        fill_symmetric(self._kernel, rows, self.kept.values)
+
+
+class Unkept:
+    """No values at all: pairs of classes have them in squares of their own (`squares`)."""
+
+    nbytes = 0
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self.kept = UNKEPT[dtype]
+
+    def write(
+        self,
+        _rows: Rows,
+        _block: FloatArray,
+        _used: int,
+        _chosen: NDArray[np.int64],
+        _slots: NDArray[np.int64],
+    ) -> None:
+        """Nothing is kept."""
+
+    def fetch(self, _rows: Rows, _slots: NDArray[np.int64]) -> None:
+        """Nobody reads rows here."""
+
+    def parts(self, _rows: Rows, _slots: NDArray[np.int64]) -> Iterator[Kept]:
+        """No row is at hand."""
+        return iter(())
+
+
+def fill_symmetric(kernel: Kernel, rows: Rows, values: FloatArray) -> None:
+    """Compute the kernel values of rows among themselves, in tiles whose shapes depend on n alone.
+
+    values: (n, n) or larger.
+    """
+    used = len(rows.far)
+    for start in range(0, used, _TILE):
+        tile = slice(start, min(start + _TILE, used))
+        left, right = take(rows, tile), take(rows, slice(0, tile.stop))
+        kernel_block(kernel, left, right, out=values[tile, : tile.stop])
+        values[: tile.start, tile] = values[tile, : tile.start].T
+        square = np.tril(values[tile, tile])
+        if kernel.type == "rbf":
+            np.fill_diagonal(square, 1.0)
+        values[tile, tile] = square + np.tril(square, -1).T
 
 
 def _all_kept(values: FloatArray) -> Kept:
     n = len(values)
     place = np.arange(n)
     return Kept(values, place, place, np.zeros(n, np.int64), np.zeros(1, np.int64))
+
+
+# What stands in the place of a matrix where none is kept.
+UNKEPT = {
+    dtype: _all_kept(np.empty((0, 0), dtype)) for dtype in map(np.dtype, (np.float32, np.float64))
+}
 
 
 @compiled

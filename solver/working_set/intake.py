@@ -50,16 +50,18 @@ class Intake:
         """The bytes of samples, kernel values and reused memory."""
         return self._values.nbytes + (self._store.nbytes if self._store else 0)
 
-    def open_for(self, X: Matrix) -> None:
-        """Make the store for rows like these, if they are the first.
+    def open_for(self, X: Matrix) -> bool:
+        """Make the store for rows like these, if they are the first; returns whether they are.
 
         Raises TypeError for sparse rows after dense ones, or dense after sparse.
         """
+        first = self._store is None
         if self._store is None:
             self.origin = origin_of(X)
             like = self.prepared(take_rows(X, slice(0, 1)))
             self._store = SampleStore(self.kernel, self.origin, like, self.bounds)
         check_same_kind(self._store.rows.exact, X)
+        return first
 
     def prepared(self, X: Matrix, inverse_weight: Float64Array | None = None) -> Rows:
         """Return rows prepared for kernel values. inverse_weight: see `prepare_weighted`."""
@@ -69,9 +71,9 @@ class Intake:
             return rows
         return prepare_weighted(self.kernel, rows, self.precision, inverse_weight)
 
-    def values_of(self, rows: Rows) -> KernelValues:
+    def values_of(self, rows: Rows, *, turned: bool = False) -> KernelValues:
         """Return the kernel values of a block of prepared rows; see `BlockValues`."""
-        return self._values.of(rows, self.store)
+        return self._values.of(rows, self.store, turned=turned)
 
     def longest_block(self, seen: int) -> int:
         """Return the most samples of the next block, which ends before the next eviction point.
@@ -95,7 +97,7 @@ class Intake:
         return {"origin": self.origin, **store_to_arrays(self._store)}
 
     def restore(self, state: Mapping[str, NDArray[Any]], added: int) -> bool:
-        """Continue from a state; returns whether it has samples.
+        """Continue from a state, without kernel values yet; returns whether it has samples.
 
         added: the number of samples that were ever stored.
         """

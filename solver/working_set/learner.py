@@ -31,9 +31,17 @@ from solver.working_set.eviction import evict
 from solver.working_set.hessian import KernelValues
 from solver.working_set.intake import Intake
 from solver.working_set.pair_problems import PairProblems, enter_slots
-from solver.working_set.pair_steps import by_column, refresh_where_due, stretches, take_steps
+from solver.working_set.pair_steps import (
+    by_column,
+    make_room,
+    refresh_where_due,
+    stretches,
+    take_steps,
+)
 from solver.working_set.problems import adopted_problem, positions, problems_of_class
 from solver.working_set.ridges import Ridges
+from solver.working_set.square_eviction import evict_placed
+from solver.working_set.squares import PairSquares, squares_bytes
 from solver.working_set.store import FREE, Bounds, SampleStore
 from solver.working_set.summary import Summary, work_per_sample
 from solver.working_set.view import WorkingSetView, view_of
@@ -102,6 +110,7 @@ class WorkingSet:
         self.n_classes = 0
         self.seen = 0
         self.problems = PairProblems()
+        self._squares: PairSquares | None = None
         self._stretches = stretches(self.precision.dtype)
 
     @property
@@ -112,7 +121,8 @@ class WorkingSet:
     @property
     def nbytes(self) -> int:
         """The bytes of samples, kernel values, problems and reused memory."""
-        return self._intake.nbytes + self.problems.nbytes
+        of_squares = 0 if self._squares is None else self._squares.nbytes
+        return self._intake.nbytes + self.problems.nbytes + of_squares
 
     @property
     def work_per_sample(self) -> int:
@@ -125,9 +135,12 @@ class WorkingSet:
     def meet_classes(self, count: int) -> None:
         """Open the problems of classes 0 to count - 1, whose samples may then come in any order."""
         store = self.store if self._intake.begun else None
+        since = len(self.problems)
         for code in range(self.n_classes, count):
             self.problems.append(problems_of_class(code, store))
             self.n_classes = code + 1
+        if self._intake.begun and len(self.problems) > max(since, 1):
+            self._place_values(since)
 
     def held(self) -> NDArray[np.int64]:
         """Return the `Absorbed.entered` numbers of the samples in the set, in ascending order.
@@ -157,7 +170,8 @@ class WorkingSet:
         """
         if not len(codes):
             return nothing_absorbed(self.n_classes)
-        self._intake.open_for(X)
+        if self._intake.open_for(X) and self.n_classes > 2:
+            self._place_values(0)
         n_classes = max(self.n_classes, int(codes.max()) + 1)
         answers = []
         start = 0
@@ -204,13 +218,15 @@ class WorkingSet:
             chosen, unknown = np.arange(len(block)), np.full(len(block), FREE)
             self.store.add(rows, codes[part], block, chosen, inverse_weight[part], unknown)
         self.seen = count
-        self.meet_classes(int(codes.max()) + 1)
+        self.n_classes = max(self.n_classes, int(codes.max()) + 1)
         self.problems = PairProblems(
             [
                 adopted_problem(self.store, pair, codes, alpha[i], self.ridges.of_pair(*pair))
                 for i, pair in enumerate(self._classes().tolist())
             ]
         )
+        if self.n_classes > 2:
+            self._place_values(0)
 
     @property
     def indefinite(self) -> bool:
@@ -253,8 +269,34 @@ class WorkingSet:
     def _evict_if_due(self) -> None:
         """Evict samples at an eviction point, where the set is too close to its bound."""
         if self.max_size is not None and self._intake.at_eviction_point(self.seen):
-            pairs, ridges = self.problems.arrays, self._ridges()
-            evict(self.store, pairs, self._classes(), ridges, self.max_size)
+            pairs, classes, ridges = self.problems.arrays, self._classes(), self._ridges()
+            if self._squares is None:
+                evict(self.store, pairs, classes, ridges, self.max_size)
+            else:
+                squares = self._squares.arrays
+                evict_placed(self.store, pairs, squares, classes, ridges, self.max_size)
+
+    def _place_values(self, since: int) -> None:
+        """Have the problems from number `since` on keep kernel values in squares, if they may.
+
+        With the first of them all get squares, and the matrix of all samples goes.
+        """
+        store, bounds = self.store, self._intake.bounds
+        if self._squares is None:
+            if since > 1:
+                return  # They have outgrown the bound.
+            dtype = self.precision.dtype
+            most = squares_bytes(*bounds, dtype.itemsize)
+            self._squares, since = PairSquares(self.kernel, dtype, most), 0
+        if self._squares.compute(store.used_rows(), self.problems, since):
+            store.drop_values()
+        else:
+            self._share_values()
+
+    def _share_values(self) -> None:
+        """Keep the kernel values of all samples in one matrix, or some of its rows."""
+        self._squares = None
+        self.store.compute_values()
 
     def _classes(self) -> NDArray[np.int64]:
         """Return the classes of each problem, (P, 2); the first problem comes with class 0."""
@@ -274,9 +316,13 @@ class WorkingSet:
         known = np.full(len(codes), max(self.n_classes, int(codes[0]) + 1))
         known[0] = self.n_classes
         self.meet_classes(int(codes[0]) + 1)
+        classes = self._classes()
+        if not make_room(self.problems, self._squares, codes, classes):
+            self._share_values()
         inverse_weight = self.ridges.inverse_weights(codes, weight, self.precision)
         rows = self._intake.prepared(X, inverse_weight)
-        values = self._intake.values_of(rows)
+        squares = self._squares
+        values = self._intake.values_of(rows, turned=squares is not None)
         n = len(codes)
         column, slots = values.stored + np.arange(n), np.full(n, FREE, np.int64)
         # Where no sample of the block is stored, all its slots are FREE, which is -1.
@@ -287,15 +333,18 @@ class WorkingSet:
             member = slots[None, :]
             if np.any(slots != FREE):
                 member = np.array([positions(p, slots, self.store.used) for p in self.problems])
-        block = Block(codes, column, member, inverse_weight, by_column(values, self.n_classes))
-        classes, ridges = self._classes(), self._ridges()
+        turned = values.block.T if squares else by_column(values, self.n_classes)
+        block = Block(codes, column, member, inverse_weight, turned)
+        ridges = self._ridges()
         rules = Rules(classes, ridges, self.algorithm == "msfw", self.corrective_steps)
-        traces = take_steps(self.problems, self.store, values, block, rules, self._stretches)
+        traces = take_steps(
+            self.problems, self.store, values, block, rules, self._stretches, squares
+        )
         self.seen += n
         in_any = np.logical_or.reduce(traces.admitted, axis=0)
         of_block = Arriving(rows, codes, inverse_weight)
         entered_now = self._store_admitted(of_block, values, in_any, slots)
-        refresh_where_due(self.problems, self.store, classes, ridges)
+        refresh_where_due(self.problems, self.store, squares, classes, ridges)
         decision, margin = traces.decision.T, traces.margin.T
         return BlockTrace(decision, margin, in_any, traces.step, known, entered_now)
 
@@ -331,3 +380,8 @@ class WorkingSet:
         if self._intake.restore(state, added):
             diagonal, inverse_weight = self.store.diagonal, self.store.inverse_weight
             self.problems = PairProblems(problems_from_arrays(state, diagonal, inverse_weight))
+            self._squares = None
+            if self.n_classes > 2:
+                self._place_values(0)
+            else:
+                self.store.compute_values()

@@ -64,7 +64,7 @@ class PairProblems(Sequence[Problem]):
 
     def __init__(self, problems: Sequence[Problem] = ()) -> None:
         self.arrays = _arrays_for(np.array([_room(p) for p in problems], np.int64))
-        self._copy(problems)
+        self._copy(problems, 0)
 
     def __len__(self) -> int:
         return len(self.arrays.size)
@@ -98,7 +98,10 @@ class PairProblems(Sequence[Problem]):
     def append(self, problems: Sequence[Problem]) -> None:
         """Add copies of problems after the last one."""
         if problems:
-            self._move([*self, *problems], np.array([_room(p) for p in problems], np.int64))
+            added = np.array([_room(p) for p in problems], np.int64)
+            old, self.arrays = self.arrays, _arrays_for(np.append(self.arrays.room, added))
+            _copy_all(old, self.arrays)
+            self._copy(problems, len(old.size))
 
     def may_lack(self, n: int) -> bool:
         """Whether a problem has no room for n more members."""
@@ -116,13 +119,10 @@ class PairProblems(Sequence[Problem]):
             old, self.arrays = self.arrays, _arrays_for(room)
             _copy_all(old, self.arrays)
 
-    def _move(self, problems: list[Problem], added: NDArray[np.int64]) -> None:
-        self.arrays = _arrays_for(np.concatenate([self.arrays.room, added]))
-        self._copy(problems)
-
-    def _copy(self, problems: Sequence[Problem]) -> None:
-        for old, new in zip(problems, self, strict=True):
-            n = old.size[0]
+    def _copy(self, problems: Sequence[Problem], since: int) -> None:
+        """Copy problems to the places from number `since` on."""
+        for i, old in enumerate(problems):
+            n, new = old.size[0], self[since + i]
             for field in _OF_MEMBERS:
                 getattr(new, field)[:n] = getattr(old, field)[:n]
             for field in _OF_PROBLEMS:

@@ -14,7 +14,7 @@ from solver.working_set.hessian import Ridge, gather, kernel_row
 from solver.working_set.sweep import STRETCH, Ends, Members, diagonal_of
 
 # Gains of swaps that differ by less than this share of themselves are equal.
-_TIE = 1e-8
+TIE = 1e-8
 # The least d'Ad, which rounding may have made zero or negative.
 _FLAT = 1e-300
 
@@ -39,13 +39,13 @@ def best_partner(members: Members, ends: Ends) -> int:
             gather(problem, values, layout, best, of_best, start, stop, near)
             row, origin = near, start
         highest = _highest_gain(problem, swaps, row, start, stop, origin)
-        if highest > largest * (1.0 + _TIE):
+        if highest > largest * (1.0 + TIE):
             largest, first = highest, start
     stop = smaller(first + STRETCH, n)
     gather(problem, values, layout, best, of_best, first, stop, near)
     for m in range(np.uint64(first), np.uint64(stop)):
         gain = gain_of(problem, swaps, m, near[m - np.uint64(first)])
-        if gain > 0.0 and gain >= largest * (1.0 - _TIE):
+        if gain > 0.0 and gain >= largest * (1.0 - TIE):
             return int(np.int64(m))
     return ends.worst
 

@@ -29,7 +29,7 @@ from solver.working_set.partner import best_partner
 from solver.working_set.sweep import Ends, Members, away, ends_of, swap, toward
 
 # The corrective steps after a sample in the set whatever the gap, if the rule allows them.
-_ALWAYS = 2
+ALWAYS = 2
 
 # The places of `walk`'s progress. PAIR: the problem that is walked (`all_pairs.walk_all`).
 # SAMPLE: in the block. STAGE: what it waits for. SWAPS: taken for it. OLD: `Layout.old`.
@@ -121,7 +121,7 @@ def walk(
         if progress[STAGE] < CORRECTION:
             missing, ends = _step(members, ends, rule, trace, k, scratch.row, progress)
         if progress[STAGE] >= CORRECTION:
-            always = _ALWAYS if arrivals.member[k] >= 0 or trace.admitted[k] else 0
+            always = ALWAYS if arrivals.member[k] >= 0 or trace.admitted[k] else 0
             missing, ends = _correct(members, ends, always, rule.corrective_steps, progress)
         if missing >= 0:
             progress[SAMPLE], progress[OLD] = k, layout.old

@@ -16,7 +16,7 @@ from solver.kernels.functions import Kernel, kernel_diagonal
 from solver.kernels.prepared_rows import Rows, take
 from solver.rows.matrix import concatenate_rows, n_nonzeros
 from solver.rows.slots import grown, grown_rows, put_rows, rows_nbytes
-from solver.working_set.gram import Gram
+from solver.working_set.gram import Gram, Unkept
 from solver.working_set.gram_rows import GramRows
 from solver.working_set.hessian import KernelValues
 
@@ -62,7 +62,8 @@ class SampleStore:
         self.inverse_weight: Float64Array = np.ones(capacity)
         self.added = 0
         self.diagonal: Float64Array = np.zeros(capacity)
-        self.gram: Gram | GramRows = Gram(kernel, np.empty((capacity, capacity), like.fast.dtype))
+        square = np.empty((capacity, capacity), like.fast.dtype)
+        self.gram: Gram | GramRows | Unkept = Gram(kernel, square)
 
     @property
     def size(self) -> int:
@@ -165,9 +166,7 @@ class SampleStore:
         number: NDArray[np.int64],
         added: int,
     ) -> None:
-        """Replace the contents by those of a store without unused slots.
-
-        Kernel values are computed, in products whose shapes depend on the number of slots alone.
+        """Replace the contents by those of a store without unused slots or kernel values.
 
         rows: all slots, sparse ones without gaps. code, entered, inverse_weight, number: (slots,).
         added: the number of samples that were ever stored.
@@ -176,18 +175,33 @@ class SampleStore:
         self.code, self.entered, self.added = code, entered, added
         self.inverse_weight, self.number = inverse_weight, number
         self.used, self.diagonal = len(code), kernel_diagonal(self._kernel, rows.exact)
-        if self.used <= self._largest_gram:
-            values = np.empty((self.used, self.used), rows.fast.dtype)
+        self.drop_values()
+
+    def drop_values(self) -> None:
+        """Keep no kernel values from now on."""
+        self.gram = Unkept(self.rows.fast.dtype)
+
+    def compute_values(self) -> None:
+        """Keep kernel values from now on.
+
+        They are computed, in products whose shapes depend on the number of slots alone.
+        """
+        capacity = len(self.code)
+        if capacity <= self._largest_gram:
+            values = np.empty((capacity, capacity), self.rows.fast.dtype)
             self.gram = Gram(self._kernel, values)
-            self.gram.compute(rows)
+            self.gram.compute(self.used_rows())
         else:
-            self._make_room(self._roomy(self.used))
+            capacity = max(capacity, self._roomy(self.used))
+            self._grow_fields(capacity)
+            self.gram = self._some_rows(capacity)
 
     def _reserve(self, needed: int) -> None:
         capacity = len(self.code)
         if needed <= capacity:
             return
-        if needed > self._largest_gram:
+        matrix = not isinstance(self.gram, Unkept)
+        if matrix and needed > self._largest_gram:
             self._make_room(self._roomy(needed))
             return
         # The first touch of memory costs more than copying, as systems with huge pages back the
@@ -197,7 +211,7 @@ class SampleStore:
         max_size = self._bounds.max_size
         if max_size is not None and 2 * capacity > max_size:
             capacity = max(needed, max_size)
-        self._make_room(min(capacity, self._largest_gram))
+        self._make_room(min(capacity, self._largest_gram) if matrix else capacity)
 
     def _roomy(self, needed: int) -> int:
         """Return the slots beyond the whole matrix that there is room for.
@@ -210,18 +224,22 @@ class SampleStore:
         return min(capacity, max(needed, self._bounds.max_size or capacity))
 
     def _make_room(self, capacity: int) -> None:
-        if capacity <= self._largest_gram:
-            assert isinstance(self.gram, Gram)
+        if isinstance(self.gram, Gram) and capacity <= self._largest_gram:
             self.gram.grow(capacity, self.used)
-        else:
-            rows = self.used_rows()
-            nbytes = self._bounds.gram_bytes
-            self.gram = GramRows(self._kernel, self._origin, rows, nbytes, capacity)
+        elif not isinstance(self.gram, Unkept):
+            self.gram = self._some_rows(capacity)
+        self._grow_fields(capacity)
+
+    def _grow_fields(self, capacity: int) -> None:
         self.rows = _with_capacity(self.rows, capacity)
         self.code, self.entered = grown(self.code, capacity), grown(self.entered, capacity)
         self.number = grown(self.number, capacity)
         self.inverse_weight = grown(self.inverse_weight, capacity)
         self.diagonal = grown(self.diagonal, capacity)
+
+    def _some_rows(self, capacity: int) -> GramRows:
+        rows, nbytes = self.used_rows(), self._bounds.gram_bytes
+        return GramRows(self._kernel, self._origin, rows, nbytes, capacity)
 
 
 def _with_capacity(rows: Rows, capacity: int) -> Rows:

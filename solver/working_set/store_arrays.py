@@ -39,7 +39,7 @@ def store_from_arrays(
     bounds: Bounds,
     added: int,
 ) -> SampleStore:
-    """Return the store that `store_to_arrays` described.
+    """Return the store that `store_to_arrays` described, without kernel values yet.
 
     Kernel values that earlier versions kept are not read; of their samples no number is known.
 

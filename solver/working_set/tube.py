@@ -277,6 +277,7 @@ class TubeSet:
         if not self._intake.restore(state, added):
             return
         store = self.store
+        store.compute_values()
         held = store.code[: store.used] != FREE
         ridge = np.where(held, self.ridges.of_class(0) * store.inverse_weight[: store.used], 0.0)
         beta, value, target = (np.array(state[name]) for name in _SAVED)

@@ -186,7 +186,7 @@ class TestPairs:
         assert in_some_problem == set(np.flatnonzero(store.code[: store.used] >= 0).tolist())
 
     def test_the_gram_matrix_is_that_of_the_stored_rows(self):
-        X, codes = clusters(seed=28, n=300, n_classes=3)
+        X, codes = clusters(seed=28, n=300)
         learner = WorkingSet(RBF, max_size=64, dtype=FLOAT64)
         learner.absorb(X, codes)
         used = learner.store.used

@@ -1,0 +1,152 @@
+"""The steps of `sweep` and the partner of `partner`, for a problem with a square of kernel values.
+
+Rows lie in the order of the members, and these are few: each pass goes over all of them at once.
+Loops count with unsigned numbers, as those of `sweep` do.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from solver.arrays import Float64Array, FloatArray
+from solver.compiled import inner, larger, smaller
+from solver.simplex.problem import Problem, tie_width
+from solver.simplex.steps import AWAY, DROP, away_length, move_weight, toward_length
+from solver.working_set.hessian import Ridge, ridge_of
+from solver.working_set.pair_problems import PairArrays, problem_at
+from solver.working_set.partner import TIE, gain_of, swaps_to
+from solver.working_set.squares import Squares
+from solver.working_set.sweep import Ends
+
+
+class Placed(NamedTuple):
+    """A problem and the kernel values of its members, (width, width), in their order.
+
+    scratch: as long as the longest problem.
+    """
+
+    problem: Problem
+    square: FloatArray
+    ridge: Ridge
+    scratch: Float64Array
+
+
+@inner
+def placed_at(
+    pairs: PairArrays, squares: Squares, i: int, ridge: Ridge, scratch: Float64Array
+) -> Placed:
+    """Return problem i with its square."""
+    begin, width = squares.start[i], squares.width[i]
+    square = squares.values[begin : begin + width * width].reshape((width, width))
+    return Placed(problem_at(pairs, i), square, ridge, scratch)
+
+
+@inner
+def ends_in(problem: Problem) -> Ends:
+    """Return the first members with the largest and the smallest gradient, up to ties."""
+    alpha, g, tie = problem.alpha, problem.gradient, tie_width(problem)
+    n, largest, smallest = np.uint64(problem.size[0]), -np.inf, np.inf
+    for m in range(n):
+        largest = larger(largest, g[m])
+        smallest = smaller(smallest, g[m] if alpha[m] > 0.0 else np.inf)
+    best, worst, one = np.uint64(0), np.uint64(0), np.uint64(1)
+    while best < n and g[best] < largest - tie:
+        best += one
+    while worst < n and (alpha[worst] == 0.0 or g[worst] > smallest + tie):
+        worst += one
+    return Ends(int(np.int64(best)), int(np.int64(worst)))
+
+
+@inner
+def row_of(placed: Placed, p: int, row: Float64Array) -> None:
+    """row[m] = A_pm for all members m, as `hessian.hessian_row`."""
+    problem, of_p = placed.problem, placed.square[p]
+    y_p, sign = problem.sign[p], problem.sign
+    for m in range(np.uint64(problem.size[0])):
+        row[m] = y_p * sign[m] * (np.float64(of_p[m]) + 1.0)
+    row[p] += ridge_of(problem, placed.ridge, p)
+
+
+@inner
+def start(placed: Placed, first: int) -> None:
+    """alpha <- e_first (P1 Algorithm 1, lines 1-2), with the gradients of all members."""
+    problem, row = placed.problem, placed.scratch
+    row_of(placed, first, row)
+    for m in range(problem.size[0]):
+        problem.gradient[m] = -2.0 * row[m]
+    problem.alpha[first] = 1.0
+    problem.q[0] = row[first]
+
+
+@inner
+def toward(placed: Placed, p: int) -> tuple[float, Ends]:
+    """alpha <- (1 - lambda) alpha + lambda e_p (P1 Algorithm 2); returns lambda and the ends."""
+    problem = placed.problem
+    step, problem.q[0] = toward_length(problem, p, _diagonal_of(placed, p))
+    return step, _rescale(placed, p, 1.0 - step, step, (1.0 - step) * problem.alpha[p] + step)
+
+
+@inner
+def away(placed: Placed, p: int) -> tuple[int, float, Ends]:
+    """alpha <- (1 + lambda) alpha - lambda e_p (P1 Algorithm 4); returns kind, lambda, ends."""
+    problem = placed.problem
+    step, dropped, problem.q[0] = away_length(problem, p, _diagonal_of(placed, p))
+    left = 0.0 if dropped else (1.0 + step) * problem.alpha[p] - step
+    return DROP if dropped else AWAY, step, _rescale(placed, p, 1.0 + step, -step, left)
+
+
+@inner
+def _rescale(placed: Placed, p: int, keep: float, step: float, alpha_p: float) -> Ends:
+    """alpha <- keep alpha + step e_p, g <- keep g - 2 step A_p; alpha_p is the new one of p."""
+    problem, of_p = placed.problem, placed.square[p]
+    problem.steps[0] += 1
+    alpha, g, sign = problem.alpha, problem.gradient, problem.sign
+    factor = -2.0 * step * sign[p]
+    for m in range(np.uint64(problem.size[0])):
+        alpha[m] *= keep
+        g[m] = keep * g[m] + factor * sign[m] * (np.float64(of_p[m]) + 1.0)
+    alpha[p] = alpha_p
+    g[p] -= 2.0 * step * ridge_of(problem, placed.ridge, p)
+    return ends_in(problem)
+
+
+@inner
+def swap(placed: Placed, best: int, partner: int) -> tuple[float, Ends]:
+    """alpha <- alpha + lambda (e_best - e_partner) (P4 section 2.2); returns lambda, the ends."""
+    problem, ridge, of_best = placed.problem, placed.ridge, placed.square[best]
+    of_partner, g, sign = placed.square[partner], problem.gradient, problem.sign
+    off_diagonal = sign[best] * sign[partner] * (np.float64(of_best[partner]) + 1.0)
+    diagonal = _diagonal_of(placed, best) + _diagonal_of(placed, partner)
+    step = move_weight(problem, best, partner, diagonal, 2.0 * off_diagonal)
+    g[best] -= 2.0 * step * ridge_of(problem, ridge, best)
+    g[partner] += 2.0 * step * ridge_of(problem, ridge, partner)
+    plus, minus = -2.0 * step * sign[best], 2.0 * step * sign[partner]
+    for m in range(np.uint64(problem.size[0])):
+        a = plus * (np.float64(of_best[m]) + 1.0)
+        b = minus * (np.float64(of_partner[m]) + 1.0)
+        g[m] += sign[m] * (a + b)
+    return step, ends_in(problem)
+
+
+@inner
+def best_partner(placed: Placed, ends: Ends) -> int:
+    """Return the member whose swap with `ends.best` lowers q most; see `partner.best_partner`."""
+    problem, of_best, gain = placed.problem, placed.square[ends.best], placed.scratch
+    g, y = problem.gradient[ends.best], problem.sign[ends.best]
+    swaps = swaps_to(problem, placed.ridge, g, y, _diagonal_of(placed, ends.best))
+    largest = 0.0
+    for m in range(np.uint64(problem.size[0])):
+        gain[m] = gain_of(problem, swaps, m, of_best[m])
+        largest = larger(largest, gain[m])
+    if largest <= 0.0:
+        return ends.worst
+    first, least = np.uint64(0), largest * (1.0 - TIE)
+    while gain[first] < least:
+        first += np.uint64(1)
+    return int(np.int64(first))
+
+
+@inner
+def _diagonal_of(placed: Placed, p: int) -> float:
+    """Return A_pp."""
+    return float(placed.problem.diagonal[p] + ridge_of(placed.problem, placed.ridge, p))

@@ -1,0 +1,187 @@
+"""P1's steps for a block of samples, for pairs of classes that have squares of kernel values.
+
+`sfw.walk` takes the same steps with values that all problems share. Here every row is at hand, a
+newcomer's row and column are written when it is admitted, and the decisions of all samples of a
+block are computed at once and then follow each step as the gradients of the members do.
+"""
+
+import numpy as np
+
+from solver.arrays import Float64Array, FloatArray
+from solver.compiled import compiled, inner, smaller
+from solver.simplex.problem import Problem, tie_width
+from solver.simplex.steps import INITIAL, TOWARD, away_is_steeper
+from solver.working_set.all_pairs import Block, Rules, Traces, signs_of
+from solver.working_set.decisions import Trace, note_decision
+from solver.working_set.hessian import Ridge
+from solver.working_set.pair_problems import PairArrays
+from solver.working_set.sfw import ALWAYS, Arrivals, Rule, Scratch
+from solver.working_set.square_steps import (
+    Placed,
+    away,
+    best_partner,
+    ends_in,
+    placed_at,
+    start,
+    swap,
+    toward,
+)
+from solver.working_set.squares import Squares
+from solver.working_set.sweep import Ends
+
+
+@compiled
+def walk_squares(
+    pairs: PairArrays,
+    squares: Squares,
+    block: Block,
+    rules: Rules,
+    traces: Traces,
+    scratch: Scratch,
+) -> None:
+    """Take the samples of a block in order, for one problem after another; see `sfw.walk`."""
+    for i in range(len(pairs.size)):
+        a, b = rules.classes[i, 0], rules.classes[i, 1]
+        ridge = Ridge(rules.ridges[a], rules.ridges[b])
+        placed = placed_at(pairs, squares, i, ridge, scratch.row)
+        trace = Trace(traces.decision[i], traces.margin[i], traces.admitted[i], traces.step[i])
+        _decide(placed.problem, block.by_column, scratch.total)
+        if signs_of(block.codes, a, b, scratch.sign) == 0:
+            for k in range(len(block.codes)):
+                note_decision(placed.problem, scratch.total[k], trace, k)
+            continue
+        rule = Rule(ridge, rules.away_steps, rules.corrective_steps)
+        member = block.member[smaller(i, len(block.member) - 1)]
+        arrivals = Arrivals(
+            scratch.sign, block.column, member, block.inverse_weight, block.by_column
+        )
+        _walk(placed, arrivals, rule, trace, scratch.total)
+
+
+@inner
+def _decide(problem: Problem, by_column: FloatArray, total: Float64Array) -> None:
+    """total[k] = sum_m alpha_m y_m (k(x_m, x_k) + 1) for all samples k of the block."""
+    n, bias = len(total), 0.0
+    for k in range(n):
+        total[k] = 0.0
+    for m in range(problem.size[0]):
+        weight, column = problem.alpha[m] * problem.sign[m], np.uint64(problem.column[m])
+        if weight != 0.0:
+            bias += weight
+            for k in range(np.uint64(n)):
+                total[k] += weight * np.float64(by_column[column, k])
+    for k in range(n):
+        total[k] += bias
+
+
+@inner
+def _walk(
+    placed: Placed, arrivals: Arrivals, rule: Rule, trace: Trace, total: Float64Array
+) -> None:
+    """Take the steps of one problem. total: of `_decide`."""
+    problem = placed.problem
+    ends = ends_in(problem)
+    for k in range(len(arrivals.sign)):
+        note_decision(problem, total[k], trace, k)
+        y, member = arrivals.sign[k], arrivals.member[k]
+        if y == 0.0:
+            continue
+        first = problem.q[0] == 0.0
+        g_k = 0.0 if first else -2.0 * y * total[k]
+        best = member if first else ends.best
+        if member < 0 and (first or g_k >= problem.gradient[best] - tie_width(problem)):
+            best = problem.size[0]
+            _admit(placed, arrivals, k, g_k)
+            trace.admitted[k] = True
+        if first:
+            start(placed, best)
+            _carry(total, arrivals, k, problem, best, 0.0, 1.0)
+            trace.step[k], ends = INITIAL, ends_in(problem)
+            continue
+        ends = _step(placed, Ends(best, ends.worst), arrivals, rule, trace, total, k)
+        always = ALWAYS if member >= 0 or trace.admitted[k] else 0
+        ends = _correct(placed, ends, arrivals, always, rule.corrective_steps, total, k)
+
+
+@inner
+def _admit(placed: Placed, arrivals: Arrivals, k: int, gradient: float) -> None:
+    """Add sample k as the last member, with alpha 0 and its kernel values."""
+    problem, square, by_column = placed.problem, placed.square, arrivals.by_column
+    new: int = problem.size[0]
+    for m in range(new):
+        value = by_column[problem.column[m], k]
+        square[new, m] = value
+        square[m, new] = value
+    # Of a sample that is stored, too, there is a row among those of the block.
+    own = by_column[len(by_column) - len(arrivals.sign) + k, k]
+    square[new, new] = own
+    problem.alpha[new] = 0.0
+    problem.gradient[new] = gradient
+    problem.sign[new] = arrivals.sign[k]
+    problem.column[new] = arrivals.column[k]
+    problem.inverse_weight[new] = arrivals.inverse_weight[k]
+    problem.diagonal[new] = np.float64(own) + 1.0
+    problem.size[0] = new + 1
+
+
+@inner
+def _step(
+    placed: Placed,
+    ends: Ends,
+    arrivals: Arrivals,
+    rule: Rule,
+    trace: Trace,
+    total: Float64Array,
+    k: int,
+) -> Ends:
+    """Take P1's step for sample k; returns the ends."""
+    problem = placed.problem
+    if rule.away_steps and away_is_steeper(problem, ends.best, ends.worst):
+        trace.step[k], step, new = away(placed, ends.worst)
+        _carry(total, arrivals, k, problem, ends.worst, 1.0 + step, -step)
+    else:
+        trace.step[k] = TOWARD
+        step, new = toward(placed, ends.best)
+        _carry(total, arrivals, k, problem, ends.best, 1.0 - step, step)
+    return new
+
+
+@inner
+def _correct(
+    placed: Placed,
+    ends: Ends,
+    arrivals: Arrivals,
+    always: int,
+    most: int,
+    total: Float64Array,
+    k: int,
+) -> Ends:
+    """Take the swaps after P1's step for sample k, as `sfw` does; returns the ends."""
+    problem = placed.problem
+    for count in range(most):
+        g_best, q = problem.gradient[ends.best], problem.q[0]
+        if count >= always and g_best + 2.0 * q <= 0.5 * q:
+            break
+        if g_best <= problem.gradient[ends.worst] + tie_width(problem):
+            break
+        best, partner = ends.best, best_partner(placed, ends)
+        step, ends = swap(placed, best, partner)
+        _carry(total, arrivals, k, problem, best, 1.0, step)
+        _carry(total, arrivals, k, problem, partner, 1.0, -step)
+    return ends
+
+
+@inner
+def _carry(
+    total: Float64Array,
+    arrivals: Arrivals,
+    k: int,
+    problem: Problem,
+    p: int,
+    keep: float,
+    step: float,
+) -> None:
+    """Have the decisions of the samples after k follow alpha <- keep alpha + step e_p."""
+    of_p, weight = arrivals.by_column[problem.column[p]], step * problem.sign[p]
+    for j in range(np.uint64(k + 1), np.uint64(len(total))):
+        total[j] = keep * total[j] + weight * (np.float64(of_p[j]) + 1.0)
