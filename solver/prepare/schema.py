@@ -6,6 +6,7 @@ value. `settling` finds the columns. A learner of the rows starts over with each
 `layout`.
 """
 
+from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
@@ -168,33 +169,51 @@ def layout(schema: Schema, *, indicators: bool = False) -> Layout:
 def encode(schema: Schema, cells: Cells) -> Float64Array:
     """Return rows that fit as numbers and codes, NaN where missing: (n, columns of the layout)."""
     parts = list[Float64Array]()
+    codes = np.array([*map(code_of, cells.texts), np.nan])
+    place_of = {text: place for place, text in enumerate(cells.texts)}
     for column, j in zip(schema.columns, places_of(schema, cells), strict=True):
-        parts += _encoded_column(column, cells, j)
+        parts += _encoded_column(column, cells, j, codes, place_of)
     return np.concatenate([part.reshape(len(cells.numbers), -1) for part in parts], axis=1)
 
 
-def _encoded_column(column: Column, cells: Cells, j: int | None) -> list[Float64Array]:
+def _encoded_column(
+    column: Column, cells: Cells, j: int | None, codes: Float64Array, place_of: Mapping[str, int]
+) -> list[Float64Array]:
+    """Return a column as numbers, as codes, or as both.
+
+    codes: of the cells' texts that have none of their own, and NaN for no text. place_of: the
+    texts' places in there.
+    """
     n = len(cells.numbers)
     numbers = np.full(n, np.nan) if j is None else cells.numbers[:, j]
     if column.moment:
         return [moment_columns(numbers if j is None else _seconds(cells, j))]
     parts = [numbers] if column.numeric else []
     if column.slots:
-        own = {text: float(code) for code, text in enumerate(column.texts)}
-        by_place = [own.get(text, -1.0) for text in cells.texts]
-        by_place = [
-            code_of(text) if code < 0.0 else code
-            for text, code in zip(cells.texts, by_place, strict=True)
-        ]
-        codes = np.full(n, np.nan)
-        if j is not None:
-            codes = np.array([*by_place, np.nan])[cells.text[:, j]]
-            if not column.number:
-                for i in np.flatnonzero(~np.isnan(numbers)):
-                    text = text_of(float(numbers[i]))
-                    codes[i] = own.get(text, code_of(text))
-        parts.append(codes)
+        parts.append(np.full(n, np.nan) if j is None else _codes(column, cells, j, codes, place_of))
     return parts
+
+
+def _codes(
+    column: Column, cells: Cells, j: int, codes: Float64Array, place_of: Mapping[str, int]
+) -> Float64Array:
+    """Return the codes (n,) of a column's texts in the cells' column j; NaN where one is missing.
+
+    codes, place_of: as in `_encoded_column`.
+    """
+    own = {text: float(code) for code, text in enumerate(column.texts)}
+    here = [text for text in own if text in place_of]
+    places = [place_of[text] for text in here]
+    shared = codes[places]
+    codes[places] = [own[text] for text in here]
+    found = codes[cells.text[:, j]]
+    codes[places] = shared
+    if not column.number:
+        numbers = cells.numbers[:, j]
+        for i in np.flatnonzero(~np.isnan(numbers)):
+            text = text_of(float(numbers[i]))
+            found[i] = own.get(text, code_of(text))
+    return found
 
 
 def places_of(schema: Schema, cells: Cells) -> list[int | None]:
@@ -207,8 +226,9 @@ def places_of(schema: Schema, cells: Cells) -> list[int | None]:
         return list(range(width))
     place: dict[str, int | None] = {name: j for j, name in enumerate(cells.names)}
     known = schema.names
+    known_names = frozenset(known)
     for name, j in place.items():
-        if name not in known and cells.given[:, j].any():
+        if name not in known_names and cells.given[:, j].any():
             raise Misfit(int(np.argmax(cells.given[:, j])), name, unknown_name(name, known))
     return [place.get(name) for name in known]
 

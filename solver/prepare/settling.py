@@ -72,7 +72,8 @@ def _with_row(schema: Schema, row: Cells) -> Schema | None:
 def _widened(schema: Schema, given: list[str], row: Cells) -> tuple[Column, ...] | None:
     """Return the columns with those that a row brings; None if rows are sparse. Raises Misfit."""
     known = schema.names
-    new = [name for name in given if name not in known]
+    known_names = frozenset(known)
+    new = [name for name in given if name not in known_names]
     may_be_sparse = not row.whole and not _is_tabular(schema, given, row)
     if may_be_sparse and not known and _are_indices(given):
         return None
@@ -125,8 +126,14 @@ def _with_text(column: Column, text: str, slots: int) -> Column:
 def _bounded(columns: tuple[Column, ...]) -> tuple[Column, ...]:
     """The columns with slots for their texts, in all at most MOST_SLOTS_IN_ALL if they can."""
     slots = [_slots_for(len(column.texts)) for column in columns]
-    while sum(slots) > MOST_SLOTS_IN_ALL and max(slots) > 2:
-        slots[slots.index(max(slots))] //= 2
+    excess, size = sum(slots) - MOST_SLOTS_IN_ALL, MOST_SLOTS
+    while excess > 0 and size > 2:
+        # The largest are halved in their order, as many as it takes.
+        largest = [j for j, count in enumerate(slots) if count == size]
+        for j in largest[: -(-2 * excess // size)]:
+            slots[j] = size // 2
+            excess -= size // 2
+        size //= 2
     return tuple(column._replace(slots=count) for column, count in zip(columns, slots, strict=True))
 
 

@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from solver.prepare.cells import Cells, cells_of_numbers, cells_of_rows, joined
-from solver.prepare.columns import Preparation
+from solver.prepare import schema as schemas
+from solver.prepare.cells import Cells, cells_of_numbers, cells_of_rows, code_of, joined
+from solver.prepare.columns import Preparation, own_codes
 from solver.prepare.schema import (
     SETTLING,
     Misfit,
@@ -221,3 +222,39 @@ def test_encoded_rows_are_prepared():
         Z = Preparation(kinds_of_columns).absorb(encode(schema, cells_of_rows(ROOMS * 5)))
         assert Z.shape == (10, kinds_of_columns.width)
         assert np.isfinite(Z).all()
+
+
+def test_a_text_has_its_own_code_only_in_the_columns_that_gave_it_one():
+    schema = settled({"a": "x", "b": "y"}, {"a": "z", "b": "x"})
+    found = encode(schema, cells_of_rows([{"a": "y", "b": "y"}, {"a": "x", "b": "x"}, {"b": "n"}]))
+    expected = [[code_of("y"), 0.0], [0.0, 1.0], [np.nan, code_of("n")]]
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_the_code_of_a_text_is_computed_once_however_many_columns_there_are(monkeypatch):
+    """Else a block takes as long as its columns times its texts, which are as many as its cells."""
+    names = [f"c{j}" for j in range(20)]
+    schema = settled(dict.fromkeys(names, "x"))
+    rows = cells_of_rows([{name: f"{name} {i}" for name in names} for i in range(30)])
+    asked = []
+    monkeypatch.setattr(schemas, "code_of", lambda text: asked.append(text) or code_of(text))
+    encode(schema, rows)
+    assert len(asked) == len(rows.texts) == 600
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_largest_columns_are_halved_in_their_order_until_all_have_room(seed):
+    random = np.random.default_rng(seed)
+    counts = random.integers(1, 60, random.integers(2, 200)).tolist()
+    most = max(counts)
+    rows = [{f"c{j}": f"t{i % k}" for j, k in enumerate(counts)} for i in range(most)]
+    schema = after(*rows)
+    expected = []
+    for count in counts:
+        slots = 4
+        while slots < 32 and own_codes(slots) < min(count, own_codes(32)):
+            slots *= 2
+        expected.append(slots)
+    while sum(expected) > MOST_SLOTS_IN_ALL and max(expected) > 2:
+        expected[expected.index(max(expected))] //= 2
+    assert [column.slots for column in schema.columns] == expected
