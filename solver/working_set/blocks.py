@@ -8,15 +8,12 @@ from numpy.typing import NDArray
 from solver.arrays import FloatArray
 from solver.kernels.blocks import kernel_block
 from solver.kernels.functions import Kernel
-from solver.kernels.prepared_rows import Rows, take
-from solver.rows.matrix import SparseRows
+from solver.kernels.prepared_rows import Rows
 from solver.working_set.hessian import KernelValues
 from solver.working_set.store import SampleStore
 
 # Longer blocks gain nothing in the matrix product and leave the second-level cache.
 BLOCK_ROWS = 256
-# So many stored rows against a block leave the second-level cache no sooner.
-_TILE = 1024
 
 
 def block_end(codes: NDArray[np.int64], start: int, longest: int, n_classes: int) -> int:
@@ -47,26 +44,15 @@ class BlockValues:
         """The bytes of the reused memory."""
         return self._buffer.nbytes
 
-    def of(self, rows: Rows, store: SampleStore, *, turned: bool) -> KernelValues:
-        """Return the kernel values of prepared rows and of the store.
-
-        turned: whether those of a stored sample lie side by side in memory, not those of a row.
-        """
-        n, used = len(rows.far), store.used
-        needed = n * (used + n)
+    def of(self, rows: Rows, store: SampleStore) -> KernelValues:
+        """Return the kernel values of prepared rows and of the store."""
+        n = len(rows.far)
+        needed = n * (store.used + n)
         if needed > len(self._buffer):
             self._buffer = np.empty(2 * needed, self._buffer.dtype)
-        if turned and not isinstance(rows.exact, SparseRows):
-            block = self._buffer[:needed].reshape(used + n, n).T
-            for start in range(0, used, _TILE):
-                tile = slice(start, min(start + _TILE, used))
-                stored = take(store.rows, tile)
-                kernel_block(self._kernel, stored, rows, out=block.T[tile])
-        else:
-            block = self._buffer[:needed].reshape(n, used + n)
-            kernel_block(self._kernel, rows, store.used_rows(), out=block[:, :used])
-            block = np.asfortranarray(block) if turned else block
-        own = block[:, used:]
+        block = self._buffer[:needed].reshape(n, store.used + n)
+        kernel_block(self._kernel, rows, store.used_rows(), out=block[:, : store.used])
+        own = block[:, store.used :]
         if n > 1 or self._kernel.type != "rbf":
             kernel_block(self._kernel, rows, rows, out=own)
         if self._kernel.type == "rbf":

@@ -71,9 +71,9 @@ class Intake:
             return rows
         return prepare_weighted(self.kernel, rows, self.precision, inverse_weight)
 
-    def values_of(self, rows: Rows, *, turned: bool = False) -> KernelValues:
+    def values_of(self, rows: Rows) -> KernelValues:
         """Return the kernel values of a block of prepared rows; see `BlockValues`."""
-        return self._values.of(rows, self.store, turned=turned)
+        return self._values.of(rows, self.store)
 
     def longest_block(self, seen: int) -> int:
         """Return the most samples of the next block, which ends before the next eviction point.

@@ -322,7 +322,7 @@ class WorkingSet:
         inverse_weight = self.ridges.inverse_weights(codes, weight, self.precision)
         rows = self._intake.prepared(X, inverse_weight)
         squares = self._squares
-        values = self._intake.values_of(rows, turned=squares is not None)
+        values = self._intake.values_of(rows)
         n = len(codes)
         column, slots = values.stored + np.arange(n), np.full(n, FREE, np.int64)
         # Where no sample of the block is stored, all its slots are FREE, which is -1.
@@ -333,7 +333,7 @@ class WorkingSet:
             member = slots[None, :]
             if np.any(slots != FREE):
                 member = np.array([positions(p, slots, self.store.used) for p in self.problems])
-        turned = values.block.T if squares else by_column(values, self.n_classes)
+        turned = by_column(values, self.n_classes, squares=squares is not None)
         block = Block(codes, column, member, inverse_weight, turned)
         ridges = self._ridges()
         rules = Rules(classes, ridges, self.algorithm == "msfw", self.corrective_steps)

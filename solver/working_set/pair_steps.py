@@ -74,9 +74,12 @@ def make_room(
     return squares is None or squares.reserve(problems.arrays.size + added)
 
 
-def by_column(values: KernelValues, n_classes: int) -> FloatArray:
-    """Return a block's kernel values by column where runs of samples are predicted."""
-    if n_classes <= 2 or len(values.block) < _LEAST_FOR_RUNS:
+def by_column(values: KernelValues, n_classes: int, *, squares: bool) -> FloatArray:
+    """Return a block's kernel values by column where runs of samples are predicted.
+
+    squares: whether pairs have squares of kernel values, with which all samples are.
+    """
+    if n_classes <= 2 or (len(values.block) < _LEAST_FOR_RUNS and not squares):
         return np.empty((0, 0), values.block.dtype)
     return np.ascontiguousarray(values.block.T)
 

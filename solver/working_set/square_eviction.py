@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
+from solver.arrays import Float64Array, FloatArray
 from solver.compiled import compiled, inner, larger
 from solver.working_set.eviction import ROUNDING, heir_after, who_leaves
 from solver.working_set.hessian import Ridge
@@ -24,7 +24,7 @@ def evict_placed(
     """Evict stored samples as `eviction.evict` does, from problems with squares."""
     evicted, _ = who_leaves(store, pairs, len(ridges), max_size)
     if evicted.any():
-        longest = int(pairs.size.max())
+        longest = int(pairs.size.max()) + 1
         heir, row = np.empty(longest, np.int64), np.empty(longest)
         take_out(pairs, squares, classes, ridges, evicted, heir, row)
         store.evict(np.flatnonzero(evicted))
@@ -43,7 +43,7 @@ def take_out(
     """Move the weight of evicted members to their heirs, and drop these members.
 
     classes: (P, 2) the class numbers of each problem. ridges: (classes,). evicted: (slots,).
-    heir, row: scratch, as long as the longest problem.
+    heir, row: scratch, longer than the longest problem.
     """
     for i in range(len(pairs.size)):
         ridge = Ridge(ridges[classes[i, 0]], ridges[classes[i, 1]])
@@ -85,26 +85,41 @@ def _pass_on(placed: Placed, evicted: NDArray[np.bool_], heir: NDArray[np.int64]
 
 
 @inner
-def _drop(placed: Placed, evicted: NDArray[np.bool_], kept: NDArray[np.int64]) -> None:
-    """Drop the evicted members; the others keep their order. kept: scratch."""
-    problem, square = placed.problem, placed.square
-    n = 0
+def _drop(placed: Placed, evicted: NDArray[np.bool_], gone: NDArray[np.int64]) -> None:
+    """Drop the evicted members; the others keep their order. gone: scratch."""
+    problem, kept, count = placed.problem, 0, 0
     for m in range(problem.size[0]):
         if evicted[problem.column[m]]:
+            gone[count] = m
+            count += 1
             continue
-        kept[n] = m
-        problem.alpha[n] = problem.alpha[m]
-        problem.gradient[n] = problem.gradient[m]
-        problem.sign[n] = problem.sign[m]
-        problem.column[n] = problem.column[m]
-        problem.diagonal[n] = problem.diagonal[m]
-        problem.inverse_weight[n] = problem.inverse_weight[m]
-        n += 1
-    problem.size[0] = n
-    for i in range(np.uint64(n)):
-        row = np.uint64(kept[i])
-        for j in range(np.uint64(n)):
-            square[i, j] = square[row, np.uint64(kept[j])]
+        problem.alpha[kept] = problem.alpha[m]
+        problem.gradient[kept] = problem.gradient[m]
+        problem.sign[kept] = problem.sign[m]
+        problem.column[kept] = problem.column[m]
+        problem.diagonal[kept] = problem.diagonal[m]
+        problem.inverse_weight[kept] = problem.inverse_weight[m]
+        kept += 1
+    gone[count] = problem.size[0]
+    problem.size[0] = kept
+    _close_square(placed.square, gone, count)
+
+
+@inner
+def _close_square(square: FloatArray, gone: NDArray[np.int64], count: int) -> None:
+    """Drop `count` rows and columns of a square; gone: their numbers, and then the size before.
+
+    Those between two that go move up and left together.
+    """
+    for up in range(count + 1):
+        top = gone[up - 1] + 1 if up > 0 else 0
+        for source in range(top, gone[up]):
+            row = np.uint64(source - up)
+            for left in range(count + 1):
+                first = gone[left - 1] + 1 if left > 0 else 0
+                shift = np.uint64(left)
+                for j in range(np.uint64(first - left), np.uint64(gone[left] - left)):
+                    square[row, j] = square[np.uint64(source), j + shift]
 
 
 @inner
