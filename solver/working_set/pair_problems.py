@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
-from solver.compiled import compiled, inner
+from solver.compiled import compiled, inner, larger
 from solver.simplex.problem import CURVATURE_ROUNDING, Problem
 
 _OF_MEMBERS = ("alpha", "gradient", "sign", "column", "diagonal", "inverse_weight")
@@ -178,9 +178,10 @@ def _copy_all(old: PairArrays, new: PairArrays) -> None:
 def enter_slots(pairs: PairArrays, stored: int, slot_of: NDArray[np.int64]) -> None:
     """Replace the block columns, from `stored` on, of newly stored members by their slots.
 
-    slot_of: (B,) the slot of each sample of the block.
+    slot_of: (B,) the slot of each sample of the block, whose members are the last of a problem.
     """
     for i in range(len(pairs.size)):
-        for m in range(pairs.first[i], pairs.first[i] + pairs.size[i]):
+        end = pairs.first[i] + pairs.size[i]
+        for m in range(larger(pairs.first[i], end - len(slot_of)), end):
             if pairs.column[m] >= stored:
                 pairs.column[m] = slot_of[pairs.column[m] - stored]
