@@ -6,20 +6,21 @@ wait for their labels stay where they are.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import Any
 
 from service.engine.broken import mark_broken
-from service.engine.challengers import Challengers, save_now
+from service.engine.challengers import Challengers
 from service.engine.history import History
 from service.engine.live_models import LiveModels
 from service.engine.model_files import ModelFileError, fill_model, spec_in
 from service.engine.remembered_keys import RememberedKeys
 from service.engine.snapshot_schedule import SnapshotSchedule
 from service.engine.uploads import OF_ANOTHER_LIFE
-from service.errors import LagsBehind, NotFollowing, UnusableState
+from service.errors import LagsBehind, NotFollowing, SnapshotFailed, UnusableState
 from service.model.learner import Learner
 from service.model.live import Model, rfc3339
 from service.storage.entries import Rollback, new_epoch
@@ -77,17 +78,17 @@ class Promotion:
 
     def _exchange(self, above: Learner, below: Learner) -> None:
         pair = above, below
-        for learner in pair:
-            save_now(learner.model, self._snapshots)
+        saving = self._begin_to_save(pair)
         states = _state_for(above, below), _state_for(below, above)
         with self._one_thread():  # as recovery does
-            sources = [_filled(one.model, state) for one, state in zip(pair, states, strict=True)]
+            sources = _source(above, below, states[0]), _source(below, above, states[1])
         # What comes before a rollback is not replayed, so its answers must be written.
         self._keys.write()
         rollbacks = [
             self._rollback(one, other.model.name, state)
             for one, other, state in zip(pair, pair[::-1], states, strict=True)
         ]
+        self._wait_until_saved(saving)
         self._journal.append_exchange(
             {one.model.id: rollback for one, rollback in zip(pair, rollbacks, strict=True)}
         )
@@ -101,11 +102,40 @@ class Promotion:
         text = "model %s: took the place of %s at sequence %d, and the other way round"
         logger.info(text, below.model.name, above.model.name, above.sequence)
 
+    def _begin_to_save(self, pair: Sequence[Learner]) -> list["Future[int]"]:
+        """Begin to save a snapshot of each, which goes on as the learner restored from it.
+
+        Raises SnapshotFailed.
+        """
+        self._snapshots.finish(wait=True)
+        return [self._snapshots.start(learner.model)[1] for learner in pair]
+
+    def _wait_until_saved(self, saving: Sequence["Future[int]"]) -> None:
+        try:
+            for one in saving:
+                one.result()
+        except Exception as error:  # whatever numpy and zipfile raise under low memory, too
+            raise SnapshotFailed(f"{error!r}; nothing has changed") from None
+        self._snapshots.finish(wait=True)
+
     def _rollback(self, learner: Learner, other: str, state: State) -> Rollback:
         """Return the rollback of a model to a state, which is pinned. Raises StorageFailed."""
         at, time = learner.sequence, rfc3339(datetime.now(UTC))
         digest = self._history.pin(learner.model, b"".join(encode_state(state)))
         return Rollback({"to": at, "at": at, "time": time, "of": other}, digest, new_epoch())
+
+
+def _source(learner: Learner, other: Learner, state: State) -> Learner:
+    """Return a learner of another one's state as `learner` takes it. Raises UnusableState.
+
+    The other one was restored from its snapshot just now, and is not restored once more, unless
+    there are predicted rows, which have to be read with its spec.
+    """
+    if learner.pending is not None and learner.pending.remembered:
+        return _filled(learner.model, state)
+    source = Learner(Model(learner.model.id, learner.model.name, spec_in(state, "it")))
+    source.stand_for(other)
+    return source
 
 
 def _filled(model: Model, state: State) -> Learner:

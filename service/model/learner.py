@@ -181,6 +181,10 @@ class Learner:
         self.model.following = Following()
         self.model.broken = ""
 
+    def stand_for(self, other: "Learner") -> None:
+        """Have the heads and rows of another one, which changes places with a third."""
+        self._take_heads(other)
+
     def _take_heads(self, source: "Learner") -> None:
         self._heads, self.rows = source._heads, source.rows
         self._heads.forget_views()
