@@ -13,13 +13,24 @@ import argparse
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import threadpoolctl
 from numpy.typing import NDArray
-from river import compose, forest, linear_model, naive_bayes, neighbors, preprocessing, tree
+from river import (
+    compose,
+    feature_extraction,
+    forest,
+    linear_model,
+    naive_bayes,
+    neighbors,
+    preprocessing,
+    stats,
+    tree,
+)
 from sklearn.metrics import cohen_kappa_score
 
 from benchmarks import unlike_changes, unlike_shapes, unlike_streams, unlike_tables
@@ -105,6 +116,23 @@ def gaussian(regression: bool, _: bool) -> Any:
     return None if regression else prepared() | naive_bayes.GaussianNB()
 
 
+def target_means(stream: Unlike, seconds: float) -> Predicted | None:
+    """A linear learner of numbers and of the mean target of each text and pair of texts so far."""
+    first = {} if isinstance(stream.rows, np.ndarray) else stream.rows[0]
+    names = [name for name, value in first.items() if isinstance(value, str)]
+    if not names:
+        return None
+
+    def make(regression: bool, two: bool) -> Any:
+        features: Any = compose.SelectType((int, float))
+        for by in [*((name,) for name in names), *combinations(names, 2)]:
+            features = features + feature_extraction.TargetAgg(by=list(by), how=stats.Mean())
+        one = linear_model.LinearRegression() if regression else linear_model.LogisticRegression()
+        return features | preprocessing.StandardScaler() | one if regression or two else None
+
+    return of_river(make)(stream, seconds)
+
+
 def encoded() -> Any:
     """Return what makes indicators of texts: the leaves of regression trees take numbers alone."""
     numbers, texts = compose.SelectType((int, float)), compose.SelectType(str)
@@ -130,6 +158,7 @@ LEARNERS: dict[str, Callable[[Unlike, float], Predicted | None]] = {
     "ARF 10": of_river(adaptive_forest),
     "KNN": of_river(nearest),
     "GaussianNB": of_river(gaussian),
+    "target means": target_means,
     "last again": lambda stream, _: [None, *stream.y[:-1].tolist()],
     "majority or mean": lambda stream, _: (running_mean if stream.regression else majority)(
         stream.y
