@@ -14,6 +14,8 @@ from service.engine.array_checks import (
     shape_of,
 )
 
+# Beyond it, not every whole number is a 64-bit float.
+_LARGEST_COUNT = 2.0**53
 _MACHINE_SUMS = ("rest", "before")
 _MACHINE_NUMBERS = (
     *("scale", "square_norm", "b", "scale_sum", "b_sum", "b_before", "moved", "factor"),
@@ -69,6 +71,8 @@ def check_kind_of_rows(arrays: Arrays, *, sparse: bool) -> None:
     what = "is of another kind of rows than the model's"
     if "frequency" in arrays:
         require((arrays["origin"].size == 0) == sparse, "origin", what)
+        if not sparse:
+            check_shape("frequency", arrays, (len(arrays["origin"]), None))
     if "whitening" in arrays:
         require(("landmarks_indptr" in arrays) == sparse, "landmarks", what)
     if "width" in arrays:
@@ -92,3 +96,8 @@ def _check_course(course: str, arrays: Arrays, empty: Arrays, shape: tuple[int, 
     check_shape(f"{course}weight", arrays, (2,))
     for name in ("direction", *_MACHINE_SUMS, *_MACHINE_NUMBERS, *_PROGRESS, "weight"):
         check_floats(course + name, arrays)
+    for name in ("direction", *_MACHINE_SUMS, *_MACHINE_NUMBERS, "weight"):
+        # A machine that has no score for a row cannot be one of several.
+        require(not np.isnan(arrays[course + name]).any(), course + name, "has numbers missing")
+    steps = arrays[f"{course}progress_steps"][0]
+    require(0.0 <= steps <= _LARGEST_COUNT, f"{course}progress_steps", "is no count of steps")

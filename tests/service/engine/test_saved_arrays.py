@@ -308,6 +308,38 @@ def test_features_of_another_kind_of_rows_are_refused(name: str, array: str, oth
         fill_model(Model(1, "m", spec), State(state.plain, arrays), "it")
 
 
+def test_features_of_more_columns_than_the_rows_have_are_refused():
+    spec, state = MODELS["dense"]
+    twice = np.concatenate([state.arrays["asset.frequency"]] * 2)
+    with pytest.raises(ModelFileError, match="frequency"):
+        fill_model(
+            Model(1, "m", spec),
+            State(state.plain, {**state.arrays, "asset.frequency": twice}),
+            "it",
+        )
+
+
+@pytest.mark.parametrize(
+    ("array", "value"),
+    [
+        ("direction", np.nan),
+        ("b_sum", np.nan),
+        ("progress_steps", np.inf),
+        ("progress_steps", -1.0),
+    ],
+)
+def test_machines_that_cannot_go_on_are_refused(array: str, value: float):
+    """Their next sample would break the model."""
+    spec, state = MODELS["courses"]
+    for key in (f"asset.{array}", f"asset.course1_{array}"):
+        changed = state.arrays[key].copy()
+        changed.flat[-1] = value
+        with pytest.raises(ModelFileError, match=array):
+            fill_model(
+                Model(1, "m", spec), State(state.plain, {**state.arrays, key: changed}), "it"
+            )
+
+
 def test_landmarks_of_another_kind_of_rows_are_refused():
     spec, state = MODELS["nystrom"]
     with pytest.raises(ModelFileError, match="landmarks"):
