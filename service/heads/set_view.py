@@ -2,7 +2,9 @@
 
 from typing import Any, NamedTuple, Protocol
 
-from service.heads.certificate import certificate
+import numpy as np
+
+from service.heads.certificate import NO_CERTIFICATE, certificate
 from service.heads.cost import cost_of_expansion
 from service.heads.kernel import check_norms
 from service.heads.sequences import Sequences
@@ -96,8 +98,12 @@ def set_stats(model: WorkingSetView, summary: Summary, past_nbytes: int) -> dict
         "bytes": summary.nbytes + past_nbytes,
         "work_per_sample": summary.work_per_sample,
     }
+    # Of a positive semidefinite kernel the gap is unknown where rounding alone is left of q.
+    hidden = not summary.indefinite and bool(np.isnan(model.gap).any())
+    if hidden:
+        stats |= NO_CERTIFICATE
     if summary.indefinite:
         stats["warning"] = _INDEFINITE
-    elif summary.rounded:
+    elif summary.rounded or hidden:
         stats["warning"] = _ROUNDED
     return stats

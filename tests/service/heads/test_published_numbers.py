@@ -202,6 +202,20 @@ def test_of_an_indefinite_kernel_no_gap_is_said_and_the_objective_is_right() -> 
     assert said.objective == pytest.approx(exact.objective, rel=ROUNDING)
 
 
+@pytest.mark.parametrize("kernel", [{"type": "linear"}, KERNELS["polynomial"]])
+def test_an_objective_that_rounding_hides_is_not_said(kernel: dict[str, Any]) -> None:
+    """A constant column is so large that the other ones are lost in its squares."""
+    own = {"C": 1e5, "max_size": 100}
+    spec = read_spec({**PAPERS, "asset": None, "kernel": kernel, "working_set": own})
+    learner = Learner(Model(1, "m", spec))
+    X = np.column_stack([np.full(N, 1e7), rows()[:, 0]])
+    learner.absorb("working_set", Samples(X, np.random.default_rng(1).integers(0, 2, N).tolist()))
+    stats = learner.heads["working_set"].view().stats
+    assert stats["gap"] is None
+    assert stats["objective"] is None
+    assert "rounding hides the objective" in stats["warning"]
+
+
 def test_of_prepared_rows_that_fade() -> None:
     """The rows are those of the set: what preparation made of them, and their times."""
     own = {"C": C, "max_size": 300}
