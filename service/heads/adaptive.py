@@ -28,6 +28,7 @@ from solver.adaptive.merge import merge as merge_banks
 from solver.adaptive.ridge import CHUNK
 from solver.adaptive.settings import FOREVER, Pins
 from solver.adaptive.standing import Standing
+from solver.adaptive.texts import TextLearners
 from solver.arrays import Float64Array
 from solver.prepare.named_rows import Rows
 from solver.rows.matrix import Matrix
@@ -161,6 +162,13 @@ def _specs() -> Iterator[ModelSpec]:
             yield ModelSpec.model_validate(given)
 
 
+def _exercise_texts(spec: ModelSpec, sparse: bool) -> None:
+    if not sparse:
+        one = np.ones((1, 1))
+        learners = TextLearners((1.0,), 1, regression=spec.task == "regression")
+        learners.absorb(one, one, np.ones(1))
+
+
 def _code(spec: ModelSpec) -> Hashable:
     return spec.task, spec.temporal
 
@@ -183,6 +191,7 @@ KIND = Kind(
     calls=("samples", "asset"),
     specs=_specs,
     exercises={"all": lambda spec, sparse: exercise(_build, spec, sparse)},
+    later={"texts": _exercise_texts},
     code=_code,
     spec_part=_spec_part,
     reported=("learners", "bytes"),

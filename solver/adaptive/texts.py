@@ -6,9 +6,6 @@
 where x is 1 for the constant b and 1 / sqrt(m) for the others: Adagrad, one-versus-rest, as in
 `diagonal`; least is 0 for classes, and 1 for targets, which are in units of their deviation. Texts
 and pairs have a bounded number of slots (`text_slots`).
-
-A row takes about ten operations on small arrays. Compiled code would be faster, but one more unit
-for the first row with a text to wait for.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,6 +25,7 @@ from solver.adaptive.text_slots import (
     slots_for,
 )
 from solver.arrays import Float64Array
+from solver.compiled import compiled, larger
 
 # What is added to G: a squared deviation of the targets, without which the first residuals, however
 # small, would move each weight by a whole step; of classes, where logits want to be large, nothing.
@@ -111,20 +109,12 @@ class TextLearners:
 
         codes: (n, texts), NaN where one is missing. Y: (n, K). weight: (n,) of the rows.
         """
-        W, G = self.W, self.G
-        slots, x = entries(codes, len(W) - FIRST)
+        slots, x = entries(codes, len(self.W) - FIRST)
         steps = np.repeat(self.steps, Y.shape[1])
         targets = np.tile(Y, (1, len(self.steps)))
-        scores = np.empty(targets.shape)
-        for i, at in enumerate(slots):
-            values = x[i][:, None]
-            w = W[at]
-            scores[i] = score = (values * w).sum(axis=0)
-            residual = weight[i] * (targets[i] - (score if self.regression else _logistic(score)))
-            gradient = values * residual
-            square = G[at] + gradient * gradient
-            G[at] = square
-            W[at] = w + steps * gradient / np.sqrt(square + self._least)
+        scores, residual = np.zeros(targets.shape), np.empty(len(steps))
+        arrays = self.W, self.G, slots, x, targets, weight, steps
+        _learn(*arrays, self._least, self.regression, scores, residual)
         self._note(slots)
         return scores.reshape(len(codes), len(self.steps), -1)
 
@@ -188,6 +178,38 @@ def _weights_at(view: TextsView, slots: NDArray[np.int64]) -> Float64Array:
     return weights
 
 
-def _logistic(scores: Float64Array) -> Float64Array:
-    one: Float64Array = 1.0 / (1.0 + np.exp(-np.maximum(scores, _LEAST_EXPONENT)))
-    return one
+@compiled
+def _learn(
+    W: Float64Array,
+    G: Float64Array,
+    slots: NDArray[np.int64],
+    x: Float64Array,
+    targets: Float64Array,
+    weight: Float64Array,
+    steps: Float64Array,
+    least: float,
+    regression: bool,
+    scores: Float64Array,
+    residual: Float64Array,
+) -> None:
+    """Learn rows one after another; of two texts of a row that share a slot, both move it.
+
+    slots, x: (n, m) of `entries`. targets, scores: (n, L K), the latter zeros. residual: scratch.
+    """
+    for i in range(len(slots)):
+        score = scores[i]
+        for j in range(slots.shape[1]):
+            w, value = W[slots[i, j]], x[i, j]
+            for k in range(len(steps)):
+                score[k] += value * w[k]
+        for k in range(len(steps)):
+            said = score[k]
+            if not regression:
+                said = 1.0 / (1.0 + np.exp(-larger(said, _LEAST_EXPONENT)))
+            residual[k] = weight[i] * (targets[i, k] - said)
+        for j in range(slots.shape[1]):
+            w, g, value = W[slots[i, j]], G[slots[i, j]], x[i, j]
+            for k in range(len(steps)):
+                gradient = value * residual[k]
+                g[k] += gradient * gradient
+                w[k] += steps[k] * gradient / np.sqrt(g[k] + least)
