@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 # Counts the changes of what replay does with the entries of a journal. With 2 the sums of a working
-# set of three and more classes are rounded in another order.
+# set of three and more classes, and those of learners of texts, are rounded in another order.
 _REPLAY_RULES = 2
 _CPUINFO = Path("/proc/cpuinfo")
 
