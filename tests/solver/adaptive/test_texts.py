@@ -7,7 +7,15 @@ import pytest
 
 from solver.adaptive.classifier import AdaptiveClassifier
 from solver.adaptive.regressor import AdaptiveRegressor, predict_values
-from solver.adaptive.text_slots import CROSSED, MOST_SLOTS, PLACES, entries, joined
+from solver.adaptive.text_slots import (
+    CONSTANT,
+    CROSSED,
+    MOST_SLOTS,
+    PLACES,
+    TextWeights,
+    entries,
+    joined,
+)
 from solver.adaptive.texts import TextLearners, text_scores
 from solver.adaptive.view import predict_classes
 from tests.solver.streams import blocks
@@ -36,11 +44,19 @@ def learn(learner, codes, Y, length=50, weight=None):
     return np.concatenate(parts)
 
 
-def plain_adagrad(codes, Y, weight, step, *, regression):
-    """One row at a time, in dictionaries of texts and pairs."""
+def plain_adagrad(codes, Y, weight, step, *, regression, rescaled=None):
+    """One row at a time, in dictionaries of texts and pairs.
+
+    rescaled: before which row all is learned in other units, the factor, and the shift.
+    """
     W, G, least = {}, {}, 1.0 if regression else 1e-12
     scores = np.zeros(Y.shape)
     for i, row in enumerate(codes):
+        if rescaled is not None and i == rescaled[0]:
+            _, factor, shift = rescaled
+            W = {one: factor * w for one, w in W.items()}
+            W["constant"] = W["constant"] + shift
+            G = {one: factor * factor * g for one, g in G.items()}
         texts = [(j, code) for j, code in enumerate(row) if not np.isnan(code)]
         known = [*texts, *combinations(texts, 2)]
         x = {"constant": 1.0} | {one: 1.0 / np.sqrt(len(known)) for one in known}
@@ -150,6 +166,34 @@ def test_a_learner_of_other_units_answers_as_before_in_these():
     before = text_scores(learner.view(), codes)
     learner.rescale(0.5, 3.0)
     np.testing.assert_allclose(text_scores(learner.view(), codes), 0.5 * before + 3.0)
+
+
+@pytest.mark.parametrize("factor", [0.5, 20.0])
+@pytest.mark.parametrize("regression", [False, True])
+def test_a_learner_goes_on_as_adagrad_in_other_units(regression, factor):
+    """Also where the logits of classes are far from 0."""
+    codes, Y = rows()
+    Y = Y[:, :1] if regression else Y
+    learner, weight = learner_of(codes, regression=regression), np.ones(len(Y))
+    before = learn(learner, codes[:150], Y[:150])
+    learner.rescale(factor, 3.0)
+    scores = np.concatenate([before, learn(learner, codes[150:], Y[150:])])
+    for e, step in enumerate(STEPS):
+        expected = plain_adagrad(
+            codes, Y, weight, step, regression=regression, rescaled=(150, factor, 3.0)
+        )
+        np.testing.assert_allclose(scores[:, e], expected, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("logit", [-1e4, -600.0, -30.0, 30.0, 1e4])
+def test_a_label_that_was_certain_moves_nothing(logit):
+    learner = learner_of(np.zeros((1, 1)))
+    weights = np.full((1, len(STEPS), 3), logit)
+    learner.replace(TextWeights(np.array([CONSTANT]), weights, np.ones(weights.shape)))
+    said = float(logit > 0.0)
+    none, certain = np.full((1, 1), np.nan), np.full((1, 3), said)
+    learner.absorb(none, certain, np.ones(1))
+    np.testing.assert_allclose(learner.weights.W, weights, rtol=0.0, atol=1e-12)
 
 
 def test_learners_of_parts_become_one_whose_classes_are_in_another_order():
