@@ -9,6 +9,7 @@ layout and never changes, however many categories come.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -133,9 +134,9 @@ def encoded(layout: Layout, X: Float64Array) -> Float64Array:
     if len(layout.numbers) == layout.width == X.shape[1]:
         return np.ascontiguousarray(X)  # numbers alone are in their order
     parts = [X[:, list(layout.numbers)]]
-    parts += [
-        _one_hot(X[:, j], slots) for j, slots in zip(layout.categories, layout.slots, strict=True)
-    ]
+    categories = zip(layout.categories, layout.slots, strict=True)
+    for slots, alike in groupby(categories, key=lambda category: category[1]):
+        parts.append(_one_hot(X[:, [j for j, _ in alike]], slots))
     if layout.indicators:
         parts.append(np.isnan(X[:, list(layout.indicators)]).astype(np.float64))
     # Columns that are picked lie one after another, and sums over rows would round otherwise.
@@ -143,6 +144,7 @@ def encoded(layout: Layout, X: Float64Array) -> Float64Array:
 
 
 def _one_hot(codes: Float64Array, slots: int) -> Float64Array:
+    """Return codes (n, k) of columns with as many slots each as (n, k slots) numbers."""
     missing = np.isnan(codes)
     code = np.where(missing, 0.0, codes)
     if np.any((code < 0.0) | (code > LARGEST_CODE) | (code != np.floor(code))):
@@ -151,7 +153,7 @@ def _one_hot(codes: Float64Array, slots: int) -> Float64Array:
     # Multiplicative hashing (Knuth): the upper bits of a product with 2^64 / golden ratio.
     product = number.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     shared = own + ((product >> np.uint64(32)) % np.uint64(slots - own)).astype(np.int64)
-    columns = np.zeros((len(codes), slots))
-    columns[np.arange(len(codes)), np.where(number < own, number, shared)] = 1.0
+    place = np.where(number < own, number, shared)
+    columns: Float64Array = (place[:, :, None] == np.arange(slots)).astype(np.float64)
     columns[missing] = np.nan
-    return columns
+    return columns.reshape(len(codes), codes.shape[1] * slots)

@@ -64,9 +64,8 @@ def _with_row(schema: Schema, row: Cells) -> Schema | None:
     elif not schema.columns:
         columns = tuple(Column(str(j)) for j in range(row.numbers.shape[1]))
         schema = schema._replace(columns=columns, named=False)
-    places = places_of(schema, row)
-    columns = tuple(_seen(column, row, j) for column, j in zip(schema.columns, places, strict=True))
-    return schema._replace(columns=_bounded(columns), samples=schema.samples + 1)
+    columns = _bounded(_seen(schema, row))
+    return schema._replace(columns=columns, samples=schema.samples + 1)
 
 
 def _widened(schema: Schema, given: list[str], row: Cells) -> tuple[Column, ...] | None:
@@ -87,6 +86,8 @@ def _widened(schema: Schema, given: list[str], row: Cells) -> tuple[Column, ...]
             return None
         detail = f"is one name too many: a table by rows has at most {MOST_COLUMNS}"
         raise Misfit(0, new[-1], detail)
+    if not new:
+        return schema.columns
     brought = (Column(name, moment=name in schema.moments) for name in new)
     return (*schema.columns, *brought)
 
@@ -104,16 +105,28 @@ def _are_indices(names: list[str]) -> bool:
     return all(name.isdecimal() for name in names)
 
 
-def _seen(column: Column, row: Cells, j: int | None) -> Column:
-    """Return a column after one more of the first rows. Raises Misfit."""
-    if j is None:
-        return column
-    if column.moment:
-        check_moments(column, row, j)
-        return column
-    if row.text[0, j] != NO_TEXT:
-        return _with_text(column, row.texts[row.text[0, j]], MOST_SLOTS)
-    return column if np.isnan(row.numbers[0, j]) else column._replace(number=True)
+def _seen(schema: Schema, row: Cells) -> tuple[Column, ...]:
+    """Return the columns after one more of the first rows. Raises Misfit.
+
+    Rows may be wide, and most change no column: one that stays is the same object.
+    """
+    columns, places = list(schema.columns), places_of(schema, row)
+    at = np.array([-1 if j is None else j for j in places], np.int64)
+    text = np.append(row.text[0], NO_TEXT)[at]
+    known = np.append(~np.isnan(row.numbers[0]), False)[at]
+    is_number = np.array([column.number for column in columns], np.bool_)
+    is_moment = np.array([column.moment for column in columns], np.bool_)
+    may_change = (text != NO_TEXT) | (known & ~is_number) | (is_moment & (at >= 0))
+    for k in may_change.nonzero()[0].tolist():
+        column = columns[k]
+        if column.moment:
+            check_moments(column, row, int(at[k]))
+        elif text[k] != NO_TEXT:
+            columns[k] = _with_text(column, row.texts[text[k]], MOST_SLOTS)
+        else:
+            columns[k] = column._replace(number=True)
+    same = all(new is old for new, old in zip(columns, schema.columns, strict=True))
+    return schema.columns if same else tuple(columns)
 
 
 def _with_text(column: Column, text: str, slots: int) -> Column:
@@ -125,7 +138,7 @@ def _with_text(column: Column, text: str, slots: int) -> Column:
 
 def _bounded(columns: tuple[Column, ...]) -> tuple[Column, ...]:
     """The columns with slots for their texts, in all at most MOST_SLOTS_IN_ALL if they can."""
-    slots = [_slots_for(len(column.texts)) for column in columns]
+    slots = [_SLOTS[len(column.texts)] for column in columns]
     excess, size = sum(slots) - MOST_SLOTS_IN_ALL, MOST_SLOTS
     while excess > 0 and size > 2:
         # The largest are halved in their order, as many as it takes.
@@ -134,7 +147,12 @@ def _bounded(columns: tuple[Column, ...]) -> tuple[Column, ...]:
             slots[j] = size // 2
             excess -= size // 2
         size //= 2
-    return tuple(column._replace(slots=count) for column, count in zip(columns, slots, strict=True))
+    if slots == [column.slots for column in columns]:
+        return columns
+    return tuple(
+        column if column.slots == count else column._replace(slots=count)
+        for column, count in zip(columns, slots, strict=True)
+    )
 
 
 def _slots_for(texts: int) -> int:
@@ -145,6 +163,10 @@ def _slots_for(texts: int) -> int:
     while slots < MOST_SLOTS and own_codes(slots) < texts:
         slots *= 2
     return slots
+
+
+# By the number of a column's texts with codes of their own.
+_SLOTS = [_slots_for(texts) for texts in range(MOST_SLOTS + 1)]
 
 
 def _with_texts(schema: Schema, cells: Cells) -> Schema:

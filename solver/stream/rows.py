@@ -78,6 +78,19 @@ class RowsView(NamedTuple):
         return Seen(prepared(self.preparation, X), self.form.crossed(X))
 
 
+def _changes(before: RowForm, after: RowForm) -> bool:
+    """Return whether heads see rows differently."""
+    return not _of_same_columns(before, after) and _as_seen(before) != _as_seen(after)
+
+
+def _of_same_columns(before: RowForm, after: RowForm) -> bool:
+    """Return whether only a count differs, which is seen without the layouts of wide rows."""
+    if before.schema is None or after.schema is None:
+        return False
+    same = before.schema.columns == after.schema.columns
+    return same and before._replace(schema=None) == after._replace(schema=None)
+
+
 def _as_seen(form: RowForm) -> tuple[Any, ...]:
     """Return what decides what heads see of rows."""
     return form.layout, form.sparse, form.coded
@@ -114,7 +127,7 @@ class StreamRows:
             if after.settled:
                 own = rows_between(samples.X, start, i + 1)
                 after = after.with_codes([*(part.X for part in self.first), own])
-            if _as_seen(after) != _as_seen(self.form):
+            if _changes(self.form, after):
                 if start < i:
                     yield self._settled(self._kept(samples.between(start, i)))
                 self.form, self.names, self.preparation = after, None, None

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from solver.prepare.columns import (
+    Layout,
     Preparation,
     encoded,
     layout_of,
@@ -88,3 +89,14 @@ def test_a_view_and_a_restored_state_prepare_alike():
     asked = prepared(preparation.view(), X[150:151])
     np.testing.assert_array_equal(asked, preparation.absorb(X[150:151]))
     np.testing.assert_array_equal(asked, twin.absorb(X[150:151]))
+
+
+def test_categories_side_by_side_are_what_each_is_by_itself():
+    """Also where some that follow each other have as many slots, and others do not."""
+    slots = (4, 4, 2, 4, 32, 32)
+    X = np.random.default_rng(3).integers(0, 90, (50, 6)).astype(np.float64)
+    X[::7, 1] = X[::5, 5] = np.nan
+    alone = [encoded(Layout((), (0,), (k,)), X[:, [j]]) for j, k in enumerate(slots)]
+    together = encoded(Layout((), (0, 1, 2, 3, 4, 5), slots), X)
+    np.testing.assert_array_equal(together, np.concatenate(alone, axis=1))
+    assert together.flags.c_contiguous

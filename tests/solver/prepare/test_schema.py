@@ -258,3 +258,12 @@ def test_the_largest_columns_are_halved_in_their_order_until_all_have_room(seed)
     while sum(expected) > MOST_SLOTS_IN_ALL and max(expected) > 2:
         expected[expected.index(max(expected))] //= 2
     assert [column.slots for column in schema.columns] == expected
+
+
+def test_a_row_that_brings_nothing_new_leaves_the_columns_as_they_are():
+    """Not equal ones: rows may have very many columns, and each early row is looked at alone."""
+    schema = after(*ROOMS, {"warmth": None, "room": 7})
+    assert after(ROOMS[1], schema=schema).columns is schema.columns
+    wider = after({"warmth": 3, "room": "cellar"}, schema=schema)
+    assert wider.columns[0] is schema.columns[0]
+    assert wider.columns[1].texts == ("hall", "attic", "cellar")
