@@ -100,7 +100,7 @@ def set_stats(model: WorkingSetView, summary: Summary, past_nbytes: int) -> dict
     }
     # Of a positive semidefinite kernel the gap is unknown where rounding alone is left of q.
     hidden = not summary.indefinite and bool(np.isnan(model.gap).any())
-    if hidden:
+    if hidden or summary.rounded:
         stats |= NO_CERTIFICATE
     if summary.indefinite:
         stats["warning"] = _INDEFINITE

@@ -60,7 +60,7 @@ class SFWClassifier(OneVersusOneClassifier, CalibratedClasses):
     alpha_i y_i, (pairs, support vectors), for the pairs of classes in `pairs_`, first the one
     with y = -1; intercept_ (pairs,); objective_ and gap_ (pairs,): f = -alpha'A alpha, and how
     far it may be from its optimum over the working set, NaN for a pair without a sample so far
-    or whose kernel matrix is indefinite;
+    or whose kernel matrix is indefinite, and both where the rounding of large values hides them;
     gamma_.
 
     `predict_proba` and `predict_set` come from `partial_fit`; see `estimators.certainty`.
@@ -221,7 +221,10 @@ class SFWClassifier(OneVersusOneClassifier, CalibratedClasses):
         """Set the attributes from the working set; the slots of the support vectors."""
         view = self._learner.view()
         support, dual_coef = dual_coefficients(view)
-        self.objective_ = np.where(view.q != 0.0, -view.q, np.nan)
+        known = view.q != 0.0
+        if not self._learner.indefinite:
+            known &= ~np.isnan(view.gap)
+        self.objective_ = np.where(known, -view.q, np.nan)
         self.gap_ = view.gap.copy()
         vectors, codes = take_rows(view.rows.exact, support), self._learner.store.code[support]
         self._keep_support(view.kernel, vectors, codes, dual_coef, view.bias, view.q, view.gap)

@@ -50,7 +50,7 @@ class SFWRegressor(RegressorMixin, KernelEstimator, CalibratedValues):
     Attributes: support_ (after `fit` alone): row numbers of the training set; support_vectors_;
     dual_coef_ (1, support vectors) and intercept_ (1,) in units of y; objective_ and gap_: the
     dual's value, which is to be maximised, and how far below its optimum over the working set it
-    may be, in units of z; gamma_.
+    may be, in units of z, both NaN where the rounding of large kernel values hides them; gamma_.
     """
 
     def __init__(
@@ -187,7 +187,8 @@ class SFWRegressor(RegressorMixin, KernelEstimator, CalibratedValues):
     def _publish(self) -> NDArray[np.int64]:
         """Set the attributes from the working set; the slots of the support vectors."""
         view = self._learner.view()
-        self.objective_, self.gap_ = -float(view.q[0]), float(view.gap[0])
+        self.gap_ = float(view.gap[0])
+        self.objective_ = np.nan if np.isnan(self.gap_) else -float(view.q[0])
         vectors = take_rows(view.rows.exact, view.column)
         self.support_vectors_ = as_given(vectors)
         self.dual_coef_, self.intercept_ = view.coefficient[None, :], view.bias

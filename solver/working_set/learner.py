@@ -40,6 +40,7 @@ from solver.working_set.pair_steps import (
 )
 from solver.working_set.problems import adopted_problem, positions, problems_of_class
 from solver.working_set.ridges import Ridges
+from solver.working_set.rounding import hidden_by_rounding
 from solver.working_set.square_eviction import evict_placed
 from solver.working_set.squares import PairSquares, squares_bytes
 from solver.working_set.store import FREE, Bounds, SampleStore
@@ -257,13 +258,17 @@ class WorkingSet:
 
     def summary(self, view: WorkingSetView) -> Summary:
         """Return sizes and costs. view: of the present model."""
+        indefinite, rounded = self.indefinite, self.problems.indefinite
+        if indefinite:
+            dtype = self.precision.dtype
+            rounded = any(hidden_by_rounding(self.kernel, dtype, p) for p in self.problems)
         return Summary(
             self.store.size,
             view.n_support,
             self.nbytes,
             self.work_per_sample,
-            self.indefinite,
-            rounded=self.problems.indefinite and not self.indefinite,
+            indefinite,
+            rounded,
         )
 
     def _evict_if_due(self) -> None:

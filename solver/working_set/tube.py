@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
 from solver.kernels.functions import Kernel
+from solver.kernels.precision import SHARE_OF_OBJECTIVE, sum_rounding
 from solver.rows.matrix import Matrix, n_nonzeros, take_rows
 from solver.working_set.eviction import eviction_period, slots_to_evict
 from solver.working_set.hessian import KernelValues
@@ -60,7 +61,8 @@ class TubeBlock(NamedTuple):
 class Certificate(NamedTuple):
     """The dual's value, which is to be maximised, and how far below its optimum it may be.
 
-    gap: over the members of the set; NaN where rounding has made the quadratic term negative.
+    gap: over the members of the set; NaN where rounding has made the quadratic term negative, or
+        may be more than a hundredth of the objective.
     """
 
     objective: float
@@ -165,6 +167,12 @@ class TubeSet:
         objective = linear - own - 0.5 * quadratic
         gap = quadratic + 0.5 * float((slack * slack / ridge).sum()) + own - linear
         known = quadratic >= -_ROUNDING * (abs(linear) + own)
+        # Each h(x) is rounded by this much, and the terms by what they multiply it with.
+        size = float(np.abs(beta).sum())
+        rounding = sum_rounding(self.kernel, self.precision.dtype) * size
+        rounding *= float(np.abs(self.store.diagonal[held]).max()) + 1.0
+        rounding *= size + float((slack / ridge).sum())
+        known = known and rounding <= SHARE_OF_OBJECTIVE * abs(objective)
         return Certificate(objective, max(gap, 0.0) if known else np.nan)
 
     def _absorb_block(

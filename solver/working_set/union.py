@@ -98,9 +98,13 @@ def _joined(each: Sequence[Support]) -> Support:
 
 def relative_gap(learner: WorkingSet) -> float:
     """Return the largest gap of a pair of classes, relative to its objective; NaN if unknown."""
-    view = learner.view()
-    there = view.q > 0.0
-    return float(np.max(view.gap[there] / view.q[there], initial=0.0))
+    found = [0.0]
+    for problem in learner.problems:
+        n, q = int(problem.size[0]), float(problem.q[0])
+        if q > 0.0:
+            gap = max(float(problem.gradient[:n].max()) + 2.0 * q, 0.0)
+            found.append(np.nan if problem.indefinite[0] else gap / q)
+    return float(np.max(found))
 
 
 def _on_simplex(alpha: Float64Array, codes: NDArray[np.int64]) -> Float64Array:

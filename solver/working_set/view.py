@@ -9,11 +9,12 @@ from solver.arrays import Float64Array, FloatArray
 from solver.compiled import compiled, larger
 from solver.kernels.blocks import kernel_block
 from solver.kernels.functions import Kernel
-from solver.kernels.precision import Precision
+from solver.kernels.precision import Precision, sum_rounding
 from solver.kernels.prepared_rows import Rows, prepare_rows
 from solver.rows.matrix import Matrix, SparseRows, check_same_kind, n_rows, origin_of, take_rows
 from solver.simplex.pairs import classes_of, coupled_scores, one_versus_one_scores
 from solver.working_set.pair_problems import PairArrays
+from solver.working_set.rounding import is_hidden
 
 _ROWS_AT_ONCE = 256
 # Fewer rows than this are summed one after another. Summing a stretch of rows at once pays from
@@ -31,7 +32,8 @@ class WorkingSetView(NamedTuple):
     bias: (problems,) b = y'alpha (P1 section 3.2).
     q: (problems,) alpha'A alpha.
     gap: (problems,) max g + 2q over each problem's members, a bound on f* - f over the set (P1
-        Lemma 4.1); NaN where nothing has weight, or A is not positive semidefinite.
+        Lemma 4.1); NaN where nothing has weight, A is not positive semidefinite, or rounding may
+        be more than a hundredth of q (`rounding`).
     code, number: of each row its class, and its place among all samples that the set has seen, from
         0, or -1 where that is not known. None of weights that were given (`expansion`).
     coupled: see `learner.WorkingSet`.
@@ -82,7 +84,8 @@ def view_of(
     count, total = len(pairs.size), int(pairs.size.sum())
     column, coefficient = np.empty(total, np.int64), np.empty(total)
     bias, gap = np.empty(count), np.empty(count)
-    _copy_members(pairs, column, coefficient, bias, gap)
+    rounding = sum_rounding(kernel, rows.fast.dtype)
+    _copy_members(pairs, rounding, column, coefficient, bias, gap)
     return WorkingSetView(
         kernel=kernel,
         rows=rows,
@@ -104,23 +107,31 @@ def view_of(
 @compiled
 def _copy_members(
     pairs: PairArrays,
+    rounding: float,
     column: NDArray[np.int64],
     coefficient: Float64Array,
     bias: Float64Array,
     gap: Float64Array,
 ) -> None:
-    """Write the fields of `WorkingSetView` that have these names."""
+    """Write the fields of `WorkingSetView` that have these names.
+
+    rounding: `kernels.precision.sum_rounding`.
+    """
     at = 0
     for i in range(len(pairs.size)):
         bias[i] = 0.0
         highest = -np.inf
+        largest, drift = 0.0, 2.0 * pairs.q[i]
         for m in range(pairs.first[i], pairs.first[i] + pairs.size[i]):
             column[at] = pairs.column[m]
             coefficient[at] = pairs.alpha[m] * pairs.sign[m]
             bias[i] += coefficient[at]
             highest = larger(highest, pairs.gradient[m])
+            largest = larger(largest, abs(pairs.diagonal[m]))
+            drift += pairs.alpha[m] * pairs.gradient[m]
             at += 1
         unknown = pairs.indefinite[i] or pairs.q[i] <= 0.0
+        unknown = unknown or is_hidden(pairs.q[i], rounding * largest, drift)
         gap[i] = np.nan if unknown else larger(highest + 2.0 * pairs.q[i], 0.0)
 
 

@@ -111,11 +111,11 @@ def of_pairs(found: WorkingSet, X: Float64Array, y: Any, cost: Float64Array) -> 
     return Found(sum(objective), sum(gap), relative, len(members), len(weighty))
 
 
-def of_tube(found: TubeSet, y: Float64Array, weight: Float64Array) -> Found:
+def of_tube(found: TubeSet, sent: Float64Array, y: Float64Array, weight: Float64Array) -> Found:
     """The dual of regression on scaled targets, and its distance from the primal."""
     held = np.flatnonzero(found.members.held)
     X, beta = found.store.rows.exact[held], found.members.beta[held]
-    place = {row.tobytes(): i for i, row in enumerate(rows())}
+    place = {row.tobytes(): i for i, row in enumerate(sent)}
     number = [place[row.tobytes()] for row in X]
     z = (y[number] - y[:128].mean()) / y[:128].std()
     K, ridge = kernel_matrix(found.kernel, X, X) + 1.0, 0.5 / (C * weight[number])
@@ -153,7 +153,7 @@ def test_of_numbers(kernel: str, bound: str, weighted: bool) -> None:
     own = {"C": C, "epsilon": EPSILON, **BOUNDS[bound]}
     spec = {**PAPERS, "task": "regression", "asset": None, "kernel": KERNELS[kernel]}
     head, said = learned({**spec, "working_set": own}, sent(targets(), weighted), "working_set")
-    assert_same(said, of_tube(head.learner.current.set, targets(), weights(weighted)))
+    assert_same(said, of_tube(head.learner.current.set, rows(), targets(), weights(weighted)))
 
 
 @pytest.mark.parametrize("max_size", [1000, 100])
@@ -214,6 +214,46 @@ def test_an_objective_that_rounding_hides_is_not_said(kernel: dict[str, Any]) ->
     assert stats["gap"] is None
     assert stats["objective"] is None
     assert "rounding hides the objective" in stats["warning"]
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("degree", [1, 2, 3])
+@pytest.mark.parametrize("constant", [1e3, 1e4, 1e5, 1e6, 1e7])
+def test_beside_a_constant_column(task: str, degree: int, constant: float) -> None:
+    """All three numbers are right, within a hundredth of the objective, or none is said."""
+    kernel = {"type": "polynomial", "degree": degree, "gamma": 1.0, "coef0": 0.0}
+    own = {"C": C} | ({"epsilon": EPSILON} if task == "regression" else {})
+    spec = {**PAPERS, "task": task, "asset": None, "kernel": kernel, "working_set": own}
+    learner = Learner(Model(1, "m", read_spec(spec)))
+    X, n = np.column_stack([np.full(N, constant), rows()])[:300], 300
+    y: Any = labels(2)[:n] if task == "classification" else targets()[:n]
+    learner.absorb("working_set", Samples(X, y))
+    head, stats = learner.heads["working_set"], learner.heads["working_set"].view().stats
+    said = [stats[name] for name in ("objective", "gap", "relative_gap")]
+    hidden = "rounding hides the objective" in stats.get("warning", "")
+    assert [value is None for value in said] == [hidden] * 3
+    if hidden:
+        return
+    set_now = head.learner.current
+    if task == "classification":
+        found = of_pairs(set_now, X, y, np.full(n, C))
+    else:
+        found = of_tube(set_now.set, X, y, np.ones(n))
+    assert stats["objective"] == pytest.approx(found.objective, rel=0.01)
+    assert stats["gap"] == pytest.approx(found.gap, abs=0.01 * abs(found.objective))
+
+
+def test_of_an_indefinite_kernel_and_large_rows_no_objective_is_said() -> None:
+    kernel = {"type": "polynomial", "degree": 3, "gamma": 1.0, "coef0": -1.0}
+    spec = read_spec({**PAPERS, "asset": None, "kernel": kernel, "working_set": {"C": C}})
+    learner = Learner(Model(1, "m", spec))
+    X = np.column_stack([np.full(N, 1e6), rows()])[:300]
+    X[:100] /= 1e6
+    learner.absorb("working_set", Samples(X, labels(2)[:300]))
+    stats = learner.heads["working_set"].view().stats
+    assert stats["objective"] is None
+    assert stats["gap"] is None
+    assert "warning" in stats
 
 
 def test_of_prepared_rows_that_fade() -> None:
