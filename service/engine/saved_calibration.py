@@ -1,7 +1,8 @@
 """Checks of the saved calibrations of heads; see `engine.saved_arrays`.
 
 They are compared with those of heads of the same spec that have learned nothing: names, types and
-shapes, but for what grows with samples or classes. Beside that, numbers that name a class exist.
+shapes, but for what grows with samples or classes. Beside that, numbers that name a class exist,
+and numbers are finite: a model would take others, and break at a later sample.
 """
 
 from collections.abc import Collection, Mapping
@@ -15,6 +16,9 @@ from service.heads.calibration import of_calibration
 
 _GROWING = {"recent", "waiting", "waiting_codes", "codes", "scores"}
 _MOST_KEPT = 1000
+_NOT_NEGATIVE = {"sums", "bins", "widths", "recent"}
+# Probabilities, and what is computed from them, are rounded.
+_LEAST = -1e-9
 
 
 def check_calibrations(
@@ -40,6 +44,7 @@ def _check(arrays: Arrays, blank: Arrays, n_classes: int | None) -> None:
         fits = array.dtype == wanted.dtype and array.ndim == wanted.ndim
         fits = fits and (name in {*_GROWING, "scaling"} or array.shape == wanted.shape)
         _require(fits, name, f"has the shape {array.shape} or another type")
+    _check_values(arrays, n_classes is not None)
     judged, seen, held = arrays["samples"].tolist()
     _require(0 <= judged <= seen and 0 <= held <= _MOST_KEPT, "samples", "counts what was not")
     wanted_shape = (len(blank["recent"]), min(judged, _MOST_KEPT))
@@ -50,8 +55,28 @@ def _check(arrays: Arrays, blank: Arrays, n_classes: int | None) -> None:
         _check_decisions("scores", "codes", arrays, n_classes)
         columns = arrays["scores"].shape[1]
         _require(arrays["codes"].max(initial=-1) < columns, "codes", "names a class without score")
+        of_label = arrays["scores"][np.arange(len(arrays["codes"])), arrays["codes"]]
+        _require(bool(np.isfinite(of_label).all()), "scores", "has none of a label")
         fits = "scaling" not in arrays or len(arrays["scaling"]) == 1 + columns
         _require(fits, "scaling", "is not one of the scores")
+
+
+def _check_values(arrays: Arrays, of_classes: bool) -> None:
+    """Check that numbers are finite, and where they must be not below zero.
+
+    Scores are -inf for a class of which nothing was known; sums of widths may overflow.
+    """
+    for name, array in arrays.items():
+        finite = np.isfinite(array)
+        if of_classes and name in {"scores", "waiting"}:
+            finite |= np.isneginf(array)
+        elif name == "widths":
+            finite |= np.isposinf(array)
+        _require(bool(finite.all()), name, "has numbers that are not finite")
+    for name in arrays.keys() & _NOT_NEGATIVE:
+        _require(bool((arrays[name] >= _LEAST).all()), name, "has numbers below zero")
+    least = bool((arrays["waiting"] >= 0.0).all())
+    _require(of_classes or least, "waiting", "has numbers below zero")
 
 
 def _check_decisions(scores: str, codes: str, arrays: Arrays, n_classes: int) -> None:

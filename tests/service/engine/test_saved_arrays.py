@@ -344,3 +344,40 @@ def test_landmarks_of_another_kind_of_rows_are_refused():
     spec, state = MODELS["nystrom"]
     with pytest.raises(ModelFileError, match="landmarks"):
         fill_model(Model(1, "m", spec), State(state.plain, dense(state, "asset.landmarks")), "it")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("name", ["dense", "regression"])
+def test_calibrations_with_numbers_that_are_not_finite_are_refused(name: str, value: float):
+    """Their next samples would break the model."""
+    spec, state = MODELS[name]
+    prefix = "asset.calibration_"
+    arrays = [key for key, a in state.arrays.items() if key.startswith(prefix) and a.size]
+    floats = [key for key in arrays if state.arrays[key].dtype == np.float64]
+    assert f"{prefix}recent" in floats
+    for key in floats:
+        if key.endswith("widths") and value == np.inf:
+            continue  # a sum of wide intervals
+        changed = {**state.arrays, key: state.arrays[key].copy()}
+        changed[key].flat[-1] = value
+        with pytest.raises(ModelFileError, match=key.removeprefix("asset.")):
+            fill_model(Model(1, "m", spec), State(state.plain, changed), "it")
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "value"),
+    [
+        ("dense", "recent", -0.5),
+        ("dense", "bins", -1.0),
+        ("dense", "scores", -np.inf),
+        ("regression", "recent", -0.5),
+        ("regression", "waiting", -0.5),
+    ],
+)
+def test_calibrations_of_impossible_numbers_are_refused(name: str, array: str, value: float):
+    spec, state = MODELS[name]
+    key = f"asset.calibration_{array}"
+    changed = {**state.arrays, key: np.full_like(state.arrays[key], value)}
+    assert changed[key].size
+    with pytest.raises(ModelFileError, match=array):
+        fill_model(Model(1, "m", spec), State(state.plain, changed), "it")
