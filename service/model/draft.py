@@ -13,12 +13,16 @@ from service.model.moment import Moment, check_moment
 from service.samples.targets import Label
 from service.samples.validation import Samples
 from service.spec.heads import HEADS, HeadName
-from solver.prepare.named_rows import NamedRows, NameTable, cells
-from solver.prepare.row_form import AnotherKind, sparse_rows
+from solver.prepare.cells import NO_TEXT, Cells
+from solver.prepare.named_rows import NamedRows, NameTable, Rows, cells
+from solver.prepare.row_form import AnotherKind, RowForm, sparse_rows
 from solver.prepare.schema import Misfit
 from solver.stream.labels import LabelKey
 
 _LONGEST_ECHO = 40
+# Of a table. A model that has so many takes 0.8 s of processor time to check and learn its first
+# 127 rows, if they are alike.
+MOST_TEXT_COLUMNS = 1024
 
 
 class Limits(NamedTuple):
@@ -64,6 +68,7 @@ class Draft:
             raise NoSuchHead(f"the spec of model {name!r} has null for {head}")
         if spec.classes is not None and isinstance(samples.y, list):
             _check_declared(spec.classes, samples.y)
+        self._check_texts(_columns_with_texts(samples.X))
         try:
             form = self._form.after(samples.X)
         except (Misfit, AnotherKind) as error:
@@ -77,6 +82,8 @@ class Draft:
             name: heads[name].check(samples, self._labels[name], self._limits.classes)
             for name in self._learner.learning(head)
         }
+        if form is not self._form and not self._form.settled:
+            self._check_texts(_text_columns(form))
         names = self._new_names(samples.X) if isinstance(samples.X, NamedRows) else []
         # Rows that change nothing need no more memory.
         if form is not self._form and not self._form.settled and form.layout is not None:
@@ -115,6 +122,22 @@ class Draft:
             self._check_bytes(dimension, named=True)
         return new
 
+    def _check_texts(self, columns: int) -> None:
+        """Raise InvalidSamples for rows of too many columns with texts.
+
+        columns: how many there are. Models of earlier versions may have more, and keep them.
+        """
+        if columns <= MOST_TEXT_COLUMNS or columns <= _text_columns(self._form):
+            return
+        detail = (
+            f"has {columns} columns of texts, and a model takes {MOST_TEXT_COLUMNS} at most: leave "
+            "some out, or send words as numbers, in rows by name of a model with "
+            '"prepare": {"named": "sparse"}'
+        )
+        raise InvalidSamples(
+            "the model would have too many columns of texts", [{"pointer": "/x", "detail": detail}]
+        )
+
     def _check_bytes(self, features: int, named: bool) -> None:
         """Raise InvalidSamples for rows of more features than there is memory for."""
         spec, most = self._learner.model.spec, self._limits.n_bytes
@@ -128,6 +151,18 @@ class Draft:
             raise InvalidSamples(
                 "the model would take too much memory", [{"pointer": "/x", "detail": detail}]
             )
+
+
+def _columns_with_texts(rows: Rows) -> int:
+    """Return how many columns of a table have any text, before anything else is done with them."""
+    if not isinstance(rows, Cells) or not rows.texts:
+        return 0
+    return int((rows.text != NO_TEXT).any(axis=0).sum())
+
+
+def _text_columns(form: RowForm) -> int:
+    """Return how many columns of a form have had texts."""
+    return 0 if form.schema is None else sum(column.slots > 0 for column in form.schema.columns)
 
 
 def _check_declared(classes: list[Label], y: list[Label]) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from service.errors import Invalid, InvalidSamples
-from service.model.draft import Draft, Limits
+from service.model.draft import MOST_TEXT_COLUMNS, Draft, Limits
 from service.model.fitting_rows import preparing
 from service.model.learner import Learner
 from service.model.live import Model
@@ -300,3 +300,26 @@ def test_timestamps_are_learned_as_hours_and_days():
     assert np.mean([p == given for p, given in zip(predicted[300:], y[300:], strict=True)]) > 0.9
     with pytest.raises(InvalidSamples, match="does not fit"):
         Draft(learner, LIMITS).add("asset", samples([{"at": "noon", "x": 1.0}], ["day"]))
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_too_many_columns_of_texts_are_refused_before_they_are_written(named: bool):
+    learner, width = learner_of(), MOST_TEXT_COLUMNS + 1
+    more: dict[str, Any] = {"names": [f"c{j}" for j in range(width)]} if named else {}
+    draft = Draft(learner, LIMITS)
+    with pytest.raises(InvalidSamples, match="too many columns of texts") as refused:
+        draft.add("asset", samples([["a"] * width], ["x"], **more))
+    assert refused.value.errors[0]["pointer"] == "/x"
+    assert "1025 columns of texts, and a model takes 1024 at most" in str(refused.value.errors)
+    draft.add("asset", samples([["a"] * (width - 1) + [1.0]], ["x"], **more))
+    with pytest.raises(InvalidSamples, match="too many columns of texts"):
+        draft.add("asset", samples([[None] * (width - 1) + ["a"]], ["x"], **more))
+    assert draft.sequence == 1
+
+
+def test_a_settled_model_with_more_columns_of_texts_goes_on():
+    """As earlier versions made them."""
+    learner, width = learner_of(), MOST_TEXT_COLUMNS + 1
+    given = samples([["a"] * width] * SETTLING, ["x", "y"] * (SETTLING // 2))
+    learner.absorb("asset", given)
+    Draft(learner, LIMITS).add("asset", given)
