@@ -154,7 +154,7 @@ def _stream(
             # Not an option: other users see options in the list of processes.
             key = os.environ.get("WOLFSTREAM_KEY")
             http = stack.enter_context(HttpConnection(url, model, key))
-            model_spec = _ensure_model(http, spec)
+            model_spec = _ensure_model(http, model, spec)
             if model_spec["task"] == "regression":
                 data = data.with_targets()
             if not data.plain and model_spec.get("prepare", {}) is None:
@@ -180,18 +180,23 @@ def _named(data: "LabelledFile", batches: Iterator["Batch"]) -> Iterator[tuple[A
         yield (X if data.names is None else Table(list(data.names), X)), y
 
 
-def _ensure_model(http: "HttpConnection", spec: Any) -> dict[str, Any]:
+def _ensure_model(http: "HttpConnection", model: str, spec: Any) -> dict[str, Any]:
     """Return the spec of the model, which is created if needed. Raises ClientError."""
     from service.client.errors import ClientError, Refused
 
+    exists = True
     try:
-        description = http.describe() if spec is None else http.create(spec)
+        description = http.describe()
     except Refused as refused:
-        if spec is not None or refused.status != 404:
+        if refused.status != 404:
             raise
-        description = http.create({})
+        exists = False
+    if spec is not None or not exists:
+        description = http.create({} if spec is None else spec)
     if not isinstance(description.get("spec"), dict):
         raise ClientError(f"{http.client.url} describes no model: is this wolfstream?")
+    if not exists:
+        click.echo(f"created model {model}", err=True)
     return dict(description["spec"])
 
 

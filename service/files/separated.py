@@ -67,6 +67,8 @@ class CsvText:
                 )
                 raise DataFileError(detail, 1)
             self.label, self.has_header = _find_label(names, label_column)
+        if self.has_header:
+            _refuse_repeated(names)
 
     def features(self) -> int:
         """Return the number of features."""
@@ -74,10 +76,9 @@ class CsvText:
 
     @property
     def names(self) -> list[str] | None:
-        """The features' names; None without a header, and where a name is empty or comes twice."""
+        """The features' names; None without a header, and where a name is empty."""
         names = [name for i, name in enumerate(self._names) if not self.labelled or i != self.label]
-        useful = self.has_header and all(names) and len(set(names)) == len(names)
-        return names if useful else None
+        return names if self.has_header and all(names) else None
 
     def matrix(self, rows: Sequence[Float64Array]) -> Matrix:
         """Return some of the rows as one matrix."""
@@ -190,6 +191,19 @@ def _find_label(names: list[str], wanted: str | None) -> tuple[int, bool]:
             return named[0], True
         label = len(names) - 1
     return label, _all_words(names[:label] + names[label + 1 :])
+
+
+def _refuse_repeated(names: list[str]) -> None:
+    """Raise DataFileError for a header that names two columns alike."""
+    place_of: dict[str, int] = {}
+    for place, name in enumerate(names):
+        first = place_of.setdefault(name, place)
+        if name and first < place:
+            detail = (
+                f"columns {first + 1} and {place + 1} are both named {name[:40]!r}: rename one of "
+                "them, or leave one out"
+            )
+            raise DataFileError(detail, 1)
 
 
 def _all_words(names: list[str]) -> bool:

@@ -73,8 +73,10 @@ class TestRealServer:
         result = replay(*common, "--limit", "300", "--batch", "64")
         assert result.exit_code == 0, result.stderr
         assert re.match(r"adaptive: 300 samples in .* samples/s\), \d.*% of ", result.stdout)
+        assert f"created model {name}\n" in result.stderr
         result = replay(*common, "--skip", "300", "--limit", "100", "--transport", "websocket")
         assert result.exit_code == 0, result.stderr
+        assert "created" not in result.stderr
         assert described(server.url, name)["sequence"] == 400
 
     def test_labels_come_back_as_they_stand_in_the_file(

@@ -475,3 +475,12 @@ class TestTargets:
         np.savez(tmp_path / "a.npz", X=np.ones((2, 1)), y=np.array([True, False]))
         with pytest.raises(DataFileError, match="sample 1 is 'True'"):
             open_data(tmp_path / "a.npz").with_targets()
+
+
+@pytest.mark.parametrize("header", ["a,b,a,y", "y,a,b,a", "a,y,b,y"])
+def test_a_header_that_names_two_columns_alike_is_refused(tmp_path: Path, header: str):
+    """Its columns would be taken by their places, and nobody would be told."""
+    path = tmp_path / "twice.csv"
+    path.write_text(f"{header}\n1,2,3,4\n1,2,3,5\n")
+    with pytest.raises(DataFileError, match=r"both named '[ay]': rename|could each be the label"):
+        open_data(path)
