@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
+from llvmlite.binding import Linkage
 from numba import extending, types
-from numba.core import typing
+from numba.core import codegen, typing
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -13,6 +14,7 @@ Function = TypeVar("Function", bound=Callable[..., object])
 _extending: Any = extending
 _types: Any = types
 _typing: Any = typing
+_codegen: Any = codegen
 
 _OPTIONS: Any = {
     # Sums may be reordered so that they use vector registers, and comparisons may assume that
@@ -22,6 +24,8 @@ _OPTIONS: Any = {
     # A second wrapper, for callers from C.
     "no_cfunc_wrapper": True,
 }
+# How the names of the functions of this package begin in machine code.
+_MANGLED = "_ZN6solver"
 # The callers of compiled functions hold their arrays until these return.
 _UNCOUNTED: Any = _OPTIONS | {"_nrt": False}
 
@@ -101,3 +105,22 @@ def _selection(function: Callable[[Any, Any], Any], comparison: str) -> None:
 
 _selection(larger, ">")
 _selection(smaller, "<")
+
+
+class _OwnCopies(_codegen.JITCodeLibrary):  # type: ignore[misc]
+    """Machine code that calls its own copies of `inner` functions.
+
+    numba leaves it to the process which copy a call reaches: where a function was just compiled
+    it was another copy, vectorised on its own, than where it was read from the cache. The last bits
+    differed, and so did those of a model that was replayed after its first start.
+    """
+
+    def _optimize_final_module(self) -> None:
+        for function in self._final_module.functions:
+            own = function.name.startswith(_MANGLED) and not function.is_declaration
+            if own and function.linkage is Linkage.linkonce_odr:
+                function.linkage = Linkage.internal
+        super()._optimize_final_module()
+
+
+_codegen.JITCPUCodegen._library_class = _OwnCopies

@@ -94,7 +94,6 @@ def _other_bits(
     by_sequence = defaultdict[int, list[Read]](list)
     for one in reads:
         by_sequence[one.sequence].append(one)
-    digest = ""
     for merge in own.rollbacks:
         named = merge["description"]["partitions"]
         learners = [again[one["partition"]].at(one["sequence"]) for one in named]
@@ -112,7 +111,7 @@ def _other_bits(
     for at in by_sequence:
         yield f"{whole.name}: no merge is at {at}"
     # The last one is what a new leader begins with.
-    fleet.snapshots.pinned_content(whole.number, digest)
+    fleet.snapshots.pinned_content(whole.number, own.rollbacks[-1]["digest"])
 
 
 class _Again:
