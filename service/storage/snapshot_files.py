@@ -58,8 +58,7 @@ class SnapshotFiles:
     def save(self, model: int, state: State) -> None:
         """Write a snapshot durably, and delete the oldest if there are too many."""
         make_directory(self._folder(model))
-        for partial in self._folder(model).glob("*.partial"):  # of a process that was killed
-            partial.unlink(missing_ok=True)
+        self._drop_partial(model, pinned=False)
         write_state(self._path(model, state.plain["sequence"]), state)
         for sequence in self.sequences(model)[self._kept :]:
             self._path(model, sequence).unlink(missing_ok=True)
@@ -121,6 +120,7 @@ class SnapshotFiles:
 
     def unpin_others(self, model: int, digests: set[str]) -> None:
         """Delete the pinned states of a model, except these."""
+        self._drop_partial(model, pinned=True)
         for path in self._folder(model).glob(f"*{_PINNED}"):
             if path.stem not in digests:
                 path.unlink(missing_ok=True)
@@ -151,6 +151,15 @@ class SnapshotFiles:
                 )
             elif folder.name.endswith(_DELETED):
                 shutil.rmtree(folder, ignore_errors=True)
+
+    def _drop_partial(self, model: int, *, pinned: bool) -> None:
+        """Delete what a process that was killed left of snapshots, or of pinned states.
+
+        While the one is written, the other may be.
+        """
+        for partial in self._folder(model).glob("*.partial"):
+            if (len(partial.stem) == _DIGITS) is pinned:
+                partial.unlink(missing_ok=True)
 
     def _path(self, model: int, sequence: int) -> Path:
         return self._folder(model) / f"{sequence:020d}{_SUFFIX}"

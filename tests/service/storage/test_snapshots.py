@@ -208,6 +208,32 @@ class TestCutShort:
         only.with_name(f"{9:020d}.partial").write_bytes(only.read_bytes())
         assert snapshots.sequences(1) == [7]
 
+    def test_what_a_killed_process_left_is_deleted(self, snapshots: SnapshotFiles, tmp_path: Path):
+        snapshots.save(1, STATE)
+        folder = tmp_path / "snapshots" / "1"
+        left = [folder / f"{9:020d}.partial", folder / f"{'a0' * 16}.partial"]
+        for path in left:
+            path.write_bytes(b"half")
+        snapshots.save(1, state_at(8))
+        assert [path.exists() for path in left] == [False, True]
+        snapshots.unpin_others(1, set())
+        assert not left[1].exists()
+
+    def test_a_state_is_pinned_while_a_snapshot_is_saved(
+        self, snapshots: SnapshotFiles, monkeypatch: pytest.MonkeyPatch
+    ):
+        snapshots.save(1, STATE)
+        fsync = os.fsync
+
+        def save_meanwhile(file: int) -> None:
+            monkeypatch.setattr(os, "fsync", fsync)
+            fsync(file)
+            snapshots.save(1, state_at(8))
+
+        monkeypatch.setattr(os, "fsync", save_meanwhile)
+        digest = snapshots.pin(1, b"a state")
+        assert snapshots.pinned_content(1, digest) == b"a state"
+
     @pytest.mark.parametrize("call", ["fsync", "rename"])
     def test_a_failed_write_leaves_the_older_ones(
         self, snapshots: SnapshotFiles, monkeypatch: pytest.MonkeyPatch, call: str
