@@ -6,9 +6,12 @@ from typing import Any
 from service.spec.asset import AssetSpec
 from service.spec.heads import HeadName, Task
 from service.spec.kernel import KernelSpec, contradiction, has_auto_gamma
+from service.spec.prepare import PrepareSpec
 
 # ASSET's default kernel is found from samples, and waiting rows are with one learner only.
 OF_SEVERAL: dict[str, Any] = {"asset": None, "pending": None}
+# Each learner would find codes among the rows that it is sent first.
+PREPARED_ALIKE: dict[str, Any] = {"codes": "numbers"}
 _DRAWN_ALIKE = ("fourier", "identity")
 _ALONE: tuple[HeadName, ...] = ("novelty", "semiparametric")
 
@@ -29,6 +32,15 @@ def check_divisible(
     for name in _ALONE:
         if name in heads:
             raise _refused(f"/{name}", f"the head {name} cannot be merged: leave it out")
+
+
+def check_prepares_alike(prepare: PrepareSpec | None) -> None:
+    """Raise a contradiction unless all learners take the same columns for codes."""
+    if prepare is not None and prepare.codes != "numbers":
+        raise _refused(
+            "/prepare/codes",
+            "each learner would find codes of its own: say numbers, or leave it out",
+        )
 
 
 def check_begins_alike(asset: AssetSpec, kernel: KernelSpec) -> None:

@@ -7,7 +7,13 @@ from pydantic import Field, ValidationError, model_validator
 from service.errors import Invalid
 from service.spec.adaptive import AdaptiveSpec
 from service.spec.asset import AssetSpec, check_asset, of_streams, with_defaults
-from service.spec.divided import OF_SEVERAL, check_begins_alike, check_divisible
+from service.spec.divided import (
+    OF_SEVERAL,
+    PREPARED_ALIKE,
+    check_begins_alike,
+    check_divisible,
+    check_prepares_alike,
+)
 from service.spec.heads import HEADS, HeadName, Task
 from service.spec.kernel import KernelSpec, Part, RbfSpec, contradiction, with_type
 from service.spec.novelty import NoveltySpec
@@ -92,6 +98,8 @@ class ModelSpec(Part):
         given = given | {"kernel": kernel}
         if given.get("learners", 1) != 1:
             given = OF_SEVERAL | given
+            if isinstance(prepare := given.get("prepare", {}), dict):
+                given = given | {"prepare": PREPARED_ALIKE | prepare}
         kind: Any = kernel["type"] if isinstance(kernel, dict) else "rbf"
         if regression:
             given = {"working_set": None} | given
@@ -171,6 +179,7 @@ class ModelSpec(Part):
     def _of_its_learners(self) -> Self:
         if self.learners > 1:
             remembers = self.pending is not None
+            check_prepares_alike(self.prepare)
             check_divisible(self.task, self.heads, temporal=self.temporal, remembers=remembers)
             if self.asset is not None:
                 check_begins_alike(self.asset, self.kernel)

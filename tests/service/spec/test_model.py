@@ -646,7 +646,9 @@ class TestLearners:
         spec = read_spec({"learners": 4})
         assert spec.heads == ("working_set", "adaptive")
         assert spec.pending is None
-        assert spec.of_one_learner == read_spec({"asset": None, "pending": None})
+        prepare = {"codes": "numbers"}
+        alone = {"asset": None, "pending": None, "prepare": prepare}
+        assert spec.of_one_learner == read_spec(alone)
 
     def test_are_left_out_of_what_is_stored_where_there_is_one(self):
         assert "learners" not in read_spec({}).plain()
@@ -661,6 +663,7 @@ class TestLearners:
             ({"temporal": True}, "/temporal"),
             ({"pending": {}}, "/pending"),
             ({"novelty": {}}, "/novelty"),
+            ({"prepare": {"codes": "crossed"}}, "/prepare/codes"),
             ({"asset": {}}, "/kernel/gamma"),
             ({"asset": {"features": "nystrom"}, "kernel": {"gamma": 0.1}}, "/asset/features"),
         ],

@@ -111,7 +111,11 @@ def test_sparse_rows_take_the_same_steps():
 @pytest.mark.parametrize("max_size", [None, 220])
 @pytest.mark.parametrize("scale", [1.0, 300.0])
 def test_rows_are_those_of_the_samples(max_size, scale):
-    """Also of float32 values with rows so far from the first one that float32 would not do."""
+    """Also of float32 values with rows so far from the first one that float32 would not do.
+
+    Values that float32 products round are compared; how they are rounded depends on the processor:
+    on one kind the largest difference is 2.5e-6, on another below 2e-6.
+    """
     X, codes = clusters(7, 900, noise=0.3)
     kernel = Kernel("rbf", 0.3 / scale**2)
     learner, _ = learned(
@@ -122,7 +126,7 @@ def test_rows_are_those_of_the_samples(max_size, scale):
     rows = learner.store.used_rows().exact
     held = learner.store.held_slots()
     np.testing.assert_allclose(
-        values[:, held], kernel_matrix(kernel, rows[slots], rows[held]), rtol=0, atol=2e-6
+        values[:, held], kernel_matrix(kernel, rows[slots], rows[held]), rtol=0, atol=4e-6
     )
 
 
