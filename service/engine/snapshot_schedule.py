@@ -118,7 +118,7 @@ class SnapshotSchedule:
             learner = left.pop(0)
             try:
                 self._start(learner)
-            except Exception:
+            except Exception:  # the other models are saved all the same
                 logger.exception("model %s: no snapshot", learner.model.name)
         self._finish_until(until)
         for model in [*(learner.model for learner in left), *self._saving]:
