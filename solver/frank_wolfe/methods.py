@@ -151,7 +151,9 @@ def take_step(
     if method == SMO and best != worst:
         swap(problem, best, worst, scratch.best_row, scratch.worst_row)
         return SWAP
-    if method == SWAP_METHOD:
+    # Gradients within a tie of each other may make one vertex the best and the worst; its swap with
+    # itself has a curvature of rounding alone, of either sign.
+    if method == SWAP_METHOD and best != worst:
         gain = swap_gain(problem, best, worst, scratch.best_row, scratch.worst_row)
         if gain > toward_gain(problem, best, scratch.best_row):
             swap(problem, best, worst, scratch.best_row, scratch.worst_row)

@@ -135,8 +135,14 @@ def away_is_steeper(problem: Problem, best: int, worst: int) -> bool:
 
 @inner
 def toward_gain(problem: Problem, p: int, row: Float64Array) -> float:
-    """Return by how much a toward step to p raises f."""
-    return float(problem.q[0] - toward_length(problem, p, row[p])[1])
+    """Return by how much a toward step to p raises f: lambda (g_p + 2q) - lambda^2 D.
+
+    The difference of q before and after the step would be rounding near an optimum, where the gain
+    is the square of a small gap.
+    """
+    step, _ = toward_length(problem, p, row[p])
+    q, g_p = problem.q[0], problem.gradient[p]
+    return float(step * (g_p + 2.0 * q - step * (q + g_p + row[p])))
 
 
 @inner

@@ -170,7 +170,7 @@ class TubeSet:
         # Each h(x) is rounded by this much, and the terms by what they multiply it with.
         size = float(np.abs(beta).sum())
         rounding = sum_rounding(self.kernel, self.precision.dtype) * size
-        rounding *= float(np.abs(self.store.diagonal[held]).max()) + 1.0
+        rounding *= float(np.abs(self.store.diagonal[held]).max(initial=0.0)) + 1.0
         rounding *= size + float((slack / ridge).sum())
         known = known and rounding <= SHARE_OF_OBJECTIVE * abs(objective)
         return Certificate(objective, max(gap, 0.0) if known else np.nan)

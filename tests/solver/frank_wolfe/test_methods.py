@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from solver.frank_wolfe.driver import solve
-from solver.frank_wolfe.methods import METHODS, Tolerance
+from solver.frank_wolfe.methods import METHODS, SWAP_METHOD, Scratch, Tolerance, take_step
+from solver.frank_wolfe.partan import nothing_previous
 from solver.kernels.functions import Kernel
+from solver.simplex.problem import empty_problem
 from solver.simplex.steps import AWAY, DROP, INITIAL, PARTAN, SWAP, TOWARD
 from tests.solver.oracle_qp import minimise
 from tests.solver.problems import (
@@ -184,6 +186,16 @@ def large_optimum(large):
     solution = solve(full(large), "mfw", 1e-7, 200_000)
     assert solution.converged
     return solution.objective
+
+
+def test_the_best_vertex_is_not_swapped_with_itself():
+    """It may be the worst one, too, where gradients are tied; rows of its own may be rounded."""
+    problem = empty_problem(2)
+    problem.alpha[:], problem.gradient[:] = 0.5, -4.0 + 1e-12
+    problem.q[0], problem.size[0] = 2.0, 2
+    rows = Scratch(np.array([3.0, 1.0]), np.array([3.0 - 1e-14, 1.0]), np.empty(2, np.int64))
+    step = take_step(problem, nothing_previous(2), SWAP_METHOD, 0, 0, False, rows)
+    assert step == TOWARD
 
 
 class TestCertificate:

@@ -220,6 +220,14 @@ class TestGains:
         assert gain >= 0.0
         assert gain == pytest.approx(alpha @ A @ alpha - after @ A @ after, abs=1e-9)
 
+    def test_toward_gain_near_an_optimum_is_no_rounding(self):
+        A, shift = np.array([[3.0, 1.0], [1.0, 3.0]]), 1e-9
+        problem = problem_at(A, np.array([0.5 - shift, 0.5 + shift]))
+        # By hand: D = e_0'Ae_0 + q - 2 (A alpha)_0 = 1 + 4 shift, the gap 4 shift to first order.
+        assert toward_gain(problem, 0, A[0].copy()) == pytest.approx(
+            4.0 * shift**2, rel=1e-6, abs=0.0
+        )
+
     @given(points())
     def test_swap_gain_is_what_the_step_gains(self, point):
         A, alpha, _ = point
