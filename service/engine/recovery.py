@@ -80,11 +80,11 @@ def bring_back(
     Where something cannot be read, the model is broken. Nothing is written to the journal.
     """
     model, journal = learner.model, storage.journal
-    damaged, found = list[int](), list[KeyedRequest]()
+    damaged, found, epoch = list[int](), list[KeyedRequest](), None
     if _may_begin(learner, journal, _RESTORING):
         try:
             damaged = restore_newest(learner, journal, storage.snapshots, computing)
-            learner.epoch = journal.epoch_since(model.id, learner.sequence) or learner.epoch
+            epoch = journal.epoch_since(model.id, learner.sequence)
             if champion is None:
                 rows_of_blocks = replay(
                     learner, storage, computing, lambda after: _may_begin(learner, journal, after)
@@ -97,6 +97,8 @@ def bring_back(
             logger.error("model %s is broken: %s", model.name, error)
         else:
             check(learner, journal)
+        finally:  # answers to what comes before its beginning have the snapshot's
+            learner.epoch = epoch or learner.epoch
     if not model.broken:  # the way back is found
         journal.replays.end(model.id)
         for sequence in damaged:
@@ -141,9 +143,12 @@ def replay(
         _check_continuous(learner, block)
         if block[-1].sequence > end:  # another replica has written it since
             unanswered, end = _unanswered(learner, storage)
+        epoch = None
+        if any(entry.sequence in unanswered for entry in block):
+            epoch = storage.journal.epoch_before(model.id, block[-1].sequence)
         try:
             with computing(block[0].threads):
-                found = _replay_block(learner, block, unanswered, before)
+                found = _replay_block(learner, block, unanswered, epoch or learner.epoch, before)
         except Exception as error:  # one model that fails must not keep the others from starting
             logger.exception("model %s: replay failed at sequence %d", model.name, learner.sequence)
             model.broken = f"replay failed after sequence {learner.sequence}: {error}"
@@ -165,11 +170,13 @@ def _replay_block(
     learner: Learner,
     block: list[Entry],
     unanswered: dict[int, KeyedRequest],
+    epoch: str,
     before: list[Results],
 ) -> list[KeyedRequest]:
-    """Apply a block; keys whose answers had not been written, with their answers.
+    """Apply a block; keys whose answers had not been written, with their first answers.
 
-    before: results of the parts before, of a large request that goes on in this block.
+    epoch: that in which it was written. before: results of the parts before, of a large request
+    that goes on in this block.
     """
     if block[0].kind == "checkpoint":
         learner.go_on_from(learner.checkpoint())
@@ -196,7 +203,8 @@ def _replay_block(
     answers = absorb_block(learner, block, recorded(block))
     for entry, answer in zip(block, answers, strict=True):
         if entry.sequence in unanswered:
-            found.append(answered(unanswered[entry.sequence], joined_answer(before, answer)))
+            first = {**joined_answer(before, answer), "epoch": epoch}
+            found.append(answered(unanswered[entry.sequence], first))
     before.clear()
     return found
 

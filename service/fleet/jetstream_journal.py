@@ -146,6 +146,10 @@ class JetStreamJournal:
         """Return the last epoch that began at a sequence or after it."""
         return self._logs.of(model).index.epoch_since(sequence)
 
+    def epoch_before(self, model: int, sequence: int) -> str | None:
+        """Return the last epoch that began before a sequence."""
+        return self._logs.of(model).index.epoch_before(sequence)
+
     def blocks(self, model: int, after: int) -> Iterator[list[Entry]]:
         """Yield a model's entries after a sequence, block by block, to the log's present end."""
         for (_, _, several), group in groupby(self._entries(model, after), _block_of):

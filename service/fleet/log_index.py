@@ -6,7 +6,7 @@ one, and so does a rollback: its state may replace all that comes before.
 """
 
 import json
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from service.fleet.commit_messages import LogRow, read_key, read_rollback
 from service.storage.entries import KeyedRequest, Rollback
@@ -88,6 +88,10 @@ class KnownKey(NamedTuple):
         return KnownKey(self.request, first, place, len(row.record), kept)
 
 
+# The sequence at which an epoch began, the epoch, and the rollback if it began with one.
+Event: TypeAlias = tuple[int, str, Rollback | None]
+
+
 class LogIndex:
     """The index of one model's log. Used by one thread at a time.
 
@@ -101,8 +105,8 @@ class LogIndex:
         self.keys: dict[int, KnownKey] = {}
         self.unanswered: set[int] = set()
         self.end = self.reached = 0
-        # Sequence, epoch, and the rollback if it began with one; in the log's order.
-        self._events: list[tuple[int, str, Rollback | None]] = []
+        # In the log's order.
+        self._events: list[Event] = []
 
     def add(self, commit: Commit) -> None:
         """Take the next commit of the log."""
@@ -137,8 +141,11 @@ class LogIndex:
 
     def epoch_since(self, sequence: int) -> str | None:
         """Return the last epoch that began at a sequence or after it."""
-        later = [(at, epoch) for at, epoch, _ in self._events if at >= sequence]
-        return max(reversed(later), key=lambda event: event[0])[1] if later else None
+        return _last_epoch([event for event in self._events if event[0] >= sequence])
+
+    def epoch_before(self, sequence: int) -> str | None:
+        """Return the last epoch that began before a sequence."""
+        return _last_epoch([event for event in self._events if event[0] < sequence])
 
     @property
     def last_event(self) -> int:
@@ -195,3 +202,8 @@ class LogIndex:
         for sequence in sequences:
             del self.keys[sequence]
         self.unanswered.difference_update(sequences)
+
+
+def _last_epoch(events: list[Event]) -> str | None:
+    """Return the epoch of the highest sequence; of several there the last one."""
+    return max(reversed(events), key=lambda event: event[0])[1] if events else None

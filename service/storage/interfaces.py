@@ -135,6 +135,13 @@ class Journal(Protocol):
         Raises StartupError.
         """
 
+    def epoch_before(self, model: int, sequence: int) -> str | None:
+        """Return the last epoch that began before a sequence: that in which it was written.
+
+        None where the journal does not have it, or not any more: it is that of the newest snapshot
+        before, or the model's first one. Raises StartupError.
+        """
+
     def blocks(self, model: int, after: int) -> Iterator[list[Entry]]:
         """Yield a model's entries after a sequence, block by block in their order.
 

@@ -171,9 +171,16 @@ class SqliteJournal:
 
     def epoch_since(self, model: int, sequence: int) -> str | None:
         """Return the last epoch that began at a sequence or after it."""
+        return self._last_epoch(model, "sequence >= ?", sequence)
+
+    def epoch_before(self, model: int, sequence: int) -> str | None:
+        """Return the last epoch that began before a sequence."""
+        return self._last_epoch(model, "sequence < ?", sequence)
+
+    def _last_epoch(self, model: int, where: str, sequence: int) -> str | None:
         with self._file.reading():
             row = self._file.db.execute(
-                "SELECT * FROM log WHERE model = ? AND sequence >= ? "
+                f"SELECT * FROM log WHERE model = ? AND {where} "
                 "AND kind IN ('rollback', 'epoch') ORDER BY sequence DESC, place DESC LIMIT 1",
                 (model, sequence),
             ).fetchone()

@@ -116,18 +116,14 @@ class Clients:
     def _repeat(
         self, model: str, body: object, key: str, random: Random, told: dict[str, Any]
     ) -> None:
-        """Send an answered request once more; its first answer is the answer again.
-
-        The epoch is that of the leader that has computed the answer, which may be a later one.
-        """
+        """Send an answered request once more; its first answer is the answer again."""
         again = self._send(model, "samples", body, key, random, [])
         assert again is not None
         self.repeated += 1
         found = again.json()
-        names = {*told, *found} - {"epoch"}
         other = {
             name: (told.get(name), found.get(name))
-            for name in names
+            for name in {*told, *found}
             if told.get(name) != found.get(name)
         }
         if other:

@@ -74,7 +74,7 @@ def lost_or_twice(name: str, log: Log, sent: Sequence[Sent]) -> list[str]:
             begin = one.sequence - len(one.samples)
             if found != [[place] for place in range(begin, one.sequence)]:
                 faults.append(f"{name}: what was acknowledged at {one.sequence} is at {found}")
-            elif one.epoch not in log.epochs_at(one.sequence) and one.key is None:
+            elif one.epoch not in log.epochs_at(one.sequence):
                 faults.append(
                     f"{name}: sequence {one.sequence} was answered in epoch {one.epoch}, and "
                     f"stands in {log.epochs_at(one.sequence)}"

@@ -152,6 +152,9 @@ class _Journal(_Part):
     def epoch_since(self, _model: int, _sequence: int) -> str | None:
         return None
 
+    def epoch_before(self, _model: int, _sequence: int) -> str | None:
+        return None
+
     def drop(self, model: int, up_to: int) -> None:
         entries = self.memory.entries
         entries[model] = [

@@ -54,11 +54,60 @@ def test_it_has_the_answers_that_a_leader_did_not_write(pair: tuple[Storage, Sto
     for end in (5, 10, 15):
         record = to_record(part(SAMPLES, end - 5, end))
         entry = Entry(number, end, 5, end, "working_set", 1, record)
-        keyed = KeyedRequest(number, end, b"key %d" % end, b"digest", None, 5)
-        assert not leader.journal.append([entry], [keyed])
+        assert not leader.journal.append([entry], [keyed(number, end)])
         follower.catch_up()
     answers = {row.sequence: msgpack.unpackb(row.answer or b"\xc0") for row in follower.answered()}
     assert {at: answer["sequence"] for at, answer in answers.items()} == {5: 5, 10: 10, 15: 15}
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_their_epochs_are_those_in_which_the_samples_were_written(
+    pair: tuple[Storage, Storage], at_once: bool
+):
+    """So they are the first answers: those that the leaders gave, or would have given next."""
+    leader, standby = pair
+    with leader.catalogue.creating("m", SPEC, "life") as number:
+        pass
+    follower = Standby(CatalogueEntry(number, "m", SPEC, "life"), standby)
+    for end, term in ((5, None), (10, "life.1"), (15, "life.2")):
+        if term is not None:
+            leader.journal.append_epoch(number, end - 5, term)
+        assert not leader.journal.append([entry_of(number, end)], [keyed(number, end)])
+        if not at_once:
+            follower.catch_up()
+    follower.catch_up()
+    follower.begin_term()
+    assert epochs_of(follower) == {5: "life", 10: "life.1", 15: "life.2"}
+    assert follower.learner.epoch == "life.3"
+
+
+def test_the_epoch_is_that_of_the_snapshot_where_its_term_was_purged(
+    pair: tuple[Storage, Storage],
+):
+    leader, standby = pair
+    with leader.catalogue.creating("m", SPEC, "life") as number:
+        pass
+    leader.journal.append_epoch(number, 0, "life.1")
+    assert not leader.journal.append([entry_of(number, 5)])
+    first = Standby(CatalogueEntry(number, "m", SPEC, "life"), leader)
+    first.catch_up()
+    leader.snapshots.save(number, State(*first.learner.state()))
+    leader.journal.drop(number, 5)
+    assert not leader.journal.append([entry_of(number, 10)], [keyed(number, 10)])
+    leader.journal.append_epoch(number, 10, "life.2")
+    follower = Standby(CatalogueEntry(number, "m", SPEC, "life"), standby)
+    follower.catch_up()
+    assert epochs_of(follower) == {10: "life.1"}
+    assert follower.learner.epoch == "life.2"
+
+
+def keyed(number: int, end: int) -> KeyedRequest:
+    return KeyedRequest(number, end, b"key %d" % end, b"digest", None, 5)
+
+
+def epochs_of(standby: Standby) -> dict[int, str]:
+    """Return the epochs of the answers that a standby has, by their sequences."""
+    return {row.sequence: msgpack.unpackb(row.answer or b"")["epoch"] for row in standby.answered()}
 
 
 class Exchange:

@@ -293,6 +293,22 @@ class TestRollbacks:
         assert storage.journal.epoch_since(model, 1) == "third"
         assert storage.journal.epoch_since(model, 2) is None
 
+    def test_the_epoch_that_samples_were_written_in_is_known(
+        self, open_again: Callable[[], Storage]
+    ):
+        storage = open_again()
+        model = create(storage, next(_names), {})
+        append(storage, [samples(model, 1)])
+        for epoch in ("second", "third"):
+            storage.journal.append_epoch(model, 1, epoch)
+        append(storage, [samples(model, 3, 2)])
+        storage.journal.append_rollback(model, rollback(3, "fourth"), 3)
+        append(storage, [samples(model, 4)])
+        for _ in range(2):
+            found = [storage.journal.epoch_before(model, sequence) for sequence in (1, 3, 4)]
+            assert found == [None, "third", "fourth"]
+            storage = open_again()
+
 
 class TestSnapshots:
     @staticmethod
