@@ -222,7 +222,7 @@ class SFWClassifier(OneVersusOneClassifier, CalibratedClasses):
         view = self._learner.view()
         support, dual_coef = dual_coefficients(view)
         known = view.q != 0.0
-        if not self._learner.indefinite:
+        if not self._learner.pairs.indefinite:
             known &= ~np.isnan(view.gap)
         self.objective_ = np.where(known, -view.q, np.nan)
         self.gap_ = view.gap.copy()

@@ -1,7 +1,7 @@
-"""How the samples of a stream come into a working set: prepared, in blocks, beside its store."""
+"""How the samples of a stream come into a working set: prepared, in blocks, into its store."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +10,32 @@ from solver.arrays import Float64Array
 from solver.kernels.functions import Kernel
 from solver.kernels.precision import Precision
 from solver.kernels.prepared_rows import Rows, prepare_rows, prepare_weighted
-from solver.rows.matrix import Matrix, check_same_kind, origin_of, take_rows
+from solver.rows.matrix import Matrix, check_same_kind, n_rows, origin_of, take_rows
 from solver.working_set.blocks import BLOCK_ROWS, BlockValues
 from solver.working_set.eviction import check_bounds, eviction_period
 from solver.working_set.hessian import KernelValues
-from solver.working_set.store import Bounds, SampleStore
+from solver.working_set.store import FREE, Bounds, SampleStore
 from solver.working_set.store_arrays import store_from_arrays, store_to_arrays
+
+
+class Arriving(NamedTuple):
+    """The n samples of a block, before and while it is learned.
+
+    codes: (n,) class numbers. inverse_weight: (n,) see `simplex.problem.Problem`. slots: (n,) those
+    of samples that are stored already, else FREE. values: their kernel values; see `BlockValues`.
+    """
+
+    rows: Rows
+    codes: NDArray[np.int64]
+    inverse_weight: Float64Array
+    slots: NDArray[np.int64]
+    values: KernelValues
+
+    @property
+    def column(self) -> NDArray[np.int64]:
+        """(n,) The column of each sample in `values`."""
+        own = self.values.stored + np.arange(len(self.slots))
+        return np.where(self.slots == FREE, own, self.slots)
 
 
 class Intake:
@@ -71,9 +91,38 @@ class Intake:
             return rows
         return prepare_weighted(self.kernel, rows, self.precision, inverse_weight)
 
-    def values_of(self, rows: Rows) -> KernelValues:
-        """Return the kernel values of a block of prepared rows; see `BlockValues`."""
-        return self._values.of(rows, self.store)
+    def arriving(
+        self,
+        X: Matrix,
+        codes: NDArray[np.int64],
+        inverse_weight: Float64Array,
+        entered: NDArray[np.int64] | None = None,
+    ) -> Arriving:
+        """Return a block of rows with their kernel values, which the next block's overwrite.
+
+        entered: their `SampleStore.entered` numbers, of those that may be stored already.
+        """
+        rows = self.prepared(X, inverse_weight)
+        values = self._values.of(rows, self.store)
+        if entered is None:
+            slots = np.full(n_rows(X), FREE, np.int64)
+        else:
+            slots = self.store.slots_of_entered(entered)
+        return Arriving(rows, codes, inverse_weight, slots, values)
+
+    def keep(
+        self, block: Arriving, chosen: NDArray[np.int64], numbers: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Store the chosen samples of a block; returns the slots of all, FREE of those without.
+
+        chosen: their places in the block. numbers: (n,) as of `SampleStore.number`.
+        """
+        slots, values = block.slots.copy(), block.values.block
+        if len(chosen):
+            slots[chosen] = self.store.add(
+                block.rows, block.codes, values, chosen, block.inverse_weight, numbers
+            )
+        return slots
 
     def longest_block(self, seen: int) -> int:
         """Return the most samples of the next block, which ends before the next eviction point.

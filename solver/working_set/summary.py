@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.rows.matrix import n_nonzeros
+from solver.working_set.class_pairs import ClassPairs
 from solver.working_set.pair_problems import PairArrays
 from solver.working_set.store import SampleStore
 
@@ -13,9 +14,8 @@ from solver.working_set.store import SampleStore
 class Summary(NamedTuple):
     """What is shown of a working set besides its objective.
 
-    size: stored samples. support_vectors: those with weight in a problem. nbytes, work_per_sample,
-    indefinite: see `WorkingSet`. rounded: whether the rounding of kernel values hides a problem's
-    objective.
+    size: stored samples. support_vectors: those with weight in a problem. nbytes: see `WorkingSet`.
+    work_per_sample: see there. indefinite, rounded: see `ClassPairs`.
     """
 
     size: int
@@ -24,6 +24,14 @@ class Summary(NamedTuple):
     work_per_sample: int
     indefinite: bool
     rounded: bool
+
+
+def summary_of(
+    store: SampleStore, pairs: ClassPairs, corrective_steps: int, n_support: int, nbytes: int
+) -> Summary:
+    """Return the summary of a set. n_support: its support vectors. nbytes: of all its arrays."""
+    work = work_per_sample(store, pairs.problems.arrays, pairs.classes, corrective_steps)
+    return Summary(store.size, n_support, nbytes, work, pairs.indefinite, pairs.rounded)
 
 
 def work_per_sample(

@@ -184,21 +184,14 @@ class TubeSet:
     ) -> TubeBlock:
         codes = np.zeros(len(y), np.int64)
         inverse_weight = self.ridges.inverse_weights(codes, weight, self.precision)
-        rows = self._intake.prepared(X, inverse_weight)
-        values = self._intake.values_of(rows)
-        slots = self.store.slots_of_entered(entered)
-        column = np.where(slots == FREE, values.stored + np.arange(len(y)), slots)
+        block = self._intake.arriving(X, codes, inverse_weight, entered)
+        values = block.values
         self._seat(values, y, self.ridges.of_class(0) * inverse_weight)
         trace = TubeTrace(np.empty(len(y)), np.zeros(len(y), np.bool_), np.zeros(len(y), np.int8))
-        self._walk(values, column, trace)
+        self._walk(values, block.column, trace)
         chosen = np.flatnonzero(trace.admitted)
-        added = slots[:0]
-        if len(chosen):
-            codes = np.zeros(len(y), np.int64)
-            numbers = self.seen + np.arange(len(y))
-            added = self.store.add(rows, codes, values.block, chosen, inverse_weight, numbers)
-        self._settle(values.stored, len(y), chosen, added)
-        slots[chosen] = added
+        slots = self._intake.keep(block, chosen, self.seen + np.arange(len(y)))
+        self._settle(values.stored, len(y), chosen, slots[chosen])
         self.seen += len(y)
         self.steps += len(y) * (1 + self.rule.corrective_steps)
         self._refresh_if_due()

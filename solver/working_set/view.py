@@ -15,6 +15,7 @@ from solver.rows.matrix import Matrix, SparseRows, check_same_kind, n_rows, orig
 from solver.simplex.pairs import classes_of, coupled_scores, one_versus_one_scores
 from solver.working_set.pair_problems import PairArrays
 from solver.working_set.rounding import is_hidden
+from solver.working_set.store import SampleStore
 
 _ROWS_AT_ONCE = 256
 # Fewer rows than this are summed one after another. Summing a stretch of rows at once pays from
@@ -70,17 +71,16 @@ class WorkingSetView(NamedTuple):
 
 def view_of(
     kernel: Kernel,
-    rows: Rows,
+    store: SampleStore,
     origin: Float64Array,
     tolerance: float,
     n_classes: int,
     pairs: PairArrays,
     *,
-    code: NDArray[np.int64],
-    number: NDArray[np.int64],
     coupled: bool,
 ) -> WorkingSetView:
     """Copy what a prediction needs; rows are shared, because used slots are not overwritten."""
+    rows, used = store.used_rows(), store.used
     count, total = len(pairs.size), int(pairs.size.sum())
     column, coefficient = np.empty(total, np.int64), np.empty(total)
     bias, gap = np.empty(count), np.empty(count)
@@ -98,8 +98,8 @@ def view_of(
         bias=bias,
         q=pairs.q.copy(),
         gap=gap,
-        code=code,
-        number=number,
+        code=store.code[:used],
+        number=store.number[:used],
         coupled=coupled,
     )
 

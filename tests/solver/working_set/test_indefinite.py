@@ -23,14 +23,14 @@ class TestOnline:
     @pytest.mark.parametrize("n_classes", [2, 3])
     def test_the_gap_is_unknown(self, n_classes):
         learner, _, _ = absorbed(INDEFINITE, n_classes=n_classes)
-        assert learner.indefinite
+        assert learner.pairs.indefinite
         assert np.isnan(learner.view().gap).any()
 
     @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
     @pytest.mark.parametrize("C", [1.0, 1e6])
     def test_positive_semidefinite_kernels_are_never_accused(self, kernel, C):
         learner, _, _ = absorbed(kernel, C, n_classes=3)
-        assert not learner.indefinite
+        assert not learner.pairs.indefinite
         assert np.isfinite(learner.view().gap).all()
 
     def test_predictions_do_not_become_constant(self):
@@ -56,7 +56,7 @@ class TestOnline:
         restored = WorkingSet(INDEFINITE)
         state = learner.state()
         restored.restore(state)
-        assert restored.indefinite
+        assert restored.pairs.indefinite
         del state["indefinite"]  # as earlier versions wrote it
         restored.restore(state)
         assert len(restored.problems) == 1

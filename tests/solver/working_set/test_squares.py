@@ -7,6 +7,7 @@ from solver.rows.matrix import n_rows, take_rows
 from solver.working_set.gram import Gram, Unkept
 from solver.working_set.gram_rows import GramRows
 from solver.working_set.learner import WorkingSet
+from solver.working_set.pair_values import OwnSquares, SharedValues
 from solver.working_set.squares import PairSquares, squares_bytes
 from tests.solver.oracle_sfw import kernel_matrix
 from tests.solver.streams import (
@@ -40,14 +41,14 @@ def learned(X, codes, length=64, passes=1, **parameters):
 def shared(X, codes, **parameters):
     """The same with the matrix of all samples: as if the squares had outgrown their bound."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("solver.working_set.learner.squares_bytes", lambda *_: 0)
+        patch.setattr("solver.working_set.class_pairs.squares_bytes", lambda *_: 0)
         learner, answers = learned(X, codes, **parameters)
     assert isinstance(learner.store.gram, Gram)
     return learner, answers
 
 
 def assert_squares_are_of_the_members(learner, rows_of=lambda rows: rows):
-    squares = learner._squares
+    squares = learner.pairs.values.squares
     for i, problem in enumerate(learner.problems):
         column = members(problem).column
         X = rows_of(take_rows(learner.store.rows.exact, column))
@@ -138,8 +139,8 @@ def test_a_restored_set_goes_on_bit_for_bit_with_squares(max_size, dtype):
 
 
 def test_many_steps_are_followed_by_a_refresh(monkeypatch):
-    monkeypatch.setattr("solver.working_set.pair_steps._REFRESH_STEPS", 20)
-    monkeypatch.setattr("solver.working_set.pair_steps._REFRESH_STEPS_PER_MEMBER", 0)
+    monkeypatch.setattr("solver.working_set.class_pairs._REFRESH_STEPS", 20)
+    monkeypatch.setattr("solver.working_set.class_pairs._REFRESH_STEPS_PER_MEMBER", 0)
     X, codes = clusters(9, 400, n_classes=3, noise=0.2)
     learner, _ = learned(X, codes)
     assert learner.problems.arrays.steps.max() < 400
@@ -159,15 +160,15 @@ class TestBytes:
         X, codes = clusters(10, 500, n_classes=4)
         learner, _ = learned(X, codes)
         held = sum(8 * int(n) ** 2 for n in learner.problems.arrays.size)
-        assert held <= learner._squares.nbytes < 4 * held
-        assert learner.nbytes > learner.store.nbytes + learner._squares.nbytes
+        assert held <= learner.pairs.values.nbytes < 4 * held
+        assert learner.nbytes > learner.store.nbytes + learner.pairs.values.nbytes
 
     @pytest.mark.parametrize("bound", [200_000, 1_000_000])
     def test_beyond_the_bound_the_set_keeps_rows_that_all_pairs_share(self, bound):
         X, codes = clusters(11, 900, n_classes=4, noise=0.3)
         few, of_few = learned(X, codes, gram_bytes_max=bound)
         _, of_many = learned(X, codes)
-        assert few._squares is None
+        assert isinstance(few.pairs.values, SharedValues)
         assert isinstance(few.store.gram, GramRows)
         for one, other in zip(of_few, of_many, strict=True):
             np.testing.assert_array_equal(one.step, other.step)
@@ -177,9 +178,9 @@ class TestBytes:
         bound, learner = 1_000_000, WorkingSet(RBF, 5.0, gram_bytes_max=1_000_000, dtype=FLOAT64)
         for part in blocks(900, 30):
             learner.absorb(X[part], codes[part])
-            if learner._squares is not None:
-                assert learner._squares.arrays.values.nbytes <= bound
-        assert learner._squares is None
+            if isinstance(learner.pairs.values, OwnSquares):
+                assert learner.pairs.values.squares.arrays.values.nbytes <= bound
+        assert isinstance(learner.pairs.values, SharedValues)
 
 
 class TestRoom:

@@ -1,0 +1,198 @@
+"""The pairs of classes of a working set: their problems, and where their kernel values are kept.
+
+Of three and more classes each pair keeps the values of its members in a square of its own. Two
+classes, and pairs whose squares have outgrown their bound, read one matrix of all samples, or some
+of its rows; there is no way back from there until the set is restored.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array, FloatArray
+from solver.kernels.functions import Kernel
+from solver.simplex.pairs import pair_classes
+from solver.simplex.problem_arrays import problems_from_arrays
+from solver.working_set.all_pairs import Block, Rules, Traces
+from solver.working_set.hessian import Ridge
+from solver.working_set.intake import Arriving
+from solver.working_set.pair_problems import PairProblems, enter_slots
+from solver.working_set.pair_values import OwnSquares, PairValues, SharedValues
+from solver.working_set.problems import adopted_problem, positions, problems_of_class
+from solver.working_set.ridges import Ridges
+from solver.working_set.rounding import hidden_by_rounding
+from solver.working_set.sfw import Scratch
+from solver.working_set.squares import squares_bytes
+from solver.working_set.store import FREE, Bounds, SampleStore
+from solver.working_set.sweep import STRETCH
+
+# The least number of steps between two computations of g and q from A and alpha. With eight times
+# the size in addition, the refresh costs at most an eighth of a step for each step.
+_REFRESH_STEPS = 8192
+_REFRESH_STEPS_PER_MEMBER = 8
+# Shorter blocks are predicted sample by sample.
+_LEAST_FOR_RUNS = 16
+
+
+class ClassPairs:
+    """The problems of all pairs of the classes that are known, over one store.
+
+    ridges, bounds: as of the working set; classes may get weights until they are met.
+    """
+
+    def __init__(self, kernel: Kernel, store: SampleStore, ridges: Ridges, bounds: Bounds) -> None:
+        self._kernel, self._store = kernel, store
+        self._ridges, self._bounds = ridges, bounds
+        self._dtype: np.dtype[Any] = store.rows.fast.dtype
+        self._stretches: FloatArray = np.empty((2, STRETCH), self._dtype)
+        self.n_classes = 0
+        self.problems = PairProblems()
+        self.values: PairValues = SharedValues(store)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of problems and of kernel values outside the store."""
+        return self.problems.nbytes + self.values.nbytes
+
+    @property
+    def classes(self) -> NDArray[np.int64]:
+        """The classes of each problem, (P, 2); the first problem comes with class 0."""
+        return pair_classes(max(self.n_classes, 2))
+
+    @property
+    def ridges(self) -> Float64Array:
+        """The ridge of each class; the first problem comes with class 0."""
+        return self._ridges.of_classes(max(self.n_classes, 2))
+
+    @property
+    def indefinite(self) -> bool:
+        """Whether the kernel has made the A of a problem not positive semidefinite.
+
+        With other kernels it is the rounding of values of very different sizes that shows.
+        """
+        return self._kernel.may_be_indefinite and self.problems.indefinite
+
+    @property
+    def rounded(self) -> bool:
+        """Whether the rounding of kernel values hides the objective of a problem."""
+        if not self.indefinite:
+            return self.problems.indefinite
+        return any(hidden_by_rounding(self._kernel, self._dtype, p) for p in self.problems)
+
+    def meet(self, count: int) -> None:
+        """Open the problems of classes up to number count - 1, with stored samples as members."""
+        since = len(self.problems)
+        for code in range(self.n_classes, count):
+            self.problems.append(problems_of_class(code, self._store))
+            self.n_classes = code + 1
+        if len(self.problems) > max(since, 1):
+            self._place(since)
+
+    def make_room(self, codes: NDArray[np.int64]) -> None:
+        """Make room for the samples of a block, whose classes are known."""
+        shared = isinstance(self.values, SharedValues)
+        if shared and not self.problems.may_lack(len(codes)):
+            return
+        classes = self.classes
+        added = np.bincount(codes, minlength=int(classes.max()) + 1)[classes].sum(axis=1)
+        self.problems.reserve(added)
+        if not self.values.reserve(self.problems.arrays.size + added):
+            self._share()
+
+    def take_steps(self, block: Arriving, *, away_steps: bool, corrective_steps: int) -> Traces:
+        """Let all problems take the samples of a block in order, for which there is room.
+
+        away_steps, corrective_steps: see `sfw.Rule`.
+        """
+        n, classes = len(block.codes), self.classes
+        decision, margin = np.zeros((2, len(classes), n))
+        admitted, step = np.zeros((2, len(classes), n), np.int8)
+        traces = Traces(decision, margin, admitted.view(np.bool_), step)
+        longest = np.empty(self.problems.longest)
+        scratch = Scratch(np.empty(n), np.empty(n), longest, self._stretches)
+        rules = Rules(classes, self.ridges, away_steps, corrective_steps)
+        seen = self._as_problems_see(block)
+        self.values.walk(self.problems.arrays, block.values, seen, rules, traces, scratch)
+        return traces
+
+    def enter(self, block: Arriving, slots: NDArray[np.int64]) -> None:
+        """Have newly stored members known by their slots. slots: (n,), see `Intake.keep`."""
+        enter_slots(self.problems.arrays, block.values.stored, slots)
+
+    def refresh_where_due(self) -> None:
+        """Compute g and q of problems from A and alpha, where many steps have changed them."""
+        pairs = self.problems.arrays
+        due = pairs.steps >= _REFRESH_STEPS + _REFRESH_STEPS_PER_MEMBER * pairs.size
+        if not due.any():
+            return
+        classes, ridges = self.classes, self.ridges
+        for i in due.nonzero()[0].tolist():
+            a, b = classes[i].tolist()
+            ridge = Ridge(float(ridges[a]), float(ridges[b]))
+            self.values.refresh(self.problems, i, ridge)
+
+    def evict(self, max_size: int) -> None:
+        """Evict stored samples until the next ones fit into the bound; see `eviction.evict`."""
+        self.values.evict(self.problems.arrays, self.classes, self.ridges, max_size)
+
+    def adopt(self, n_classes: int, alpha: Float64Array) -> None:
+        """Begin with weights found elsewhere. alpha: (P, n) of the n stored samples."""
+        self.n_classes, codes = n_classes, self._store.code[: self._store.used]
+        self.problems = PairProblems(
+            [
+                adopted_problem(self._store, pair, codes, alpha[i], self._ridges.of_pair(*pair))
+                for i, pair in enumerate(self.classes.tolist())
+            ]
+        )
+        if n_classes > 2:
+            self._place(0)
+
+    def restore(self, n_classes: int, state: Mapping[str, NDArray[Any]]) -> None:
+        """Begin with the problems of a state, over a store without kernel values yet."""
+        store, self.n_classes = self._store, n_classes
+        self.problems = PairProblems(
+            problems_from_arrays(state, store.diagonal, store.inverse_weight)
+        )
+        if n_classes > 2:
+            self._place(0)
+        else:
+            self._share()
+
+    def _place(self, since: int) -> None:
+        """Have the problems from number `since` on keep kernel values in squares, if they may.
+
+        With the first of them all get squares, and the matrix of all samples goes.
+        """
+        if not isinstance(self.values, OwnSquares):
+            if since > 1:
+                return  # They have outgrown the bound.
+            most = squares_bytes(*self._bounds, self._dtype.itemsize)
+            self.values, since = OwnSquares(self._kernel, self._store, self._dtype, most), 0
+        if self.values.compute(self.problems, since):
+            self._store.drop_values()
+        else:
+            self._share()
+
+    def _share(self) -> None:
+        """Keep the kernel values of all samples in one matrix, or some of its rows."""
+        self.values = SharedValues(self._store)
+        self._store.compute_values()
+
+    def _as_problems_see(self, block: Arriving) -> Block:
+        """Return a block with the positions of its samples that are members already."""
+        slots = block.slots
+        # Where no sample of the block is stored, all its slots are FREE, which is -1.
+        member = slots[None, :]
+        if (slots != FREE).any():
+            member = np.array([positions(p, slots, self._store.used) for p in self.problems])
+        by_column = self._by_column(block.values.block)
+        return Block(block.codes, block.column, member, block.inverse_weight, by_column)
+
+    def _by_column(self, values: FloatArray) -> FloatArray:
+        """Return a block's kernel values by column where runs of samples are predicted."""
+        long = len(values) >= _LEAST_FOR_RUNS or isinstance(self.values, OwnSquares)
+        if self.n_classes <= 2 or not long:
+            return np.empty((0, 0), values.dtype)
+        return np.ascontiguousarray(values.T)

@@ -1,0 +1,161 @@
+"""The kernel values that the steps of all pairs read: one matrix for all, or each pair its own.
+
+Both ways have the same methods, so that only `class_pairs` knows that there are two.
+"""
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+from solver.kernels.functions import Kernel
+from solver.working_set.all_pairs import Block, Rules, Traces, walk_all
+from solver.working_set.eviction import evict
+from solver.working_set.foresight import likely_slots
+from solver.working_set.hessian import KernelValues, Ridge, refresh
+from solver.working_set.pair_problems import PairArrays, PairProblems
+from solver.working_set.sfw import PLACES, Scratch
+from solver.working_set.square_eviction import evict_placed
+from solver.working_set.square_walk import walk_squares
+from solver.working_set.squares import PairSquares
+from solver.working_set.store import SampleStore
+
+
+class PairValues(Protocol):
+    """Kernel values of all problems' members."""
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of kernel values outside the store."""
+
+    def reserve(self, sizes: NDArray[np.int64]) -> bool:
+        """Make room for so many members of each problem, (P,); returns whether the bound allows it.
+
+        The problems have that room already.
+        """
+
+    def walk(
+        self,
+        pairs: PairArrays,
+        values: KernelValues,
+        block: Block,
+        rules: Rules,
+        traces: Traces,
+        scratch: Scratch,
+    ) -> None:
+        """Let all problems take the samples of a block in order."""
+
+    def refresh(self, problems: PairProblems, i: int, ridge: Ridge) -> None:
+        """Compute g and q of problem i from A and alpha."""
+
+    def evict(
+        self,
+        pairs: PairArrays,
+        classes: NDArray[np.int64],
+        ridges: Float64Array,
+        max_size: int,
+    ) -> None:
+        """Evict stored samples until the next ones fit into the bound; see `eviction.evict`."""
+
+
+class SharedValues:
+    """Those of all stored samples, in the store's one matrix or some of its rows.
+
+    Rows that the store does not keep are computed when a step reads them.
+    """
+
+    nbytes = 0
+
+    def __init__(self, store: SampleStore) -> None:
+        self._store = store
+
+    def reserve(self, _sizes: NDArray[np.int64]) -> bool:
+        """Do nothing: the store makes room for those samples that it gets."""
+        return True
+
+    def walk(
+        self,
+        pairs: PairArrays,
+        values: KernelValues,
+        block: Block,
+        rules: Rules,
+        traces: Traces,
+        scratch: Scratch,
+    ) -> None:
+        """See `PairValues`."""
+        store, progress = self._store, np.zeros(PLACES, np.int64)
+        if store.some_rows:
+            store.fetch(likely_slots(pairs, values, block, rules))
+        while (column := walk_all(pairs, values, block, rules, traces, scratch, progress)) >= 0:
+            store.fetch(np.array([column]))
+
+    def refresh(self, problems: PairProblems, i: int, ridge: Ridge) -> None:
+        """See `PairValues`."""
+        problem = problems[i]
+        n = problem.size[0]
+        weighted = problem.column[:n][problem.alpha[:n] > 0.0]
+        refresh(problem, self._store.parts(weighted), ridge)
+
+    def evict(
+        self,
+        pairs: PairArrays,
+        classes: NDArray[np.int64],
+        ridges: Float64Array,
+        max_size: int,
+    ) -> None:
+        """See `PairValues`."""
+        evict(self._store, pairs, classes, ridges, max_size)
+
+
+class OwnSquares:
+    """Those of each pair's members, in a square of its own (`squares`); the store keeps none.
+
+    nbytes_max: the most bytes of kernel values.
+    """
+
+    def __init__(
+        self, kernel: Kernel, store: SampleStore, dtype: np.dtype[Any], nbytes_max: int
+    ) -> None:
+        self._store = store
+        self.squares = PairSquares(kernel, dtype, nbytes_max)
+
+    @property
+    def nbytes(self) -> int:
+        """See `PairValues`."""
+        return self.squares.nbytes
+
+    def reserve(self, sizes: NDArray[np.int64]) -> bool:
+        """See `PairValues`."""
+        return self.squares.reserve(sizes)
+
+    def compute(self, problems: PairProblems, since: int) -> bool:
+        """Compute the squares of problems from number `since` on; returns as `reserve` does."""
+        return self.squares.compute(self._store.used_rows(), problems, since)
+
+    def walk(
+        self,
+        pairs: PairArrays,
+        _values: KernelValues,
+        block: Block,
+        rules: Rules,
+        traces: Traces,
+        scratch: Scratch,
+    ) -> None:
+        """See `PairValues`; the block's values are read by column."""
+        walk_squares(pairs, self.squares.arrays, block, rules, traces, scratch)
+
+    def refresh(self, problems: PairProblems, i: int, ridge: Ridge) -> None:
+        """See `PairValues`."""
+        placed, values = self.squares.part(problems[i], i)
+        refresh(placed, [values], ridge)
+
+    def evict(
+        self,
+        pairs: PairArrays,
+        classes: NDArray[np.int64],
+        ridges: Float64Array,
+        max_size: int,
+    ) -> None:
+        """See `PairValues`."""
+        evict_placed(self._store, pairs, self.squares.arrays, classes, ridges, max_size)
