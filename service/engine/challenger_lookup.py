@@ -39,8 +39,11 @@ class ChallengerLookup:
         Raises UnknownModel, NotFollowing, NotReady, StorageFailed.
         """
         found = self._models.get(name)
-        if self._leading is None or (found is not None and found.champion is champion):
+        if found is not None and (self._leading is None or found.champion is champion):
             return self._find(name)
-        if found is None and not await self._leading.exists(name):
-            raise UnknownModel.named(name)
-        raise NotFollowing(f"model {name!r} does not follow {champion.name!r}")
+        if found is None and (self._leading is None or not await self._leading.exists(name)):
+            raise UnknownModel(
+                f"there is no model {name[:80]!r}: GET /v1/models/{champion.name}/challengers "
+                "lists the models that can be promoted"
+            )
+        raise NotFollowing.named(name, champion.name)

@@ -59,10 +59,7 @@ class Promotion:
         """
         above = self._models.usable(champion)
         if challenger not in self._challengers.followers(champion):
-            raise NotFollowing(
-                f"model {challenger.name!r} does not follow {champion.name!r}: only a challenger "
-                "can be promoted, GET .../challengers lists them"
-            )
+            raise _not_following(champion, challenger)
         with self._challengers.paused([challenger]):
             below = self._models.usable(challenger)
             if challenger.lag > _MOST_LAG:
@@ -123,6 +120,15 @@ class Promotion:
         at, time = learner.sequence, rfc3339(datetime.now(UTC))
         digest = self._history.pin(learner.model, b"".join(encode_state(state)))
         return Rollback({"to": at, "at": at, "time": time, "of": other}, digest, new_epoch())
+
+
+def _not_following(champion: Model, challenger: Model) -> NotFollowing:
+    if champion.champion is challenger:
+        return NotFollowing(
+            f"model {champion.name!r} is the challenger and {challenger.name!r} its champion: "
+            f"POST /v1/models/{challenger.name}/promote with {champion.name!r} exchanges them"
+        )
+    return NotFollowing.named(challenger.name, champion.name)
 
 
 def _source(learner: Learner, other: Learner, state: State) -> Learner:

@@ -50,6 +50,14 @@ class NotFollowing(Refusal):
 
     slug, title = "not-following", "The model is no challenger of this one"
 
+    @classmethod
+    def named(cls, name: str, champion: str) -> "NotFollowing":
+        """Return the error of a model that does not follow the one that was named its champion."""
+        return cls(
+            f"model {name!r} does not follow {champion!r}: only a challenger can be promoted, "
+            f"GET /v1/models/{champion}/challengers lists them"
+        )
+
 
 class Divided(Refusal):
     """The model has several learners, and the call is about one of them, or about none."""

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
-from service.errors import Invalid, SampleError
+from service.errors import Invalid, SampleError, pointer_to
 
 # empty: it has learned nothing. state: it is what the champion is. samples: it learns what the
 # champion's log still holds.
@@ -19,7 +19,10 @@ class Follows(NamedTuple):
 
 def read_follows(body: Any) -> tuple[Follows | None, Any]:
     """Return the model that a new one follows, if any, and the rest of the body. Raises Invalid."""
-    if not isinstance(body, dict) or not {"follows", "start"} & body.keys():
+    if not isinstance(body, dict):
+        return None, body
+    if not {"follows", "start"} & body.keys():
+        _check_spelling(body)
         return None, body
     spec = {name: value for name, value in body.items() if name not in ("follows", "start")}
     champion, start = body.get("follows"), body.get("start", "empty")
@@ -36,4 +39,14 @@ def read_follows(body: Any) -> tuple[Follows | None, Any]:
     return Follows(champion, start), spec
 
 
+def _check_spelling(body: dict[Any, Any]) -> None:
+    """Raise Invalid for a field that is nearly `follows`, which no list of a spec's fields has."""
+    for name in body:
+        if isinstance(name, str) and name.lower() in _NEARLY_FOLLOWS:
+            detail = f'unknown field "{name}"; did you mean "follows"?'
+            wrong: SampleError = {"pointer": pointer_to(name), "detail": detail}
+            raise Invalid("the spec is not valid", [wrong])
+
+
+_NEARLY_FOLLOWS = {"follow", "follows", "following", "champion"}
 _NOBODY = 'is missing: "start" belongs to a model that follows another one'

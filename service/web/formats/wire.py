@@ -40,6 +40,8 @@ class Format(NamedTuple):
 
 def _decode_json(body: bytes, bounds: Bounds) -> Any:
     check_json(body, bounds)
+    if not body:
+        raise Unreadable("the body is not JSON: it is empty")
     try:
         return from_json(body)
     except ValueError as error:

@@ -39,7 +39,11 @@ def _champion(engine: Engine, grant: Grant, name: str) -> Model:
         return engine.model(name)
     except UnknownModel:
         wrong: list[SampleError] = [{"pointer": "/follows", "detail": "names no model"}]
-        raise Invalid(f"there is no model {name[:80]!r} to follow", wrong) from None
+        raise Invalid(
+            f"there is no model {name[:80]!r} to follow: create it first; GET /v1/models lists "
+            "those that exist",
+            wrong,
+        ) from None
 
 
 def check_name(name: str) -> None:

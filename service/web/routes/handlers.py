@@ -128,7 +128,10 @@ async def predict(
     if name in BESIDE:
         raise Invalid(f"the head {name} {model.published.heads[name].lacks}")
     if ids is not None and name != model.spec.serve:
-        raise Invalid(f"rows wait for labels under the head that serves, {model.spec.serve}")
+        raise Invalid(
+            f"rows with ids are predicted by the head that serves, {model.spec.serve}: leave head "
+            "out, or leave ids out"
+        )
     check_explained(question)
     _check_intact(model)
     if lease.holds:
@@ -210,7 +213,7 @@ async def _predictions(
     def compute() -> tuple[Predictions, dict[str, Any]]:
         seen = published.seen(rows)
         if view.lacks:
-            how = how_to_teach(model.name, model.spec, head)
+            how = _how_to_teach(model, head)
             raise Untrained(f"the head {head} of model {model.name!r} {view.lacks}; {how}")
         predictions = published.predict(head, seen)
         return predictions, published.more(head, question, seen, predictions)
@@ -223,6 +226,13 @@ async def _predictions(
         return compute()
     with lease.reading(model, published):
         return await asyncio.to_thread(compute)
+
+
+def _how_to_teach(model: Model, head: HeadName) -> str:
+    champion = model.champion
+    if champion is None:
+        return how_to_teach(model.name, model.spec, head)
+    return f"it learns what is sent to {champion.name!r}, which it follows"
 
 
 def _check_intact(model: Model) -> None:

@@ -150,6 +150,20 @@ class TestPromotion:
             answer = client.post(f"/v1/models/{name}/promote", json={"model": model})
             assert refusal(answer) == (409, "not-following", "")
 
+    def test_refusals_say_what_to_do(self, client: httpx.Client, pair: tuple[str, str]) -> None:
+        champion, challenger = pair
+        upside_down, absent, empty = (
+            client.post(f"/v1/models/{name}/promote", content=sent).json()["detail"]
+            for name, sent in (
+                (challenger, f'{{"model": "{champion}"}}'),
+                (champion, '{"model": "nobody-here"}'),
+                (champion, ""),
+            )
+        )
+        assert f"POST /v1/models/{champion}/promote with {challenger!r}" in upside_down
+        assert f"GET /v1/models/{champion}/challengers lists" in absent
+        assert "it is empty" in empty
+
 
 class TestRefusals:
     def test_a_challenger_is_sent_nothing(
@@ -166,6 +180,23 @@ class TestRefusals:
             answer = client.post(f"/v1/models/{pair[1]}/{call}", json=sent)
             assert refusal(answer) == (409, "follows", "")
             assert f"send samples and labels to {pair[0]!r}" in answer.json()["detail"]
+
+    def test_one_that_has_learned_nothing_says_who_is_to_be_taught(
+        self, client: httpx.Client, pair: tuple[str, str]
+    ) -> None:
+        answer = client.post(f"/v1/models/{pair[1]}/predict", json={"x": ROWS})
+        assert refusal(answer) == (409, "untrained", "")
+        detail = answer.json()["detail"]
+        assert f"it learns what is sent to {pair[0]!r}" in detail
+        assert "POST" not in detail
+
+    @pytest.mark.parametrize("name", ["follow", "Follows"])
+    def test_a_misspelt_field_is_told_the_right_one(
+        self, client: httpx.Client, pair: tuple[str, str], name: str
+    ) -> None:
+        answer = client.put(f"/v1/models/{pair[0]}-new", json={name: pair[0]})
+        assert refusal(answer) == (422, "invalid", f"/{name}")
+        assert 'did you mean "follows"?' in answer.json()["errors"][0]["detail"]
 
     @pytest.mark.parametrize(
         ("sent", "pointer"),
