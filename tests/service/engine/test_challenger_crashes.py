@@ -62,11 +62,13 @@ class Owner:
                 self._learn(self._random.choice([1, 5, 40]))
 
     def _learn(self, n: int) -> None:
-        sent = body(part(self.samples, self.learned, self.learned + n))
+        start = self.learned % len(self.samples.y)
+        of_now = part(self.samples, start, start + n)
         for name in ("a", "twin") if not self._exchanges else ("a",):
             key = {"Idempotency-Key": f"{name}-{self.learned}"}
-            self._ask("POST", f"/v1/models/{name}/samples", json=sent, headers=key)
-        self.learned += n
+            answer = self._ask("POST", f"/v1/models/{name}/samples", json=body(of_now), headers=key)
+            assert answer.status_code == 200, answer.text
+        self.learned += len(of_now.y)
 
     def _promote(self) -> None:
         """Exchange the two; where the answer is lost, look whether it has happened."""
