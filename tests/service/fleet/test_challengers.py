@@ -100,8 +100,7 @@ class TestEveryReplica:
         champion, challenger = pair
         other = trio.clients[(trio.leader(champion) + 1) % 3]
         assert asked(other, "DELETE", f"/v1/models/{challenger}").status_code == 204
-        board = f"/v1/models/{champion}/challengers"
-        wait_for(lambda: asked(other, "GET", board).json()["challengers"] == [])
+        assert asked(other, "GET", f"/v1/models/{champion}/challengers").json()["challengers"] == []
 
     def test_frees_them_with_their_champion(self, trio: Trio, pair: tuple[str, str]):
         champion, challenger = pair

@@ -191,7 +191,7 @@ class TestRefusals:
         assert "POST" not in detail
 
     @pytest.mark.parametrize("name", ["follow", "Follows"])
-    def test_a_misspelt_field_is_told_the_right_one(
+    def test_a_misspelt_field_gets_the_right_name(
         self, client: httpx.Client, pair: tuple[str, str], name: str
     ) -> None:
         answer = client.put(f"/v1/models/{pair[0]}-new", json={name: pair[0]})
