@@ -1,14 +1,17 @@
-"""How a challenger starts: empty, with its champion's state, or with the samples kept of it."""
+"""How a challenger starts: empty, with its champion's state, or with the samples kept of it.
+
+Also why a model cannot be one.
+"""
 
 from service.engine.model_files import LoadedModel, ModelFileError, fill_model
 from service.engine.uploads import OF_ANOTHER_LIFE
-from service.errors import Invalid, ModelExists, SampleError, pointer_to
+from service.errors import Invalid, ModelExists, NotLeader, Refusal, SampleError, pointer_to
 from service.model.learner import Learner
 from service.model.live import Model
 from service.spec.following import Start
 from service.spec.heads import HEADS
 from service.spec.model import ModelSpec
-from service.storage.interfaces import Journal
+from service.storage.interfaces import Catalogue, Journal, NameTaken
 from service.storage.snapshot_format import State
 
 _WAITING_ROWS = "pending"
@@ -74,3 +77,19 @@ def _check_fits(champion: Model, spec: ModelSpec) -> None:
 def _refused(pointer: str, detail: str) -> Invalid:
     wrong: list[SampleError] = [{"pointer": pointer, "detail": detail}]
     return Invalid("the challenger cannot be made", wrong)
+
+
+def not_its_follower(catalogue: Catalogue, name: str, champion: Model, error: NameTaken) -> Refusal:
+    """Return why a model of a fleet that exists cannot be made to follow another one.
+
+    error: that said that it exists.
+    """
+    found = catalogue.find(name)
+    if found is None:
+        return error  # it was deleted just now
+    if found.follows == champion.id:
+        return NotLeader(f"model {name!r} is not learned here yet")
+    return ModelExists(
+        f"model {name!r} exists, and does not follow {champion.name!r}; choose another name "
+        "or DELETE it first"
+    )

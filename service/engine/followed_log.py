@@ -14,11 +14,12 @@ from service.engine.absorb import recorded, together
 from service.errors import Refusal, StartupError
 from service.model.draft import Draft, Limits
 from service.model.learner import Learner
+from service.model.live import Model
 from service.model.losses import Known, losses_of, nothing_known
 from service.samples.validation import Samples
 from service.spec.heads import HeadName
 from service.storage.entries import Entry
-from service.storage.interfaces import Journal
+from service.storage.interfaces import Journal, Storage
 
 # What is read from the journal at a time, at least one block.
 _TURN_SAMPLES, _TURN_BYTES = 1024, 4 << 20
@@ -34,6 +35,19 @@ class FollowedBlock(NamedTuple):
     def samples(self) -> int:
         """The number of samples."""
         return sum(entry.samples for entry in self.entries)
+
+
+def needed_by_challengers(storage: Storage, champion: Model, snapshots: int) -> int | None:
+    """The sequence after which a model's log is kept for those that follow it, if any do.
+
+    It is that of the oldest of so many newest snapshots of a challenger, on which recovery may
+    fall back. Those in the catalogue count, as a new leader of a fleet has none of them yet.
+    Raises StartupError.
+    """
+    there = storage.catalogue.models()
+    following = [found.number for found in there if found.follows == champion.id]
+    kept = [storage.snapshots.sequences(number)[:snapshots] for number in following]
+    return min((min(sequences, default=0) for sequences in kept), default=None)
 
 
 def following_blocks(

@@ -87,6 +87,9 @@ class Leading:
                 self._models.forget_released(name)
                 self._locks.pop(name, None)  # anybody may ask for any name, several at a time
                 return False
+            self._check_made(name)
+            if self.leads(name):
+                return True
             try:
                 if await self._has_champion(entry):
                     await self._lead_challenger(entry)
@@ -97,6 +100,20 @@ class Leading:
             except OSError as error:  # of snapshots: nothing was learned
                 raise NotReady(f"model {name!r} cannot be read: {error}; try again") from None
             return True
+
+    def _check_made(self, name: str) -> None:
+        """Raise NotLeader for a model that is in the catalogue, and about to be learned here."""
+        if self._models.is_being_made(name):
+            raise NotLeader(f"model {name!r} is being made here; try again")
+
+    async def _check_exists(self, entry: CatalogueEntry) -> None:
+        """Raise NotLeader for a model that was deleted meanwhile, whose new term is all of its log.
+
+        Raises StorageFailed.
+        """
+        found = await self._on(self._workers, self._storage.catalogue.find, entry.name)
+        if found is None or found.number != entry.number:
+            raise NotLeader(f"model {entry.name!r} was deleted while it was taken over; try again")
 
     async def exists(self, name: str) -> bool:
         """Return whether the fleet has a model of a name. Raises StorageFailed."""
@@ -112,6 +129,7 @@ class Leading:
         await self._on(self._workers, standby.catch_up)
         # Its log may take seconds to answer, which the models that are led need not.
         await self._on(self._workers, standby.begin_term)
+        await self._check_exists(entry)
         await self._in_order(None, lambda: self._begin(standby))
 
     async def _has_champion(self, entry: CatalogueEntry) -> bool:
@@ -129,6 +147,7 @@ class Leading:
 
     async def _lead_challenger(self, entry: CatalogueEntry) -> None:
         taken = await self._on(self._after_champions, take_over, entry, self._storage)
+        await self._check_exists(entry)
         await self._in_order(None, lambda: self._begin_challenger(taken, entry.follows))
         self._begin_to_follow(taken.learner.model)
 

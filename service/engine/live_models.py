@@ -1,9 +1,11 @@
 """The models of a server: recovered at start, loaded from files, created, deleted."""
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from service.engine.challenger_start import not_its_follower
 from service.engine.model_files import (
     LoadedModel,
     ModelFileError,
@@ -18,7 +20,6 @@ from service.errors import (
     ModelBroken,
     ModelExists,
     NotLeader,
-    Refusal,
     StartupError,
     StateExists,
     StorageFailed,
@@ -51,6 +52,7 @@ class LiveModels:
         self.changes = 0
         # Names of models that were learned here until another replica of the fleet had them.
         self._released = set[str]()
+        self._being_made = set[str]()
 
     def __len__(self) -> int:
         return len(self._learners)
@@ -75,18 +77,6 @@ class LiveModels:
     def followers(self, champion: Model) -> list[Learner]:
         """Return the learners of those that follow a model, oldest first."""
         return [one for one in self.learners() if one.model.champion is champion]
-
-    def needed_after(self, champion: Model, snapshots: int) -> int | None:
-        """The sequence after which a model's log is kept for those that follow it, if any do.
-
-        It is that of the oldest of so many newest snapshots of a follower, on which recovery may
-        fall back. Those in the catalogue count, as a new leader of a fleet has none of them yet.
-        Raises StartupError.
-        """
-        there = self._storage.catalogue.models()
-        following = [found.number for found in there if found.follows == champion.id]
-        kept = [self._storage.snapshots.sequences(number)[:snapshots] for number in following]
-        return min((min(sequences, default=0) for sequences in kept), default=None)
 
     def recover(
         self, use_threads: Callable[[int], None], room: Room, report: Callable[[str], None]
@@ -125,7 +115,9 @@ class LiveModels:
         self.adopt(learner)
 
     def adopt(self, learner: Learner) -> None:
-        """Learn for a model from now on, whose term has begun. Raises StartupError."""
+        """Learn for a model from now on, whose term has begun. Raises StartupError, NotLeader."""
+        if self.get(learner.model.name) is not None:
+            raise NotLeader(f"a model {learner.model.name!r} is learned here already")
         self._keys.load(learner.model.id)
         self._released.discard(learner.model.name)
         self._register(learner.model.name, learner)
@@ -152,6 +144,18 @@ class LiveModels:
         """Note that a model that was learned here does not exist any more."""
         self._released.discard(name)
 
+    def is_being_made(self, name: str) -> bool:
+        """Return whether a model may be in the catalogue that is not learned here yet, but will."""
+        return name in self._being_made
+
+    @contextmanager
+    def _making(self, name: str) -> Iterator[None]:
+        self._being_made.add(name)
+        try:
+            yield
+        finally:
+            self._being_made.discard(name)
+
     def load(self, name: str, path: Path) -> None:
         """Make the model in a file a live one, unless there is one of its name.
 
@@ -177,16 +181,20 @@ class LiveModels:
         model = self.get(name)
         if model is None:
             self._check_room()
-            epoch = new_epoch()
-            with self._storage.catalogue.creating(name, spec.plain(), epoch) as model_id:
-                learner = Learner(Model(model_id, name, spec), epoch)
-            self._register(name, learner)
-            return learner.model, True
+            return self._create(name, spec), True
         if model.spec not in (spec, *others):
             raise ModelExists(
                 f"model {name!r} exists with another spec; choose another name or DELETE it first"
             )
         return model, False
+
+    def _create(self, name: str, spec: ModelSpec) -> Model:
+        epoch, creating = new_epoch(), self._storage.catalogue.creating
+        with self._making(name):
+            with creating(name, spec.plain(), epoch) as model_id:
+                learner = Learner(Model(model_id, name, spec), epoch)
+            self._register(name, learner)
+        return learner.model
 
     def add_follower(self, name: str, loaded: LoadedModel, champion: Model) -> Learner:
         """Make a new model that follows another one, from a state of a sequence of that one.
@@ -197,22 +205,10 @@ class LiveModels:
         try:
             self._add(name, loaded, champion.id)
         except NameTaken as error:
-            raise self._not_its_follower(name, champion, error) from None
+            raise not_its_follower(self._storage.catalogue, name, champion, error) from None
         loaded.learner.follow(champion)
         loaded.learner.publish()
         return loaded.learner
-
-    def _not_its_follower(self, name: str, champion: Model, error: NameTaken) -> Refusal:
-        """Return why a model of a fleet that exists cannot be made to follow another one."""
-        found = self._storage.catalogue.find(name)
-        if found is None:
-            return error  # it was deleted just now
-        if found.follows == champion.id:
-            return NotLeader(f"model {name!r} is not learned here yet")
-        return ModelExists(
-            f"model {name!r} exists, and does not follow {champion.name!r}; choose another name "
-            "or DELETE it first"
-        )
 
     def add(self, name: str, loaded: LoadedModel) -> tuple[Model, bool]:
         """Return the model of this name and state, and whether it is new.
@@ -233,12 +229,13 @@ class LiveModels:
         return loaded.model, True
 
     def _add(self, name: str, loaded: LoadedModel, follows: int | None = None) -> None:
-        try:
-            add_loaded(name, loaded, self._storage, follows)
-        except OSError as error:
-            reason = error.strerror or error
-            raise StorageFailed(f"the state could not be written: {reason}") from None
-        self._register(name, loaded.learner)
+        with self._making(name):
+            try:
+                add_loaded(name, loaded, self._storage, follows)
+            except OSError as error:
+                reason = error.strerror or error
+                raise StorageFailed(f"the state could not be written: {reason}") from None
+            self._register(name, loaded.learner)
 
     def _register(self, name: str, learner: Learner) -> None:
         self._learners[name] = learner

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 from service.diagnostics.metrics import Metrics
 from service.engine.commits import Commits
+from service.engine.followed_log import needed_by_challengers
 from service.engine.live_models import LiveModels
 from service.engine.origin import present_origin
 from service.engine.remembered_keys import RememberedKeys
@@ -41,6 +42,7 @@ class SnapshotSchedule:
         one_thread: Callable[[], AbstractContextManager[None]],
         last_seconds: float | None,
     ) -> None:
+        self._storage = storage
         self._journal, self._snapshots = storage.journal, storage.snapshots
         self._models, self._keys = models, keys
         self._metrics = metrics
@@ -168,7 +170,7 @@ class SnapshotSchedule:
 
         snapshots: how many of the newest ones of a challenger are to have what follows them.
         """
-        needed = self._models.needed_after(model, snapshots)
+        needed = needed_by_challengers(self._storage, model, snapshots)
         losses = self._models.learner(model).losses
         if needed is None:
             return up_to

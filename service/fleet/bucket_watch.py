@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 import nats.errors
 from nats.js.kv import KeyValue
 
-from service.fleet.connection import Unanswered
+from service.fleet.connection import Refused, Unanswered
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ async def follow(
         try:
             async with watching(bucket, keys) as watcher:
                 await _hand_on(watcher, take, look, silent_seconds)
-        except (nats.errors.Error, Unanswered, TimeoutError):
+        except (nats.errors.Error, Refused, Unanswered, TimeoutError):
             pass  # what was read last stays known
         except Exception:  # the next watch may succeed
             logger.exception("the entries %s of a bucket could not be read", keys)

@@ -8,19 +8,14 @@ of the other one's log, because only one stream can store one commit for both.
 import asyncio
 import json
 import logging
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
 import nats.errors
-from nats.js.errors import (
-    APIError,
-    InvalidKeyError,
-    KeyDeletedError,
-    KeyNotFoundError,
-    KeyWrongLastSequenceError,
-)
+from nats.js.errors import APIError, KeyWrongLastSequenceError
 from nats.js.kv import KeyValue
 
 from service.errors import InDoubt, StartupError, StorageFailed
@@ -37,8 +32,14 @@ logger = logging.getLogger(__name__)
 _SECONDS = 15.0
 # The key whose revisions are the numbers of models, and the prefix of the models' keys.
 _NUMBER, _MODEL = "number", "model."
+_STREAM = f"KV_{MODELS_BUCKET}"
+# Of models and their partitions. Anybody may ask for any name, and the subject of another one could
+# match, or be that of, some model.
+_NAME = re.compile(r"[A-Za-z0-9._:-]{1,80}")
 # How long nothing may change until it is read what there is.
 _LOOK_SECONDS = 2.0
+# A copy of the bucket that is behind is read again after this time.
+_PAUSE_SECONDS = 0.05
 
 
 def encoded(name: str) -> str:
@@ -85,6 +86,11 @@ class JetStreamCatalogue:
         return (await self._look()).revision > before
 
     @property
+    def names(self) -> list[str]:
+        """The names of all models, oldest first, as of the last read."""
+        return [entry.name for entry, _ in self._known.made]
+
+    @property
     def champions(self) -> Mapping[str, str]:
         """Whom each model follows that follows another one, by name, as of the last read."""
         return self._known.champions
@@ -111,17 +117,21 @@ class JetStreamCatalogue:
         """Return all models, oldest first, and when each was created. Raises StartupError."""
         try:
             return list(self._nats.run(self._look(), 4 * _SECONDS).made)
-        except (nats.errors.Error, Unanswered, ValueError) as error:
+        except (nats.errors.Error, Refused, Unanswered, ValueError) as error:
             raise StartupError(f"the bucket {MODELS_BUCKET} cannot be read: {error}") from None
 
     async def _look(self) -> KnownModels:
-        """Return all models, which are read again only if one was added or deleted since."""
-        of_models = f"$KV.{MODELS_BUCKET}.{_MODEL}>"
-        last = await self._nats.get(f"KV_{MODELS_BUCKET}", {"last_by_subj": of_models})
-        if last and last[0].sequence > self._known.revision:
+        """Return all models, which are read again only if one was added or deleted since.
+
+        The bucket's leader says whether one was, since a copy may lag behind what was written here.
+        """
+        last = await self._nats.last_of_leader(_STREAM, f"$KV.{MODELS_BUCKET}.{_MODEL}>")
+        while last is not None and last.sequence > self._known.revision:
             found = await self._all()
             if found.revision > self._known.revision:
                 self._known = found
+            elif last.sequence > found.revision:  # a copy that is behind
+                await asyncio.sleep(_PAUSE_SECONDS)
         return self._known
 
     async def _all(self) -> KnownModels:
@@ -135,24 +145,18 @@ class JetStreamCatalogue:
         return known(revision, found)
 
     def find(self, name: str) -> CatalogueEntry | None:
-        """Return the model of a name; None if there is none."""
-        if not self._nats.connected:
-            raise StorageFailed(f"no NATS server is connected at {self._nats.servers}")
-        try:
-            value = self._nats.run(self._value(_key(name)), _SECONDS)
-        except (nats.errors.Error, Refused, Unanswered) as error:
-            raise StorageFailed(f"the catalogue could not be read: {error}") from None
-        return _read(value) if value else None
+        """Return the model of a name; None if there is none.
 
-    async def _value(self, key: str) -> bytes | None:
-        """Return the value of a key; None if even the bucket's leader has none."""
+        The bucket's leader answers: of a model that was just deleted, a copy may have the entry.
+        """
+        if not _NAME.fullmatch(name):
+            return None
+        subject = f"$KV.{MODELS_BUCKET}.{_key(name)}"
         try:
-            return (await self._bucket.get(key)).value
-        except KeyNotFoundError:
-            found = await self._nats.last(f"KV_{MODELS_BUCKET}", f"$KV.{MODELS_BUCKET}.{key}")
-            return None if found is None else found.body
-        except (KeyDeletedError, InvalidKeyError):
-            return None  # the latter for what can be no model's name
+            found = self._nats.run(self._nats.last_of_leader(_STREAM, subject), _SECONDS)
+        except (Refused, Unanswered) as error:
+            raise StorageFailed(f"the catalogue could not be read: {error}") from None
+        return _read(found.body) if found and found.body else None
 
     @contextmanager
     def creating(
@@ -192,10 +196,10 @@ class JetStreamCatalogue:
     def delete(self, model: int) -> None:
         """Remove a model, then its log and its snapshots."""
         try:
-            for entry, _ in self._nats.run(self._all(), 4 * _SECONDS).made:
+            for entry, _ in self._nats.run(self._look(), 4 * _SECONDS).made:
                 if entry.number == model:
                     self._nats.run(self._bucket.delete(_key(entry.name)), _SECONDS)
-        except (nats.errors.Error, Unanswered) as error:
+        except (nats.errors.Error, Refused, Unanswered) as error:
             raise StorageFailed(f"the catalogue could not be written: {error}") from None
         self._logs.forget(model)
         self._purge(model)

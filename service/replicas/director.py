@@ -42,8 +42,8 @@ class Director(Protocol):
     def living(self) -> Sequence[Target]:
         """Return the replicas that were heard lately."""
 
-    async def names(self) -> list[str]:
-        """Return the names of all models. Raises StorageFailed."""
+    def names(self) -> list[str]:
+        """Return the names of all models, some moments old of those that others lead."""
 
     def is_here(self, replica: Target) -> bool:
         """Return whether a replica is this one."""

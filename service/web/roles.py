@@ -5,7 +5,7 @@ import secrets
 from typing import Any
 
 from service.engine.facade import Engine
-from service.errors import NotReady, StartupError, StorageFailed
+from service.errors import NotReady
 from service.fleet.members import WRITTEN, Led, Members, Replica, successor
 from service.fleet.opening import Fleet
 from service.replicas.director import Target
@@ -123,13 +123,9 @@ class Roles:
         """Take a replica for gone, which could not be connected to."""
         self.members.suspect(replica.url)
 
-    async def names(self) -> list[str]:
-        """Return the names of all models. Raises StorageFailed."""
-        try:
-            found = await asyncio.to_thread(self._fleet.storage.catalogue.models)
-        except StartupError as error:
-            raise StorageFailed(str(error)) from None
-        return [entry.name for entry in found]
+    def names(self) -> list[str]:
+        """Return the names of all models, some moments old of those that others lead."""
+        return self._fleet.catalogue.names
 
     async def lead(self, name: str) -> bool:
         """Lead a model that this replica is responsible for; whether there is one of the name.

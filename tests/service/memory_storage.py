@@ -31,6 +31,7 @@ class MemoryStorage:
         self.specs: list[CatalogueEntry] = []
         self.saved: dict[int, dict[int, State]] = {}
         self.in_doubt: set[int] = set()
+        self.terms: dict[int, str] = {}
 
     @property
     def storage(self) -> Storage:
@@ -146,11 +147,11 @@ class _Journal(_Part):
     def rollbacks(self, _model: int) -> list[Rollback]:
         return []
 
-    def append_epoch(self, model: int, sequence: int, epoch: str) -> None:
-        raise NotImplementedError
+    def append_epoch(self, model: int, _sequence: int, epoch: str) -> None:
+        self.memory.terms[model] = epoch
 
-    def epoch_since(self, _model: int, _sequence: int) -> str | None:
-        return None
+    def epoch_since(self, model: int, _sequence: int) -> str | None:
+        return self.memory.terms.get(model)
 
     def epoch_before(self, _model: int, _sequence: int) -> str | None:
         return None

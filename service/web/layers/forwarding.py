@@ -153,7 +153,7 @@ class Forwarding:
     async def _list(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with the models of all replicas, including those without a leader yet."""
         try:
-            names = await self._director.names()
+            names = self._director.names()
             listings = await asyncio.gather(
                 *(self._hop.get(replica.url, scope, "") for replica in self._director.living())
             )

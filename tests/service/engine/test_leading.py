@@ -1,14 +1,20 @@
-"""Leading models of a fleet whose storage does not answer."""
+"""Leading models of a fleet: while its storage does not answer, while they are made and deleted."""
 
 import asyncio
 import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from service.engine.leading import Leading
-from service.errors import NotReady, StorageFailed
+from service.engine.live_models import LiveModels
+from service.engine.remembered_keys import RememberedKeys
+from service.errors import NotLeader, NotReady, StorageFailed
+from service.model.live import Model
 from service.spec.model import ModelSpec
 from service.storage.entries import CatalogueEntry
 from tests.service.memory_storage import MemoryStorage
@@ -31,7 +37,7 @@ def test_a_model_whose_snapshots_cannot_be_listed_is_to_be_tried_again():
             rollbacks=lambda _: [],
         ),
     )
-    models: Any = SimpleNamespace(get=lambda _: None)
+    models: Any = SimpleNamespace(get=lambda _: None, is_being_made=lambda _: False)
     unused: Any = None
 
     async def lead() -> None:
@@ -51,7 +57,7 @@ def test_a_log_that_does_not_take_a_term_holds_up_no_led_model():
         raise StorageFailed("the log has not answered")
 
     storage.journal.append_epoch = append_epoch  # type: ignore[method-assign]
-    models: Any = SimpleNamespace(get=lambda _: None)
+    models: Any = SimpleNamespace(get=lambda _: None, is_being_made=lambda _: False)
     never_asked: Any = None
 
     async def lead() -> None:
@@ -92,3 +98,68 @@ def test_a_model_whose_follow_waits_for_others_is_led_at_once():
         asyncio.run(lead())
     finally:
         stopped.set()
+
+
+class Replica:
+    """What leads models of a storage in memory; the writer's thread is whichever asks it."""
+
+    def __init__(self) -> None:
+        self.memory = MemoryStorage()
+        self.storage = self.memory.storage
+        keys = RememberedKeys(self.storage.answers, 10, 1000)
+        self.models = LiveModels(self.storage, keys, 10)
+        unused: Any = None
+        self.leading = Leading(self.storage, self.models, keys, unused, self._in_order, unused)
+
+    async def _in_order(self, _: Model | None, run: Callable[[], Any]) -> Any:
+        return run()
+
+    def create(self) -> Model:
+        return self.models.create("m", ModelSpec())[0]
+
+    def lead(self) -> bool:
+        return asyncio.run(self.leading.lead("m"))
+
+
+def test_a_model_that_is_being_made_here_is_not_led_a_second_time(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """It is in the catalogue before it is learned, and two learners would share its log."""
+    replica = Replica()
+    creating = replica.storage.catalogue.creating
+    asked = list[BaseException | None]()
+
+    @contextmanager
+    def in_sight(*given: Any) -> Iterator[int]:
+        with creating(*given) as number:
+            yield number
+        with ThreadPoolExecutor() as beside:
+            asked.append(beside.submit(replica.lead).exception(60))
+
+    monkeypatch.setattr(replica.storage.catalogue, "creating", in_sight)
+    made = replica.create()
+    assert [type(one) for one in asked] == [NotLeader]
+    assert replica.models.get("m") is made
+    assert replica.storage.journal.epoch_since(made.id, 0) is None
+    assert replica.lead()
+    assert replica.models.get("m") is made
+
+
+def test_a_model_that_was_deleted_while_it_was_taken_over_is_not_led(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    replica = Replica()
+    catalogue = replica.storage.catalogue
+    with catalogue.creating("m", ModelSpec().plain(), "first") as number:
+        pass
+    append_epoch = replica.storage.journal.append_epoch
+
+    def deleted_before(*given: Any) -> None:
+        catalogue.delete(number)
+        append_epoch(*given)
+
+    monkeypatch.setattr(replica.storage.journal, "append_epoch", deleted_before)
+    with pytest.raises(NotLeader, match="was deleted"):
+        replica.lead()
+    assert replica.models.all() == []
+    assert not replica.lead()

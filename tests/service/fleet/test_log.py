@@ -1,6 +1,7 @@
 """A model's log in a stream: one replica writes at a time, and every doubt is settled."""
 
 import asyncio
+import contextlib
 import itertools
 import time
 from collections.abc import Iterator
@@ -17,7 +18,6 @@ from tests.service.nats import MISSING, NatsServers
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
-from nats.js.errors import KeyNotFoundError
 
 from service.fleet import batches, chained_subject, jetstream_journal, subject_messages
 from service.fleet.connection import NatsConnection, Refused, Unanswered
@@ -28,7 +28,7 @@ from service.fleet.jetstream_snapshots import JetStreamSnapshots
 from service.fleet.model_log import ModelLogs
 from service.fleet.streams import log_of, make_streams
 from service.storage.high_water import HighWater
-from service.storage.interfaces import LogFull, Unfinished
+from service.storage.interfaces import LogFull, NameTaken, Unfinished
 from service.storage.replay_marks import ReplayMarks
 from service.storage.snapshot_format import State
 
@@ -263,17 +263,67 @@ class TestCopyThatIsBehind:
 
     def test_hides_no_model(self, replicas: Pair):
         catalogue = JetStreamCatalogue(replicas[0].nats, replicas[0].logs)
-        with catalogue.creating("there", {}, "epoch") as number:
+        name = f"hidden-{next(_numbers)}"
+        stop_copies(replicas[0].nats)
+        assert catalogue.find(name) is None
+        with catalogue.creating(name, {}, "epoch") as number:
             pass
-
-        async def nothing(_: str) -> Any:
-            raise KeyNotFoundError
-
-        catalogue._bucket.get = nothing  # type: ignore[method-assign,assignment]
-        found = catalogue.find("there")
+        found = catalogue.find(name)
         assert found is not None
         assert found.number == number
-        assert catalogue.find("nobody") is None
+        assert number in [entry.number for entry in catalogue.models()]
+        assert catalogue.find("model.*") is None
+
+    @pytest.mark.parametrize("of", ["a=b", "*", ">", "a.*", "a b", "", "a" * 500])
+    def test_a_name_that_no_model_can_have_is_that_of_none(self, replicas: Pair, of: str):
+        """Though the subject of its entry would be that of another model, or match it."""
+        catalogue = JetStreamCatalogue(replicas[0].nats, replicas[0].logs)
+        with contextlib.suppress(NameTaken), catalogue.creating("a.b", {}, "epoch"):
+            pass
+        assert catalogue.find("a.b") is not None
+        assert catalogue.find(of) is None
+
+    def test_keeps_no_deleted_model(self, replicas: Pair):
+        catalogue = JetStreamCatalogue(replicas[0].nats, replicas[0].logs)
+        name = f"deleted-{next(_numbers)}"
+        with catalogue.creating(name, {}, "epoch") as number:
+            pass
+        stop_copies(replicas[0].nats)
+        assert catalogue.find(name) is not None
+        assert number in [entry.number for entry in catalogue.models()]
+        catalogue.delete(number)
+        assert catalogue.find(name) is None
+        assert number not in [entry.number for entry in catalogue.models()]
+
+    def test_keeps_no_model_from_its_deletion(self, replicas: Pair):
+        catalogue = JetStreamCatalogue(replicas[0].nats, replicas[0].logs)
+        name = f"kept-{next(_numbers)}"
+        everything = catalogue._all
+        before = asyncio.run_coroutine_threadsafe(everything(), replicas[0].nats.loop).result(30)
+        answers = [before, before]
+
+        async def late() -> Any:
+            return answers.pop() if answers else await everything()
+
+        with catalogue.creating(name, {}, "epoch") as number:
+            pass
+        catalogue._all = late  # type: ignore[method-assign]
+        catalogue.delete(number)
+        assert catalogue.find(name) is None
+
+
+def stop_copies(nats: NatsConnection) -> None:
+    """From now on, the copies of streams answer what they answered to the same question first."""
+    ask, heard = nats.client.request, dict[tuple[str, bytes], Any]()
+
+    async def request(subject: str, payload: bytes = b"", **more: Any) -> Any:
+        if not subject.startswith("$JS.API.DIRECT.GET."):
+            return await ask(subject, payload, **more)
+        if (subject, payload) not in heard:
+            heard[subject, payload] = await ask(subject, payload, **more)
+        return heard[subject, payload]
+
+    nats.client.request = request  # type: ignore[method-assign,assignment]
 
 
 class TestDoubt:
