@@ -130,6 +130,20 @@ class TestRoundTrip:
         np.testing.assert_array_equal(again.predict_proba(rows), estimator.predict_proba(rows))
         assert again.feature_names_in_.tolist() == ["a", "b", "c"]
 
+    @pytest.mark.parametrize("learned", [60, 1200])
+    @pytest.mark.parametrize("codes", ["crossed", "numbers"])
+    def test_numbers_that_are_codes_stay_so(self, codes: Any, learned: int, tmp_path: Path):
+        """Before they are found among the first samples, and after."""
+        rows = np.column_stack([np.arange(1600) % 24, RANDOM.normal(size=1600)])
+        y = np.where(rows[:, 0] % 5 < 2, "busy", "quiet")
+        own = StreamClassifier().partial_fit(rows[:10], y[:10])
+        own.model.__setstate__(own.model.__getstate__() | {"codes": codes})
+        own.partial_fit(rows[10:learned], y[10:learned])
+        other = saved_and_loaded(own, tmp_path / "of.model")
+        for one in (own, other):
+            one.partial_fit(rows[learned:], y[learned:])
+        assert np.array_equal(own.predict_proba(rows), other.predict_proba(rows))
+
     def test_sparse_rows_by_name_stay_so(self, tmp_path: Path):
         rows = [{f"word{i % 50}": 1.0, f"word{i % 7}": 2.0} for i in range(300)]
         y = ["even" if i % 2 else "odd" for i in range(300)]
