@@ -1,4 +1,4 @@
-"""The living replicas of a fleet, which tell each other what they lead.
+"""The living replicas of a fleet, which announce to each other what they lead.
 
 Each says twice a second, on core NATS, that it lives. What is heard decides who tries to lead a
 model; whether one leads is decided by the model's log alone, so nothing here has to be right.
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 _SUBJECT = "wolfstream.replicas"
 BEAT_SECONDS, _SILENT_SECONDS = 0.5, 2.0
-# So much is read within a fraction of a second; who has told more is the better leader.
+# So much is read within a fraction of a second; who has announced more is the better leader.
 _FAR_BEHIND_SAMPLES = 1000
 # How long a replica counts as gone that could not be connected to, though it is heard.
 _SUSPECTED_SECONDS = 2.0
@@ -35,7 +35,7 @@ class Led(NamedTuple):
     """A model that a replica leads.
 
     term: where it began in the log; 0 of a new model. sequence: that is durable. number: the
-    model's; 0 where an older version does not tell it.
+    model's; 0 where an older version does not name it.
     """
 
     term: int
@@ -47,7 +47,7 @@ class Formats(NamedTuple):
     """The versions of formats that a replica writes; it reads those before them, too.
 
     log: of a log's messages. snapshot: of snapshots. The defaults are those of replicas that do not
-    tell theirs.
+    announce theirs.
     """
 
     log: int = 1
@@ -61,23 +61,23 @@ class Replica(NamedTuple):
     """What a replica has announced.
 
     url: at which the others reach it, and by which they know it. ready: whether it takes models.
-    leads, follows: models by name; of those that it follows, their sequences. word: by which it
-    knows the others, when they ask for views; empty of an older version, which gives none. formats:
-    that it writes.
+    leads, follows: models by name; of those that it follows, their sequences. secret: with
+    which the others seal their questions for its views; empty of an older version, which serves
+    none. formats: that it writes.
     """
 
     url: str
     ready: bool
     leads: dict[str, Led]
     follows: dict[str, int]
-    word: str = ""
+    secret: str = ""
     formats: Formats = Formats()
 
 
 class Members:
     """The replicas of a fleet that are alive. Its methods may be called on any thread.
 
-    url: of this replica. report: what it tells of itself, called on the connection's loop.
+    url: of this replica. report: what it announces of itself, called on the connection's loop.
     max_lag_seconds: how long the last announcements count without NATS.
     """
 
@@ -139,17 +139,17 @@ class Members:
         """Take a replica for gone that could not be connected to, for a while."""
         self._suspected[url] = time.monotonic() + _SUSPECTED_SECONDS
 
-    def tell(self) -> None:
-        """Tell the others now."""
-        asyncio.run_coroutine_threadsafe(self._tell(), self._nats.loop)
+    def announce(self) -> None:
+        """Announce this replica to the others now."""
+        asyncio.run_coroutine_threadsafe(self._announce(), self._nats.loop)
 
     async def _run(self) -> None:
         await self._nats.client.subscribe(_SUBJECT, cb=self._hear)
         while True:
-            await self._tell()
+            await self._announce()
             await asyncio.sleep(BEAT_SECONDS)
 
-    async def _tell(self) -> None:
+    async def _announce(self) -> None:
         if not self._nats.connected:
             return
         self._connected_at = time.monotonic()
@@ -163,7 +163,7 @@ class Members:
         try:
             replica = _read(json.loads(message.data))
         except (ValueError, TypeError):
-            logger.warning("a replica of another version tells what this one cannot read")
+            logger.warning("a replica of another version announces what this one cannot read")
             return
         if replica.url != self.url:
             self._heard[replica.url] = time.monotonic(), replica
@@ -229,10 +229,10 @@ def should_hand_over(name: str, leader: Replica, living: Sequence[Replica]) -> b
 
 def _read(heartbeat: Any) -> Replica:
     url, ready, leads, follows = heartbeat[:4]
-    word = heartbeat[4] if len(heartbeat) > 4 else ""
+    secret = heartbeat[4] if len(heartbeat) > 4 else ""
     formats = Formats(*heartbeat[5][: len(Formats._fields)]) if len(heartbeat) > 5 else Formats()
     known = {name: Led(*one[:3]) for name, one in leads.items()}
-    return Replica(url, ready, known, follows, str(word), formats)
+    return Replica(url, ready, known, follows, str(secret), formats)
 
 
 def not_reading(written: Formats, replicas: Sequence[Replica]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 class Target(Protocol):
     """A replica.
 
-    url: its address. word: the secret by which it recognises the others; empty if it serves no
+    url: its address. secret: with which the others seal questions to it; empty if it serves no
     views.
     """
 
@@ -16,7 +16,7 @@ class Target(Protocol):
         """The address for calls."""
 
     @property
-    def word(self) -> str:
+    def secret(self) -> str:
         """The secret that seals questions to it."""
 
 

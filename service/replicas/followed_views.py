@@ -107,7 +107,7 @@ class FollowedViews:
         except Refusal:
             return None
         if not self._director.is_here(target):
-            return target if target.word else None
+            return target if target.secret else None
         if name not in self._leading:  # predictions use the held view meanwhile
             leading = self._leading[name] = asyncio.create_task(self._director.lead(name))
             leading.add_done_callback(lambda done: self._led(name, done))

@@ -7,7 +7,13 @@ import httpx
 
 from service.errors import Refusal
 from service.replicas.director import Target
-from service.replicas.view_messages import MOST_BYTES, SEAL, ViewAnswer, ask, read_answer
+from service.replicas.view_messages import (
+    MOST_BYTES,
+    SEAL,
+    ViewAnswer,
+    read_answer,
+    sealed_question,
+)
 from service.views.versions import Position
 
 # A replica answers within half a second; the rest is for slow networks.
@@ -37,7 +43,7 @@ class Peers:
 
     async def views(self, target: Target, held: Mapping[str, Position | None]) -> ViewAnswer:
         """Ask a replica for newer views of some models. Raises NotConnected, NoAnswer."""
-        question, content, seal = ask(target.word, held)
+        question, content, seal = sealed_question(target.secret, held)
         try:
             answered, sealed = await self._answer(f"{target.url}{self._path}", content, seal)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
@@ -46,8 +52,10 @@ class Peers:
             raise NoAnswer(repr(error)) from None
         try:
             if len(answered) > _INLINE_BYTES:
-                return await asyncio.to_thread(read_answer, target.word, question, answered, sealed)
-            return read_answer(target.word, question, answered, sealed)
+                return await asyncio.to_thread(
+                    read_answer, target.secret, question, answered, sealed
+                )
+            return read_answer(target.secret, question, answered, sealed)
         except Refusal as error:
             raise NoAnswer(error.detail) from None
 

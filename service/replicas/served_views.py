@@ -12,7 +12,7 @@ from service.replicas.view_messages import (
     NewerView,
     ViewAnswer,
     read_question,
-    tell,
+    sealed_answer,
 )
 from service.views.feeds import Feeds
 from service.views.versions import Position
@@ -26,11 +26,11 @@ _INLINE_BYTES = 1 << 20
 
 
 class ServedViews:
-    """Answers questions for views. word: this replica's secret. Used on the event loop."""
+    """Answers questions for views. secret: this replica's. Used on the event loop."""
 
-    def __init__(self, engine: Engine, feeds: Feeds, director: Director, word: str) -> None:
+    def __init__(self, engine: Engine, feeds: Feeds, director: Director, secret: str) -> None:
         self._engine, self._feeds = engine, feeds
-        self._director, self._word = director, word
+        self._director, self._secret = director, secret
         self._taking: dict[str, asyncio.Task[bool]] = {}
 
     async def answer(self, content: bytes, seal: str) -> tuple[bytes, str]:
@@ -38,7 +38,7 @@ class ServedViews:
 
         Raises Unauthenticated, Unreadable.
         """
-        question = read_question(self._word, content, seal)
+        question = read_question(self._secret, content, seal)
         found = {
             name: asyncio.create_task(self._newer(name, held))
             for name, held in question.held.items()
@@ -54,8 +54,8 @@ class ServedViews:
                 task.cancel()
         size = sum(len(view.newer) for view in answer.newer.values())
         if size > _INLINE_BYTES:
-            return await asyncio.to_thread(tell, self._word, question, answer)
-        return tell(self._word, question, answer)
+            return await asyncio.to_thread(sealed_answer, self._secret, question, answer)
+        return sealed_answer(self._secret, question, answer)
 
     def _answer(self, found: Mapping[str, "asyncio.Task[NewerView]"]) -> ViewAnswer:
         """Return the answer with the views found; those that do not fit are sent next time."""

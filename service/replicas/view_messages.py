@@ -1,7 +1,7 @@
 """The questions and answers by which replicas exchange views, as sealed bytes.
 
-Each replica publishes its word, a secret, on NATS, which only the fleet can read. A question is
-sealed with the word of the replica that it is sent to, and so is the answer, together with the
+Each replica publishes a secret on NATS, which only the fleet can read. A question is sealed with
+the secret of the replica that it is sent to, and so is the answer, together with the
 question's own number. So only the fleet gets views, and nothing from elsewhere is ever decoded.
 """
 
@@ -50,16 +50,18 @@ class ViewAnswer(NamedTuple):
     refused: Mapping[str, str]
 
 
-def ask(word: str, held: Mapping[str, Position | None]) -> tuple[ViewQuestion, bytes, str]:
-    """Return a question for the replica with this word, its bytes and their seal."""
+def sealed_question(
+    secret: str, held: Mapping[str, Position | None]
+) -> tuple[ViewQuestion, bytes, str]:
+    """Return a question for the replica with this secret, its bytes and their seal."""
     question = ViewQuestion(secrets.token_bytes(_NONCE_BYTES), held)
     content: bytes = msgpack.packb(question)
-    return question, content, _seal(word, b"question", content)
+    return question, content, _seal(secret, b"question", content)
 
 
-def read_question(word: str, content: bytes, seal: str) -> ViewQuestion:
+def read_question(secret: str, content: bytes, seal: str) -> ViewQuestion:
     """Return the question in sealed bytes. Raises Unauthenticated, Unreadable."""
-    if not hmac.compare_digest(_seal(word, b"question", content).encode(), seal.encode()):
+    if not hmac.compare_digest(_seal(secret, b"question", content).encode(), seal.encode()):
         raise Unauthenticated("only the replicas of this fleet may ask for views")
     try:
         nonce, held = msgpack.unpackb(content)
@@ -72,15 +74,15 @@ def read_question(word: str, content: bytes, seal: str) -> ViewQuestion:
         raise Unreadable("it is no question of this version") from None
 
 
-def tell(word: str, question: ViewQuestion, answer: ViewAnswer) -> tuple[bytes, str]:
+def sealed_answer(secret: str, question: ViewQuestion, answer: ViewAnswer) -> tuple[bytes, str]:
     """Return the bytes of an answer, and their seal."""
     content: bytes = msgpack.packb(answer)
-    return content, _seal(word, question.nonce, content)
+    return content, _seal(secret, question.nonce, content)
 
 
-def read_answer(word: str, question: ViewQuestion, content: bytes, seal: str) -> ViewAnswer:
+def read_answer(secret: str, question: ViewQuestion, content: bytes, seal: str) -> ViewAnswer:
     """Return the answer in sealed bytes. Raises Unauthenticated, Unreadable."""
-    if not hmac.compare_digest(_seal(word, question.nonce, content).encode(), seal.encode()):
+    if not hmac.compare_digest(_seal(secret, question.nonce, content).encode(), seal.encode()):
         raise Unauthenticated("the answer is not of the replica that was asked")
     try:
         lag_seconds, newer, elsewhere, refused = msgpack.unpackb(content)
@@ -90,7 +92,7 @@ def read_answer(word: str, question: ViewQuestion, content: bytes, seal: str) ->
         raise Unreadable("it is no answer of this version") from None
 
 
-def _seal(word: str, of: bytes, content: bytes) -> str:
-    made = hmac.new(word.encode(), of, "sha256")
+def _seal(secret: str, of: bytes, content: bytes) -> str:
+    made = hmac.new(secret.encode(), of, "sha256")
     made.update(content)
     return made.hexdigest()

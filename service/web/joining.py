@@ -62,7 +62,7 @@ def membership_of(roles: Roles, engine: Engine, feeds: Feeds, settings: Settings
     """Return what a replica serves to the others, and follows of them."""
     peers = Peers(VIEWS)
     followed = FollowedModels(engine, roles, settings, peers)
-    return Membership(roles, followed, ServedViews(engine, feeds, roles, roles.word))
+    return Membership(roles, followed, ServedViews(engine, feeds, roles, roles.secret))
 
 
 def keys_of(fleet: Fleet) -> FleetKeys:

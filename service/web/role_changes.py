@@ -194,9 +194,9 @@ class RoleChanges:
             logger.warning("model %s is not taken over: %s", name, error)
 
     async def release(self, name: str) -> None:
-        """Stop learning a model, and tell the others."""
+        """Stop learning a model, and announce it."""
         try:
             await self._engine.leading.release(name)
         except Refusal as error:
             logger.warning("model %s is not handed over: %s", name, error)
-        self._members.tell()
+        self._members.announce()

@@ -18,28 +18,28 @@ _LINGER_SECONDS = 1.0
 
 
 class Roles:
-    """Decides for one replica, by what the others tell. Used on the event loop.
+    """Decides for one replica, by what the others announce. Used on the event loop.
 
-    word: by which this replica knows the others.
+    secret: with which the other replicas seal their questions to this one.
     """
 
     def __init__(self, engine: Engine, fleet: Fleet, settings: Settings) -> None:
         self._engine, self._fleet = engine, fleet
         self._draining = False
         self._url = settings.advertise
-        self.word = secrets.token_hex(16)
+        self.secret = secrets.token_hex(16)
         self.members = Members(fleet.nats, self._url, self._report, settings.max_lag_seconds)
         self._changes = RoleChanges(engine, fleet, self.members, self.lead, self._ranked_by)
 
     def _report(self) -> Replica:
-        """Return what this replica tells of itself; on any thread."""
+        """Return what this replica announces of itself; on any thread."""
         ready = self._engine.readiness.reached and not self._draining
         leads = {
             model.name: Led(self._fleet.term_of(model.id), model.published.sequence, model.id)
             for model in self._engine.recovered()
         }
         followed = self._engine.leading.followed
-        return Replica(self._url, ready, leads, followed, self.word, WRITTEN)
+        return Replica(self._url, ready, leads, followed, self.secret, WRITTEN)
 
     def is_here(self, replica: Target) -> bool:
         """Return whether a replica is this one."""
@@ -138,19 +138,19 @@ class Roles:
         if (champion := self._ranked_by(name)) != name:
             await self._engine.leading.lead(champion)
         led = await self._engine.leading.lead(name)
-        self.members.tell()
+        self.members.announce()
         return led
 
     async def hand_over(self) -> None:
         """Take no more models, and release those that are led to the replicas that stand by."""
         self._draining = True
         self._changes.end()
-        self.members.tell()
+        self.members.announce()
         if len(self.members.living()) > 1:
             for model in self._engine.recovered():
                 if model.champion is None:  # a challenger goes with its champion
                     await self._changes.release(model.name)
-        self.members.tell()
+        self.members.announce()
         await asyncio.sleep(_LINGER_SECONDS)
 
     def _others(self) -> list[str]:

@@ -145,4 +145,4 @@ class TestFormats:
 
 
 def replica(url: str, formats: Formats) -> Replica:
-    return Replica(url, True, {}, {}, "word", formats)
+    return Replica(url, True, {}, {}, "secret", formats)

@@ -17,25 +17,25 @@ from service.replicas import peers as peers_module
 from service.replicas.followed_models import FollowedModels
 from service.replicas.peers import NoAnswer, Peers
 from service.replicas.served_views import ServedViews
-from service.replicas.view_messages import SEAL, ask, read_question
+from service.replicas.view_messages import SEAL, read_question, sealed_question
 from service.samples.validation import read_samples
 from service.settings import Settings
 from service.spec.model import ModelSpec
 from service.views.feeds import Feeds
 from tests.service.specs import PAPERS
 
-WORD = "a word"
+SECRET = "a secret"
 ROWS = np.arange(20.0).reshape(10, 2)
 
 
 class Leader:
     """A replica that leads one model; what asks it is a `Director` for both of them."""
 
-    url, word, lag_seconds = "http://leader", WORD, 0.0
+    url, secret, lag_seconds = "http://leader", SECRET, 0.0
 
     def __init__(self) -> None:
         self.feeds = Feeds()
-        self.served = ServedViews(self, self.feeds, self, WORD)  # type: ignore[arg-type]
+        self.served = ServedViews(self, self.feeds, self, SECRET)  # type: ignore[arg-type]
         self.learner = Learner(Model(7, "m", ModelSpec.model_validate(PAPERS)), "life.1")
         self.models = {"m": self.learner.model}
         self.answering = True
@@ -283,20 +283,20 @@ class TestBytes:
     """Nobody but the replica that was asked is listened to."""
 
     def test_a_question_needs_the_word(self):
-        _, content, seal = ask("another word", {"m": None})
+        _, content, seal = sealed_question("another secret", {"m": None})
         with pytest.raises(Unauthenticated):
-            read_question(WORD, content, seal)
+            read_question(SECRET, content, seal)
 
     @pytest.mark.parametrize("seal", ["", "é", "0" * 64])
     def test_a_question_needs_its_seal(self, seal: str):
-        _, content, _ = ask(WORD, {"m": None})
+        _, content, _ = sealed_question(SECRET, {"m": None})
         with pytest.raises(Unauthenticated):
-            read_question(WORD, content, seal)
+            read_question(SECRET, content, seal)
 
     def test_an_answer_to_another_question_is_none(self):
         async def work() -> None:
             async with following() as (leader, _):
-                _, content, seal = ask(WORD, {"m": None})
+                _, content, seal = sealed_question(SECRET, {"m": None})
                 told, sealed = await leader.served.answer(content, seal)
 
                 def again(_: httpx.Request) -> httpx.Response:
