@@ -9,24 +9,20 @@ from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
-import nats
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error, NoRespondersError
 from nats.js import JetStreamContext
 
 from service.errors import StartupError
+from service.fleet.connecting import connected_client, without_passwords
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# After two of these without an answer, the client connects to another server.
-_PING_SECONDS = 2
-_CONNECT_SECONDS = 2
-_RECONNECT_SECONDS = 0.25
-# The time limit of the first connection.
-_PATIENCE_SECONDS = 20.0
+# More than `connected_client` takes.
+_CONNECT_SECONDS = 40.0
 _API_SECONDS = 5.0
 
 
@@ -63,36 +59,20 @@ class NatsConnection:
     servers: addresses, such as nats://host:4222. name: how the servers list it.
 
     Coroutines run on the connection's loop; `run` submits them from any other thread. Raises
-    StartupError if no server can be reached.
+    StartupError if no server can be reached, or none takes who asks.
     """
 
     def __init__(self, servers: Sequence[str], name: str) -> None:
-        self.servers = ", ".join(server.rpartition("@")[2] for server in servers)
+        self.servers = without_passwords(servers)
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, name="nats", daemon=True)
         self._thread.start()
-        self.client = Client()
         try:
-            self.run(self._connect(list(servers), name), 2 * _PATIENCE_SECONDS)
-        except (Unanswered, Error, OSError, TimeoutError) as error:
+            self.client: Client = self.run(connected_client(servers, name), _CONNECT_SECONDS)
+        except (StartupError, Unanswered, Error, OSError) as error:
             self._end_loop()
-            raise StartupError(
-                f"no NATS server can be reached at {self.servers}: "
-                f"{error or type(error).__name__}; start them first, or name others with --fleet"
-            ) from None
+            raise StartupError(str(error)) from None
         self.stream: JetStreamContext = self.client.jetstream(timeout=_API_SECONDS)
-
-    async def _connect(self, servers: list[str], name: str) -> None:
-        options: dict[str, Any] = {
-            "connect_timeout": _CONNECT_SECONDS,
-            "reconnect_time_wait": _RECONNECT_SECONDS,
-            "max_reconnect_attempts": -1,
-            "ping_interval": _PING_SECONDS,
-            "max_outstanding_pings": 1,
-        }
-        self.client = await asyncio.wait_for(
-            nats.connect(servers, name=name, error_cb=_log_error, **options), _PATIENCE_SECONDS
-        )
 
     @property
     def connected(self) -> bool:
@@ -256,7 +236,3 @@ async def _cancel_others() -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _log_error(error: Exception) -> None:
-    logger.warning("NATS: %s", error or type(error).__name__)

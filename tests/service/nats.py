@@ -23,12 +23,12 @@ MISSING = (
 class NatsServers:
     """One server, or three that are a cluster, with directories that outlive them.
 
-    sync: whether each message is flushed to disk before it is acknowledged. monitors: addresses of
-    their monitoring ports.
+    sync: whether each message is flushed to disk before it is acknowledged. more: lines for their
+    settings. monitors: addresses of their monitoring ports.
     """
 
-    def __init__(self, directory: Path, n: int = 1, sync: bool = False) -> None:
-        self._directory, self._sync = directory, sync
+    def __init__(self, directory: Path, n: int = 1, sync: bool = False, more: str = "") -> None:
+        self._directory, self._sync, self._more = directory, sync, more
         self.ports = [free_port() for _ in range(n)]
         self._routes = [free_port() for _ in range(n)]
         self._monitors = [free_port() for _ in range(n)]
@@ -86,7 +86,7 @@ class NatsServers:
             f"server_name: n{number}\nlisten: 127.0.0.1:{self.ports[number]}\n"
             f"http: 127.0.0.1:{self._monitors[number]}\n"
             f'jetstream {{ {sync}store_dir: "{self._directory / str(number)}", '
-            "max_file_store: 20GB }\n"
+            f"max_file_store: 20GB }}\n{self._more}\n"
         )
         if len(self.ports) > 1:
             routes = ", ".join(f"nats://127.0.0.1:{port}" for port in self._routes)

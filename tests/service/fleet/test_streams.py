@@ -1,6 +1,7 @@
 """The streams of a fleet: their bounds, and warnings about how servers store them."""
 
 import logging
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tests.service.process import free_port
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
+from service.errors import StartupError
 from service.fleet.connection import NatsConnection, NotConnected
 from service.fleet.flushing import warn_of_flushing
 from service.fleet.reserve import bounded
@@ -89,3 +91,17 @@ def test_a_connection_that_was_closed_says_so(servers: NatsServers):
     connection.close()
     with pytest.raises(NotConnected, match="is closed"):
         connection.run(connection.call(f"STREAM.INFO.{STATES}", {}), 10)
+
+
+def test_a_password_that_no_server_takes_is_named_at_once(tmp_path: Path):
+    known = "authorization { user: a, password: right }"
+    servers = NatsServers(tmp_path, more=known).start()
+    (port,) = servers.ports
+    began = time.monotonic()
+    try:
+        with pytest.raises(StartupError, match=r"Authorization Violation.*the user and the pass"):
+            NatsConnection([f"nats://a:wrong@127.0.0.1:{port}"], "test")
+        assert time.monotonic() < began + 15
+        NatsConnection([f"nats://a:right@127.0.0.1:{port}"], "test").close()
+    finally:
+        servers.close()
