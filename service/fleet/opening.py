@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from service.fleet.api_keys import FleetKeys
 from service.fleet.connection import NatsConnection
+from service.fleet.identity import identity
 from service.fleet.jetstream_answers import JetStreamAnswers
 from service.fleet.jetstream_catalogue import JetStreamCatalogue
 from service.fleet.jetstream_journal import JetStreamJournal
@@ -17,6 +18,7 @@ from service.storage.data_directory import high_water_path, replays_path
 from service.storage.high_water import HighWater
 from service.storage.interfaces import Storage
 from service.storage.replay_marks import ReplayMarks
+from service.storage.replica_directory import remember_fleet
 
 _SECONDS = 60.0
 # A replica loads models again and again, and is killed from outside as a matter of course.
@@ -62,6 +64,7 @@ def open_fleet(nats: NatsConnection, data: Path, snapshots_kept: int = 4) -> Fle
 
     data: the replica's own directory, which may be empty; this process locks it.
     """
+    remember_fleet(data, identity(nats))
     logs, high_water = ModelLogs(nats), HighWater(high_water_path(data))
     replays = ReplayMarks(replays_path(data), most=_ENDED_REPLAYS)
     journal = JetStreamJournal(logs, high_water, replays)

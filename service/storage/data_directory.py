@@ -47,6 +47,11 @@ def replays_path(data: Path) -> Path:
     return data / "replays"
 
 
+def fleet_path(data: Path) -> Path:
+    """The path of the file that names the fleet of a replica whose directory it is."""
+    return data / "fleet"
+
+
 def snapshots_path(data: Path) -> Path:
     """Return the path of the directory of the snapshots."""
     return data / "snapshots"
@@ -145,7 +150,12 @@ def forget_high_water(data: Path) -> None:
 
 
 def _check_journal_is_there(data: Path) -> None:
-    """Raise JournalMissing if a journal was lost."""
+    """Raise JournalMissing if a journal was lost, StartupError if there was never one."""
+    if fleet_path(data).exists():
+        raise StartupError(
+            f"{data} is the directory of a replica of a fleet, which keeps its models in NATS: "
+            "name the fleet with --fleet, or another directory with --data"
+        )
     if has_lost_journal(data):
         path = journal_path(data)
         raise JournalMissing(

@@ -1,0 +1,106 @@
+"""What a replica looks at before it joins: whose directory it has, and who has its address."""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from service.errors import StartupError
+from service.storage.data_directory import high_water_path, open_storage, side_path
+from tests.service.nats import MISSING, NatsServers
+
+if MISSING:
+    pytest.skip(MISSING, allow_module_level=True)
+
+from service.fleet.opening import Fleet, connect, open_fleet
+
+_BYTES = 8 << 20
+EPOCH = "e" * 16
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[NatsServers]:
+    """The NATS server of another fleet."""
+    running = NatsServers(tmp_path / "other").start()
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def join() -> Iterator[Callable[[NatsServers, Path], Fleet]]:
+    """Opens fleets, and closes them in the end."""
+    with ExitStack() as stack:
+
+        def opened(servers: NatsServers, data: Path) -> Fleet:
+            data.mkdir(exist_ok=True)
+            fleet = open_fleet(connect(servers.addresses, _BYTES, _BYTES), data)
+            stack.callback(fleet.storage.close)
+            return fleet
+
+        yield opened
+
+
+def made(fleet: Fleet, name: str) -> int:
+    """Return the number of a new model."""
+    with fleet.storage.catalogue.creating(name, {}, EPOCH) as number:
+        return number
+
+
+def test_a_directory_remembers_nothing_of_another_fleet(
+    servers: NatsServers,
+    other: NatsServers,
+    join: Callable[[NatsServers, Path], Fleet],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+):
+    data = tmp_path / "data"
+    first = join(servers, data)
+    first.note_acknowledged(made(first, "m"), 80)
+    first.storage.close()
+    side_path(data).write_bytes(b"numbers of the last hours")
+    again = join(servers, data)
+    number = again.storage.catalogue.find("m").number  # type: ignore[union-attr]
+    assert again.storage.journal.acknowledged(number) == 80
+    again.storage.close()
+    with caplog.at_level(logging.WARNING, "service"):
+        elsewhere = join(other, data)
+    assert elsewhere.storage.journal.acknowledged(number) == 0
+    (aside,) = data.glob("aside-*")
+    assert f"is in {aside} now" in caplog.text
+    assert {path.name for path in aside.iterdir()} >= {"high-water", "replays", "monitor.sqlite"}
+
+
+def test_a_directory_of_an_older_version_is_remembered(
+    servers: NatsServers, join: Callable[[NatsServers, Path], Fleet], tmp_path: Path
+):
+    data = tmp_path / "data"
+    fleet = join(servers, data)
+    fleet.note_acknowledged(number := made(fleet, "older"), 80)
+    fleet.storage.close()
+    (data / "fleet").unlink()
+    assert join(servers, data).storage.journal.acknowledged(number) == 80
+
+
+def test_a_directory_with_models_of_its_own_is_refused(servers: NatsServers, tmp_path: Path):
+    data = tmp_path / "embedded"
+    data.mkdir()
+    open_storage(data).close()
+    nats = connect(servers.addresses, _BYTES, _BYTES)
+    try:
+        with pytest.raises(StartupError, match="wolfstream fleet import"):
+            open_fleet(nats, data)
+    finally:
+        nats.close()
+    open_storage(data).close()
+    assert high_water_path(data).read_bytes() == b""
+
+
+def test_a_server_of_its_own_leaves_a_directory_of_a_fleet_alone(
+    servers: NatsServers, join: Callable[[NatsServers, Path], Fleet], tmp_path: Path
+):
+    data = tmp_path / "data"
+    join(servers, data).storage.close()
+    with pytest.raises(StartupError, match="of a fleet"):
+        open_storage(data)
