@@ -18,6 +18,7 @@ from nats.errors import Error
 
 from service.fleet import commit_messages
 from service.fleet.connection import NatsConnection
+from service.fleet.namesakes import Namesakes
 from service.storage import snapshot_format
 from service.storage.partitions import number_of, whole_of
 
@@ -25,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 _SUBJECT = "wolfstream.replicas"
 BEAT_SECONDS, _SILENT_SECONDS = 0.5, 2.0
+# Before a replica announces anything, one of the same address would be heard.
+_LISTEN_SECONDS = 0.6
 # So much is read within a fraction of a second; who has announced more is the better leader.
 _FAR_BEHIND_SAMPLES = 1000
 # How long a replica counts as gone that could not be connected to, though it is heard.
@@ -93,6 +96,7 @@ class Members:
         self._nats, self._report = nats, report
         self._heard: dict[str, tuple[float, Replica]] = {}
         self._suspected: dict[str, float] = {}
+        self._namesakes, self._secret = Namesakes(url, BEAT_SECONDS, _SILENT_SECONDS), ""
         self._began = self._connected_at = time.monotonic()
         asyncio.run_coroutine_threadsafe(self._run(), nats.loop)
 
@@ -111,6 +115,11 @@ class Members:
         """Whether the last announcements are too old to count."""
         return self.lag_seconds > self._max_lag_seconds
 
+    @property
+    def silenced(self) -> bool:
+        """Whether another replica has the address of this one, which therefore announces nothing."""
+        return self._namesakes.silenced
+
     def others(self) -> list[Replica]:
         """Return the other replicas that were heard lately."""
         now = time.monotonic()
@@ -128,7 +137,8 @@ class Members:
     def _own(self) -> Replica:
         """The replica here, which takes no models while another could not read what it writes."""
         own = self._report()
-        return own._replace(ready=own.ready and not not_reading(own.formats, self.others()))
+        ready = own.ready and not self.silenced and not not_reading(own.formats, self.others())
+        return own._replace(ready=ready)
 
     def leader_of(self, name: str) -> Replica | None:
         """The other replica that says that it leads a model; of several the one since latest."""
@@ -144,7 +154,9 @@ class Members:
         asyncio.run_coroutine_threadsafe(self._announce(), self._nats.loop)
 
     async def _run(self) -> None:
+        self._secret = self._report().secret
         await self._nats.client.subscribe(_SUBJECT, cb=self._hear)
+        await asyncio.sleep(_LISTEN_SECONDS)
         while True:
             await self._announce()
             await asyncio.sleep(BEAT_SECONDS)
@@ -153,6 +165,8 @@ class Members:
         if not self._nats.connected:
             return
         self._connected_at = time.monotonic()
+        if not self._namesakes.may_announce():
+            return
         try:
             heartbeat = json.dumps(self._own()).encode()
             await self._nats.client.publish(_SUBJECT, heartbeat)
@@ -167,6 +181,8 @@ class Members:
             return
         if replica.url != self.url:
             self._heard[replica.url] = time.monotonic(), replica
+        elif replica.secret != self._secret:
+            self._namesakes.note_heard()
 
 
 def ranked(name: str, living: Sequence[Replica]) -> list[Replica]:

@@ -59,7 +59,15 @@ class Roles:
         return Replica(self._url, True, {}, {})
 
     def check(self) -> None:
-        """Raise NotReady if the other replicas are not known: not yet, or not for long."""
+        """Raise NotReady if the other replicas are not known: not yet, or not for long.
+
+        The same where they cannot know this one, because another one has its address.
+        """
+        if self.members.silenced:
+            raise NotReady(
+                f"another replica of the fleet has the address {self._url}, too: start this one "
+                "with an address of its own (--advertise)"
+            )
         if not self.members.settled:
             raise NotReady("the fleet's other replicas are not known yet; try again")
         if self.members.outdated:

@@ -18,7 +18,11 @@ class Replica(ServerProcess):
 
     def __init__(self, data: Path, servers: NatsServers, **settings: object) -> None:
         super().__init__(data, **settings)
-        self.settings |= {"fleet": ",".join(servers.addresses), "advertise": self.url}
+        self.settings = {
+            "fleet": ",".join(servers.addresses),
+            "advertise": self.url,
+            **self.settings,
+        }
 
 
 def look_for_leaders_for_long() -> None:

@@ -5,11 +5,15 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import httpx
 import pytest
 
 from service.errors import StartupError
 from service.storage.data_directory import high_water_path, open_storage, side_path
+from tests.service.fleet.conftest import Replica
+from tests.service.fleet.trio import learn, wait_for
 from tests.service.nats import MISSING, NatsServers
+from tests.service.specs import PAPERS
 
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
@@ -104,3 +108,41 @@ def test_a_server_of_its_own_leaves_a_directory_of_a_fleet_alone(
     join(servers, data).storage.close()
     with pytest.raises(StartupError, match="of a fleet"):
         open_storage(data)
+
+
+def test_of_two_replicas_with_one_address_the_second_takes_no_requests_until_the_first_is_gone(
+    replica: Callable[..., Replica],
+):
+    first, third = replica(), replica()
+    for one in (first, third):
+        one.wait()
+    names = [f"named-{number}" for number in range(4)]
+    for name in names:
+        url = f"{third.url}/v1/models/{name}"
+        wait_for(lambda at=url: httpx.put(at, json=PAPERS, timeout=30).is_success)  # type: ignore[misc]
+    second = replica(advertise=first.url)
+    told = wait_for(lambda: _unready(second, "has the address"))
+    assert first.url in told
+    with httpx.Client(base_url=third.url, timeout=30) as client:
+        terms = _terms(third)
+        for name in names:
+            assert learn(client, name)["sequence"] == 40
+        assert _terms(third) == terms  # nothing was taken over
+    assert "another replica has the address" in second.log()
+    first.close()
+    wait_for(lambda: httpx.get(f"{second.url}/readyz", timeout=30).is_success)
+
+
+def _unready(one: Replica, reason: str) -> str | None:
+    """Return why a replica is not ready, if it is for this reason."""
+    try:
+        answer = httpx.get(f"{one.url}/readyz", timeout=30)
+    except httpx.TransportError:  # it does not listen yet
+        return None
+    return answer.text if answer.status_code == 503 and reason in answer.text else None
+
+
+def _terms(one: Replica) -> dict[str, int]:
+    """Return in which terms models are led, as a replica knows."""
+    told = httpx.get(f"{one.url}/v1/fleet", timeout=30).json()["replicas"]
+    return {name: led["term"] for replica in told for name, led in replica["leads"].items()}
