@@ -49,6 +49,8 @@ def configuration(
         access_log=False,
         log_config=None,
         ws_max_size=settings.body_bytes,
+        # A frame of 64 kB could hold 64 MB, which would be unpacked on the event loop.
+        ws_per_message_deflate=False,
         server_header=False,
         # The address of a client is not used.
         proxy_headers=False,

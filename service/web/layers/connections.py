@@ -30,6 +30,9 @@ from service.web.layers.stream_connections import BoundedStream
 # Connections beyond the limit that are accepted, to be refused with a response.
 _REFUSED_CONNECTIONS = 64
 _HEAD_BYTES = 1 << 16
+_NO_HANDSHAKE = (
+    "a stream begins with GET, and its request line and headers have at most 8,000 bytes each"
+)
 # A colon, a space and the end of the line.
 _HEADER_FRAME_BYTES = 4
 # Above this a transport pauses its writers.
@@ -131,6 +134,17 @@ class BoundedProtocol(HttpToolsProtocol):
         """Stop measuring at the last byte of a request."""
         super().on_message_complete()
         self._since = None
+
+    def handle_websocket_upgrade(self) -> None:
+        """Hand the connection over to a stream, which must not wait for a head that it cannot read.
+
+        websockets reads GET only, and has bounds on lines and headers, below those here.
+        """
+        super().handle_websocket_upgrade()
+        stream = self.transport.get_protocol()
+        if isinstance(stream, BoundedStream) and not stream.handshake_initiated:
+            self.transport.write(_raw(self._refuse(Unreadable(_NO_HANDSHAKE), "")))
+            self.transport.close()
 
     def end_if_late(self, now: float) -> None:
         """End a request that should have arrived by now."""

@@ -142,6 +142,8 @@ class Session:
             except asyncio.CancelledError:
                 self._outbox.expect_no_more()
                 raise
+            # Where frames come faster than they are taken, nothing above waits.
+            await asyncio.sleep(0)
 
     async def _take(self, message: Mapping[str, Any], lease: Lease) -> None:
         """Begin to work on a frame, which will be answered, with a problem if it is refused."""

@@ -1,0 +1,130 @@
+"""Streams whose clients send what costs the server far more than it costs them."""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from unittest.mock import Mock
+
+import httpx
+import pytest
+from starlette.types import Receive, Scope, Send
+from uvicorn.server import ServerState
+from websockets.sync.client import connect
+
+from service.settings import Settings
+from service.web.formats.memory import MemoryBudget
+from service.web.http_server import configuration
+from service.web.layers.stream_connections import BoundedStream
+from tests.service.process import ServerProcess
+from tests.service.specs import PAPERS
+from tests.service.web.test_connections import UPGRADE, all_that_comes, told
+
+EMPTY_TEXT, EMPTY_PART, EMPTY_MORE = b"\x81\x80", b"\x01\x80", b"\x00\x80"
+PING, PONG = b"\x89\x80", b"\x8a\x80"
+MASK = bytes(4)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server with a trained model m."""
+    data = tmp_path_factory.mktemp("floods") / "data"
+    with closing(ServerProcess(data, patience_seconds=2.0)) as running:
+        running.start()
+        with httpx.Client(base_url=running.url, timeout=30) as client:
+            client.put("/v1/models/m", json=PAPERS).raise_for_status()
+            samples = {"x": [[0], [1], [2]], "y": [0, 1, 0]}
+            client.post("/v1/models/m/samples", json=samples).raise_for_status()
+        yield running
+
+
+@pytest.fixture
+def stream(server: ServerProcess) -> Iterator[socket.socket]:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as raw:
+        raw.sendall(UPGRADE)
+        assert raw.recv(12) == b"HTTP/1.1 101"
+        yield raw
+
+
+@pytest.mark.parametrize("frame", [PING, PONG])
+def test_of_control_frames_ends_the_stream(stream: socket.socket, frame: bytes) -> None:
+    stream.sendall((frame + MASK) * 200)
+    assert b"too many pings" in all_that_comes(stream)
+
+
+def test_of_empty_fragments_ends_the_stream(stream: socket.socket) -> None:
+    stream.sendall(EMPTY_PART + MASK + (EMPTY_MORE + MASK) * 3_000)
+    assert b"too many small fragments" in all_that_comes(stream)
+
+
+def test_a_message_in_small_fragments_is_taken(server: ServerProcess) -> None:
+    frame = '{"id": 1, "op": "predict", "x": [[1]]}' + " " * 100_000
+    with connect(f"{server.url.replace('http', 'ws')}/v1/models/m/stream") as stream:
+        stream.recv()
+        stream.send(frame[k : k + 1] for k in range(1_000))
+        assert '"prediction"' in str(stream.recv())
+        stream.send(frame[k : k + 1_000] for k in range(0, len(frame), 1_000))
+        assert '"prediction"' in str(stream.recv())
+
+
+def test_compression_is_declined(server: ServerProcess) -> None:
+    """A frame of 64 kB would be unpacked to 64 MB on the event loop."""
+    with connect(f"{server.url.replace('http', 'ws')}/v1/models/m/stream") as stream:
+        assert stream.response is not None
+        assert "Sec-WebSocket-Extensions" not in stream.response.headers
+        assert not stream.protocol.extensions
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        UPGRADE.replace(b"Host", b"Transfer-Encoding: chunked\r\nHost"),
+        UPGRADE.replace(b"stream", b"stream?producer=" + b"p" * 9_000),
+        UPGRADE.replace(b"Host", b"X: 1\r\n" * 200 + b"Host"),
+    ],
+    ids=["body", "line", "headers"],
+)
+def test_a_handshake_that_cannot_be_read_does_not_wait(server: ServerProcess, head: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as raw:
+        raw.sendall(head)
+        assert told(all_that_comes(raw)) == (b"400", "unreadable")
+
+
+async def _idle(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
+    await send({"type": "websocket.accept"})
+    await asyncio.Event().wait()
+
+
+def test_no_more_is_parsed_than_is_taken(tmp_path: Path) -> None:
+    """Forty thousand messages come at once; the application takes none of them."""
+
+    async def run() -> None:
+        settings = Settings(data=tmp_path)
+        config = configuration(settings, MemoryBudget(0))
+        config.load()
+        config.loaded_app = _idle
+        make = config.ws_protocol_class
+        assert make is not None
+        stream = make(config=config, server_state=ServerState(), app_state={})  # type: ignore[call-arg]
+        assert isinstance(stream, BoundedStream)
+        transport = Mock(spec=asyncio.Transport)
+        transport.is_closing.return_value = False
+        transport.get_extra_info.return_value = None
+        stream.connection_made(transport)
+        stream.data_received(UPGRADE)
+        await asyncio.sleep(0.01)
+        await stream.receive()
+        stream.data_received((EMPTY_TEXT + MASK) * 40_000)
+        transport.pause_reading.assert_called()
+        taken = 0
+        while taken < 40_000:
+            assert stream.queue.qsize() < 1_000
+            assert (await asyncio.wait_for(stream.receive(), 5))["type"] == "websocket.receive"
+            taken += 1
+        await asyncio.sleep(0.01)
+        assert transport.method_calls[-1] == ("resume_reading",)
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+
+    asyncio.run(run())
