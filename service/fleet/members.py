@@ -117,7 +117,7 @@ class Members:
 
     @property
     def silenced(self) -> bool:
-        """Whether another replica has the address of this one, which therefore announces nothing."""
+        """Whether another replica has this one's address, so that this one announces nothing."""
         return self._namesakes.silenced
 
     def others(self) -> list[Replica]:
