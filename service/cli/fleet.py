@@ -31,7 +31,8 @@ def import_(directory: Path, servers: str) -> None:
     """Copy the models of a data directory into a fleet, with their sequences and keys.
 
     No server may run on DIRECTORY, which stays as it is; one that `wolfstream backup` made will do,
-    too. Models that the fleet has already are not touched: then nothing is brought in.
+    too. Models that the fleet has already are not touched: then nothing is brought in, unless an
+    earlier import of DIRECTORY has failed after them. After a failure, run it again.
 
     \b
     Example:
@@ -42,7 +43,8 @@ def import_(directory: Path, servers: str) -> None:
         from service.fleet.importing import import_models
 
         for moved in import_models(directory, member, FleetKeys(member.nats)):
-            click.echo(f"{moved.model}: {moved.sequence:,} samples")
+            there = "the fleet has it already, with " if moved.before else ""
+            click.echo(f"{moved.model}: {there}{moved.sequence:,} samples")
 
 
 @fleet.command()

@@ -40,17 +40,22 @@ class MovingError(WolfstreamError):
 
 
 class Moved(NamedTuple):
-    """A model that was moved, and the sequence of its last sample."""
+    """A model that was moved, and the sequence of its last sample.
+
+    before: whether it was there already, from an import that failed later.
+    """
 
     model: str
     sequence: int
+    before: bool = False
 
 
 def import_models(data: Path, fleet: Fleet, keys: ApiKeys) -> Iterator[Moved]:
     """Copy all models of a data directory into a fleet; yield each one that exists there.
 
-    data: no server may run on it; it does not change. keys: the fleet's keys; if there are none,
-    those of the directory are copied. Raises MovingError, StartupError, StorageFailed, KeysError.
+    data: no server may run on it; it does not change. If an earlier import has failed after some
+    models, these stay as they are. keys: the fleet's keys; if there are none, those of the
+    directory are copied. Raises MovingError, StartupError, StorageFailed, KeysError.
     """
     if not journal_path(data).exists():
         raise MovingError(f"{data} is no data directory: it has no {journal_path(data).name}")
@@ -61,9 +66,13 @@ def import_models(data: Path, fleet: Fleet, keys: ApiKeys) -> Iterator[Moved]:
             closing(SqliteFile(journal_path(data), read_only=True)) as file,
         ):
             models = source.catalogue.models()
-            _check_names(models, fleet)
+            there = _brought_in_before(models, source, data, fleet)
             numbers = dict[int, int]()  # in the fleet, by those in the directory
             for model in models:
+                if model.name in there:
+                    numbers[model.number], moved = there[model.name]
+                    yield moved
+                    continue
                 follows = None if model.follows is None else numbers.get(model.follows)
                 try:
                     numbers[model.number], moved = _import(
@@ -78,14 +87,45 @@ def import_models(data: Path, fleet: Fleet, keys: ApiKeys) -> Iterator[Moved]:
         _copy_keys(KeyFile(data), keys)
 
 
-def _check_names(models: Sequence[CatalogueEntry], fleet: Fleet) -> None:
-    taken = {there.name for there in fleet.storage.catalogue.models()}
-    both = [model.name for model in models if model.name in taken]
-    if both:
+def _brought_in_before(
+    models: Sequence[CatalogueEntry], source: Storage, data: Path, fleet: Fleet
+) -> dict[str, tuple[int, Moved]]:
+    """Return what an import that failed has brought in: the models' numbers there, by name.
+
+    A model is known by its first epoch. Raises MovingError if nothing is left to bring in, or a
+    model of the same name is another one or has learned less.
+    """
+    there = {one.name: one for one in fleet.storage.catalogue.models()}
+    both = [(model, there[model.name]) for model in models if model.name in there]
+    others = [model.name for model, one in both if one.epoch != model.epoch]
+    if others or (both and len(both) == len(models)):
+        names = others or [model.name for model, _ in both]
         raise MovingError(
-            f"the fleet has models of these names already: {', '.join(both[:10])}; delete them "
+            f"the fleet has models of these names already: {', '.join(names[:10])}; delete them "
             "there, or here"
         )
+    found = dict[str, tuple[int, Moved]]()
+    for model, one in both:
+        here, end = _end(model, source, data), _end_there(one.number, fleet)
+        if here > end:
+            raise MovingError(
+                f"model {model.name!r} has {here:,} samples in the directory, and {end:,} in the "
+                "fleet, to which it was copied before; delete it there to have it copied again"
+            )
+        found[model.name] = one.number, Moved(model.name, end, before=True)
+    return found
+
+
+def _end(model: CatalogueEntry, source: Storage, data: Path) -> int:
+    """Return the sequence of the last sample of a model in a directory."""
+    sequences = SnapshotFiles(snapshots_path(data)).sequences(model.number)
+    return max([source.journal.end(model.number), *sequences])
+
+
+def _end_there(number: int, fleet: Fleet) -> int:
+    """Return the sequence of the last sample of a model in the fleet."""
+    storage = fleet.storage
+    return max([storage.journal.end(number), *storage.snapshots.sequences(number)])
 
 
 def _import(
@@ -97,22 +137,31 @@ def _import(
     fleet: Fleet,
 ) -> tuple[int, Moved]:
     """Copy one model. follows: the number in the fleet of the model that it follows, if any."""
-    storage, end = fleet.storage, source.journal.end(model.number)
-    snapshots = SnapshotFiles(snapshots_path(data))
-    creating = storage.catalogue.creating(model.name, model.spec, model.epoch, follows)
+    creating = fleet.catalogue.creating(model.name, model.spec, model.epoch, follows)
     with creating as number:
-        for sequence in reversed(snapshots.sequences(model.number)):
-            storage.snapshots.save(number, snapshots.load(model.number, sequence))
-            end = max(end, sequence)
-        rollbacks = source.journal.rollbacks(model.number)
-        for rollback in rollbacks:
-            # Those of older rollbacks may be gone: only the last one is needed.
-            with nullcontext() if rollback is rollbacks[0] else suppress(DamagedSnapshot):
-                content = snapshots.pinned_content(model.number, rollback.digest)
-                storage.snapshots.pin(number, content)
-        for rows in _commits(_rows(model, file)):
-            fleet.logs.of(number).store_event(rows)
-    return number, Moved(model.name, end)
+        try:
+            _copy(model, number, data, source, file, fleet)
+        except BaseException:
+            fleet.catalogue.discard(number)
+            raise
+    return number, Moved(model.name, _end(model, source, data))
+
+
+def _copy(
+    model: CatalogueEntry, number: int, data: Path, source: Storage, file: SqliteFile, fleet: Fleet
+) -> None:
+    """Copy a model's snapshots, the states that it was rolled back to, and its log."""
+    snapshots = SnapshotFiles(snapshots_path(data))
+    for sequence in reversed(snapshots.sequences(model.number)):
+        fleet.snapshots.save(number, snapshots.load(model.number, sequence))
+    rollbacks = source.journal.rollbacks(model.number)
+    for rollback in rollbacks:
+        # Those of older rollbacks may be gone: only the last one is needed.
+        with nullcontext() if rollback is rollbacks[0] else suppress(DamagedSnapshot):
+            content = snapshots.pinned_content(model.number, rollback.digest)
+            fleet.snapshots.pin(number, content)
+    for rows in _commits(_rows(model, file)):
+        fleet.logs.of(number).store_event(rows)
 
 
 def _rows(model: CatalogueEntry, file: SqliteFile) -> Iterator[LogRow]:

@@ -201,10 +201,11 @@ class JetStreamCatalogue:
                     self._nats.run(self._bucket.delete(_key(entry.name)), _SECONDS)
         except (nats.errors.Error, Refused, Unanswered) as error:
             raise StorageFailed(f"the catalogue could not be written: {error}") from None
-        self._logs.forget(model)
-        self._purge(model)
+        self.discard(model)
 
-    def _purge(self, model: int) -> None:
+    def discard(self, model: int) -> None:
+        """Purge the log and the snapshots of a model that is not, or no longer, in the bucket."""
+        self._logs.forget(model)
         log, subject = log_of(model)
         for stream, of_model in ((log, subject), (STATES, states_of(model, ">"))):
             try:
