@@ -13,6 +13,7 @@ import numpy as np
 
 from service.errors import TooLarge
 from service.settings import Settings
+from service.web.formats.repeated_names import object_of
 
 _CHUNK_BYTES = 1 << 20
 # For each row its array or object, a label's, and those of the protocol around a tensor.
@@ -143,10 +144,10 @@ class Counter:
         self._add(len(built))
         return built
 
-    def map(self, built: dict[str, Any]) -> dict[str, Any]:
-        """Count a map. Raises TooLarge."""
-        self._add(2 * len(built))
-        return built
+    def map(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """Count a map. Raises TooLarge, Unreadable."""
+        self._add(2 * len(pairs))
+        return object_of(pairs)
 
     def _add(self, values: int) -> None:
         self._containers += 1

@@ -23,6 +23,7 @@ from service.files.separated import CsvText
 from service.files.svmlight import SvmlightText
 from service.files.text import DataFileError
 from service.web.formats.bounds import Bounds, check_json, check_lines
+from service.web.formats.repeated_names import check_json_names
 
 _MOST_ERRORS = 20
 
@@ -58,7 +59,8 @@ def decode_ndjson(body: bytes, labelled: bool, bounds: Bounds) -> Lines:
     for line, text in texts:
         try:
             item = from_json(text)
-        except ValueError as error:
+            check_json_names(text, item)
+        except (ValueError, Unreadable) as error:
             detail = f"line {line} is not JSON: {error}"
             raise Unreadable(detail, [{"line": line, "detail": detail}]) from None
         if not isinstance(item, dict) or item.keys() - optional != set(names):

@@ -13,6 +13,7 @@ from service.errors import Refusal, Unavailable, Unreadable, UnsupportedFormat
 from service.web.formats.bounds import Bounds, Counter, check_json, check_packed
 from service.web.formats.lines import DECODERS
 from service.web.formats.pieces import json_pieces, msgpack_pieces
+from service.web.formats.repeated_names import check_json_names, object_of
 
 
 class Format(NamedTuple):
@@ -43,23 +44,25 @@ def _decode_json(body: bytes, bounds: Bounds) -> Any:
     if not body:
         raise Unreadable("the body is not JSON: it is empty")
     try:
-        return from_json(body)
+        decoded = from_json(body)
     except ValueError as error:
         raise Unreadable(f"the body is not JSON: {error}") from None
+    check_json_names(body, decoded)
+    return decoded
 
 
 def _decode_msgpack(body: bytes, bounds: Bounds) -> Any:
     try:
         # Labels and field names are text; maps may not have other keys.
         if len(body) <= bounds.uncounted_bytes:
-            return msgpack.unpackb(body, strict_map_key=True)
+            return msgpack.unpackb(body, strict_map_key=True, object_pairs_hook=object_of)
         check_packed(body, bounds)
         counter = Counter(bounds)
         return msgpack.unpackb(
             body,
             strict_map_key=True,
             list_hook=counter.array,
-            object_hook=counter.map,
+            object_pairs_hook=counter.map,
             ext_hook=_refuse_extension,
             max_ext_len=0,
             # What is announced is reserved; `Counter` refuses what is above the bound by less.
