@@ -3,6 +3,7 @@
 Samples and rows may also come in lines (`web.formats.lines`); the response to them is JSON.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -104,6 +105,7 @@ _OF_BODIES: dict[bool | None, dict[str, Format]] = {None: _FORMATS} | {
     for labelled in (False, True)
 }
 SAMPLE_MEDIA_TYPES = (*MEDIA_TYPES, *DECODERS)
+_WEIGHT = re.compile(r"0(\.[0-9]{0,3})?|1(\.0{0,3})?")
 # curl -d sends this unless another type is given; nothing here takes a form.
 _CURL_DEFAULT = "application/x-www-form-urlencoded"
 
@@ -125,14 +127,30 @@ def format_of_body(content_type: str | None, labelled: bool | None = None) -> Fo
 
 
 def format_of_answer(accept: str | None, body_format: Format) -> Format:
-    """Return the first format that `Accept` names, or the body's where it names none."""
+    """Return the format that `Accept` weighs most (RFC 9110, section 12.5.1).
+
+    Of those that weigh the same, the first that it names, or the body's where it names none. What
+    it excludes, q=0, is used only where nothing is left.
+    """
     if accept is None or accept == "*/*":
         return body_format
+    if accept in _FORMATS:
+        return _FORMATS[accept]
+    weights: dict[Format, float] = {}
     for part in accept.split(","):
-        media_type = part.partition(";")[0].strip().lower()
+        media_type, *parameters = (piece.strip().lower() for piece in part.split(";"))
         if media_type in _FORMATS:
-            return _FORMATS[media_type]
-    return body_format
+            weights.setdefault(_FORMATS[media_type], _weight(parameters))
+    best = max(weights, key=weights.__getitem__, default=body_format)
+    if weights.get(best, 1.0) > 0:
+        return best
+    return next((one for one in (body_format, JSON, MSGPACK) if one not in weights), body_format)
+
+
+def _weight(parameters: list[str]) -> float:
+    """Return the weight of a media range; 1 without one, or with one that is not valid."""
+    given = next((text[2:] for text in parameters if text.startswith("q=")), "1")
+    return float(given) if _WEIGHT.fullmatch(given) else 1.0
 
 
 def problem(error: Refusal, status: int) -> dict[str, Any]:

@@ -250,7 +250,8 @@ class TestContentType:
 class TestAccept:
     @both
     @pytest.mark.parametrize(
-        "accept", [None, "", "*/*", "application/*", "text/html", "text/html, */*;q=0.8", ",;,"]
+        "accept",
+        [None, "", "*/*", "application/*", "text/html", "text/html, */*;q=0.8", ",;,", "*/*;q=0"],
     )
     def test_who_does_not_choose_gets_what_they_sent(self, accept: str | None, spoken: Format):
         assert format_of_answer(accept, spoken) is spoken
@@ -267,9 +268,17 @@ class TestAccept:
             ("*/*,application/json", JSON),
             ("application/json, application/vnd.msgpack", JSON),
             ("application/vnd.msgpack, application/json;q=0.5", MSGPACK),
+            ("application/vnd.msgpack;q=0.1, application/json;q=0.9", JSON),
+            ("application/json; q=0.001, application/vnd.msgpack;Q=1.000", MSGPACK),
+            ("application/json;q=0, application/vnd.msgpack", MSGPACK),
+            ("application/json;q=0", MSGPACK),
+            ("application/vnd.msgpack;q=0.000, */*", JSON),
+            ("application/x-msgpack;q=0", JSON),
+            ("*/*;q=0, application/vnd.msgpack", MSGPACK),
+            ("application/json;q=0.2, application/json;q=nan, */*;q=1e9", JSON),
         ],
     )
-    def test_the_first_known_format_is_spoken(self, accept: str, chosen: Format, spoken: Format):
+    def test_the_format_of_most_weight_is_spoken(self, accept: str, chosen: Format, spoken: Format):
         assert format_of_answer(accept, spoken) is chosen
 
     @given(st.text(max_size=30), st.sampled_from([JSON, MSGPACK]))
