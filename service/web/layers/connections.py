@@ -7,7 +7,8 @@
 | a request takes longer than `patience_seconds`, and is below `upload_bytes_per_second` | 408 |
 | a message on a websocket does | closed with 1008 |
 | a request's head, or what follows its last byte of body, is larger than 64 kB | 431 |
-| no HTTP version, several `Host` headers or none | 400 |
+| no HTTP version, several `Host` headers or none, or another one twice that has one value | 400 |
+| a `Transfer-Encoding` other than `chunked` | 400 |
 | a client reads nothing for `patience_seconds` | none; a websocket is closed with 1008 |
 
 `web.layers.guard`, which knows the path, decides the first. One task looks for slow clients among
@@ -32,6 +33,16 @@ _REFUSED_CONNECTIONS = 64
 _HEAD_BYTES = 1 << 16
 _NO_HANDSHAKE = (
     "a stream begins with GET, and its request line and headers have at most 8,000 bytes each"
+)
+# A proxy may have checked the second of two, where the first would count here.
+_OF_ONE_VALUE = (
+    b"authorization",
+    b"content-encoding",
+    b"content-type",
+    b"inference-header-content-length",
+    b"origin",
+    b"sec-fetch-site",
+    b"transfer-encoding",
 )
 # A colon, a space and the end of the line.
 _HEADER_FRAME_BYTES = 4
@@ -162,9 +173,18 @@ class BoundedProtocol(HttpToolsProtocol):
         version = self.parser.get_http_version()
         if version not in ("1.0", "1.1"):
             return Unreadable("the request line must end in HTTP/1.1")
-        hosts = [name for name, _ in self.headers].count(b"host")
+        names = [name for name, _ in self.headers]
+        hosts = names.count(b"host")
         if hosts > 1 or (hosts == 0 and version == "1.1"):
             return Unreadable(f"a request needs one Host header, this one has {hosts}")
+        if len(set(names)) < len(names):
+            twice = next((name for name in _OF_ONE_VALUE if names.count(name) > 1), None)
+            if twice is not None:
+                return Unreadable(f"a request has the header {twice.decode()} once or not at all")
+        if b"transfer-encoding" in names:
+            coding = dict(self.headers)[b"transfer-encoding"]
+            if coding.strip().lower() != b"chunked":
+                return Unreadable("the only Transfer-Encoding is chunked; use Content-Encoding")
         return None
 
     def _is_head_too_large(self) -> bool:

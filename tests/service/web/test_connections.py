@@ -235,6 +235,21 @@ class TestHeads:
         raw.sendall(UPGRADE.replace(b"Host: localhost\r\n", b""))
         assert told(all_that_comes(raw)) == (b"400", "unreadable")
 
+    @pytest.mark.parametrize(
+        "name", ["Authorization", "Content-Encoding", "content-type", "Origin", "SEC-FETCH-SITE"]
+    )
+    def test_with_two_values_where_there_is_one(self, raw: socket.socket, name: str):
+        twice = f"{name}: a\r\n".encode() * 2
+        raw.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n" + twice + b"\r\n")
+        assert told(all_that_comes(raw)) == (b"400", "unreadable")
+
+    def test_in_a_transfer_encoding_that_is_not_undone(self, raw: socket.socket):
+        raw.sendall(
+            b"POST /v1/models/m/predict HTTP/1.1\r\nHost: localhost\r\n"
+            b"Transfer-Encoding: gzip, chunked\r\n\r\n"
+        )
+        assert told(all_that_comes(raw)) == (b"400", "unreadable")
+
     def test_of_an_old_client_that_names_no_host(self, raw: socket.socket):
         raw.sendall(b"GET /livez HTTP/1.0\r\n\r\n")
         assert all_that_comes(raw).startswith(b"HTTP/1.1 200")
