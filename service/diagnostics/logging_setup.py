@@ -24,6 +24,38 @@ def set_up_logging(log_format: Literal["auto", "text", "json"]) -> None:
     handler.setFormatter(TextFormatter() if text else JsonFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     logging.captureWarnings(True)
+    logging.getLogger("uvicorn.error").addFilter(_OF_CONNECTIONS)
+
+
+class ConnectionLines(logging.Filter):
+    """What uvicorn says of connections, of which clients cause as many lines as they like.
+
+    At most `lines_a_second` pass; the next one has the number of those `left_out`. A text that was
+    not UTF-8 is no defect of the server, whose place would have to be known.
+    """
+
+    def __init__(self, lines_a_second: int) -> None:
+        super().__init__()
+        self._most = lines_a_second
+        self._second, self._lines, self._left_out = 0.0, 0, 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether to log a record."""
+        if record.created - self._second >= 1.0:
+            self._second, self._lines = record.created, 0
+        self._lines += 1
+        if self._lines > self._most:
+            self._left_out += 1
+            return False
+        if record.exc_info and isinstance(record.exc_info[1], UnicodeDecodeError):
+            record.exc_info = None
+        if self._left_out:
+            record.fields = {"left_out": self._left_out}
+            self._left_out = 0
+        return True
+
+
+_OF_CONNECTIONS = ConnectionLines(10)
 
 
 class JsonFormatter(logging.Formatter):

@@ -152,6 +152,9 @@ class BoundedStream(WebSocketsSansIOProtocol):
     async def send(self, message: Any) -> None:
         """Send what the application does."""
         await super().send(message)
+        if self.close_sent and not self.handshake_complete:
+            # It was refused with an answer, which uvicorn would take for none and log as an error.
+            self.handshake_complete = True
         if self.close_sent and self._unparsed:
             self._parse_soon()  # the client's own close may be in it
 

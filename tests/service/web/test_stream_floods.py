@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -89,6 +90,29 @@ def test_a_handshake_that_cannot_be_read_does_not_wait(server: ServerProcess, he
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as raw:
         raw.sendall(head)
         assert told(all_that_comes(raw)) == (b"400", "unreadable")
+
+
+def test_the_log_keeps_quiet_about_what_clients_get_wrong(server: ServerProcess) -> None:
+    before = len(server.log())
+    for _ in range(50):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as raw:
+            raw.sendall(b"NONSENSE\r\n\r\n")
+            assert told(all_that_comes(raw)) == (b"400", "unreadable")
+    for path in (b"m/stream?producer=%20", b"absent/stream"):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as raw:
+            raw.sendall(UPGRADE.replace(b"m/stream", path))
+            assert all_that_comes(raw).startswith(b"HTTP/1.1 4")
+    time.sleep(1)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as raw:
+        raw.sendall(UPGRADE + MASK)
+        raw.recv(12)
+        raw.sendall(b"\x81\x81" + MASK + b"\xff")
+        assert all_that_comes(raw).endswith(b"\x03\xef")  # 1007
+    log = server.log()[before:]
+    assert log.count("Invalid HTTP request") <= 20
+    assert "without completing handshake" not in log
+    assert '"left_out"' in log
+    assert "Traceback" not in log
 
 
 async def _idle(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
