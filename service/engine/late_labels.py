@@ -15,7 +15,8 @@ from service.engine.predictions import waits
 from service.errors import SampleError
 from service.model.live import Model
 from service.model.moment import Moment
-from service.model.pending import Labelled, Pending, Request, Waiting
+from service.model.pending import Pending
+from service.model.waiting_rows import Labelled, Request, Waiting
 from service.samples.ids import LateLabels, RowId, Status
 from service.samples.predicted import Joined
 from service.samples.record import from_record, part_of, to_record

@@ -6,7 +6,8 @@ from typing import NamedTuple
 from service.engine.learn_request import LABEL_BYTES, Answer
 from service.errors import MOST_ERRORS, IdTaken, Invalid, SampleError, TooLarge
 from service.model.live import Model
-from service.model.pending import Pending, waiting_bytes
+from service.model.pending import Pending
+from service.model.waiting_rows import waiting_bytes
 from service.samples.ids import RowId
 from service.samples.predicted import Predicted, rows_record, to_prediction_record
 from service.storage.entries import Entry

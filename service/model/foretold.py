@@ -2,7 +2,8 @@
 
 from typing import Any, Literal, NamedTuple
 
-from service.model.pending import PendingCounts, Request
+from service.model.pending import PendingCounts
+from service.model.waiting_rows import Request
 from service.samples.ids import RowId
 from service.samples.predicted import Predicted, from_prediction_record
 

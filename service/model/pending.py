@@ -7,7 +7,7 @@ that has grown too old is refused its label at once, and leaves with the next en
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -15,6 +15,8 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
+from service.model.known_ids import KnownIds
+from service.model.waiting_rows import Labelled, Request, Waiting
 from service.samples.ids import RowId, Status
 from service.samples.predicted import (
     Joined,
@@ -29,8 +31,8 @@ from solver.prepare.named_rows import Rows
 
 # The array that holds the rows that wait, and what became of others.
 WAITING_ROWS = "pending"
-# Roughly the memory of an id, its places in dictionaries and what these point to.
-_ROW_BYTES = 320
+# Of what else a state has.
+_BUFFER_BYTES = 320
 # Decoded requests that are kept: labels often come one by one for rows that came together.
 _DECODED_BYTES = 8 << 20
 # The number of rows of each kind that are listed one by one.
@@ -42,7 +44,7 @@ class PendingCounts(NamedTuple):
 
     since: the time of the oldest prediction that waits, in ms since 1970; None if none does.
     newest: the rows that came last and wait, newest first. settled: those that had their label or
-        left last, newest first, as of `Pending.find`; None of one that left.
+        left last, newest first; None of one that left.
     """
 
     rows: int = 0
@@ -50,51 +52,8 @@ class PendingCounts(NamedTuple):
     joined: int = 0
     expired: int = 0
     since: int | None = None
-    newest: tuple[tuple[RowId, "Request"], ...] = ()
-    settled: tuple[tuple[RowId, "Labelled | None"], ...] = ()
-
-
-class Labelled(NamedTuple):
-    """The label of a row that has one, and the prediction that was made for it."""
-
-    y: Label | float
-    prediction: Any
-
-    def status_of(self, y: Label | float) -> Status:
-        """Return the status of a label that comes after this one."""
-        return "replayed" if type(self.y) is type(y) and self.y == y else "conflict"
-
-
-class Waiting(NamedTuple):
-    """A row that waits: the request that brought it, and its place there."""
-
-    request: "Request"
-    row: int
-
-
-class Request:
-    """Rows that were predicted together. gone: for each row, 1 once it no longer waits."""
-
-    __slots__ = ("_places", "first", "gone", "ids", "record", "time", "waiting")
-
-    def __init__(self, predicted: Predicted, record: bytes, gone: bytearray) -> None:
-        self.first, self.time, self.record = predicted.first, predicted.time, record
-        # The objects are those that the bookkeeping of ids has, and are counted there.
-        self.ids = predicted.ids
-        self.gone, self.waiting = gone, gone.count(0)
-        # The row of each id, once a label has come for one of them.
-        self._places: dict[RowId, int] = {}
-
-    def row_of(self, row_id: RowId) -> int:
-        """Return the place of the row that has an id."""
-        if not self._places:
-            self._places = {one: row for row, one in enumerate(self.ids)}
-        return self._places[row_id]
-
-    @property
-    def n_bytes(self) -> int:
-        """The memory that it takes until none of its rows waits."""
-        return waiting_bytes(self.record, len(self.gone))
+    newest: tuple[tuple[RowId, Request], ...] = ()
+    settled: tuple[tuple[RowId, Labelled | None], ...] = ()
 
 
 class Pending:
@@ -110,47 +69,54 @@ class Pending:
         self._joined = self._expired = 0
         self._n_bytes = 0
         self._requests: OrderedDict[int, Request] = OrderedDict()
-        self._waiting: dict[RowId, Request] = {}
-        # None of a row that left without a label.
-        self._settled: OrderedDict[RowId, Labelled | None] = OrderedDict()
-        self._settled_bytes = 0
+        self._ids = KnownIds(spec.max_rows, spec.max_bytes)
         self._decoded: OrderedDict[int, tuple[Predicted, Rows]] = OrderedDict()
         self._decoded_bytes = 0
+
+    @property
+    def n_bytes(self) -> int:
+        """Roughly the memory of the rows that wait, and of the ids that are known."""
+        return self._n_bytes + self._ids.settled_bytes
 
     def counts(self) -> PendingCounts:
         """Return how many rows wait now, and how many have waited."""
         oldest = next(iter(self._requests.values()), None)
         since = None if oldest is None else oldest.time
         return PendingCounts(
-            len(self._waiting),
+            self._ids.waiting,
             self._n_bytes,
             self._joined,
             self._expired,
             since,
-            tuple(islice(reversed(self._waiting.items()), _LATEST)),
-            tuple(islice(reversed(self._settled.items()), _LATEST)),
+            tuple(islice(self._newest(), _LATEST)),
+            tuple(islice(self._ids.last_settled(), _LATEST)),
         )
+
+    def _newest(self) -> Iterator[tuple[RowId, Request]]:
+        """Yield the rows that wait, the newest first."""
+        for request in reversed(self._requests.values()):
+            for row in reversed(range(len(request.ids))):
+                if not request.gone[row]:
+                    yield request.ids[row], request
 
     def find(self, row_id: RowId, time: int) -> Waiting | Labelled | Status:
         """Return the row that waits under an id, its label if that has come, or why neither is."""
-        request = self._waiting.get(row_id)
-        if request is not None:
-            old = self._is_old(request, time)
-            return "expired" if old else Waiting(request, request.row_of(row_id))
-        if row_id not in self._settled:
-            return "unknown"
-        return self._settled[row_id] or "expired"
+        there = self._ids.get(row_id)
+        if not isinstance(there, Request):
+            return there
+        old = self._is_old(there, time)
+        return "expired" if old else Waiting(there, there.row_of(row_id))
 
     def known(self, ids: Sequence[RowId], time: int) -> list[int]:
         """Return the places of the ids under which a row waits or has had its label."""
-        if self._waiting.keys().isdisjoint(ids) and self._settled.keys().isdisjoint(ids):
+        if self._ids.are_new(ids):
             return []
         return [k for k, i in enumerate(ids) if isinstance(self.find(i, time), Waiting | Labelled)]
 
     def request_of(self, row_id: RowId) -> Predicted | None:
         """Return the request that brought the row waiting under an id; None if none waits."""
-        request = self._waiting.get(row_id)
-        return None if request is None else self.decoded(request)[0]
+        there = self._ids.get(row_id)
+        return self.decoded(there)[0] if isinstance(there, Request) else None
 
     def decoded(self, request: Request) -> tuple[Predicted, Rows]:
         """Return the predictions of a request, and its rows."""
@@ -175,16 +141,14 @@ class Pending:
         self.remembered = predicted.first + len(predicted.ids)
         self._add(predicted, record, bytearray(len(predicted.ids)))
         spec = self.spec
-        while len(self._waiting) > spec.max_rows or self._n_bytes > spec.max_bytes:
+        while self._ids.waiting > spec.max_rows or self._n_bytes > spec.max_bytes:
             self._leave()
 
     def join(self, joined: Joined, y: Sequence[Label | float]) -> None:
         """Drop rows whose labels have come; one that had expired since is labelled as well."""
-        for row_id in joined.ids:
-            request = self._waiting.pop(row_id, None)
-            if request is not None:
-                self._let_go(request, row_id)
-        self._settle(dict(zip(joined.ids, map(Labelled, y, joined.prediction), strict=True)))
+        settled = dict(zip(joined.ids, map(Labelled, y, joined.prediction), strict=True))
+        for row_id, request in self._ids.settle(settled):
+            self._let_go(request, row_id)
         self._joined += len(joined.ids)
         self._pass(joined.time)
 
@@ -195,8 +159,7 @@ class Pending:
         ids = predicted.ids
         if any(gone):
             ids = [row_id for row_id, left in zip(ids, gone, strict=True) if not left]
-        self._waiting.update(dict.fromkeys(ids, request))
-        self._forget(ids)
+        self._ids.wait(ids, request)
 
     def _pass(self, time: int) -> None:
         """Drop the rows that are too old at the time of an entry."""
@@ -210,11 +173,7 @@ class Pending:
         """Drop the rows of the oldest request."""
         request = next(iter(self._requests.values()))
         self.left = request.first + len(request.gone)
-        ids = [row_id for row_id in request.ids if self._waiting.get(row_id) is request]
-        for row_id in ids:
-            del self._waiting[row_id]
-        self._settle(dict.fromkeys(ids))
-        self._expired += len(ids)
+        self._expired += self._ids.leave(request)
         self._drop(request)
 
     def _let_go(self, request: Request, row_id: RowId) -> None:
@@ -228,35 +187,16 @@ class Pending:
         self._forget_decoded(request.first)
         self._n_bytes -= request.n_bytes
 
-    def _settle(self, settled: Mapping[RowId, Labelled | None]) -> None:
-        """Remember what became of rows, and forget the oldest of too many."""
-        self._forget(settled)
-        self._settled.update(settled)
-        self._settled_bytes += sum(map(_settled_bytes, settled, settled.values()))
-        spec = self.spec
-        while len(self._settled) > spec.max_rows or self._settled_bytes > spec.max_bytes:
-            self._settled_bytes -= _settled_bytes(*self._settled.popitem(last=False))
-
-    def _forget(self, ids: Iterable[RowId]) -> None:
-        for row_id in self._settled.keys() & ids:
-            self._settled_bytes -= _settled_bytes(row_id, self._settled.pop(row_id))
-
     def state(self) -> dict[str, NDArray[Any]]:
         """Return an array for `restore`; nothing if no row was ever remembered."""
         if not self.remembered:
             return {}
         # With room for all of it from the start: a buffer that grows is copied again and again.
-        packer = msgpack.Packer(
-            autoreset=False, buf_size=self._n_bytes + self._settled_bytes + _ROW_BYTES
-        )
+        packer = msgpack.Packer(autoreset=False, buf_size=self.n_bytes + _BUFFER_BYTES)
         packer.pack_array_header(3)
         packer.pack([self.remembered, self.left, self._joined, self._expired])
-        packer.pack_array_header(len(self._requests))
-        for request in self._requests.values():
-            packer.pack((request.record, bytes(request.gone)))
-        packer.pack_array_header(len(self._settled))
-        for row_id, labelled in self._settled.items():
-            packer.pack((row_id, *(labelled or ())))
+        packer.pack([(one.record, bytes(one.gone)) for one in self._requests.values()])
+        packer.pack([(i, *label) if label else (i,) for i, label in self._ids.settled()])
         return {WAITING_ROWS: np.frombuffer(packer.getbuffer(), np.uint8)}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]], missing: bool) -> None:
@@ -271,23 +211,13 @@ class Pending:
         for record, gone in requests:
             predicted = from_prediction_record(record)
             n = checked_rows(predicted.rows, missing)
-            if not n == len(predicted.ids) == len(predicted.prediction) == len(gone):
+            n_ids = len(set(predicted.ids))
+            if not n == n_ids == len(predicted.ids) == len(predicted.prediction) == len(gone):
                 raise ValueError("rows that wait do not have as many ids and predictions")
             self._add(predicted, record, bytearray(gone))
-        self._settle(
-            {row_id: Labelled(*labelled) if labelled else None for row_id, *labelled in settled}
+        self._ids.settle(
+            {
+                row_id: Labelled(*labelled) if labelled else "expired"
+                for row_id, *labelled in settled
+            }
         )
-
-
-def waiting_bytes(record: bytes, rows: int) -> int:
-    """Return roughly the memory of a prediction's rows while they wait."""
-    return len(record) + _ROW_BYTES * rows
-
-
-def _settled_bytes(row_id: RowId, labelled: Labelled | None) -> int:
-    n_bytes = _ROW_BYTES + (len(row_id) if isinstance(row_id, str) else 0)
-    if labelled is None:
-        return n_bytes
-    y, prediction = labelled
-    n_bytes += len(y) if isinstance(y, str) else 0
-    return n_bytes + (len(prediction) if isinstance(prediction, str) else 0)
