@@ -56,34 +56,34 @@ class _Problems:
     """What has gone wrong with a client's connections.
 
     n_servers: how many it tries, one after another. refused: whether all of them have refused who
-    asks. last: the last problem.
+    asks. refusal: what the last one said. last: the last problem.
     """
 
     def __init__(self, n_servers: int) -> None:
-        self.refused, self.last = asyncio.Event(), ""
+        self.refused, self.refusal, self.last = asyncio.Event(), "", ""
         self._most, self._refusals = _REFUSALS_OF_EACH * n_servers, 0
 
     async def note(self, error: Exception) -> None:
         """Log a problem; called by the client, also of a connection that was there."""
         self.last = str(error) or type(error).__name__
         logger.warning("NATS: %s", self.last)
-        self._refusals = self._refusals + 1 if _is_refusal(self.last) else 0
+        if "authorization" in self.last.lower():
+            self.refusal = self.last
+            self._refusals += 1
+        elif not isinstance(error, ConnectionResetError):  # how a refusal looks that came too late
+            self._refusals = 0
         if self._refusals >= self._most:
             self.refused.set()
-
-
-def _is_refusal(problem: str) -> bool:
-    return "authorization" in problem.lower()
 
 
 def _reason(servers: Sequence[str], problems: _Problems) -> str:
     places = without_passwords(servers)
     if problems.refused.is_set():
         return (
-            f"the NATS servers at {places} refuse this authorization ({problems.last}): check the "
-            "user and the password, or the token, in the addresses of --fleet"
+            f"the NATS servers at {places} refuse this authorization ({problems.refusal}): check "
+            "the user and the password, or the token, in the addresses of --fleet"
         )
-    problem = problems.last or f"no answer within {_PATIENCE_SECONDS:g} s"
+    problem = problems.refusal or problems.last or f"no answer within {_PATIENCE_SECONDS:g} s"
     return (
         f"no NATS server can be reached at {places}: {problem}; start them first, or name others "
         "with --fleet"

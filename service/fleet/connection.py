@@ -5,6 +5,7 @@ import base64
 import json
 import logging
 import threading
+import time
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
@@ -24,6 +25,10 @@ T = TypeVar("T")
 # More than `connected_client` takes.
 _CONNECT_SECONDS = 40.0
 _API_SECONDS = 5.0
+# How long a copy of a stream may take to answer a read, and for how long the stream's leader is
+# asked after it has not. Reads are passed on to a server that is stopped, or cut off, for as long
+# as the others have not closed their connections to it.
+_COPY_SECONDS, _SILENT_SECONDS = 2.0, 10.0
 
 
 class Refused(Exception):
@@ -72,6 +77,8 @@ class NatsConnection:
         except (StartupError, Unanswered, Error, OSError) as error:
             self._end_loop()
             raise StartupError(str(error)) from None
+        # Until when the copies of a stream count as silent.
+        self._silent = dict[str, float]()
         self.stream: JetStreamContext = self.client.jetstream(timeout=_API_SECONDS)
 
     @property
@@ -92,7 +99,9 @@ class NatsConnection:
         future = self.begin(work)
         try:
             return future.result(seconds)
-        except TimeoutError:
+        except TimeoutError as error:
+            if future.done():  # one of its own requests has had less time
+                raise Unanswered(f"no answer from NATS: {error or 'time-out'}") from None
             future.cancel()
             raise Unanswered(f"no answer from NATS within {seconds:g} s") from None
 
@@ -147,17 +156,29 @@ class NatsConnection:
         """Return messages of a stream from any of its copies, which may lag behind the others.
 
         request: that of a direct get of JetStream. most: the number of messages; above one, the
-        request has `batch`. Raises Unanswered, NotConnected.
+        request has `batch`. If no copy answers, the stream's leader is asked, for one message.
+        Raises Unanswered, NotConnected.
         """
         if not self.connected:
             raise NotConnected(f"no NATS server is connected at {self.servers}")
-        subject, body = f"$JS.API.DIRECT.GET.{stream}", json.dumps(request).encode()
+        if self._silent.get(stream, 0) < time.monotonic():
+            subject, body = f"$JS.API.DIRECT.GET.{stream}", json.dumps(request).encode()
+            try:
+                if most == 1:
+                    return _stored(await self.client.request(subject, body, timeout=_COPY_SECONDS))
+                return await self._get_many(subject, body, most)
+            except (TimeoutError, asyncio.CancelledError) as error:
+                self._silent[stream] = time.monotonic() + _SILENT_SECONDS
+                if isinstance(error, asyncio.CancelledError):  # the caller had less time
+                    raise
+            except Error as error:
+                raise Unanswered(f"no answer from NATS: {error or type(error).__name__}") from None
+        rest = {key: value for key, value in request.items() if key not in ("batch", "max_bytes")}
         try:
-            if most == 1:
-                return _stored(await self.client.request(subject, body, timeout=_API_SECONDS))
-            return await self._get_many(subject, body, most)
-        except Error as error:
-            raise Unanswered(f"no answer from NATS: {error or type(error).__name__}") from None
+            found = await self._get_of_leader(stream, rest)
+        except Refused as error:
+            raise Unanswered(str(error)) from None
+        return [] if found is None else [found]
 
     async def last(self, stream: str, subject: str) -> Stored | None:
         """Return the last message of a subject; None if the stream's leader has none either.
@@ -173,14 +194,18 @@ class NatsConnection:
 
         Raises Refused, Unanswered, NotConnected.
         """
+        return await self._get_of_leader(stream, {"last_by_subj": subject})
+
+    async def _get_of_leader(self, stream: str, request: Mapping[str, Any]) -> Stored | None:
         try:
-            answer = await self.call(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject})
+            answer = await self.call(f"STREAM.MSG.GET.{stream}", request)
         except Refused as error:
             if error.code == _NO_MESSAGE:
                 return None
             raise
         message = answer["message"]
-        return Stored(message["seq"], subject, base64.b64decode(message.get("data", "")))
+        body = base64.b64decode(message.get("data", ""))
+        return Stored(message["seq"], message["subject"], body)
 
     async def _get_many(self, subject: str, body: bytes, most: int) -> list[Stored]:
         inbox, found = self.client.new_inbox(), list[Stored]()
@@ -188,7 +213,7 @@ class NatsConnection:
         try:
             await self.client.publish(subject, body, reply=inbox)
             while len(found) < most:
-                message = await subscription.next_msg(timeout=_API_SECONDS)
+                message = await subscription.next_msg(timeout=_COPY_SECONDS)
                 if not (stored := _stored(message)):
                     break
                 found += stored

@@ -14,7 +14,7 @@ if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
 from service.errors import StartupError
-from service.fleet.connection import NatsConnection, NotConnected
+from service.fleet.connection import NatsConnection, NotConnected, Stored
 from service.fleet.flushing import warn_of_flushing
 from service.fleet.reserve import bounded
 from service.fleet.streams import STATES, grow_streams, log_of, make_streams
@@ -105,3 +105,34 @@ def test_a_password_that_no_server_takes_is_named_at_once(tmp_path: Path):
         NatsConnection([f"nats://a:right@127.0.0.1:{port}"], "test").close()
     finally:
         servers.close()
+
+
+@pytest.mark.parametrize("most", [1, 5])
+def test_what_no_copy_answers_is_read_from_the_leader(servers: NatsServers, most: int):
+    """As while a server is stopped: the others pass reads on to it until they close its routes."""
+    connection = NatsConnection(servers.addresses, "test")
+    stream, subject = f"SILENT_{most}", f"silent.{most}"
+    try:
+        connection.run(_make_silent(connection, stream, subject), 10)
+        request = {"seq": 1, "next_by_subj": subject, "batch": most, "max_bytes": 1000}
+        for seconds in (20, 1):  # it is remembered that the copies are silent
+            found = connection.run(connection.get(stream, request, most), seconds)
+            assert found == [Stored(1, subject, b"one")]
+        assert connection.run(connection.get(stream, {**request, "seq": 3}, most), 1) == []
+        last = connection.run(connection.last(stream, subject), 1)
+        assert last == Stored(2, subject, b"two")
+    finally:
+        connection.close()
+
+
+async def _make_silent(connection: NatsConnection, stream: str, subject: str) -> None:
+    """Make a stream with two messages, whose reads reach somebody who does not answer."""
+    settings = {"name": stream, "subjects": [subject], "storage": "file", "retention": "limits"}
+    await connection.call(f"STREAM.CREATE.{stream}", {**settings, "num_replicas": 1})
+    for body in (b"one", b"two"):
+        await connection.ask(subject, body)
+
+    async def ignore(_: object) -> None:
+        pass
+
+    await connection.client.subscribe(f"$JS.API.DIRECT.GET.{stream}", cb=ignore)
