@@ -24,6 +24,7 @@ from tests.service.process import ServerProcess
 _PATIENCE_SECONDS = 60.0
 # What the logs may grow by where their bound is set to what they have.
 _ROOM_BYTES = 1 << 16
+_STOPPED_SECONDS = 20.0
 _LOGS = sorted({log_of(number)[0] for number in range(8)})
 
 
@@ -122,6 +123,7 @@ class Faults:
             "replica ended": (2, self._end_replica),
             "replica cut off": (2, self._cut_off),
             "NATS server killed": (5, self._kill_server),
+            "NATS server stopped": (2, self._stop_server),
             "all of NATS killed": (1, self._kill_all_servers),
             "log full": (2, self._fill_log),
         }
@@ -199,6 +201,15 @@ class Faults:
 
     def _kill_server(self) -> None:
         self._kill_servers([self._random.randrange(len(self._parts.nats.ports))])
+
+    def _stop_server(self) -> None:
+        """Let one neither answer nor close its connections."""
+        number = self._random.randrange(len(self._parts.nats.ports))
+        self._parts.nats.kill(number, by=signal.SIGSTOP)
+        try:
+            time.sleep(_STOPPED_SECONDS / self._hurry)
+        finally:
+            self._parts.nats.kill(number, by=signal.SIGCONT)
 
     def _kill_all_servers(self) -> None:
         self._kill_servers(range(len(self._parts.nats.ports)))
