@@ -82,9 +82,8 @@ def test_nothing_that_is_sent_breaks_the_server(tmp_path: Path, report: Report) 
         assert grown < GROWTH_BYTES
         assert pulse.alive
         assert max(pulse.waits) < WORST_WAIT
-        # uvicorn logs text that is not UTF-8 with a traceback, and closes with 1007.
         said = server.log()
-        assert said.count("Traceback") == said.count("Invalid UTF-8 sequence received")
+        assert "Traceback" not in said
         control.check()
 
 

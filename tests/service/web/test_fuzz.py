@@ -27,6 +27,5 @@ def test_what_is_wrong_is_refused_and_nothing_breaks(tmp_path: Path) -> None:
                 assert frames.answers["stream answered"] > 0
                 assert frames.answers["stream 422"] > 8
         assert httpx.get(f"{server.url}/readyz").status_code == 200
-        # uvicorn tells of text that is not UTF-8 with a traceback, and closes with 1007.
         said = server.log()
-        assert said.count("Traceback") == said.count("Invalid UTF-8 sequence received")
+        assert "Traceback" not in said
