@@ -7,6 +7,7 @@
 | a request takes longer than `patience_seconds`, and is below `upload_bytes_per_second` | 408 |
 | a message on a websocket does | closed with 1008 |
 | a request's head, or what follows its last byte of body, is larger than 64 kB | 431 |
+| a head has more than 256 headers | 431 |
 | no HTTP version, several `Host` headers or none, or another one twice that has one value | 400 |
 | a `Transfer-Encoding` other than `chunked` | 400 |
 | a client reads nothing for `patience_seconds` | none; a websocket is closed with 1008 |
@@ -20,17 +21,20 @@ from collections.abc import Callable
 from typing import Any
 
 from starlette.responses import Response
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 from websockets.frames import CloseCode
 
 from service.errors import HeadTooLarge, Refusal, TooSlow, Unreadable
 from service.settings import Settings
+from service.web.layers.one_write import OneWrite
+from service.web.layers.paced_requests import PacedRequests
 from service.web.layers.stream_connections import BoundedStream
 
 # Connections beyond the limit that are accepted, to be refused with a response.
 _REFUSED_CONNECTIONS = 64
 _HEAD_BYTES = 1 << 16
+# Those that are empty take fifty times their bytes.
+_MOST_HEADERS = 256
 _NO_HANDSHAKE = (
     "a stream begins with GET, and its request line and headers have at most 8,000 bytes each"
 )
@@ -50,7 +54,7 @@ _HEADER_FRAME_BYTES = 4
 _HIGH_WATER_BYTES = 1 << 16
 
 
-class BoundedProtocol(HttpToolsProtocol):
+class BoundedProtocol(PacedRequests):
     """uvicorn's HTTP connection, with the time since which a request has been arriving.
 
     refuse: makes the response to a request that did not arrive in time, for its path, which is ""
@@ -98,16 +102,17 @@ class BoundedProtocol(HttpToolsProtocol):
         self._changed()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Say that it was closed."""
+        """Say that it was closed, and let go of what came."""
         super().connection_lost(exc)
+        self.headers, self._wrong = [], None
         self._changed()
 
-    def data_received(self, data: bytes) -> None:
-        """Parse, and count the bytes of a request that has not fully arrived."""
+    def parse(self, data: bytes) -> None:
+        """Parse a part, and count the bytes of a request that has not fully arrived."""
         self._silent = False
         self._arrives = len(data)
         self._unfinished += self._arrives
-        super().data_received(data)
+        super().parse(data)
         self._received += self._arrives
         if self._since is not None and (
             self._unfinished > _HEAD_BYTES or self._is_head_too_large()
@@ -116,7 +121,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002  (of uvicorn)
         """Respond to what the parser refused, or to a head that was refused here."""
-        self._end(self._wrong or Unreadable("the request is not valid HTTP/1.1"))
+        wrong, self._wrong = self._wrong, None  # whose traceback refers to this connection
+        self._end(wrong or Unreadable("the request is not valid HTTP/1.1"))
 
     def on_message_begin(self) -> None:
         """Begin to measure a request at its first byte."""
@@ -138,8 +144,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._in_head = False
         # The request keeps its list; trailers, which nothing reads, go into another one.
         self.headers = self.headers.copy()
-        if self.cycle is not None and not isinstance(self.cycle.transport, _OneWrite):
-            self.cycle.transport = _OneWrite(self.cycle)  # type: ignore[assignment]
+        if self.cycle is not None and not isinstance(self.cycle.transport, OneWrite):
+            self.cycle.transport = OneWrite(self.cycle)  # type: ignore[assignment]
 
     def on_message_complete(self) -> None:
         """Stop measuring at the last byte of a request."""
@@ -189,7 +195,11 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _is_head_too_large(self) -> bool:
         """Return whether the target and headers that were parsed take too many bytes."""
-        if not self._in_head or self._piece_bytes + self._unfinished <= _HEAD_BYTES:
+        if not self._in_head:
+            return False
+        if len(self.headers or ()) > _MOST_HEADERS:
+            return True
+        if self._piece_bytes + self._unfinished <= _HEAD_BYTES:
             return False
         frames = _HEADER_FRAME_BYTES * len(self.headers)
         headers = sum(len(name) + len(value) for name, value in self.headers)
@@ -213,51 +223,11 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.close()
 
 
-class _OneWrite:
-    """A request's transport that keeps the head of the response until the body comes.
-
-    Both are sent in one system call, which wakes a waiting client once.
-    """
-
-    def __init__(self, cycle: RequestResponseCycle) -> None:
-        self._cycle = cycle
-        self._transport = cycle.transport
-        self._completed = cycle.on_response
-        self._head: bytes | None = None
-        cycle.on_response = self._complete
-
-    def write(self, data: bytes) -> None:
-        """Write bytes; the first of a response are its head, which is kept for the next call."""
-        if self._head is None and self._cycle.response_started:
-            self._head = data
-        elif self._head:
-            self._transport.writelines((self._head, data))
-            self._head = b""
-        else:
-            self._transport.write(data)
-
-    def close(self) -> None:
-        """Close after what was written."""
-        self._flush()
-        self._transport.close()
-
-    def is_closing(self) -> bool:
-        """Return whether the transport takes no more bytes."""
-        return self._transport.is_closing()
-
-    def _complete(self) -> None:
-        self._flush()
-        self._completed()
-
-    def _flush(self) -> None:
-        """Write the head of a response without a body."""
-        if self._head:
-            self._transport.write(self._head)
-            self._head = b""
-
-
 def _head_too_large() -> HeadTooLarge:
-    return HeadTooLarge(f"a request's head, and its trailers, may have at most {_HEAD_BYTES} bytes")
+    return HeadTooLarge(
+        f"a request's head may have at most {_MOST_HEADERS} headers and {_HEAD_BYTES} bytes, and "
+        "as many may its trailers"
+    )
 
 
 def _raw(response: Response) -> bytes:

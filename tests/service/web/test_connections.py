@@ -1,16 +1,25 @@
 """Connections: how many, and how long one may take; over real sockets."""
 
+import asyncio
 import json
 import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import pytest
+from starlette.types import Receive, Scope, Send
+from uvicorn.server import ServerState
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+from service.settings import Settings
+from service.web.formats.memory import MemoryBudget
+from service.web.http_server import configuration
 from tests.service.access.test_keys import problem
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
@@ -415,3 +424,58 @@ class TestSlowReaders:
         assert b" 200 OK" in head_of_answer
         assert b"\r\ntransfer-encoding: chunked" in head_of_answer.lower()
         assert len(json.loads(dechunked(content))["prediction"]) == 100_000
+
+
+class TestManyAtOnce:
+    """What a socket holds when its client waits for no answers."""
+
+    def test_all_are_answered_in_order(self, raw: socket.socket):
+        names = [f"absent-{k}" for k in range(3_000)]
+        raw.sendall(
+            b"".join(
+                b"GET /v1/models/%b HTTP/1.1\r\nHost: localhost\r\n\r\n" % name.encode()
+                for name in names
+            )
+        )
+        received = b""
+        while received.count(b'"status":404') < len(names):
+            received += raw.recv(1 << 20)
+        told = [part.split(b"'")[0].decode() for part in received.split(b"no model '")[1:]]
+        assert told == names
+
+    def test_bodies_are_received_whole(self, raw: socket.socket):
+        request = post(b'{"x": [[1]]' + b" " * 200_000 + b"}")
+        raw.sendall(request * 12 + post(b"{"))
+        received = b""
+        while b"HTTP/1.1 400" not in received:
+            received += raw.recv(1 << 16)
+        assert received.count(b"HTTP/1.1 200") == 12
+
+    def test_few_are_parsed_before_they_are_answered(self, tmp_path: Path):
+        async def run() -> int:
+            settings = Settings(data=tmp_path)
+            config = configuration(settings, MemoryBudget(0))
+            config.load()
+            config.loaded_app = _never
+            make: Any = config.http_protocol_class
+            connection = make(config=config, server_state=ServerState(), app_state={})
+            transport = Mock(spec=asyncio.Transport)
+            transport.is_closing.return_value = False
+            transport.get_extra_info.return_value = None
+            connection.connection_made(transport)
+            connection.data_received(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n" * 6_000)
+            transport.pause_reading.assert_called()
+            waiting = len(connection.pipeline)
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                task.cancel()
+            return waiting
+
+        assert 0 < asyncio.run(run()) < 128
+
+    def test_a_head_of_many_headers(self, raw: socket.socket):
+        raw.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n" + b"a:\r\n" * 300 + b"\r\n")
+        assert told(all_that_comes(raw)) == (b"431", "head-too-large")
+
+
+async def _never(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
+    await asyncio.Event().wait()
