@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from service.cli.confirmation import confirmed
 from service.cli.option_data import data_option, working
 from service.cli.option_server import server_option
 from service.cli.served_models import (
@@ -84,7 +85,7 @@ def skip(data: Path, model: str) -> None:
 @models.command()
 @data_option
 @_model
-@click.confirmation_option(prompt="Delete the model with everything that it learned?")
+@confirmed("Delete the model with everything that it learned?")
 def delete(data: Path, model: str) -> None:
     """Delete MODEL with its journal and its snapshots."""
     with working():

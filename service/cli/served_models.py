@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from service.cli.confirmation import confirmed
 from service.cli.option_server import asking, server_option
 from service.cli.option_values import read_json
 from service.cli.tables import table
@@ -61,6 +62,9 @@ def show(model: str, url: str, as_json: bool) -> None:
 @server_option
 def create(model: str, spec: Any, file: Path | None, url: str) -> None:
     """Create MODEL from a spec, or from a model file.
+
+    A spec with "follows" makes a challenger of the model that it names, which learns what that one
+    does: --spec '{"follows": "rooms", "seed": 7}'.
 
     A model that has this spec, or is in the file's state, is left as it is.
     """
@@ -129,7 +133,7 @@ def history(model: str, url: str, as_json: bool) -> None:
 @click.command()
 @_model
 @click.argument("sequence", type=click.IntRange(0))
-@click.confirmation_option(prompt="Forget what the model has learned since?")
+@confirmed("Forget what the model has learned since?")
 @server_option
 def rollback(model: str, sequence: int, url: str) -> None:
     """Roll MODEL back to its snapshot at SEQUENCE; `history` lists the snapshots."""
@@ -169,7 +173,7 @@ def challengers(model: str, url: str, as_json: bool) -> None:
 @click.command()
 @_model
 @click.argument("challenger")
-@click.confirmation_option(prompt="Exchange the two models?")
+@confirmed("Exchange the two models?")
 @server_option
 def promote(model: str, challenger: str, url: str) -> None:
     """Exchange MODEL and its challenger CHALLENGER: each takes the other's spec and state.

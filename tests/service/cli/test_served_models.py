@@ -89,6 +89,24 @@ def test_probabilities_are_printed(server: ServerProcess, client: httpx.Client, 
     assert label in {share.partition("=")[0] for share in shares}
 
 
+@pytest.mark.parametrize(
+    "command", [["rollback", "m", "1"], ["promote", "m", "b"], ["delete", "m"]]
+)
+def test_without_a_terminal_it_is_said_how_to_confirm(
+    server: ServerProcess, command: list[str]
+) -> None:
+    refused = run(server, *command)
+    assert refused.exit_code == 2
+    assert "confirm with --yes" in refused.output
+
+
+def test_a_challenger_is_made_of_a_spec(server: ServerProcess, learned: str) -> None:
+    assert '"follows"' in run(server, "create", "--help").output
+    spec = json.dumps({"follows": learned, "seed": 7})
+    assert run(server, "create", f"{learned}-b", "--spec", spec).exit_code == 0
+    assert f"{learned}-b" in "".join(output(run(server, "challengers", learned)))
+
+
 def test_its_history_is_listed_and_gone_back_to(server: ServerProcess, learned: str):
     head, line = output(run(server, "history", learned))
     assert head.split() == ["SEQUENCE", "WRITTEN", "SAMPLES", "SINCE", "SIZE"]
