@@ -1,5 +1,6 @@
 """The data directory of a server: what is where, and which process holds it."""
 
+import contextlib
 import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from service.errors import StartupError
-from service.storage.directories import make_directory, make_private, sync_directory
+from service.storage.directories import is_plain_file, make_directory, make_private, sync_directory
 from service.storage.high_water import HighWater
 from service.storage.interfaces import Storage
 from service.storage.replay_marks import ReplayMarks
@@ -63,6 +64,7 @@ def open_storage(data: Path, snapshots_kept: int = 4, read_only: bool = False) -
     read_only: opens the journal as it is now, also while a server writes it. Raises JournalMissing,
     StartupError.
     """
+    _check_files(data)
     if not read_only:
         _check_journal_is_there(data)
     snapshots = SnapshotFiles(snapshots_path(data), snapshots_kept)
@@ -89,6 +91,7 @@ def owned(data: Path) -> Iterator[None]:
     """
     try:
         make_directory(data)
+        _check_files(data)
         make_private(data / "lock")
         lock = (data / "lock").open("w")
     except OSError as error:
@@ -119,6 +122,21 @@ def set_aside(data: Path) -> Path:
     sync_directory(data)
     path = snapshots_path(data)
     return path.with_name(f"{path.name}.{suffix}")
+
+
+def _check_files(data: Path) -> None:
+    """Raise StartupError for a pipe, a device or a directory in place of a file.
+
+    To open a pipe waits for ever, and a device may have no end.
+    """
+    journal = journal_path(data)
+    marks = high_water_path(data), replays_path(data)
+    for path in (data / "lock", data / "keys.json", journal, write_ahead_path(journal), *marks):
+        with contextlib.suppress(FileNotFoundError):
+            if not is_plain_file(path):
+                raise StartupError(
+                    f"{path} is not a file; move it away, or choose another directory with --data"
+                )
 
 
 def has_lost_journal(data: Path) -> bool:

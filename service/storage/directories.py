@@ -1,6 +1,7 @@
 """Directories and files that only their owner reads, and whose names survive a loss of power."""
 
 import os
+import stat
 from pathlib import Path
 
 _DIRECTORY_MODE, _FILE_MODE = 0o700, 0o600
@@ -23,6 +24,14 @@ def sync_directory(path: Path) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def is_plain_file(path: Path) -> bool:
+    """Return whether a path, or what it links to, is a file, not a pipe or the like.
+
+    Raises OSError where there is none.
+    """
+    return stat.S_ISREG(path.stat().st_mode)
 
 
 def make_private(path: Path) -> None:

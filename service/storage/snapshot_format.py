@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.storage.archive import UnreadableArchive, read_array, read_arrays
-from service.storage.directories import sync_directory
+from service.storage.directories import is_plain_file, sync_directory
 
 # A reader of a version reads those before it, too.
 VERSION = 1
@@ -86,6 +86,8 @@ def read_state(path: Path) -> State:
 def read_content(path: Path) -> bytes:
     """Return the bytes of one file. Raises UnreadableSnapshot."""
     try:
+        if not is_plain_file(path):
+            raise OSError("it is not a file")
         return path.read_bytes()
     except OSError as error:
         reason = f"cannot be read: {error.strerror or error}"
@@ -98,6 +100,8 @@ def read_plain(path: Path) -> dict[str, Any]:
     Raises DamagedSnapshot.
     """
     try:
+        if not is_plain_file(path):
+            raise OSError("it is not a file")
         plain: dict[str, Any] = json.loads(read_array(path, "plain").tobytes())
     except (OSError, ValueError, UnreadableArchive) as error:
         raise DamagedSnapshot(path.name, f"cannot be read: {error}") from error
