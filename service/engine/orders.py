@@ -17,7 +17,7 @@ from service.engine.phase import Phase
 from service.engine.readiness import Readiness
 from service.engine.refits import Job, Refits
 from service.engine.writer import Item, Order, Writer
-from service.errors import Divided, SnapshotFailed
+from service.errors import Divided, SnapshotFailed, UnknownModel
 from service.heads.fit import Fit, Window
 from service.model.live import Model
 from service.model.moment import Moment
@@ -155,7 +155,10 @@ class Orders:
             # A client that leaves does not take the snapshot with it.
             await asyncio.shield(asyncio.wrap_future(saving))
         except Exception as error:  # whatever numpy and zipfile raise under low memory, too
-            detail = str(error) or type(error).__name__
+            if not self._writer.models.is_live(model):  # its files were deleted meanwhile
+                raise UnknownModel(f"model {model.name!r} was deleted") from None
+            # Without the path, which is the server's own affair.
+            detail = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise SnapshotFailed(f"{detail}; the journal is kept, and nothing is lost") from None
         await self.in_order(None, self._writer.snapshots.finish, 0)
         return int(sequence)

@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from service.errors import (
     Refusal,
     ServerFailed,
     SnapshotFailed,
+    UnknownModel,
 )
 from service.model.learner import Learner
 from service.settings import Settings
@@ -194,6 +196,40 @@ class TestWriterThatDied:
                 with pytest.raises(SnapshotFailed):
                     await engine.orders.snapshot(engine.model("m"))
             assert await engine.orders.snapshot(engine.model("m")) == 10
+
+        within(work)
+
+    def test_a_snapshot_of_a_model_that_is_deleted_meanwhile(
+        self, within: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    ):
+        may = threading.Event()
+
+        def late(files: SnapshotFiles, model: int, _: Any) -> None:
+            may.wait(30)
+            files.delete(model)
+            raise FileNotFoundError(2, "No such file or directory", "/data/1.partial")
+
+        async def work(engine: Engine) -> None:
+            model = engine.model("m")
+            with monkeypatch.context() as patch:
+                patch.setattr(SnapshotFiles, "save", late)
+                saving = asyncio.ensure_future(engine.orders.snapshot(model))
+                await asyncio.sleep(0.1)
+                await engine.orders.delete(model)
+                may.set()
+                with pytest.raises(UnknownModel, match="was deleted"):
+                    await saving
+
+        within(work)
+
+    def test_what_failed_is_told_without_the_path(
+        self, within: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    ):
+        async def work(engine: Engine) -> None:
+            with monkeypatch.context() as patch:
+                patch.setattr(SnapshotFiles, "save", fail(OSError(28, "No space left", "/data/1")))
+                with pytest.raises(SnapshotFailed, match=r"^No space left; the journal"):
+                    await engine.orders.snapshot(engine.model("m"))
 
         within(work)
 
