@@ -14,6 +14,9 @@ from benchmarks.load import post_all, post_request
 from service.samples.targets import Label
 
 FEATURES = 20
+# The papers' spec is that of the first version, which knew neither preparation nor the bank.
+PAPERS: dict[str, Any] = {"prepare": None, "adaptive": None, "asset": None}
+DEFAULT: dict[str, Any] = {}
 MSGPACK = "application/vnd.msgpack"
 
 
@@ -75,11 +78,15 @@ def learn_frames(samples: Samples, packed: bool) -> list[bytes]:
     return frames
 
 
-def full_model(url: str, name: str, size: int) -> str:
-    """A model whose working set has reached its bound, so that it costs the same ever after."""
+def with_set_of(spec: dict[str, Any], size: int) -> dict[str, Any]:
+    """Return a spec with a bound on its working set."""
+    return {**spec, "working_set": {"max_size": size}}
+
+
+def full_model(url: str, name: str, spec: dict[str, Any], size: int) -> str:
+    """Make a model whose working set is at its bound, so that it costs the same ever after."""
     path = f"/v1/models/{name}"
-    spec = {"asset": None, "working_set": {"max_size": size}}
-    httpx.put(url + path, json=spec).raise_for_status()
+    httpx.put(url + path, json=with_set_of(spec, size)).raise_for_status()
     requests = batch_requests(f"{path}/samples", two_classes(4 * size, 99), 250, True)
     for i in range(0, len(requests), 8):
         post_all(url, requests[i : i + 8], 1)

@@ -17,7 +17,7 @@ from benchmarks.machine import machine_line
 from benchmarks.service_challengers import challengers
 from benchmarks.service_latency import mixed_and_latency
 from benchmarks.service_later import labels_later
-from benchmarks.service_rates import batches, in_process, singles_and_streams
+from benchmarks.service_rates import batches, singles_and_streams
 from benchmarks.service_river import beside_river
 from benchmarks.service_soak import soak
 from benchmarks.service_start import first_fits, starts
@@ -45,7 +45,7 @@ def main() -> None:
     runs: dict[str, Callable[[Path], None]] = {
         "start": start,
         "singles": singles_and_streams,
-        "batches": lambda folder: batches(folder, in_process()),
+        "batches": batches,
         "later": labels_later,
         "challengers": challengers,
         "latency": mixed_and_latency,

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.bodies import (
+    PAPERS,
     batch_requests,
     full_model,
     learn_requests,
@@ -27,7 +28,7 @@ _SETTLE_SECONDS = 1.0
 def mixed_and_latency(folder: Path) -> None:
     """Both tables."""
     with wolfstream(folder / "latency") as ours:
-        path = full_model(ours.url, "latency", FULL)
+        path = full_model(ours.url, "latency", PAPERS, FULL)
         _mixed(ours.url, path)
         _latency(ours.url, path)
 

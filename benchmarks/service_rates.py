@@ -5,22 +5,29 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import threadpoolctl
 
+from benchmarks import bodies
 from benchmarks.bodies import (
+    DEFAULT,
+    PAPERS,
     batch_requests,
     full_model,
     learn_frames,
     learn_requests,
     predict_requests,
     two_classes,
+    with_set_of,
 )
 from benchmarks.frames import stream_all
-from benchmarks.load import Load, post_all
+from benchmarks.load import Load, load_of, post_all
 from benchmarks.processes import uvicorn, wolfstream
-from service.heads.kinds import build
-from service.spec.model import ModelSpec
+from service.model.learner import Learner
+from service.model.live import Model
+from service.samples.validation import Samples
+from service.spec.model import read_spec
 
 CONNECTIONS = (1, 32, 256)
 ROUNDS = 3
@@ -30,7 +37,7 @@ FULL, SMALL = 5_000, 500
 STREAMS, WINDOW = 32, 8
 BATCHES = (64, 256)
 BATCH_CONNECTIONS, BATCH_SAMPLES = 4, 20_480
-_BATCH = 256
+SPECS = {"the papers' spec": PAPERS, "the default spec": DEFAULT}
 
 Contender = Callable[[int], Load]
 
@@ -71,7 +78,8 @@ def singles_and_streams(folder: Path) -> None:
         uvicorn("benchmarks.bare:app", folder / "bare.log") as bare,
         wolfstream(folder / "singles") as ours,
     ):
-        full, small = (full_model(ours.url, f"of{n}", n) for n in (FULL, SMALL))
+        full, small = (full_model(ours.url, f"of{n}", PAPERS, n) for n in (FULL, SMALL))
+        default = full_model(ours.url, "default", DEFAULT, SMALL)
         prepared = {
             "bare FastAPI, the same body": (bare.url, learn_requests("/samples", samples)),
             "learn, durable": (ours.url, learn_requests(f"{full}/samples", samples)),
@@ -79,13 +87,21 @@ def singles_and_streams(folder: Path) -> None:
                 ours.url,
                 learn_requests(f"{small}/samples", samples),
             ),
+            f"learn, durable, a set of {SMALL}, the default spec": (
+                ours.url,
+                learn_requests(f"{default}/samples", samples),
+            ),
             "predict": (ours.url, predict_requests(f"{full}/predict", samples)),
             f"predict, a set of {SMALL}": (
                 ours.url,
                 predict_requests(f"{small}/predict", samples),
             ),
+            f"predict, a set of {SMALL}, the default spec": (
+                ours.url,
+                predict_requests(f"{default}/predict", samples),
+            ),
         }
-        print(f"### Single samples as JSON, a working set of {FULL:,}\n")
+        print(f"### Single samples as JSON, a working set of {FULL:,}, the papers' spec\n")
         for connections in CONNECTIONS:
             contenders: dict[str, Contender] = {
                 name: partial(_post, url, made, connections)
@@ -118,41 +134,58 @@ def _stream(url: str, path: str, subprotocol: str, frames: list[bytes], n: int) 
     return stream_all(url, path, subprotocol, frames[:n], STREAMS, WINDOW)
 
 
-def batches(folder: Path, in_process: float) -> None:
-    """Batches over a few connections, beside the learner alone."""
+def batches(folder: Path) -> None:
+    """Batches over a few connections in turn with the same model in process, of two specs."""
     samples = two_classes(BATCH_SAMPLES, 2)
-    print(
-        f"### Batches over {BATCH_CONNECTIONS} connections, durable, a set of at most {FULL:,}\n\n"
-        "| | samples/s | p50 ms | p99 ms | of the learner alone |\n|---|---:|---:|---:|---:|\n"
-        f"| absorbed in process, blocks of {BATCHES[-1]} | {in_process:,.0f} | | | 1.00 |"
-    )
     with wolfstream(folder / "batches") as ours:
-        path = full_model(ours.url, "batches", FULL)
-        for size in BATCHES:
-            for name, packed in (("JSON", False), ("MessagePack", True)):
-                requests = batch_requests(f"{path}/samples", samples, size, packed)
-                runs = [post_all(ours.url, requests, BATCH_CONNECTIONS) for _ in range(ROUNDS)]
-                load = middle(runs)
-                rate = load.rate * size
-                print(
-                    f"| {size} samples as {name} | {rate:,.0f} | {load.p50_ms:.1f} | "
-                    f"{load.p99_ms:.1f} | {rate / in_process:.2f} |",
-                    flush=True,
+        for number, (name, spec) in enumerate(SPECS.items()):
+            path = full_model(ours.url, f"batches{number}", spec, FULL)
+            of_name: dict[str, tuple[int, Contender]] = {
+                f"absorbed in process, blocks of {BATCHES[-1]}": (
+                    BATCHES[-1],
+                    partial(_in_process, full_learner(spec), samples),
                 )
+            }
+            for size in BATCHES:
+                for form, packed in (("JSON", False), ("MessagePack", True)):
+                    requests = batch_requests(f"{path}/samples", samples, size, packed)
+                    posting = partial(_post, ours.url, requests, BATCH_CONNECTIONS)
+                    of_name[f"{size} samples as {form}"] = size, posting
+            found = interleaved({at: run for at, (_, run) in of_name.items()}, BATCH_SAMPLES)
+            print(
+                f"### Batches over {BATCH_CONNECTIONS} connections, durable, {name}, a set of at "
+                f"most {FULL:,}\n"
+            )
+            _print_batches({at: (of_name[at][0], load) for at, load in found.items()})
+
+
+def _print_batches(found: dict[str, tuple[int, Load]]) -> None:
+    print("| | samples/s | p50 ms | p99 ms | of the same model in process |")
+    print("|---|---:|---:|---:|---:|")
+    size, load = next(iter(found.values()))
+    alone = load.rate * size
+    for name, (size, load) in found.items():
+        rate = load.rate * size
+        times = f"{load.p50_ms:.1f} | {load.p99_ms:.1f}"
+        print(f"| {name} | {rate:,.0f} | {times} | {rate / alone:.2f} |", flush=True)
     print()
 
 
-def in_process() -> float:
-    """Return samples per second of a full set without a server; best of three."""
-    head = build("working_set", ModelSpec.model_validate({"asset": None}))
-    first, samples = two_classes(4 * FULL, 99), two_classes(BATCH_SAMPLES, 2)
-    rates = []
+def full_learner(spec: dict[str, Any]) -> Learner:
+    """Return what learns for a model of a spec, whose set is at its bound, without a server."""
+    learner = Learner(Model(1, "alone", read_spec(with_set_of(spec, FULL))))
+    first = two_classes(4 * FULL, 99)
+    _in_process(learner, first, len(first.y))
+    return learner
+
+
+def _in_process(learner: Learner, samples: bodies.Samples, n: int) -> Load:
+    """Learn samples in blocks, and publish after each as a server does."""
+    latencies, start = list[float](), time.perf_counter()
     with threadpoolctl.threadpool_limits(1):
-        for i in range(0, len(first.y), _BATCH):
-            head.absorb(first.X[i : i + _BATCH], first.y[i : i + _BATCH])
-        for _ in range(3):
-            start = time.perf_counter()
-            for i in range(0, BATCH_SAMPLES, _BATCH):
-                head.absorb(samples.X[i : i + _BATCH], samples.y[i : i + _BATCH])
-            rates.append(BATCH_SAMPLES / (time.perf_counter() - start))
-    return max(rates)
+        for i in range(0, n, BATCHES[-1]):
+            began, part = time.perf_counter(), slice(i, min(i + BATCHES[-1], n))
+            learner.absorb("working_set", Samples(samples.X[part], samples.y[part]))
+            learner.publish()
+            latencies.append(time.perf_counter() - began)
+    return load_of(latencies, time.perf_counter() - start)

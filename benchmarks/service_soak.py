@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.bodies import full_model, learn_frames, two_classes
+from benchmarks.bodies import PAPERS, full_model, learn_frames, two_classes
 from benchmarks.frames import open_streams
 from benchmarks.load import Load, load_of, running
 from benchmarks.processes import Server, wolfstream
@@ -20,7 +20,7 @@ _WARM_SECONDS = 5.0
 def soak(folder: Path, seconds: float) -> None:
     """A table of the memory over time."""
     with wolfstream(folder / "soak") as ours:
-        paths = [full_model(ours.url, f"soak{i}", SIZE) for i in range(MODELS)]
+        paths = [full_model(ours.url, f"soak{i}", PAPERS, SIZE) for i in range(MODELS)]
         load, memory = running(_soak(ours, paths, seconds))
     # What the first seconds touch for the first time is no leak.
     times, mb = np.array(memory).T
