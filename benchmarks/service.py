@@ -3,8 +3,8 @@
     python -m benchmarks.service --parts singles,batches,challengers,latency --seconds 60
 
 An answer of 200 means fsynced, learned and published. Server and client share the machine, and
-absolute figures move with it: the ratios are of one run, contenders in turn. All parts take more than
-eight minutes on two cores.
+absolute figures move with it: the ratios are of one run, contenders in turn. All parts take more
+than eight minutes on two cores.
 """
 
 import argparse
