@@ -92,6 +92,8 @@ class FullSearch:
         gap = self._gap() - tie_width(self._problem)
         settled = done == 0 or small_enough(gap, self.q, tolerance)
         converged = ending == CONVERGED and settled
+        if converged:  # a vertex that is tied with the best may have ended the run
+            steps.objective[done], steps.gap[done] = -self.q, self._gap()
         return converged, steps.part(0, done + converged)
 
     def _gap(self) -> float:
