@@ -136,6 +136,11 @@ def _check_numbers(arrays: Arrays, n_classes: int | None) -> None:
         raise WrongArrays("its array losses_next names no place")
     if "neighbours_stored" in arrays and arrays["neighbours_stored"][0] < 0:
         raise WrongArrays("its array neighbours_stored is below zero")
+    if "bayes_sums" in arrays:
+        if (arrays["bayes_sums"][..., 0] < 0.0).any():
+            raise WrongArrays("its array bayes_sums has weights below zero")
+        if arrays["bayes_rows"][0] != counts[0]:
+            raise WrongArrays("its array bayes_rows is not the number of its samples")
     if n_classes is None:
         return
     for name, least in _CODES.items():

@@ -89,7 +89,7 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
     def __init__(self, spec: ModelSpec) -> None:
         voters = [name for name in spec.heads if name not in _SILENT]
         super().__init__(
-            spec.task, voters, temporal=spec.temporal, seed=spec.seed, pins=_pins(spec)
+            spec.task, voters, temporal=spec.temporal, seed=spec.seed, pins=pins_of(spec)
         )
         self._standing: Standing | None = None
         self._chunk = 0
@@ -138,13 +138,17 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
         return self._standing
 
 
-def _pins(spec: ModelSpec) -> Pins:
+def pins_of(spec: ModelSpec) -> Pins:
+    """Return what takes the place of default learners in the bank of a spec."""
     own = spec.adaptive
     assert own is not None
-    horizons = None
-    if own.horizons is not None:
-        horizons = [FOREVER if horizon is None else float(horizon) for horizon in own.horizons]
-    return Pins(horizons, own.steps, own.neighbours)
+    return Pins(_in_samples(own.horizons), own.steps, own.neighbours, _in_samples(own.naive_bayes))
+
+
+def _in_samples(horizons: Sequence[int | None] | None) -> list[float] | None:
+    if horizons is None:
+        return None
+    return [FOREVER if horizon is None else float(horizon) for horizon in horizons]
 
 
 def _build(spec: ModelSpec) -> ClassificationHead[AdaptiveLearner] | RegressionHead:

@@ -1,11 +1,12 @@
 """StreamClassifier and StreamRegressor as default models of a server, and back."""
 
 from copy import deepcopy
+from math import inf
 from typing import Any
 
 import numpy as np
 
-from service.heads.adaptive import AdaptiveLearner
+from service.heads.adaptive import AdaptiveLearner, pins_of
 from service.heads.asset import AssetLearner
 from service.heads.classification import ClassificationHead
 from service.heads.regression import RegressionHead
@@ -104,6 +105,7 @@ def _kept(
         "preparing": rows.form.prepare,
         "temporal": spec.temporal,
         "seed": spec.seed,
+        "naive_bayes": pins_of(spec).naive_bayes,
         "scores": "coupled" if spec.working_set is None else spec.working_set.scores,
         "outliers": spec.prepare.outliers,
         "units": spec.prepare.units,
@@ -136,6 +138,8 @@ def _spec_of(
         "temporal": bool(estimator.temporal),
         "seed": int(estimator.seed),
     }
+    if (horizons := estimator.model.pins.naive_bayes) is not None:
+        spec["adaptive"] = {"naive_bayes": [None if h == inf else int(h) for h in horizons]}
     if labels is not None:
         spec["working_set"] = {"scores": estimator.model.own.scores}
     if labels is not None and isinstance(estimator, StreamClassifier) and estimator.declared:
@@ -150,6 +154,8 @@ def _check_default(spec: ModelSpec) -> None:
     prepare = spec.prepare
     if prepare is not None:
         own["prepare"] = prepare.model_dump(exclude={"named"})
+    if spec.adaptive is not None:
+        own["adaptive"] = {"naive_bayes": spec.adaptive.naive_bayes}
     if spec.task == "classification" and spec.working_set is not None:
         own["working_set"] = {"scores": spec.working_set.scores}
     ours, default = (one.model_copy(update={"pending": None}) for one in (spec, read_spec(own)))

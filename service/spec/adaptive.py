@@ -31,3 +31,9 @@ class AdaptiveSpec(Part):
     neighbours: list[Count] | None = Field(
         None, max_length=MOST_PINNED, description="How many of the nearest of the last 1,000 rows."
     )
+    naive_bayes: list[Horizon | None] | None = Field(
+        None,
+        max_length=MOST_PINNED,
+        description="Horizons of Gaussian naive Bayes, in samples; null in the list: without end. "
+        "Of classes, and of rows of at most 256 numbers.",
+    )

@@ -164,6 +164,9 @@ class ModelSpec(Part):
                 "/adaptive",
                 "ridge or gradient learners are needed: leave horizons or steps out, or list some",
             )
+        if bank is not None and bank.naive_bayes and self.task == "regression":
+            detail = "naive Bayes learns classes only: leave naive_bayes out"
+            raise contradiction("/adaptive/naive_bayes", detail)
         if own is not None:
             check_working_set(own, self.kernel, self.task)
         if self.asset is not None:

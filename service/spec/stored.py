@@ -15,6 +15,7 @@ _BEFORE_TABLES: dict[str, Any] = {
     "texts": "slots",
     "codes": "numbers",
 }
+_BANK_BEFORE: dict[str, Any] = {"naive_bayes": []}
 _SET_BEFORE: dict[str, Any] = {"horizon": None, "scores": "counted"}
 
 
@@ -24,12 +25,13 @@ def readings(given: Any) -> tuple[ModelSpec, ...]:
     A model that was made with the same body then still has the spec that is asked for.
     """
     spec = read_spec(given)
-    numbers = _with_before(spec, given, "codes")
+    others = _without_bayes(spec, given)
+    numbers = _with_before(others, given, "codes")
     slots = _with_before(numbers, given, "texts")
     kept = _with_before(slots, given, "units")
     clipped = _with_before(kept, given, "outliers")
     counted = _with_counted_pairs(clipped, given)
-    meanings = [spec, numbers, slots, kept, clipped, counted]
+    meanings = [spec, others, numbers, slots, kept, clipped, counted]
     if spec.prepare is not None and not _BEFORE_TABLES.keys() & (given.get("prepare") or {}).keys():
         changed: dict[str, Any] = {"prepare": spec.prepare.model_copy(update=_BEFORE_TABLES)}
         for name in ("working_set", "asset"):
@@ -52,6 +54,13 @@ def _with_before(spec: ModelSpec, given: Any, field: str) -> ModelSpec:
     return spec.model_copy(update={"prepare": before})
 
 
+def _without_bayes(spec: ModelSpec, given: Any) -> ModelSpec:
+    own = spec.adaptive
+    if own is None or "naive_bayes" in (given.get("adaptive") or {}):
+        return spec
+    return spec.model_copy(update={"adaptive": own.model_copy(update=_BANK_BEFORE)})
+
+
 def _with_counted_pairs(spec: ModelSpec, given: Any) -> ModelSpec:
     own = spec.working_set
     if own is None or "scores" in (given.get("working_set") or {}):
@@ -69,6 +78,8 @@ def read_stored_spec(given: Any) -> ModelSpec:
         given = _BEFORE | given
         if isinstance(given["prepare"], dict):
             given["prepare"] = _BEFORE_TABLES | given["prepare"]
+        if isinstance(bank := given["adaptive"], dict):
+            given["adaptive"] = _BANK_BEFORE | bank
         if isinstance(own := given.get("working_set"), dict):
             given["working_set"] = _SET_BEFORE | own
     return read_spec(given)

@@ -19,7 +19,7 @@ from solver.adaptive.label_history import LabelHistory
 from solver.adaptive.learners import Learners
 from solver.adaptive.losses import Losses
 from solver.adaptive.ridge import CHUNK
-from solver.adaptive.settings import CLASSIFICATION, Settings
+from solver.adaptive.settings import CLASSIFICATION, Settings, prior_of
 from solver.adaptive.standing import Standing
 from solver.adaptive.view import ClassAnswers, ClassView, joined, take_external
 from solver.arrays import Float64Array
@@ -58,10 +58,10 @@ class AdaptiveClassifier:
         )
         self.endless = EndlessLearners(self.learners)
         self.history = LabelHistory() if temporal else None
-        own = self.learners.count + (len(label_history.NAMES) if temporal else 0)
-        self.combination = new_combination(own + len(self.external), settings.stackers)
-        self.losses = Losses(len(self.combination.weight))
         self.kinds = self._kinds()
+        self.prior = prior_of(self.kinds)
+        self.combination = new_combination(self.prior, settings.stackers)
+        self.losses = Losses(len(self.prior))
         self.n_classes = self.samples = 0
 
     def absorb(
@@ -115,7 +115,7 @@ class AdaptiveClassifier:
             others = slice(self.learners.count, self.learners.count + len(label_history.NAMES))
             of_classes[:, others] = self.history.absorb(y, weight)
         awake = take_external(external, len(self.external), of_classes)
-        probability, losses = combine(self.combination, scores, awake, y, known, weight)
+        probability, losses = combine(self.combination, self.prior, scores, awake, y, known, weight)
         self.losses.add(losses)
         self.samples += len(y)
         if self.samples % CHUNK == 0:

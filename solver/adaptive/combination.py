@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.adaptive.fixed_share import share_step, weigh_likelihood
+from solver.adaptive.fixed_share import SHARE, share_step, weigh_likelihood
 from solver.adaptive.stacking import adagrad_step
 from solver.adaptive.temperature import newton_step, softmax
 from solver.arrays import Float64Array
@@ -40,16 +40,17 @@ class Combination(NamedTuple):
     weight: Float64Array
 
 
-def new_combination(experts: int, steps: Sequence[float]) -> Combination:
-    """Return all experts and stackers alike, before any sample."""
+def new_combination(prior: Float64Array, steps: Sequence[float]) -> Combination:
+    """Return experts and stackers before any sample; prior: (E + S,) what they weigh by then."""
     stackers = len(steps)
+    experts = len(prior) - stackers
     return Combination(
         beta=np.ones(experts),
         curvature=np.full(experts, FIRST_CURVATURE),
         a=np.full((stackers, experts), 1.0 / experts),
         square=np.zeros((stackers, experts)),
         step=np.array(steps, np.float64),
-        weight=np.full(experts + stackers, 1.0 / (experts + stackers)),
+        weight=prior / prior.sum(),
     )
 
 
@@ -65,6 +66,7 @@ def combination_arrays(name: str, combination: Combination) -> dict[str, NDArray
 
 def combine(
     combination: Combination,
+    prior: Float64Array,
     scores: Float64Array,
     awake: NDArray[np.bool_],
     y: NDArray[np.int64],
@@ -73,15 +75,16 @@ def combine(
 ) -> tuple[Float64Array, Float64Array]:
     """(probability (n, K), log losses (n, E + S)) of rows whose labels are then learned.
 
-    scores: (n, E, K + 1) contiguous, overwritten; the last column is not read. awake: (n, E),
-    whether an expert has something to say. known: (n,) how many classes row i knows of; y[i] may be
-    a new one, of which nothing is learned. weight: (n,) of the rows. Losses are those of weight 1,
-    NaN where there is none.
+    prior: as of `new_combination`. scores: (n, E, K + 1) contiguous, overwritten; the
+    last column is not read. awake: (n, E), whether an expert has something to say. known: (n,) how
+    many classes row i knows of; y[i] may be a new one, of which nothing is learned. weight: (n,) of
+    the rows. Losses are those of weight 1, NaN where there is none.
     """
     probability = np.zeros((len(scores), scores.shape[2] - 1))
     losses = np.empty((len(scores), len(combination.weight)))
     losses.fill(np.nan)
-    of_row = _of_row(combination, scores)
+    # Of equal weights, the bits of SHARE / (E + S): those of models without a prior.
+    of_row = _of_row(combination, scores, SHARE / prior.sum() * prior)
     _combine(combination, scores, awake, y, known, weight, True, of_row, probability, losses)
     return probability, losses
 
@@ -94,7 +97,7 @@ def combined(
     probability = np.zeros((n, scores.shape[2]))
     losses = np.empty((0, len(combination.weight)))
     known, none, ones = np.full(n, classes), np.zeros(n, np.int64), np.ones(n)
-    of_row = _of_row(combination, scores)
+    of_row = _of_row(combination, scores, combination.weight)
     _combine(combination, scores, awake, none, known, ones, False, of_row, probability, losses)
     return probability
 
@@ -102,20 +105,23 @@ def combined(
 class _OfRow(NamedTuple):
     """What is computed of one row: p (E + S, K), likelihood and speaks (E + S,), slope (E,).
 
-    Compiled code that makes no arrays takes less time to compile.
+    least: (E + S,), as `share_step` takes it. Compiled code that makes no arrays takes less time to
+    compile.
     """
 
     p: Float64Array
     likelihood: Float64Array
     speaks: NDArray[np.bool_]
     slope: Float64Array
+    least: Float64Array
 
 
-def _of_row(c: Combination, scores: Float64Array) -> _OfRow:
+def _of_row(c: Combination, scores: Float64Array, least: Float64Array) -> _OfRow:
     stackers, experts = c.a.shape
     voices = experts + stackers
     speaks = np.ones(voices, np.bool_)
-    return _OfRow(np.empty((voices, scores.shape[2])), np.ones(voices), speaks, np.empty(experts))
+    p = np.empty((voices, scores.shape[2]))
+    return _OfRow(p, np.ones(voices), speaks, np.empty(experts), least)
 
 
 @compiled
@@ -132,7 +138,7 @@ def _combine(
     losses: Float64Array,
 ) -> None:
     experts, stackers = c.a.shape[1], c.a.shape[0]
-    p, likelihood, speaks, slope = of_row
+    p, likelihood, speaks, slope, least = of_row
     for i in range(scores.shape[0]):
         classes, u = known[i], scores[i]
         if classes == 0:
@@ -172,7 +178,7 @@ def _combine(
                     newton_step(c.beta, c.curvature, e, u[e], p[e], classes, label, w)
         if w != 1.0:
             weigh_likelihood(likelihood, speaks, w, LEAST)
-        share_step(c.weight, likelihood, speaks)
+        share_step(c.weight, likelihood, speaks, least)
 
 
 @inner

@@ -7,7 +7,8 @@ Relabelling: after all labels have changed their meaning, it still knows what be
 with a machine for each class it need not learn that again: once what it calls j has become k for
 every j (`places`), its machine of j becomes that of k. P depends on the rows alone and stays. What
 it was taught in the meantime is undone: weights and temperatures are those of at least two
-horizons of `places` before. The labels that nearest neighbours remember follow.
+horizons of `places` before. The labels that nearest neighbours remember follow, and so do the
+sums of naive Bayes, once the first of these learners has found it.
 
 Beginning again: once there is `evidence` that what it has learned is over, it takes over P, W and
 temperatures of the learner with the shortest horizon on the same features, and forgets nothing
@@ -23,7 +24,8 @@ from numpy.typing import NDArray
 
 from solver.adaptive.combination import FIRST_CURVATURE, Combination
 from solver.adaptive.evidence import Evidence
-from solver.adaptive.learners import Learners, Part
+from solver.adaptive.learners import Learners
+from solver.adaptive.parts import RidgePart
 from solver.adaptive.places import Places
 from solver.adaptive.ridge import CHUNK
 from solver.adaptive.weights import for_classes
@@ -47,7 +49,7 @@ class EndlessLearner:
     earlier: at most two former states, the older first. age: samples since the newer one.
     """
 
-    def __init__(self, own: Part, recent: Part) -> None:
+    def __init__(self, own: RidgePart, recent: RidgePart) -> None:
         self.own, self.recent = own, recent
         self.places, self.evidence = Places(), Evidence()
         self.earlier: list[Earlier] = []
@@ -116,7 +118,7 @@ class EndlessLearners:
     """Watches all of a classifier's."""
 
     def __init__(self, learners: Learners) -> None:
-        self.neighbours = learners.neighbours
+        self.neighbours, self.bayes = learners.neighbours, learners.bayes
         self.each = [EndlessLearner(*pair) for pair in learners.endless()]
         self._experts = np.array([one.own.experts.stop - 1 for one in self.each], np.int64)
         self._predicted = np.zeros((CHUNK, len(self.each)), np.int64)
@@ -142,6 +144,8 @@ class EndlessLearners:
             found = one.end_chunk(self._predicted[:n, e], self._y[:n], losses, combination)
             if found is not None and self.neighbours is not None:
                 self.neighbours.follow(found)
+            if found is not None and e == 0 and self.bayes is not None:
+                self.bayes.follow(found)
 
     @property
     def nbytes(self) -> int:
@@ -167,7 +171,7 @@ class EndlessLearners:
             one.restore(f"endless{e}", state)
 
 
-def _as_it_is(part: Part, combination: Combination) -> Earlier:
+def _as_it_is(part: RidgePart, combination: Combination) -> Earlier:
     beta, curvature = combination.beta[part.experts], combination.curvature[part.experts]
     return Earlier(part.weights.copy(), beta.copy(), curvature.copy())
 
@@ -179,11 +183,11 @@ def _exchanged(earlier: Earlier, places: NDArray[np.int64]) -> Earlier:
     return earlier._replace(W=W)
 
 
-def _begun_again(recent: Part, combination: Combination) -> Earlier:
+def _begun_again(recent: RidgePart, combination: Combination) -> Earlier:
     as_it_is = _as_it_is(recent, combination)
     return as_it_is._replace(curvature=np.full_like(as_it_is.curvature, FIRST_CURVATURE))
 
 
-def _become(part: Part, combination: Combination, new: Earlier) -> None:
+def _become(part: RidgePart, combination: Combination, new: Earlier) -> None:
     part.replace(new.W)
     combination.beta[part.experts], combination.curvature[part.experts] = new.beta, new.curvature

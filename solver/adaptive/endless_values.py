@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.adaptive.evidence import Evidence
-from solver.adaptive.learners import Learners, Part
+from solver.adaptive.learners import Learners
+from solver.adaptive.parts import RidgePart
 from solver.adaptive.values import SMALLEST_SQUARE, ValueCombination
 from solver.arrays import Float64Array
 
@@ -21,7 +22,7 @@ from solver.arrays import Float64Array
 class EndlessValue:
     """Watches one learner. mean: of its own loss over `count` samples."""
 
-    def __init__(self, own: Part, recent: Part) -> None:
+    def __init__(self, own: RidgePart, recent: RidgePart) -> None:
         self.own, self.recent = own, recent
         self._begin()
 

@@ -1,10 +1,10 @@
 """Fixed share: weights of experts that follow the best one (Herbster and Warmuth 1998).
 
-    w_e <- (1 - SHARE) w_e q_e / sum_f w_f q_f + SHARE / n
+    w_e <- (1 - SHARE) w_e q_e / sum_f w_f q_f + SHARE prior_e
 
-q_e: the probability that expert e gave to what happened, to the power of the sample's weight. An
-expert that has nothing to say
-sleeps (Freund, Schapire, Singer and Warmuth 1997): the others share their own weight among them.
+prior_e: an expert's weight before any sample. q_e: the probability that it gave to what happened,
+to the power of the sample's weight. An expert that has nothing to say sleeps (Freund, Schapire,
+Singer and Warmuth 1997): the others share their own weight among them.
 """
 
 import numpy as np
@@ -31,8 +31,13 @@ def weigh_likelihood(
 
 
 @inner
-def share_step(weight: Float64Array, likelihood: Float64Array, awake: NDArray[np.bool_]) -> None:
-    """Update the weights, which sum to 1, in place."""
+def share_step(
+    weight: Float64Array,
+    likelihood: Float64Array,
+    awake: NDArray[np.bool_],
+    least: Float64Array,
+) -> None:
+    """Update the weights, which sum to 1, in place. least: SHARE prior."""
     before = 0.0
     after = 0.0
     for e in range(len(weight)):
@@ -43,7 +48,7 @@ def share_step(weight: Float64Array, likelihood: Float64Array, awake: NDArray[np
     for e in range(len(weight)):
         if awake[e]:
             weight[e] *= likelihood[e] * before / after
-        weight[e] = (1.0 - SHARE) * weight[e] + SHARE / len(weight)
+        weight[e] = (1.0 - SHARE) * weight[e] + least[e]
         total += weight[e]
     for e in range(len(weight)):
         weight[e] /= total

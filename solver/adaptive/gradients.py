@@ -1,7 +1,7 @@
 """The gradients of a bank's answers in the rows, and in the votes of other heads for them.
 
-Linear learners on the shared features, temperatures, stackers and shares are smooth; neighbours
-are constant but where the nearest ones change. Learners on texts are constant, as
+Linear learners on the shared features, naive Bayes, temperatures, stackers and shares are smooth;
+neighbours are constant but where the nearest ones change. Learners on texts are constant, as
 a text is another one or is not. `wide_gradients` has what is made of wide rows.
 """
 
@@ -15,6 +15,7 @@ from solver.adaptive.features import LARGEST, FeatureMap
 from solver.adaptive.hashing import WIDTH, hashed_and_standardised
 from solver.adaptive.inputs import InputView, inputs_of
 from solver.adaptive.learners import LearnersView, scores_of
+from solver.adaptive.naive_bayes import slopes
 from solver.adaptive.regressor import ValueView, with_others
 from solver.adaptive.values import ValueCombination
 from solver.adaptive.view import ClassView, with_external
@@ -124,7 +125,7 @@ def _through(
     Z: Float64Array,
     of_scores: Float64Array,
 ) -> Float64Array:
-    """Return the part of the linear learners, (C,) in the columns."""
+    """Return the part of the linear learners and of naive Bayes, (C,) in the columns."""
     d, m = features.W.shape
     of_phi, start = np.zeros(features.dimension), 0
     classes = of_scores.shape[1]
@@ -134,6 +135,12 @@ def _through(
         flat = W[:, :, :classes].reshape(groups * count * classes, columns)
         of_phi[:columns] += of_scores[start:stop].ravel() @ flat
         start = stop
+    if learners.bayes is not None:
+        first = start
+        if learners.neighbours is not None:
+            first += 2 * len(learners.neighbours.counts)
+        of_bayes = of_scores[first : first + len(learners.bayes)]
+        of_phi[1 : 1 + d] += slopes(learners.bayes, phi[1 : 1 + d], of_bayes)
     cosines, sines = phi[1 + d : 1 + d + m], phi[1 + d + m :]
     of_angle = of_phi[1 + d + m :] * cosines - of_phi[1 + d : 1 + d + m] * sines
     inside = np.abs(Z) < LARGEST

@@ -1,7 +1,8 @@
 """All learners of a bank that see rows: their scores, in one order.
 
 The order is that of the settings: ridge learners, each with all its losses, gradient learners,
-neighbours, then diagonal ones where rows are wide, and those on texts where rows have any.
+neighbours, then diagonal ones where rows are wide, or naive Bayes where they are not, and those on
+texts where rows have any.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,9 @@ from numpy.typing import NDArray
 from solver.adaptive.diagonal import DiagonalLearners, DiagonalWeights, diagonal_scores
 from solver.adaptive.features import FeatureMap, relevance, shares
 from solver.adaptive.gradient import GradientLearners
+from solver.adaptive.naive_bayes import NaiveBayes, powers_of
 from solver.adaptive.neighbours import Neighbours, NeighboursView, neighbour_scores
+from solver.adaptive.parts import RidgePart, endless_pairs
 from solver.adaptive.ridge import CHUNK, RidgeLearners
 from solver.adaptive.settings import Settings
 from solver.adaptive.texts import TextLearners, TextsView, text_scores
@@ -23,40 +26,12 @@ from solver.arrays import Float64Array
 from solver.rows.matrix import SparseRows
 
 
-class Part(NamedTuple):
-    """The learners of one ridge setting: which of `learners`, and which experts they are."""
-
-    learners: RidgeLearners
-    setting: int
-    experts: slice
-
-    @property
-    def horizon(self) -> float:
-        """In samples."""
-        return self.learners.settings[self.setting].horizon
-
-    @property
-    def weights(self) -> Float64Array:
-        """W (losses, K, D), to be read only."""
-        weights: Float64Array = self.learners.W[self.setting]
-        return weights
-
-    def replace(self, weights: Float64Array) -> None:
-        """Have other weights; those that a view keeps stay."""
-        self.learners.W = self.learners.W.copy()
-        self.learners.W[self.setting] = weights
-
-    def take_over(self, other: "Part") -> None:
-        """Have P and W of learners on the same features, at a chunk's end."""
-        self.learners.P[self.setting] = other.learners.P[other.setting]
-        self.replace(other.weights)
-
-
 class LearnersView(NamedTuple):
-    """W: of learners on shared features, as in `weights`; nothing changes them."""
+    """W, bayes: of learners on shared features, as in `weights`; nothing changes them."""
 
     W: tuple[Float64Array, ...]
     neighbours: NeighboursView | None
+    bayes: Float64Array | None
     diagonal: DiagonalWeights | None
     texts: TextsView | None
 
@@ -92,6 +67,8 @@ class Learners:
         self.neighbours: Neighbours | None = None
         if settings.neighbours:
             self.neighbours = Neighbours(settings.neighbours, columns, regression=regression)
+        bayes = () if wide else settings.naive_bayes
+        self.bayes = NaiveBayes(bayes, columns) if bayes else None
         self.diagonal = DiagonalLearners(settings.diagonal, regression=regression) if wide else None
         self.texts = TextLearners(settings.texts, texts, regression=regression) if texts else None
         self.count = sum(1 for _ in settings.learners(wide=wide, texts=texts > 0))
@@ -102,6 +79,8 @@ class Learners:
         """Have so many classes."""
         for group in self._groups:
             group.W = for_classes(group.W, classes)
+        if self.bayes is not None:
+            self.bayes.meet(classes)
         if self.diagonal is not None:
             self.diagonal.meet(classes)
         if self.texts is not None:
@@ -135,6 +114,9 @@ class Learners:
             found = self.neighbours.absorb(Phi[:, 1:columns], Y, weight)
             scores[:, first : first + found.shape[1]] = found
             first += found.shape[1]
+        if self.bayes is not None:
+            self.bayes.absorb(Phi, Y, weight, scores, first)
+            first += self.bayes.count
         if self.diagonal is not None and sparse is not None:
             found = self.diagonal.absorb(sparse, Y, weight)
             scores[:, first : first + len(found)] = found.transpose(1, 0, 2)
@@ -172,6 +154,7 @@ class Learners:
         """Memory in bytes."""
         own = sum(one.nbytes for one in self.ridge) + sum(one.W.nbytes for one in self.gradient)
         own += 0 if self.neighbours is None else self.neighbours.nbytes
+        own += 0 if self.bayes is None else self.bayes.nbytes
         own += 0 if self.diagonal is None else self.diagonal.nbytes
         return own + (0 if self.texts is None else self.texts.nbytes)
 
@@ -180,14 +163,15 @@ class Learners:
         """Multiplications of learning one more dense row, without cosines and exponentials.
 
         A row's gain and its part of a chunk's update of P; a score and a step of each machine; two
-        searches for neighbours; a score and a step of each weight of a text.
+        searches for neighbours; naive Bayes; a score and a step of each weight of a text.
         """
         columns = [(len(one.P), one.P.shape[1]) for one in self.ridge]
         gains = sum(count * (2 * width * width + 2 * CHUNK * width) for count, width in columns)
         machines = sum(2 * group.W.size for group in self._groups)
         searches = 0 if self.neighbours is None else 4 * self.neighbours.memory.rows.size
+        bayes = 0 if self.bayes is None else self.bayes.work
         texts = 0 if self.texts is None else self.texts.work
-        return int(gains + machines + searches + texts)
+        return int(gains + machines + searches + bayes + texts)
 
     def view(self) -> LearnersView:
         """The weights of all learners as they are now."""
@@ -195,6 +179,7 @@ class Learners:
         return LearnersView(
             W,
             None if self.neighbours is None else self.neighbours.view(W[0].shape[2]),
+            None if self.bayes is None else self.bayes.W,
             None if self.diagonal is None else self.diagonal.view(),
             None if self.texts is None else self.texts.view(),
         )
@@ -205,6 +190,7 @@ class Learners:
         for name, group in self._named():
             arrays |= group.state(name)
         arrays |= {} if self.neighbours is None else self.neighbours.state()
+        arrays |= {} if self.bayes is None else self.bayes.state()
         arrays |= {} if self.diagonal is None else self.diagonal.state()
         return arrays | ({} if self.texts is None else self.texts.state())
 
@@ -214,25 +200,16 @@ class Learners:
             group.restore(name, state)
         if self.neighbours is not None:
             self.neighbours.restore(state)
+        if self.bayes is not None:
+            self.bayes.restore(state)
         if self.diagonal is not None:
             self.diagonal.restore(state)
         if self.texts is not None:
             self.texts.restore(state)
 
-    def endless(self) -> list[tuple[Part, Part]]:
-        """Ridge learners with an infinite horizon, each with those of the shortest beside it."""
-        pairs, first = [], 0
-        for group in self.ridge:
-            count = len(group.settings[0].losses)
-            parts = [
-                Part(group, h, slice(first + h * count, first + (h + 1) * count))
-                for h in range(len(group.settings))
-            ]
-            shortest = min(parts, key=lambda part: part.horizon)
-            if np.isfinite(shortest.horizon):
-                pairs += [(part, shortest) for part in parts if not np.isfinite(part.horizon)]
-            first = parts[-1].experts.stop
-        return pairs
+    def endless(self) -> list[tuple[RidgePart, RidgePart]]:
+        """See `parts.endless_pairs`."""
+        return endless_pairs(self.ridge)
 
     def _named(self) -> list[tuple[str, RidgeLearners | GradientLearners]]:
         ridge = [(f"ridge{e}", one) for e, one in enumerate(self.ridge)]
@@ -247,6 +224,9 @@ def scores_of(
     if view.neighbours is not None:
         Z = Phi[:, 1 : 1 + len(view.neighbours.memory.rows)]
         parts.append(neighbour_scores(view.neighbours, Z))
+    if view.bayes is not None:
+        columns = view.bayes.shape[3] // 2
+        parts.append(scores_by(view.bayes, powers_of(Phi[:, 1 : 1 + columns])))
     if view.diagonal is not None and sparse is not None:
         parts.append(diagonal_scores(view.diagonal, sparse).transpose(1, 0, 2))
     if view.texts is not None and codes is not None:

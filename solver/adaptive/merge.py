@@ -1,10 +1,10 @@
 """One bank of the banks that learned parts of a stream.
 
-Ridge learners are added (`added_ridge`); neighbours are the last rows of each; diagonal learners
-are averaged by how often they met a column, those on texts by how much has moved each weight.
-First-order learners, temperatures, stackers and shares are averaged by the number of samples: these
-have no statistics that could be added, but their average is between those that were found. What
-watches for changes begins again.
+Ridge learners are added (`added_ridge`), as are the sums of naive Bayes; neighbours are the last
+rows of each; diagonal learners are averaged by how often they met a column, those on texts by how
+much has moved each weight. First-order learners, temperatures, stackers and shares are averaged by
+the number of samples: these have no statistics that could be added, but their average is between
+those that were found. What watches for changes begins again.
 """
 
 from collections.abc import Sequence
@@ -100,6 +100,11 @@ def _merge_learners(
     if into.neighbours is not None:
         memories = [one.neighbours for one in learners if one.neighbours is not None]
         _join_neighbours(into.neighbours, memories, orders, share)
+    if into.bayes is not None:
+        of_bayes = [(one.bayes, order) for one, order in zip(learners, orders, strict=True)]
+        sums = [_in_order(one.sums, order) for one, order in of_bayes if one is not None]
+        rows = sum(one.rows for one, _ in of_bayes if one is not None)
+        into.bayes.replace(np.sum(sums, axis=0), rows)
     if into.diagonal is not None:
         sparse = [one.diagonal.weights for one in learners if one.diagonal is not None]
         into.diagonal.weights = _averaged_diagonal(sparse, orders)

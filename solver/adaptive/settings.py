@@ -5,11 +5,14 @@ made. Linear learners cost next to nothing and are what noisy linear concepts ne
 horizons are for fast drift, an infinite one for streams that stay what they are.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from solver.adaptive.gradient import GradientSetting
 from solver.adaptive.ridge import Loss, RidgeSetting
+from solver.arrays import Float64Array
 
 FOREVER = float("inf")
 
@@ -17,13 +20,15 @@ FOREVER = float("inf")
 class Settings(NamedTuple):
     """The learners of a bank.
 
-    neighbours: how many of the nearest, ascending. diagonal: steps, of wide rows only. texts:
-    steps, of rows with texts only. stackers: steps, or of regression horizons.
+    neighbours: how many of the nearest, ascending. naive_bayes: horizons, of classes and of rows
+    that are not wide. diagonal: steps, of wide rows only. texts: steps, of rows with texts only.
+    stackers: steps, or of regression horizons.
     """
 
     ridge: tuple[RidgeSetting, ...]
     gradient: tuple[GradientSetting, ...]
     neighbours: tuple[int, ...]
+    naive_bayes: tuple[float, ...]
     diagonal: tuple[float, ...]
     texts: tuple[float, ...]
     stackers: tuple[float, ...]
@@ -31,7 +36,7 @@ class Settings(NamedTuple):
     def learners(self, *, wide: bool, texts: bool) -> Iterator[dict[str, Any]]:
         """The parameters of each learner, in the order of scores; an infinite horizon is None."""
         for ridge in self.ridge:
-            horizon = None if ridge.horizon == FOREVER else ridge.horizon
+            horizon = _or_none(ridge.horizon)
             for loss in ridge.losses:
                 yield {
                     "learner": "ridge",
@@ -45,10 +50,16 @@ class Settings(NamedTuple):
         for weights in ("equal", "relevance"):
             for count in self.neighbours:
                 yield {"learner": "neighbours", "weights": weights, "count": count}
+        for of_bayes in () if wide else self.naive_bayes:
+            yield {"learner": "naive_bayes", "horizon": _or_none(of_bayes)}
         for step in self.diagonal if wide else ():
             yield {"learner": "diagonal", "step": step}
         for step in self.texts if texts else ():
             yield {"learner": "diagonal", "features": "texts", "step": step}
+
+
+def _or_none(horizon: float) -> float | None:
+    return None if horizon == FOREVER else horizon
 
 
 def _ridge(*losses: Loss) -> tuple[RidgeSetting, ...]:
@@ -74,6 +85,7 @@ CLASSIFICATION = Settings(
         GradientSetting("linear", 1.0),
     ),
     neighbours=(5, 25),
+    naive_bayes=(FOREVER,),
     diagonal=(0.3, 1.0),
     texts=(0.3, 1.0, 3.0),
     stackers=(0.03, 0.1, 0.3, 1.0),
@@ -90,10 +102,22 @@ REGRESSION = Settings(
         GradientSetting("linear", 1.0),
     ),
     neighbours=(5, 25),
+    naive_bayes=(),
     diagonal=(0.3, 1.0),
     texts=(0.1, 0.3, 1.0),
     stackers=(300.0, FOREVER),
 )
+
+# What naive Bayes weighs before any sample, beside 1 of each other expert. It is too sure that a
+# row is not of a rare class: where it knows better than others it soon outweighs them all the same,
+# and where it knows only as much it does not outvote them.
+BAYES_WEIGHT = 0.1
+
+
+def prior_of(kinds: Sequence[Mapping[str, Any]]) -> Float64Array:
+    """Return what experts weigh before any sample, of most 1, by their parameters."""
+    return np.array([BAYES_WEIGHT if one["learner"] == "naive_bayes" else 1.0 for one in kinds])
+
 
 # The prior of ridge learners whose horizon is not one of the defaults.
 _PRIOR = 0.1
@@ -103,12 +127,13 @@ class Pins(NamedTuple):
     """What takes the place of a part of the defaults: None leaves it, and nothing switches it off.
 
     horizons: of ridge learners, infinity for none. steps: of gradient learners. neighbours: how
-    many of the nearest.
+    many of the nearest. naive_bayes: horizons, of classes alone.
     """
 
     horizons: Sequence[float] | None = None
     steps: Sequence[float] | None = None
     neighbours: Sequence[int] | None = None
+    naive_bayes: Sequence[float] | None = None
 
 
 NO_PINS = Pins()
@@ -131,4 +156,6 @@ def pinned(settings: Settings, pins: Pins) -> Settings:
         settings = settings._replace(gradient=tuple(gradient))
     if pins.neighbours is not None:
         settings = settings._replace(neighbours=tuple(sorted(pins.neighbours)))
+    if pins.naive_bayes is not None:
+        settings = settings._replace(naive_bayes=tuple(pins.naive_bayes))
     return settings

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.adaptive.fixed_share import share_step
+from solver.adaptive.fixed_share import SHARE, share_step
 from solver.arrays import Float64Array
 from solver.compiled import compiled_allocating, inner, larger
 
@@ -123,6 +123,7 @@ def _combine(
     v = np.empty(experts + stackers)
     difference, gain = np.empty(experts), np.empty(experts)
     likelihood = np.ones(experts + stackers)
+    least = np.full(experts + stackers, SHARE / (experts + stackers))
     speaks = np.ones(experts + stackers, np.bool_)
     for i in range(values.shape[0]):
         mean = 0.0
@@ -169,7 +170,7 @@ def _combine(
         for e in range(experts + stackers):
             if speaks[e]:
                 likelihood[e] = larger(np.exp(w * (likelihood[e] - best)), LEAST)
-        share_step(c.weight, likelihood, speaks)
+        share_step(c.weight, likelihood, speaks, least)
 
 
 @inner

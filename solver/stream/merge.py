@@ -90,7 +90,7 @@ def _like(model: StreamModel) -> StreamModel:
         temporal=model.temporal,
         seed=model.seed,
     )
-    other.own = model.own
+    other.own, other.pins = model.own, model.pins
     other.begin()
     other.rows.form = model.rows.form
     if model.rows.names is not None:
@@ -119,10 +119,11 @@ def _check(model: StreamModel) -> None:
 
 
 def _check_same(first: StreamModel, other: StreamModel) -> None:
-    same = (first.taught, first.seed, first.own, first.preparing) == (
+    same = (first.taught, first.seed, first.own, first.pins, first.preparing) == (
         other.taught,
         other.seed,
         other.own,
+        other.pins,
         other.preparing,
     )
     if not same:

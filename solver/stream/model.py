@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
+from solver.adaptive.settings import NO_PINS, Pins
 from solver.asset.learner import Asset
 from solver.asset.view import AssetView
 from solver.kernels.functions import Kernel
@@ -93,7 +94,7 @@ class StreamModel:
 
     taught: which learner that is. preparing: how rows are prepared. temporal: whether the labels
     or targets before a row may be used for it. seed: of all randomness. own: parameters of the
-    working set.
+    working set. pins: see `BankLearner`.
 
     The first rows decide whether rows are arrays, a table or sparse ones by name (`row_form`), or
     sparse ones of numbered features. Sparse rows are learned as they come.
@@ -104,7 +105,7 @@ class StreamModel:
     ) -> None:
         self.task, self.taught, self.preparing = task, taught, preparing
         self.temporal, self.seed = temporal, seed
-        self.own = SetParameters()
+        self.own, self.pins = SetParameters(), NO_PINS
         self.rows = StreamRows(preparing)
         self._view: StreamView | None = None
         self.begin()
@@ -113,7 +114,9 @@ class StreamModel:
         """Have heads before their first sample, of the present parameters."""
         task, taught, seed = self.task, self.taught, self.seed
         self.paper = _new_learner(task, taught, self.own, seed)
-        self.bank = BankLearner(task, VOTERS[task], temporal=self.temporal, seed=seed)
+        self.bank = BankLearner(
+            task, VOTERS[task], temporal=self.temporal, seed=seed, pins=self.pins
+        )
         self.heads: dict[str, Head] = {
             taught: _head(task, self.paper, ()),
             BANK: _head(task, self.bank, self.bank.voters, own=True),
@@ -181,6 +184,7 @@ class StreamModel:
             "temporal": self.temporal,
             "seed": self.seed,
             "scores": self.own.scores,
+            "naive_bayes": self.pins.naive_bayes,
             "outliers": self.preparing.outliers,
             "units": self.preparing.units,
             "texts": self.preparing.texts,
@@ -198,7 +202,9 @@ class StreamModel:
     def __setstate__(self, state: dict[str, Any]) -> None:
         parameters = {name: state[name] for name in ("preparing", "temporal", "seed")}
         self.__init__(state["task"], state["taught"], **parameters)  # type: ignore[misc]
-        # Earlier versions counted pairs, clipped outliers, kept units, and crossed nothing.
+        # Earlier versions had no naive Bayes, counted pairs, clipped outliers, kept units, and
+        # crossed nothing.
+        self.pins = Pins(naive_bayes=state.get("naive_bayes", ()))
         self.own = SetParameters(scores=state.get("scores", "counted"))
         self.preparing = self.preparing._replace(
             outliers=state.get("outliers", "clipped"),

@@ -86,6 +86,49 @@ class Neighbours:
         return np.log(np.array([one.sum(axis=0) for one in near]) + 0.1)
 
 
+class NaiveBayes:
+    """All the rows so far, each with its share left; estimated anew when an eighth is new."""
+
+    def __init__(self, columns, targets, horizon):
+        self.columns, self.targets, self.horizon = columns, targets, horizon
+        self.rows, self.labels, self.left = [], [], []
+        self._estimate()
+
+    def _estimate(self):
+        self.mean, self.variance, self.count = [], [], []
+        before = 1.0 / self.columns
+        for k in range(self.targets):
+            own = np.flatnonzero(np.array(self.labels) == k)
+            # And one more row at 0, whose variance is that of a standardised column.
+            rows = np.array([self.rows[i] for i in own] + [np.zeros(self.columns)])
+            left = np.array([self.left[i] for i in own] + [1.0])
+            mean = np.average(rows, axis=0, weights=left)
+            square = np.average((rows - mean) ** 2, axis=0, weights=left)
+            self.mean.append(mean)
+            self.variance.append(np.maximum(square + before / left.sum(), 0.01 * before))
+            self.count.append(left.sum())
+
+    def learn(self, phi, y):
+        z = phi[1 : 1 + self.columns]
+        scores = np.log(self.count) - 0.5 * np.array(
+            [
+                (np.log(variance) + (z - mean) ** 2 / variance).sum()
+                for mean, variance in zip(self.mean, self.variance, strict=True)
+            ]
+        )
+        self.rows.append(z)
+        self.labels.append(int(np.argmax(y)))
+        self.left.append(1.0)
+        n = len(self.rows)
+        if n % 32 == 0:
+            self.left = [left * np.exp(-32.0 / self.horizon) for left in self.left]
+        ends = ((16, 1), (32, 2), (64, 4), (128, 8), (256, 16), (np.inf, 32))
+        every = next(step for end, step in ends if n < end)
+        if n % every == 0:
+            self._estimate()
+        return scores
+
+
 def softmax(logits):
     weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return weights / weights.sum(axis=-1, keepdims=True)
@@ -94,11 +137,15 @@ def softmax(logits):
 class Combination:
     """Temperatures, stackers and fixed share; an expert whose scores are None sleeps."""
 
-    def __init__(self, experts, steps):
+    def __init__(self, experts, steps, few=()):
+        """The few experts weigh a tenth of another one before any sample."""
         self.beta, self.curvature = np.ones(experts), np.ones(experts)
         self.a = np.full((len(steps), experts), 1.0 / experts)
         self.square, self.steps = np.zeros((len(steps), experts)), np.array(steps)
-        self.weight = np.full(experts + len(steps), 1.0 / (experts + len(steps)))
+        self.prior = np.ones(experts + len(steps))
+        self.prior[list(few)] = 0.1
+        self.prior /= self.prior.sum()
+        self.weight = self.prior
 
     def learn(self, scores, label):
         """The probability of each class before the label, None as long as it is a new one."""
@@ -121,9 +168,10 @@ class Combination:
         self.curvature = np.where(woken, curvature, self.curvature)
         self.beta = np.where(woken, np.clip(beta, -1e3, 1e3), self.beta)
         likelihood = np.maximum(p[:, label], 1e-4)
+        self.weight = self.weight.copy()
         part = self.weight[awake] * likelihood[awake]
         self.weight[awake] = part * self.weight[awake].sum() / part.sum()
-        self.weight = 0.998 * self.weight + 0.002 / len(self.weight)
+        self.weight = 0.998 * self.weight + 0.002 * self.prior
         return answer
 
 
@@ -153,15 +201,20 @@ class Bank:
         self.neighbours = [
             Neighbours(settings.neighbours, len(features.W), n_classes) for _ in "12"
         ]
+        self.bayes = [
+            NaiveBayes(len(features.W), n_classes, horizon) for horizon in settings.naive_bayes
+        ]
         self.features, self.samples = features, 0
-        experts = len(self.experts) + 2 * len(settings.neighbours)
-        self.combination = Combination(experts, settings.stackers)
+        experts = len(self.experts) + 2 * len(settings.neighbours) + len(self.bayes)
+        self.of_bayes = range(experts - len(self.bayes), experts)
+        self.combination = Combination(experts, settings.stackers, self.of_bayes)
         self.known, self.n_classes = 0, n_classes
 
     def learn(self, phi, label, external=()):
         one_hot = np.eye(self.n_classes)[label]
         scores = [one.learn(phi[: len(one.W)], one_hot) for one in self.experts]
         scores += [one for each in self.neighbours for one in each.learn(phi, one_hot)]
+        scores += [one.learn(phi, one_hot) for one in self.bayes]
         self.samples += 1
         if self.samples % 32 == 0:
             self.neighbours[1].weight = relevance(self.features, self.experts[0].W)

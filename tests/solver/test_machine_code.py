@@ -10,10 +10,11 @@ _LEARN = """
 import numpy as np
 from solver.adaptive.combination import combine, new_combination
 random = np.random.default_rng(0)
-made = new_combination(30, [0.03, 0.1, 0.3, 1.0])
+prior = np.ones(34)
+made = new_combination(prior, [0.03, 0.1, 0.3, 1.0])
 scores = random.normal(size=(300, 30, 4))
 awake, known = np.ones((300, 30), np.bool_), np.full(300, 3)
-combine(made, scores, awake, random.integers(0, 3, 300), known, np.ones(300))
+combine(made, prior, scores, awake, random.integers(0, 3, 300), known, np.ones(300))
 print(made.weight.tobytes().hex())
 """
 

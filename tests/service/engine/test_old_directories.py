@@ -26,7 +26,8 @@ def before_rows_were_prepared(stored: Spec) -> Spec:
 
 def before_rows_were_tables(stored: Spec) -> Spec:
     prepare = {"missing": stored["prepare"]["missing"]}
-    return without_later_fields(stored | {"prepare": prepare}, "classes")
+    own = {name: stored["adaptive"][name] for name in ("horizons", "steps", "neighbours")}
+    return without_later_fields(stored | {"prepare": prepare, "adaptive": own}, "classes")
 
 
 def without_later_fields(stored: Spec, *others: str) -> Spec:
@@ -49,6 +50,7 @@ VERSIONS: list[tuple[Callable[[Spec], Spec], Spec]] = [
                 "texts": "slots",
                 "codes": "numbers",
             },
+            "adaptive": {"naive_bayes": []},
             "working_set": SET_BEFORE,
             "asset": SPEC["asset"] | {"horizon": None},
         },

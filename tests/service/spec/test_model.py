@@ -49,7 +49,7 @@ DEFAULTS = {
         "horizon": "auto",
     },
     "semiparametric": None,
-    "adaptive": {"horizons": None, "steps": None, "neighbours": None},
+    "adaptive": {"horizons": None, "steps": None, "neighbours": None, "naive_bayes": None},
     "novelty": None,
     "pending": {"max_rows": 100_000, "max_bytes": 67_108_864, "max_age_seconds": 2_592_000.0},
     "serve": "adaptive",
@@ -298,6 +298,10 @@ class TestWhatFollows:
         assert pointers({"working_set": {"horizon": 0}}) == {"/working_set/horizon"}
         assert pointers({"working_set": {"horizon": "never"}}) == {"/working_set/horizon"}
 
+    def test_naive_bayes_is_of_classes(self):
+        bank = {"adaptive": {"naive_bayes": [300]}}
+        assert pointers({"task": "regression"} | bank) == {"/adaptive/naive_bayes"}
+
     def test_labels_before_a_row_are_of_the_adaptive_head(self):
         assert pointers({"temporal": True, "adaptive": None}) == {"/temporal"}
         assert plain(temporal=True)["temporal"] is True
@@ -340,12 +344,14 @@ class TestWhatFollows:
         assert read_stored_spec(stored).plain()["prepare"]["codes"] == "numbers"
 
     def test_a_body_also_means_what_it_meant_before(self):
-        now, numbers, slots, *older = readings({"seed": 1})
+        now, others, numbers, slots, *older = readings({"seed": 1})
         kept, with_outliers, counted, before_tables, before = older
         assert (now.serve, before.serve) == ("adaptive", "working_set")
         stored = now.plain()
+        del stored["adaptive"]["naive_bayes"]
+        assert others == read_stored_spec(stored) != now
         del stored["prepare"]["codes"]
-        assert numbers == read_stored_spec(stored) != now
+        assert numbers == read_stored_spec(stored) != others
         del stored["prepare"]["texts"]
         assert slots == read_stored_spec(stored) != numbers
         del stored["prepare"]["units"]
@@ -355,10 +361,11 @@ class TestWhatFollows:
         del stored["working_set"]["scores"]
         assert counted == read_stored_spec(stored) != with_outliers
         stored = now.plain() | {"prepare": {"missing": "mean"}, "working_set": {}}
+        del stored["adaptive"]["naive_bayes"]
         stored["asset"] = DEFAULTS["asset"] | {"horizon": None}
         assert before_tables == read_stored_spec(stored)
         assert before.working_set == before_tables.working_set
-        assert len(readings({"adaptive": {}})) == 7
+        assert len(readings({"adaptive": {}})) == 8
         prepare = {
             "named": "table",
             "outliers": "compressed",
@@ -366,7 +373,11 @@ class TestWhatFollows:
             "texts": "crossed",
             "codes": "crossed",
         }
-        pinned = {"prepare": prepare, "working_set": {"scores": "counted"}}
+        pinned = {
+            "prepare": prepare,
+            "working_set": {"scores": "counted"},
+            "adaptive": {"naive_bayes": None},
+        }
         assert all(one == read_spec(pinned) for one in readings(pinned))
 
     def test_both_heads_can_serve(self):

@@ -9,7 +9,7 @@ from solver.adaptive.settings import CLASSIFICATION, FOREVER, REGRESSION, Pins, 
 from solver.adaptive.view import predict_classes
 from solver.rows.matrix import sparse_from_csr
 
-ONE_HORIZON = Pins(horizons=[500.0], steps=[], neighbours=[])
+ONE_HORIZON = Pins(horizons=[500.0], steps=[], neighbours=[], naive_bayes=[])
 CASES = [
     ONE_HORIZON,
     Pins(horizons=[FOREVER], steps=[]),

@@ -1,0 +1,175 @@
+"""Gaussian naive Bayes on shared columns, against normal densities estimated row by row."""
+
+import numpy as np
+import pytest
+
+from solver.adaptive.classifier import AdaptiveClassifier
+from solver.adaptive.gradients import class_gradient
+from solver.adaptive.merge import merge
+from solver.adaptive.naive_bayes import NaiveBayes, powers_of, slopes
+from solver.adaptive.settings import CLASSIFICATION, FOREVER, Pins, pinned
+from solver.adaptive.view import predict_classes
+from solver.adaptive.weights import scores_by
+from tests.solver.differences import central
+from tests.solver.oracle_bank import NaiveBayes as PlainNaiveBayes
+from tests.solver.streams import blocks
+
+HORIZONS = (FOREVER, 100.0)
+COLUMNS = 4
+
+
+def rows(n=500, seed=1):
+    """Rows of three classes that differ in their spreads alone, and one-hot labels (n, 4)."""
+    random = np.random.default_rng(seed)
+    labels = random.integers(0, 3, n)
+    spread = np.exp(random.normal(size=(3, COLUMNS)))
+    return random.normal(size=(n, COLUMNS)) * spread[labels] / 2.0, np.eye(4)[labels]
+
+
+def learned(Z, Y, length=32, weight=None):
+    """Learners of rows in blocks, and the scores."""
+    learner = NaiveBayes(HORIZONS, COLUMNS)
+    learner.meet(3)
+    weight = np.ones(len(Z)) if weight is None else weight
+    parts = blocks(len(Z), length)
+    return learner, np.concatenate([scores_of(learner, Z[p], Y[p], weight[p]) for p in parts])
+
+
+def scores_of(learner, Z, Y, weight):
+    """The scores (n, learners, K) of rows, which are then learned, beside one other expert."""
+    Phi = np.column_stack([np.ones(len(Z)), Z, 7.0 * Z])
+    scores = np.full((len(Z), 1 + learner.count, Y.shape[1]), np.nan)
+    learner.absorb(Phi, np.ascontiguousarray(Y), np.ascontiguousarray(weight), scores, 1)
+    assert np.isnan(scores[:, 0]).all()
+    return scores[:, 1:]
+
+
+@pytest.mark.parametrize("length", [1, 7, 32, 500])
+def test_scores_are_those_of_normal_densities(length):
+    Z, Y = rows()
+    _, scores = learned(Z, Y, length)
+    for h, horizon in enumerate(HORIZONS):
+        plain = PlainNaiveBayes(COLUMNS, 4, horizon)
+        expected = [plain.learn(np.append(1.0, z), y) for z, y in zip(Z, Y, strict=True)]
+        np.testing.assert_allclose(scores[:, h], expected, rtol=1e-8, atol=1e-8)
+
+
+def test_a_weight_counts_as_so_many_equal_rows():
+    Z, Y = rows(16)
+    weight = np.ones(16)
+    weight[5] = 3.0
+    heavy, _ = learned(Z, Y, weight=weight)
+    again = [*range(5), 5, 5, 5, *range(6, 16)]
+    many, _ = learned(Z[again], Y[again])
+    np.testing.assert_allclose(heavy.sums, many.sums, rtol=1e-12)
+
+
+@pytest.mark.parametrize("at", [5, 45, 300])
+def test_what_is_restored_goes_on_bit_for_bit(at):
+    Z, Y = rows()
+    learner, _ = learned(Z[:at], Y[:at])
+    other = NaiveBayes(HORIZONS, COLUMNS)
+    other.restore(learner.state())
+    rest = slice(at, at + 40)
+    found = [scores_of(one, Z[rest], Y[rest], np.ones(40)) for one in (learner, other)]
+    np.testing.assert_array_equal(*found)
+    np.testing.assert_array_equal(learner.sums, other.sums)
+
+
+@pytest.mark.parametrize("value", [0.0, 7.0, 100.0, 1e-9])
+def test_constants_leave_scores_finite_and_classes_alike(value):
+    Z = np.full((400, COLUMNS), value)
+    learner, scores = learned(Z, np.eye(4)[np.arange(400) % 2])
+    assert np.isfinite(scores).all()
+    assert np.isfinite(learner.W).all()
+    np.testing.assert_allclose(scores[-1, 0, 0], scores[-1, 0, 1], atol=0.1)
+
+
+def test_slopes_are_those_of_the_scores():
+    Z, Y = rows()
+    learner, _ = learned(Z, Y)
+    direction = np.random.default_rng(2).normal(size=(len(HORIZONS), 3))
+
+    def score(z):
+        return (scores_by(learner.W, powers_of(z[None]))[0, :, :3] * direction).sum()
+
+    np.testing.assert_allclose(slopes(learner.W, Z[0], direction), central(score, Z[0]), rtol=1e-5)
+
+
+def test_wide_rows_have_none():
+    wide = [AdaptiveClassifier(columns).learners.bayes for columns in (None, 257)]
+    assert wide == [None, None]
+    kinds = [kind["learner"] for kind in CLASSIFICATION.learners(wide=True, texts=False)]
+    assert "naive_bayes" not in kinds
+
+
+def bank(**pins):
+    """A bank in which naive Bayes says most."""
+    own = {"horizons": [], "steps": [0.01], "neighbours": []} | pins
+    return AdaptiveClassifier(COLUMNS, pinned(CLASSIFICATION, Pins(**own)))
+
+
+def spread_rows(n, seed=3):
+    random = np.random.default_rng(seed)
+    codes = np.arange(n) % 2
+    return random.normal(size=(n, COLUMNS)) * np.where(codes == 0, 0.5, 1.5)[:, None], codes
+
+
+def test_gradients_beside_neighbours_that_never_change():
+    X, codes = spread_rows(200)
+    one = bank(neighbours=[1000])
+    one.absorb(X, codes)
+    view, at = one.view(), np.array([0.4, -0.7, 0.2, 1.1])
+
+    def odds(x):
+        p = predict_classes(view, x[None]).probability[0]
+        return np.log(p[1] / p[0])
+
+    found = class_gradient(view, at, np.array([-1.0, 1.0]), None).of_row
+    assert np.abs(found).max() > 0.1
+    np.testing.assert_allclose(found, central(odds, at), rtol=1e-5, atol=1e-8)
+
+
+def test_sums_follow_classes_that_change_places():
+    Z, Y = rows()
+    learner, _ = learned(Z, Y)
+    before = learner.sums.copy()
+    learner.follow(np.array([1, 2, 0]))
+    np.testing.assert_array_equal(learner.sums[0, 0, [1, 2, 0, 3]], before[0, 0])
+    np.testing.assert_array_equal(learner.sums[1], before[1])
+
+
+def test_a_bank_relabels_the_sums_after_all_labels_moved():
+    X, codes = spread_rows(2400)
+    codes[1600:] = 1 - codes[1600:]
+    one = bank(horizons=[np.inf, 300.0], naive_bayes=[np.inf])
+    one.absorb(X + 1.5 * (np.arange(2400) % 2)[:, None], codes)
+    assert one.learners.bayes is not None
+    sums = one.learners.bayes.sums[0, 0]
+    spread = sums[:2, 1 + COLUMNS :].sum(axis=1) / sums[:2, 0]
+    # Nothing is forgotten, and the first class is now the one of large numbers.
+    assert sums[:2, 0].sum() == pytest.approx(2400.0)
+    assert spread[0] > 2.0 * spread[1]
+
+
+def test_naive_bayes_weighs_little_before_it_was_right():
+    one = AdaptiveClassifier(COLUMNS)
+    of_bayes = [kind["learner"] == "naive_bayes" for kind in one.kinds]
+    weight = one.standing().weight
+    assert weight.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(weight[of_bayes], 0.1 * weight[0])
+    none = AdaptiveClassifier(COLUMNS, pinned(CLASSIFICATION, Pins(naive_bayes=[])))
+    assert (none.standing().weight == 1.0 / len(none.kinds)).all()
+
+
+def test_merged_sums_are_those_of_all_rows():
+    X, codes = spread_rows(640)
+    parts = [bank(), bank()]
+    for k, part in enumerate(parts):
+        part.absorb(X[k * 320 : (k + 1) * 320], codes[k * 320 : (k + 1) * 320])
+    merged, whole = merge(parts, [np.arange(2)] * 2, bank()), bank()
+    whole.absorb(X, codes)
+    found = [one.learners.bayes for one in (merged, whole)]
+    np.testing.assert_allclose(found[0].sums[0], found[1].sums[0], rtol=1e-12)
+    np.testing.assert_allclose(found[0].W[0], found[1].W[0], rtol=1e-9)
+    assert found[0].rows == 640
