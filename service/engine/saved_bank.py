@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from service.engine.array_checks import Arrays, WrongArrays
 from service.engine.saved_arrays import arrays_of
-from service.heads.adaptive import AdaptiveLearner
+from service.heads.adaptive import AdaptiveLearner, unfinished_rows
 from service.heads.calibration import without_calibration
 from service.heads.classification import ClassificationHead
 from service.heads.protocol import Head
@@ -30,6 +30,8 @@ from solver.prepare.schema import schema_from_plain
 # Arrays that grow with samples, and along which axis. Of those that remember learners as they were,
 # one after another, the blank ones have no shape at all: the number of dimensions.
 _GROWING = {r"ridge\d+_gains": 1, r"endless_(said|y)": 0, r"(diagonal|texts)_\w+": 0}
+# Those among them that hold rows until a chunk of them ends.
+_OF_CHUNKS = (r"ridge\d+_gains", r"endless_(said|y)")
 _REMEMBERED = {r"endless\d+_W": 4, r"endless\d+_(beta|curvature)": 2}
 # The arrays of class numbers, and their smallest values.
 _CODES = {"endless_y": 0, "endless_said": 0, "neighbours_said": 0, "history_last": -1}
@@ -132,6 +134,7 @@ def _check_numbers(arrays: Arrays, n_classes: int | None) -> None:
         raise WrongArrays("its array counts has no samples, but its bank has begun")
     if counts.min() < 0 or (n_classes is not None and counts[1] != n_classes):
         raise WrongArrays("its array counts does not have the number of classes")
+    _check_chunk(arrays, unfinished_rows(int(counts[0])))
     if not 0 <= arrays["losses_next"][0] <= len(arrays["losses_recent"]):
         raise WrongArrays("its array losses_next names no place")
     if "neighbours_stored" in arrays and arrays["neighbours_stored"][0] < 0:
@@ -149,6 +152,17 @@ def _check_numbers(arrays: Arrays, n_classes: int | None) -> None:
     target = arrays.get("neighbours_target", np.zeros(0))
     if not _name_classes(target, 0, n_classes) or (target != np.floor(target)).any():
         raise WrongArrays("its array neighbours_target names a class that is not known")
+
+
+def _check_chunk(arrays: Arrays, most: int) -> None:
+    """Raise WrongArrays where more rows wait for a chunk's end than it has taken.
+
+    They are fewer in a bank that was merged, where none wait at first.
+    """
+    for pattern in _OF_CHUNKS:
+        for name in filter(re.compile(pattern).fullmatch, arrays):
+            if arrays[name].shape[_GROWING[pattern]] > most:
+                raise WrongArrays(f"its array {name} has more rows of a chunk than its samples")
 
 
 def _name_classes(codes: NDArray[Any], least: int, n_classes: int) -> bool:

@@ -83,6 +83,11 @@ class BankView(NamedTuple):
         return rows * (COST_OF_ROW + COST_OF_DECISION + self.numbers) + entries
 
 
+def unfinished_rows(samples: int) -> int:
+    """Return how many rows a bank of so many samples has taken of a chunk that has not ended."""
+    return samples % CHUNK
+
+
 class AdaptiveLearner(WithoutMembers, BankLearner):
     """The bank that a spec describes; a `ClassLearner` and an `OnlineLearner`."""
 

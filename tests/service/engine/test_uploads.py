@@ -224,6 +224,20 @@ def test_a_bank_that_has_begun_without_samples_is_refused(name: str):
         fill_model(Model(1, "m", spec), State(state.plain, arrays), "it")
 
 
+@each_model
+def test_a_bank_with_more_rows_of_a_chunk_than_samples_is_refused(name: str):
+    """It would break at a sample that is durable by then."""
+    spec, state = MODELS[name]
+    counts = state.arrays["adaptive.counts"]
+    assert counts[0] % 32
+    for samples in (counts[0] - counts[0] % 32, 2**62):
+        wrong = {"adaptive.counts": np.array([samples, *counts[1:]])}
+        if "adaptive.bayes_rows" in state.arrays:
+            wrong["adaptive.bayes_rows"] = np.array([samples])
+        with pytest.raises(ModelFileError, match="rows of a chunk"):
+            fill_model(Model(1, "m", spec), State(state.plain, {**state.arrays, **wrong}), "it")
+
+
 def test_first_samples_of_other_rows_are_refused():
     _, state = MODELS["a table's first rows"]
     _, other = learned({}, Samples(named_rows([{"a": 1.0}] * 100), ["warm"] * 100), "working_set")
