@@ -9,7 +9,7 @@ from service.engine.compiled_parts import Part, collecting_seldom, needed_first,
 from service.engine.learn_request import Answer
 from service.engine.readiness import become_sparse
 from service.engine.serving import AskedRows
-from service.errors import NotReached, NotReady, QueueFull, UnknownModel
+from service.errors import NotLeader, NotReached, NotReady, QueueFull, Refusal, UnknownModel
 from service.model.live import Model
 from service.model.moment import Moment, check_moment
 from service.model.published import Published
@@ -95,13 +95,19 @@ class FollowerEngine:
         return name in self._models and self._models[name].spec.learners == 1
 
     def model(self, name: str) -> Model:
-        """Return the model of this name. Raises NotReady, UnknownModel."""
+        """Return the model of this name. Raises NotReady, UnknownModel, NotLeader."""
         if not self._state.readable:
             raise NotReady(f"the server is {self._state.text}")
         model = self._models.get(name)
         if model is None:
-            raise UnknownModel.named(name)
+            raise self._not_announced(name)
         return model
+
+    def _not_announced(self, name: str) -> Refusal:
+        """Return why there is no model of a name: in a fleet it may be led elsewhere by now."""
+        if self._settings.fleet:
+            return NotLeader(f"this replica does not lead model {name!r}")
+        return UnknownModel.named(name)
 
     async def compiled(
         self, model: Model, rows: AskedRows | None, seconds: float | None = None
@@ -191,7 +197,7 @@ class FollowerEngine:
         changed = {model for model in self._models.values() if model.id in set(gone)}
         for model in changed:
             del self._models[model.name]
-            self._views.drop(model)
+            self._views.drop(model, self._not_announced(model.name))
         for model_id, name, spec in models:
             if name in self._models:
                 self._models[name].take_spec(read_stored_spec(spec))

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from service.errors import NotReady, Refusal, UnknownModel
+from service.errors import NotReady, Refusal
 from service.model.live import Model
 from service.model.published import Published
 from service.views.follower import Follower, OutOfStep
@@ -42,7 +42,10 @@ class HeldViews:
         self._held: dict[Model, _Held] = {}
 
     async def hold(self, model: Model) -> None:
-        """Follow a model's view, and wait for its first version. Raises NotReady, UnknownModel."""
+        """Follow a model's view, and wait for its first version.
+
+        Raises NotReady, UnknownModel, NotLeader.
+        """
         held = self._held.get(model)
         if held is None:
             held = self._held[model] = _Held(model)
@@ -59,12 +62,12 @@ class HeldViews:
             while not _is_at(held.follower.held, position):
                 await held.changed.wait()
 
-    def drop(self, model: Model) -> None:
-        """Drop the view of a model that was deleted."""
+    def drop(self, model: Model, reason: Refusal) -> None:
+        """Drop the view of a model that is announced no more; who waits for it is refused."""
         held = self._held.pop(model, None)
         if held is not None and held.task is not None:
             held.task.cancel()
-            self._fail(held, UnknownModel(f"model {model.name!r} was deleted"))
+            self._fail(held, reason)
 
     async def _in_time(self, waiting: "asyncio.Future[None]") -> None:
         try:

@@ -1,0 +1,58 @@
+"""What a worker says of a model that its leader does not announce any more."""
+
+import asyncio
+
+import pytest
+
+from service.errors import NotLeader, Refusal, UnknownModel
+from service.settings import Settings
+from service.spec.model import ModelSpec
+from service.workers.calls import Calls
+from service.workers.channel import Kind
+from service.workers.follower_engine import FollowerEngine
+from service.workers.messages import State
+
+FLEET = {"fleet": "nats://nowhere:4222", "advertise": "http://here:8000"}
+
+
+class Silent(Calls):
+    """Calls that are never answered."""
+
+    async def answer(self, _: Kind, *given: object) -> None:
+        del given
+        await asyncio.Event().wait()
+
+
+async def engine_with_a_model(**settings: str) -> FollowerEngine:
+    engine = FollowerEngine(Settings(**settings))  # type: ignore[arg-type]
+    engine.take([Kind.STATE, *State("ready", readable=True, accepting=True, compiled=True)])
+    engine.take([Kind.MODELS, [[1, "m", ModelSpec().plain()]], []])
+    return engine
+
+
+# In a fleet it may live on, led by another replica, which a client must not take for its deletion.
+@pytest.mark.parametrize(("settings", "expected"), [({}, UnknownModel), (FLEET, NotLeader)])
+def test_a_call_that_was_on_its_way(settings: dict[str, str], expected: type[Refusal]):
+    async def ask() -> None:
+        engine = await engine_with_a_model(**settings)
+        assert engine.answers("m")
+        engine.take([Kind.MODELS, [], [1]])
+        engine.model("m")
+
+    with pytest.raises(expected):
+        asyncio.run(ask())
+
+
+@pytest.mark.parametrize(("settings", "expected"), [({}, UnknownModel), (FLEET, NotLeader)])
+def test_a_prediction_that_waits_for_its_view(settings: dict[str, str], expected: type[Refusal]):
+    async def ask() -> None:
+        engine = await engine_with_a_model(**settings)
+        engine._views._calls = Silent()
+        waiting = asyncio.ensure_future(engine.view(engine.model("m"), "adaptive", None))
+        await asyncio.sleep(0)
+        engine.take([Kind.MODELS, [], [1]])
+        async with asyncio.timeout(30):
+            await waiting
+
+    with pytest.raises(expected):
+        asyncio.run(ask())
