@@ -17,15 +17,11 @@ from service.engine.remembered_keys import RememberedKeys
 from service.errors import SnapshotFailed, StorageFailed
 from service.model.learner import Learner
 from service.model.live import Model
-from service.model.waiting_rows import Remembered
 from service.storage.entries import Entry
 from service.storage.interfaces import Storage
 from service.storage.snapshot_format import State
 
 logger = logging.getLogger(__name__)
-
-# Where only predictions come, the journal grows by so many times what waits and is known of ids.
-_TIMES_WHAT_WAITS = 2
 
 
 class SnapshotSchedule:
@@ -65,24 +61,12 @@ class SnapshotSchedule:
         """Start a snapshot if enough has been learned since the last one."""
         self.finish()
         model = learner.model
-        if model not in self._saving and self._is_due(learner):
+        # Counted from the last attempt: a full disk is not tried again with every group.
+        # A fit counts as much as the samples of its window; so do rows that were remembered.
+        learned = learner.sequence - max(model.snapshot_sequence, learner.snapshot_attempt)
+        learned += learner.fitted
+        if learned >= self._samples and model not in self._saving:
             self._start(learner)
-
-    def _is_due(self, learner: Learner) -> bool:
-        """Return whether enough came since the last attempt.
-
-        From there, so that a full disk is not tried again with every group. A fit counts as much as
-        the samples of its window. A prediction whose rows wait counts as one sample, because it is
-        replayed as fast, but its bytes are bounded by what a snapshot writes of all that wait.
-        """
-        since = max(learner.model.snapshot_sequence, learner.snapshot_attempt)
-        learned = learner.sequence - since + learner.fitted
-        remembered, pending = learner.remembered, learner.pending
-        if learned + remembered.requests >= self._samples:
-            return True
-        if pending is None or learned + remembered.rows < self._samples:
-            return False
-        return remembered.n_bytes >= _TIMES_WHAT_WAITS * pending.n_bytes
 
     def make_room(self, learner: Learner) -> None:
         """Start a snapshot of a model whose log takes no samples, once for each of its ends.
@@ -157,7 +141,6 @@ class SnapshotSchedule:
         if model.broken:
             return
         learner.snapshot_attempt, learner.fitted = learner.sequence, 0
-        learner.remembered = Remembered()
         with self._one_thread():
             checkpoint = learner.checkpoint()
         try:

@@ -19,7 +19,6 @@ from service.model.losses import RecentLosses, losses_of, restored_losses
 from service.model.pending import WAITING_ROWS, Pending
 from service.model.published import Published
 from service.model.saved_rows import restored_rows, saved_rows
-from service.model.waiting_rows import Remembered
 from service.samples.predicted import Joined, Predicted
 from service.samples.targets import Targets
 from service.samples.validation import Samples
@@ -42,8 +41,7 @@ class Learner:
     sequence: of the last sample absorbed. epoch: the life of the model that it counts in.
     rows: what the model's rows are so far.
     snapshot_attempt: sequence at which a snapshot was last begun.
-    fitted: samples in the windows of the fits since then. remembered: predictions since then whose
-    rows wait, or did.
+    fitted: samples in the windows of the fits since then, and rows that were remembered.
     pending: predicted rows that wait for their labels; None if the spec has none.
     losses: of its last samples, while others follow it; None otherwise.
     """
@@ -57,7 +55,6 @@ class Learner:
         self.snapshot_attempt = 0
         self._restored_at = 0
         self.fitted = 0
-        self.remembered = Remembered()
         self.pending = None if model.spec.pending is None else Pending(model.spec.pending)
         self.losses: RecentLosses | None = None
         # What a snapshot says of how it followed.
@@ -144,8 +141,9 @@ class Learner:
         record: of their entry.
         """
         assert self.pending is not None
+        before = self.pending.remembered
         self.pending.remember(predicted, record)
-        self.remembered = self.remembered.after(record, len(predicted.ids))
+        self.fitted += self.pending.remembered - before
         self._show_pending()
 
     def join(self, joined: Joined, y: Targets) -> None:

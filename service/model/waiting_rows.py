@@ -56,16 +56,3 @@ class Waiting(NamedTuple):
 def waiting_bytes(record: bytes, rows: int) -> int:
     """Return roughly the memory of a prediction's rows while they wait."""
     return len(record) + ROW_BYTES * rows
-
-
-class Remembered(NamedTuple):
-    """How many predictions brought rows that wait, how many rows, and their bytes while they do."""
-
-    requests: int = 0
-    rows: int = 0
-    n_bytes: int = 0
-
-    def after(self, record: bytes, rows: int) -> "Remembered":
-        """Return the same with one more prediction."""
-        n_bytes = self.n_bytes + waiting_bytes(record, rows)
-        return Remembered(self.requests + 1, self.rows + rows, n_bytes)

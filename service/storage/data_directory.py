@@ -1,9 +1,8 @@
 """The data directory of a server: what is where, and which process holds it."""
 
-import contextlib
 import fcntl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -132,7 +131,7 @@ def _check_files(data: Path) -> None:
     journal = journal_path(data)
     marks = high_water_path(data), replays_path(data)
     for path in (data / "lock", data / "keys.json", journal, write_ahead_path(journal), *marks):
-        with contextlib.suppress(FileNotFoundError):
+        with suppress(FileNotFoundError):
             if not is_plain_file(path):
                 raise StartupError(
                     f"{path} is not a file; move it away, or choose another directory with --data"
