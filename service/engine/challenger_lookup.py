@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from service.engine.leading import Leading
 from service.engine.live_models import LiveModels
-from service.errors import NotFollowing, UnknownModel
+from service.errors import NotFollowing, NotLeader, UnknownModel
 from service.model.live import Model
 
 
@@ -36,14 +36,17 @@ class ChallengerLookup:
         """Return the model of a name that follows another one, if it exists.
 
         It may follow none, unless this is a replica of a fleet, which has only followers for sure.
-        Raises UnknownModel, NotFollowing, NotReady, StorageFailed.
+        Raises UnknownModel, NotFollowing, NotLeader, NotReady, StorageFailed.
         """
         found = self._models.get(name)
         if found is not None and (self._leading is None or found.champion is champion):
             return self._find(name)
-        if found is None and (self._leading is None or not await self._leading.exists(name)):
+        entry = None if self._leading is None else await self._leading.entry(name)
+        if entry is None:
             raise UnknownModel(
                 f"there is no model {name[:80]!r}: GET /v1/models/{champion.name}/challengers "
                 "lists the models that can be promoted"
             )
+        if entry.follows == champion.id:  # the leader has changed since `lead`
+            raise NotLeader(f"model {name!r} is not led here yet, or not any more; try again")
         raise NotFollowing.named(name, champion.name)

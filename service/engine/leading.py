@@ -115,9 +115,9 @@ class Leading:
         if found is None or found.number != entry.number:
             raise NotLeader(f"model {entry.name!r} was deleted while it was taken over; try again")
 
-    async def exists(self, name: str) -> bool:
-        """Return whether the fleet has a model of a name. Raises StorageFailed."""
-        return await self._on(self._workers, self._storage.catalogue.find, name) is not None
+    async def entry(self, name: str) -> CatalogueEntry | None:
+        """Return the fleet's entry of a model, if it exists. Raises StorageFailed."""
+        return await self._on(self._workers, self._storage.catalogue.find, name)
 
     async def _on(self, pool: ThreadPoolExecutor, run: Callable[..., T], *given: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(pool, run, *given)

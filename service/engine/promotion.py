@@ -58,6 +58,7 @@ class Promotion:
         UnknownModel, ModelBroken, NotFollowing, LagsBehind, SnapshotFailed, StorageFailed.
         """
         above = self._models.usable(champion)
+        self._models.learner(challenger)  # which another replica may have by now
         if challenger not in self._challengers.followers(champion):
             raise _not_following(champion, challenger)
         with self._challengers.paused([challenger]):

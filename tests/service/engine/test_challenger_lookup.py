@@ -1,0 +1,61 @@
+"""Finding a model's challengers while it, or one of them, changes hands in a fleet."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from service.engine.challenger_lookup import ChallengerLookup
+from service.engine.leading import Leading
+from service.engine.live_models import LiveModels
+from service.engine.promotion import Promotion
+from service.engine.remembered_keys import RememberedKeys
+from service.errors import NotFollowing, NotLeader, UnknownModel
+from service.model.live import Model
+from service.spec.model import ModelSpec
+from tests.service.memory_storage import MemoryStorage
+
+UNUSED: Any = None
+
+
+class Replica:
+    """A champion `a` that is led here, and its challenger `b` that is in the catalogue only."""
+
+    def __init__(self) -> None:
+        storage = MemoryStorage().storage
+        keys = RememberedKeys(storage.answers, 10, 1000)
+        self.models = LiveModels(storage, keys, 10)
+        self.leading = Leading(storage, self.models, keys, UNUSED, UNUSED, UNUSED)
+        self.champion = self.models.create("a", ModelSpec())[0]
+        self.models.create("other", ModelSpec())
+        with storage.catalogue.creating("b", ModelSpec().plain(), "first", self.champion.id):
+            pass
+
+    def named(self, name: str) -> Model:
+        lookup = ChallengerLookup(self.models, lambda _: self.champion, self.leading)
+        return asyncio.run(lookup.named(self.champion, name))
+
+
+def test_a_challenger_that_is_not_led_here_yet_is_to_be_asked_for_again():
+    """It does follow: the leader has changed between two looks, and the next leader has both."""
+    with pytest.raises(NotLeader, match="'b'"):
+        Replica().named("b")
+
+
+def test_what_follows_nothing_is_refused():
+    replica = Replica()
+    with pytest.raises(NotFollowing):
+        replica.named("other")
+    with pytest.raises(UnknownModel):
+        replica.named("none")
+
+
+def test_a_challenger_that_was_handed_over_is_promoted_by_its_next_leader():
+    """On the writer's thread, after the request has waited for its turn."""
+    replica = Replica()
+    challenger = Model(7, "b", ModelSpec())
+    challenger.led = False
+    challengers: Any = type("NoneFollow", (), {"followers": lambda *_: []})()
+    promotion = Promotion(UNUSED, replica.models, challengers, *[UNUSED] * 4)
+    with pytest.raises(NotLeader, match="'b'"):
+        promotion.promote(replica.champion, challenger)
