@@ -1,4 +1,4 @@
-"""The bank of learners beside River's learners: each sample predicted, then learned.
+"""The bank and the default model beside River's learners: each sample predicted, then learned.
 
     python -m benchmarks.streams --data FOLDER --results FILE [--streams A,B] [--learners A,B]
 

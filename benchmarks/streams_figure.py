@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks.streams_data import REGRESSION
-from benchmarks.streams_learners import BANK, LAST
+from benchmarks.streams_learners import BANK, DEFAULT, LAST
 from benchmarks.streams_results import WINDOW, Result, as_arrays, verdict
 
 # The same drawing gives the same bytes; letters stay letters, which takes less of them.
@@ -16,7 +16,7 @@ mpl.rcParams |= {"svg.hashsalt": "wolfstream", "svg.fonttype": "none"}
 
 
 def draw(path: Path, results: list[Result]) -> None:
-    """Write the figure of one stream: the bank, River's best, the last label again, the rest."""
+    """Write the figure of one stream: the bank, the default model, River's best, and others."""
     found = verdict(results)
     best = None if found is None else found.best
     figure = Figure(figsize=(7.0, 3.2), layout="constrained")
@@ -24,7 +24,7 @@ def draw(path: Path, results: list[Result]) -> None:
     for name in dict.fromkeys(one.learner for one in results):
         windows = as_arrays(results, name)
         rows = WINDOW * (1 + np.arange(len(windows)))
-        named = name in (BANK, LAST, best)
+        named = name in (BANK, DEFAULT, LAST, best)
         style: dict[str, Any] = {"color": "0.85", "linewidth": 0.6, "zorder": 1}
         if named:
             style = {"label": name, "linewidth": 1.8 if name == BANK else 1.0}

@@ -1,4 +1,4 @@
-"""Who takes part in `benchmarks.streams`: the bank, River's learners, and two rules.
+"""Who takes part in `benchmarks.streams`: the bank, the default model, River's learners, two rules.
 
 Each takes the same rows in the same order, unscaled, with its defaults, and predicts each row
 before it learns it.
@@ -13,13 +13,19 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from benchmarks.streams_data import Stream
+from service.model.learner import Learner
+from service.model.live import Model
+from service.samples.validation import Samples
+from service.spec.model import read_spec
 from solver.adaptive.classifier import AdaptiveClassifier
 from solver.adaptive.regressor import AdaptiveRegressor
 from solver.prepare.columns import Preparation, layout_of
+from solver.prepare.named_rows import Rows, named_values
 from solver.rows.matrix import Matrix, sparse_from_csr, take_rows
 
 BLOCK = 64
-BANK, LAST, PLAIN = "bank", "last again", "majority or mean"
+BANK, DEFAULT, LAST, PLAIN = "bank", "default", "last again", "majority or mean"
+NOT_RIVER = (BANK, DEFAULT, LAST, PLAIN)
 
 # Predictions of the first rows, as many as there was time for.
 Run = Callable[[Stream, float], NDArray[np.float64]]
@@ -29,6 +35,7 @@ def runs_of(stream: Stream) -> dict[str, Run]:
     """Return every learner's name, and what makes its predictions within so many seconds."""
     return {
         BANK: _bank,
+        DEFAULT: _default,
         LAST: lambda stream, _: np.concatenate([[np.nan], stream.y[:-1].astype(np.float64)]),
         PLAIN: lambda stream, _: (running_mean if stream.regression else majority)(stream.y),
         **{name: _of_river(make) for name, make in river_learners(stream.regression).items()},
@@ -45,21 +52,50 @@ def _bank(stream: Stream, seconds: float) -> NDArray[np.float64]:
         columns = stream.X.shape[1]
         preparation = Preparation(layout_of(["number"] * columns))
     regressor, classifier = AdaptiveRegressor(columns), AdaptiveClassifier(columns)
-    began, answers = time.process_time(), list[NDArray[np.float64]]()
-    for start in range(0, len(stream.y), BLOCK):
-        part = slice(start, start + BLOCK)
+
+    def absorb(part: slice) -> NDArray[Any]:
         rows = take_rows(X, part)
         if preparation is not None:
             assert isinstance(rows, np.ndarray)
             rows = preparation.absorb(rows)
         if stream.regression:
-            answers.append(regressor.absorb(rows, stream.y[part]))
+            return regressor.absorb(rows, stream.y[part])
+        return classifier.absorb(rows, stream.y[part]).prediction
+
+    return _in_blocks(stream, absorb, seconds)
+
+
+def _default(stream: Stream, seconds: float) -> NDArray[np.float64]:
+    """Predict by spec {}, classes being posted to the working set, targets to ASSET.
+
+    Sparse rows are posted by name.
+    """
+    task = "regression" if stream.regression else "classification"
+    head: Any = "asset" if stream.regression else "working_set"
+    model = Learner(Model(1, "streams", read_spec({"task": task})))
+
+    def absorb(part: slice) -> NDArray[Any]:
+        if issparse(stream.X):
+            rows = (row_of(stream.X, i) for i in range(len(stream.y))[part])
+            X: Rows = named_values([{str(name): x for name, x in row.items()} for row in rows])
         else:
-            answer = classifier.absorb(rows, stream.y[part])
-            answers.append(answer.prediction.astype(np.float64))
+            X = np.ascontiguousarray(stream.X[part])
+        y = stream.y[part]
+        said = model.absorb(head, Samples(X, y if stream.regression else y.tolist())).prediction
+        return np.array([np.nan if one is None else one for one in said])
+
+    return _in_blocks(stream, absorb, seconds)
+
+
+def _in_blocks(
+    stream: Stream, absorb: Callable[[slice], NDArray[Any]], seconds: float
+) -> NDArray[np.float64]:
+    began, answers = time.process_time(), list[NDArray[Any]]()
+    for start in range(0, len(stream.y), BLOCK):
+        answers.append(absorb(slice(start, start + BLOCK)))
         if time.process_time() - began > seconds:
             break
-    return np.concatenate(answers)
+    return np.concatenate(answers).astype(np.float64)
 
 
 def _of_river(make: Callable[[int], Any]) -> Run:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.streams_data import REGRESSION, Stream
-from benchmarks.streams_learners import BANK, LAST, PLAIN
+from benchmarks.streams_learners import BANK, NOT_RIVER
 
 WINDOW = 500
 
@@ -102,7 +102,7 @@ def verdict(results: Iterable[Result]) -> Verdict | None:
         if one.finished:
             of.setdefault(one.learner, {})[one.seed] = one
     seeds = sorted(of.get(BANK, {}))
-    rivals = [name for name in of if name not in (BANK, LAST, PLAIN) and sorted(of[name]) == seeds]
+    rivals = [name for name in of if name not in NOT_RIVER and sorted(of[name]) == seeds]
     if not rivals:
         return None
     sign = -1.0 if of[BANK][seeds[0]].stream in REGRESSION else 1.0
