@@ -32,7 +32,14 @@ from solver.prepare.schema import schema_from_plain
 _GROWING = {r"ridge\d+_gains": 1, r"endless_(said|y)": 0, r"(diagonal|texts)_\w+": 0}
 # Those among them that hold rows until a chunk of them ends.
 _OF_CHUNKS = (r"ridge\d+_gains", r"endless_(said|y)")
-_REMEMBERED = {r"endless\d+_W": 4, r"endless\d+_(beta|curvature)": 2}
+_REMEMBERED = {
+    r"endless\d+_W": 4,
+    r"bayes_earlier_sums": 5,
+    r"(endless\d+|bayes_earlier)_(beta|curvature)": 2,
+}
+# What earlier versions did not save, all or nothing of a group; learners go on without.
+_EARLIER_BAYES = ("bayes_earlier_sums", "bayes_earlier_beta", "bayes_earlier_curvature")
+_LATER = ({"neighbours_counts"}, set(_EARLIER_BAYES))
 # The arrays of class numbers, and their smallest values.
 _CODES = {"endless_y": 0, "endless_said": 0, "neighbours_said": 0, "history_last": -1}
 
@@ -93,8 +100,9 @@ def _check(
     if plain.get("texts", 0) != texts:
         raise WrongArrays("its bank has another number of texts than its rows")
     blank = bank.blank(width, texts, n_classes or 0)
-    if arrays.keys() != blank.keys():
-        name = min(arrays.keys() ^ blank.keys())
+    lacking = {name for group in _LATER if not group & arrays.keys() for name in group}
+    if differing := arrays.keys() ^ (blank.keys() - lacking):
+        name = min(differing)
         raise WrongArrays(f"its array {name} is {'missing' if name in blank else 'not known'}")
     for name, array in arrays.items():
         _check_form(name, array, blank[name])
@@ -140,10 +148,7 @@ def _check_numbers(arrays: Arrays, n_classes: int | None) -> None:
     if "neighbours_stored" in arrays and arrays["neighbours_stored"][0] < 0:
         raise WrongArrays("its array neighbours_stored is below zero")
     if "bayes_sums" in arrays:
-        if (arrays["bayes_sums"][..., 0] < 0.0).any():
-            raise WrongArrays("its array bayes_sums has weights below zero")
-        if arrays["bayes_rows"][0] != counts[0]:
-            raise WrongArrays("its array bayes_rows is not the number of its samples")
+        _check_bayes(arrays)
     if n_classes is None:
         return
     for name, least in _CODES.items():
@@ -152,6 +157,24 @@ def _check_numbers(arrays: Arrays, n_classes: int | None) -> None:
     target = arrays.get("neighbours_target", np.zeros(0))
     if not _name_classes(target, 0, n_classes) or (target != np.floor(target)).any():
         raise WrongArrays("its array neighbours_target names a class that is not known")
+
+
+def _check_bayes(arrays: Arrays) -> None:
+    if (arrays["bayes_sums"][..., 0] < 0.0).any():
+        raise WrongArrays("its array bayes_sums has weights below zero")
+    if arrays["bayes_rows"][0] != arrays["counts"][0]:
+        raise WrongArrays("its array bayes_rows is not the number of its samples")
+    earlier = [arrays[name] for name in _EARLIER_BAYES if name in arrays]
+    if any(len(one) for one in earlier):
+        sums, beta, curvature = earlier
+        if {beta.shape, curvature.shape} != {sums.shape[:2]}:
+            raise WrongArrays("its arrays bayes_earlier do not belong together")
+        if sums.shape[1:] != arrays["bayes_sums"].shape:
+            raise WrongArrays(
+                "its array bayes_earlier_sums belongs to other learners than the rest"
+            )
+        if (sums[..., 0] < 0.0).any():
+            raise WrongArrays("its array bayes_earlier_sums has weights below zero")
 
 
 def _check_chunk(arrays: Arrays, most: int) -> None:

@@ -7,8 +7,8 @@ Relabelling: after all labels have changed their meaning, it still knows what be
 with a machine for each class it need not learn that again: once what it calls j has become k for
 every j (`places`), its machine of j becomes that of k. P depends on the rows alone and stays. What
 it was taught in the meantime is undone: weights and temperatures are those of at least two
-horizons of `places` before. The labels that nearest neighbours remember follow, and so do the
-sums of naive Bayes, once the first of these learners has found it.
+horizons of `places` before. The labels that nearest neighbours remember follow, and so does naive
+Bayes (`endless_bayes`), once the first of these learners has found it.
 
 Beginning again: once there is `evidence` that what it has learned is over, it takes over P, W and
 temperatures of the learner with the shortest horizon on the same features, and forgets nothing
@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.adaptive.combination import FIRST_CURVATURE, Combination
+from solver.adaptive.endless_bayes import EndlessBayes
 from solver.adaptive.evidence import Evidence
 from solver.adaptive.learners import Learners
 from solver.adaptive.parts import RidgePart
@@ -46,11 +47,12 @@ class Earlier(NamedTuple):
 class EndlessLearner:
     """Watches one.
 
-    earlier: at most two former states, the older first. age: samples since the newer one.
+    bayes: what follows it. earlier: at most two former states, the older first. age: samples since
+    the newer one.
     """
 
-    def __init__(self, own: RidgePart, recent: RidgePart) -> None:
-        self.own, self.recent = own, recent
+    def __init__(self, own: RidgePart, recent: RidgePart, bayes: EndlessBayes | None) -> None:
+        self.own, self.recent, self.bayes = own, recent, bayes
         self.places, self.evidence = Places(), Evidence()
         self.earlier: list[Earlier] = []
         self.age = 0
@@ -80,9 +82,13 @@ class EndlessLearner:
         if found is not None:
             earlier = self.earlier[0] if self.earlier else _as_it_is(self.own, combination)
             _become(self.own, combination, _exchanged(earlier, found))
+            if self.bayes is not None:
+                self.bayes.relabel(found, combination)
         elif self.evidence.is_enough(wait):
             self.own.take_over(self.recent)
             _become(self.own, combination, _begun_again(self.recent, combination))
+            if self.bayes is not None:
+                self.bayes.forget()
         else:
             self._keep(len(y), combination)
             return None
@@ -95,6 +101,8 @@ class EndlessLearner:
         if self.places.advantage == 0.0 and self.age >= 2.0 * self.places.horizon:
             self.earlier = [*self.earlier[-1:], _as_it_is(self.own, combination)]
             self.age = 0
+            if self.bayes is not None:
+                self.bayes.remember(combination)
 
     def state(self, name: str) -> dict[str, NDArray[Any]]:
         """Return the state as plain arrays."""
@@ -118,8 +126,13 @@ class EndlessLearners:
     """Watches all of a classifier's."""
 
     def __init__(self, learners: Learners) -> None:
-        self.neighbours, self.bayes = learners.neighbours, learners.bayes
-        self.each = [EndlessLearner(*pair) for pair in learners.endless()]
+        self.neighbours, self.bayes = learners.neighbours, None
+        if learners.bayes is not None:
+            self.bayes = EndlessBayes(learners.bayes, learners.bayes_experts)
+        self.each = [
+            EndlessLearner(*pair, None if e else self.bayes)
+            for e, pair in enumerate(learners.endless())
+        ]
         self._experts = np.array([one.own.experts.stop - 1 for one in self.each], np.int64)
         self._predicted = np.zeros((CHUNK, len(self.each)), np.int64)
         self._y = np.zeros(CHUNK, np.int64)
@@ -129,6 +142,8 @@ class EndlessLearners:
         """Grow to this many classes."""
         for one in self.each:
             one.meet(classes)
+        if self.bayes is not None:
+            self.bayes.meet(classes)
 
     def absorb(self, scores: Float64Array, y: NDArray[np.int64]) -> None:
         """Take note of the scores (n, experts, K) of rows and their labels."""
@@ -144,15 +159,14 @@ class EndlessLearners:
             found = one.end_chunk(self._predicted[:n, e], self._y[:n], losses, combination)
             if found is not None and self.neighbours is not None:
                 self.neighbours.follow(found)
-            if found is not None and e == 0 and self.bayes is not None:
-                self.bayes.follow(found)
 
     @property
     def nbytes(self) -> int:
         """Memory in bytes."""
         earlier = [array for one in self.each for former in one.earlier for array in former]
         tables = [one.places.table for one in self.each]
-        return sum(array.nbytes for array in [*earlier, *tables, self._predicted, self._y])
+        own = sum(array.nbytes for array in [*earlier, *tables, self._predicted, self._y])
+        return own + (0 if self.bayes is None else self.bayes.nbytes)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the state as plain arrays."""
@@ -160,7 +174,7 @@ class EndlessLearners:
         arrays["endless_y"] = self._y[: self._pending].copy()
         for e, one in enumerate(self.each):
             arrays |= one.state(f"endless{e}")
-        return arrays
+        return arrays | ({} if self.bayes is None else self.bayes.state())
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
@@ -169,6 +183,8 @@ class EndlessLearners:
         self._y[: self._pending] = state["endless_y"]
         for e, one in enumerate(self.each):
             one.restore(f"endless{e}", state)
+        if self.bayes is not None:
+            self.bayes.restore(state)
 
 
 def _as_it_is(part: RidgePart, combination: Combination) -> Earlier:

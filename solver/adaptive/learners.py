@@ -71,7 +71,10 @@ class Learners:
         self.bayes = NaiveBayes(bayes, columns) if bayes else None
         self.diagonal = DiagonalLearners(settings.diagonal, regression=regression) if wide else None
         self.texts = TextLearners(settings.texts, texts, regression=regression) if texts else None
-        self.count = sum(1 for _ in settings.learners(wide=wide, texts=texts > 0))
+        kinds = [one["learner"] for one in settings.learners(wide=wide, texts=texts > 0)]
+        self.count = len(kinds)
+        first = kinds.index("naive_bayes") if bayes else self.count
+        self.bayes_experts = slice(first, first + len(bayes))
         self._groups: tuple[RidgeLearners | GradientLearners, ...] = (*self.ridge, *self.gradient)
         self._width_of = {one.span: one.W.shape[3] for one in self._groups}
 

@@ -74,13 +74,6 @@ class NaiveBayes:
         """Have the sums of so many rows."""
         self.sums, self.W, self.rows = sums, weights_of(sums), rows
 
-    def follow(self, places: NDArray[np.int64]) -> None:
-        """Give class places[j] what is known of class j, where nothing is ever forgotten."""
-        sums = self.sums.copy()
-        for h in np.flatnonzero(np.isinf(self.horizons)):
-            sums[h, :, places] = self.sums[h, :, :-1].swapaxes(0, 1)
-        self.replace(sums, self.rows)
-
     @property
     def count(self) -> int:
         """How many learners these are."""

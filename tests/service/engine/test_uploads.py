@@ -158,7 +158,7 @@ def test_arrays_of_a_bank_that_do_not_belong_together_are_refused(name: str):
         array = state.arrays[key]
         if not array.size or key.removeprefix("adaptive.").rpartition("_")[2] in FREE:
             continue
-        growing = any(word in key for word in ("gains", "endless", "diagonal", "texts"))
+        growing = any(word in key for word in ("gains", "endless", "earlier", "diagonal", "texts"))
         for other in others(array):
             if growing and other.ndim == array.ndim and other.dtype == array.dtype:
                 continue
@@ -166,6 +166,46 @@ def test_arrays_of_a_bank_that_do_not_belong_together_are_refused(name: str):
                 fill_model(
                     Model(1, "m", spec), State(state.plain, {**state.arrays, key: other}), "it"
                 )
+
+
+EARLIER = ("bayes_earlier_sums", "bayes_earlier_beta", "bayes_earlier_curvature")
+
+
+@pytest.mark.parametrize("lacking", [["neighbours_counts"], EARLIER])
+def test_a_bank_of_an_earlier_version_is_taken(lacking: list[str]):
+    _, state = MODELS["default"]
+    arrays = {
+        key: array
+        for key, array in state.arrays.items()
+        if key.removeprefix("adaptive.") not in lacking
+    }
+    assert len(arrays) == len(state.arrays) - len(lacking)
+    made(State(state.plain, arrays))
+
+
+def test_former_states_of_naive_bayes_that_do_not_belong_to_it_are_refused():
+    spec, state = MODELS["default"]
+    now = state.arrays["adaptive.bayes_sums"]
+    kept, ones = np.stack([now, now]), np.ones((2, 1))
+    made_by = [
+        (kept, ones, ones),
+        (kept[..., :-1], ones, ones),
+        (kept[:, :, :, :-1], ones, ones),
+        (-1.0 - kept, ones, ones),
+        (kept, ones[:1], ones),
+        (kept, ones, np.ones((2, 2))),
+        (kept, ones, np.empty(0)),
+        (kept,),
+    ]
+    for given in made_by:
+        arrays = {key: a for key, a in state.arrays.items() if "bayes_earlier" not in key}
+        names = (f"adaptive.{name}" for name in EARLIER)
+        arrays |= dict(zip(names, given, strict=False))
+        if given is made_by[0]:
+            made(State(state.plain, arrays))
+            continue
+        with pytest.raises(ModelFileError, match="bayes_earlier"):
+            fill_model(Model(1, "m", spec), State(state.plain, arrays), "it")
 
 
 @pytest.mark.parametrize("key", ["neighbours_target", "neighbours_said", "history_last"])

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from solver.adaptive.classifier import AdaptiveClassifier
+from solver.adaptive.combination import new_combination
+from solver.adaptive.endless_bayes import EarlierBayes, EndlessBayes
 from solver.adaptive.gradients import class_gradient
 from solver.adaptive.merge import merge
-from solver.adaptive.naive_bayes import NaiveBayes, powers_of, slopes
+from solver.adaptive.naive_bayes import NaiveBayes, powers_of, slopes, weights_of
 from solver.adaptive.settings import CLASSIFICATION, FOREVER, Pins, pinned
 from solver.adaptive.view import predict_classes
 from solver.adaptive.weights import scores_by
@@ -130,26 +132,106 @@ def test_gradients_beside_neighbours_that_never_change():
     np.testing.assert_allclose(found, central(odds, at), rtol=1e-5, atol=1e-8)
 
 
+def following():
+    """Naive Bayes of rows of three classes, what has it follow, and temperatures of 7 experts."""
+    learner, _ = learned(*rows())
+    combination = new_combination(np.ones(7), ())
+    return learner, EndlessBayes(learner, slice(3, 5)), combination
+
+
 def test_sums_follow_classes_that_change_places():
-    Z, Y = rows()
-    learner, _ = learned(Z, Y)
+    learner, one, combination = following()
     before = learner.sums.copy()
-    learner.follow(np.array([1, 2, 0]))
+    one.relabel(np.array([1, 2, 0]), combination)
     np.testing.assert_array_equal(learner.sums[0, 0, [1, 2, 0, 3]], before[0, 0])
     np.testing.assert_array_equal(learner.sums[1], before[1])
+    np.testing.assert_array_equal(learner.W, weights_of(learner.sums))
+    np.testing.assert_array_equal(combination.beta, np.ones(7))
 
 
-def test_a_bank_relabels_the_sums_after_all_labels_moved():
-    X, codes = spread_rows(2400)
-    codes[1600:] = 1 - codes[1600:]
-    one = bank(horizons=[np.inf, 300.0], naive_bayes=[np.inf])
-    one.absorb(X + 1.5 * (np.arange(2400) % 2)[:, None], codes)
+def test_classes_are_given_the_older_of_the_sums_that_were_kept():
+    learner, one, combination = following()
+    Z, Y = rows(seed=2)
+    kept = []
+    for k in range(4):
+        combination.beta[:], combination.curvature[:] = 2.0 + k, 10.0 + k
+        if k < 3:
+            one.remember(combination)
+            kept.append(learner.sums.copy())
+        scores_of(learner, Z[100 * k :][:100], Y[100 * k :][:100], np.ones(100))
+    before, wanted = learner.sums.copy(), kept[1]
+    learner.meet(4)
+    one.meet(4)
+    one.relabel(np.array([1, 2, 0, 3]), combination)
+    np.testing.assert_array_equal(learner.sums[0, 0, [1, 2, 0]], wanted[0, 0, :3])
+    np.testing.assert_array_equal(learner.sums[1, 0, :3], before[1, 0, :3])
+    np.testing.assert_array_equal(combination.beta, [5.0, 5.0, 5.0, 3.0, 5.0, 5.0, 5.0])
+    np.testing.assert_array_equal(combination.curvature, [13, 13, 13, 11, 13, 13, 13])
+    # They are given once.
+    one.relabel(np.array([2, 0, 1, 3]), combination)
+    np.testing.assert_array_equal(learner.sums[0, 0, :3], wanted[0, 0, :3])
+
+
+def moving_rows(n=2400, at=1600):
+    """Rows whose two classes change places."""
+    X, codes = spread_rows(n)
+    X += 1.5 * codes[:, None]
+    codes[at:] = 1 - codes[at:]
+    return X, codes
+
+
+def moving_bank():
+    return bank(horizons=[np.inf, 300.0], naive_bayes=[np.inf])
+
+
+def sums_of(one):
     assert one.learners.bayes is not None
-    sums = one.learners.bayes.sums[0, 0]
-    spread = sums[:2, 1 + COLUMNS :].sum(axis=1) / sums[:2, 0]
-    # Nothing is forgotten, and the first class is now the one of large numbers.
-    assert sums[:2, 0].sum() == pytest.approx(2400.0)
-    assert spread[0] > 2.0 * spread[1]
+    return one.learners.bayes.sums[0, 0]
+
+
+def test_a_bank_undoes_what_was_learned_after_all_labels_moved():
+    X, codes = moving_rows()
+    one, kept, found = moving_bank(), [0, 0], None
+    for part in blocks(2400, 32):
+        one.absorb(X[part], codes[part])
+        watched = one.endless.each[0]
+        if watched.earlier and watched.age == 0:
+            kept = [kept[-1], part.stop]
+        elif found is None and part.start >= 1600 and not watched.earlier:
+            found = part.stop
+            undone = slice(kept[0], found)
+    assert found is not None
+    assert undone.start <= 1600 < undone.stop < 1800
+    # As if those rows had never come, and the labels before them had been the present ones.
+    codes[: undone.start] = 1 - codes[: undone.start]
+    powers = powers_of(one.inputs.absorb(X)[0][:, 1 : 1 + COLUMNS])
+    powers, codes = np.delete(powers, undone, axis=0), np.delete(codes, undone)
+    expected = [powers[codes == code].sum(axis=0) for code in (0, 1)]
+    np.testing.assert_allclose(sums_of(one)[:2], expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("at", [1500, 1630, 1660])
+def test_a_bank_that_is_restored_relabels_bit_for_bit(at):
+    X, codes = moving_rows()
+    one, other = moving_bank(), moving_bank()
+    one.absorb(X[:at], codes[:at])
+    other.restore(one.state())
+    expected, found = (each.absorb(X[at:], codes[at:]).probability for each in (one, other))
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(sums_of(other), sums_of(one))
+
+
+def test_a_bank_of_an_earlier_version_undoes_nothing():
+    X, codes = moving_rows()
+    one, other = moving_bank(), moving_bank()
+    one.absorb(X[:1500], codes[:1500])
+    state = one.state()
+    for field in EarlierBayes._fields:
+        del state[f"bayes_earlier_{field}"]
+    other.restore(state)
+    other.absorb(X[1500:], codes[1500:])
+    assert sums_of(other)[:2, 0].sum() == pytest.approx(2400.0)
+    assert "bayes_earlier_sums" not in other.state()
 
 
 def test_naive_bayes_weighs_little_before_it_was_right():
