@@ -26,9 +26,9 @@ from solver.adaptive.combination import FIRST_CURVATURE, Combination
 from solver.adaptive.endless_bayes import EndlessBayes
 from solver.adaptive.evidence import Evidence
 from solver.adaptive.learners import Learners
-from solver.adaptive.parts import RidgePart
 from solver.adaptive.places import Places
 from solver.adaptive.ridge import CHUNK
+from solver.adaptive.ridge_parts import RidgePart
 from solver.adaptive.weights import for_classes
 from solver.arrays import Float64Array
 

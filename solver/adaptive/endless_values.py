@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from solver.adaptive.evidence import Evidence
 from solver.adaptive.learners import Learners
-from solver.adaptive.parts import RidgePart
+from solver.adaptive.ridge_parts import RidgePart
 from solver.adaptive.values import SMALLEST_SQUARE, ValueCombination
 from solver.arrays import Float64Array
 

@@ -17,8 +17,8 @@ from solver.adaptive.features import FeatureMap, relevance, shares
 from solver.adaptive.gradient import GradientLearners
 from solver.adaptive.naive_bayes import NaiveBayes, powers_of
 from solver.adaptive.neighbours import Neighbours, NeighboursView, neighbour_scores
-from solver.adaptive.parts import RidgePart, endless_pairs
 from solver.adaptive.ridge import CHUNK, RidgeLearners
+from solver.adaptive.ridge_parts import RidgePart, endless_pairs
 from solver.adaptive.settings import Settings
 from solver.adaptive.texts import TextLearners, TextsView, text_scores
 from solver.adaptive.weights import for_classes, scores_by
@@ -211,7 +211,7 @@ class Learners:
             self.texts.restore(state)
 
     def endless(self) -> list[tuple[RidgePart, RidgePart]]:
-        """See `parts.endless_pairs`."""
+        """See `ridge_parts.endless_pairs`."""
         return endless_pairs(self.ridge)
 
     def _named(self) -> list[tuple[str, RidgeLearners | GradientLearners]]:
