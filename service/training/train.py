@@ -36,9 +36,9 @@ from service.training.plan import (
 )
 from service.training.single_fit import fit_samples
 from solver.frank_wolfe.one_versus_one import PairSolution, solve_pairs, support_of
-from solver.prepare.named_rows import Rows, table_of
+from solver.prepare.named_rows import Rows, rows_between, table_of
 from solver.prepare.row_form import RowForm
-from solver.prepare.schema import Misfit
+from solver.prepare.schema import SETTLING, Misfit
 from solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
 
 
@@ -117,7 +117,7 @@ def _rows_and_form(data: Data, prepare: PrepareSpec | None) -> tuple[Matrix, Row
     except Misfit as misfit:
         wrong = f"row {misfit.row + 1} of the samples: {misfit.named_detail}"
         raise CannotTrain(wrong) from None
-    return form.encoded(rows), form
+    return form.encoded(rows), form.with_codes([rows_between(rows, 0, SETTLING)])
 
 
 def _width(X: Matrix) -> int:

@@ -11,6 +11,10 @@ from click.testing import CliRunner, Result
 
 from service.cli.main import main
 from service.engine.model_files import load_model
+from service.model.learner import Learner
+from service.model.live import Model
+from service.samples.validation import Samples
+from solver.prepare.named_rows import table_of
 from tests.service.process import ServerProcess
 
 NAMES = ["warmth", "room", "pascals"]
@@ -83,6 +87,27 @@ def test_a_column_that_the_model_does_not_know_is_refused(model: Path, tmp_path:
     result = run("predict", model, file)
     assert result.exit_code == 1
     assert "did you mean 'warmth'" in result.stderr
+
+
+def test_numbers_that_are_codes_are_found_where_a_server_finds_them(tmp_path: Path):
+    """Hours and lines whose pairs decide: amounts of them say nothing."""
+    chance = random.Random(5)
+    late = {(hour, line): chance.random() < 0.5 for hour in range(12) for line in range(10)}
+    rows = []
+    for _ in range(3000):
+        warmth, hour, line = chance.gauss(20, 3), chance.randrange(12), chance.randrange(10)
+        label = "late" if late[hour, line] else "punctual"
+        rows.append({"warmth": warmth, "hour": hour, "line": line, "y": label})
+    names = ["warmth", "hour", "line"]
+    file = written(tmp_path / "trains.csv", rows[:2500], [*names, "y"])
+    done("train", file, "--model", tmp_path / "trains.model", "--algorithm", "adaptive")
+    loaded = load_model(tmp_path / "trains.model")
+    served = Learner(Model(1, "served", loaded.learner.model.spec))
+    X = [[row[name] for name in names] for row in rows[:300]]
+    served.absorb("adaptive", Samples(table_of(names, X), [row["y"] for row in rows[:300]]))
+    assert loaded.learner.rows.form.coded == served.rows.form.coded == (1, 2)
+    said = predictions(tmp_path / "trains.model", written(tmp_path / "new.csv", rows[2500:], names))
+    assert sum(p == row["y"] for p, row in zip(said, rows[2500:], strict=True)) > 450
 
 
 def test_a_model_of_plain_numbers_keeps_to_its_header(tmp_path: Path):
