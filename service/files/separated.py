@@ -9,14 +9,16 @@ from typing import Any, NoReturn
 import numpy as np
 
 from service.files.text import (
+    LONGEST_ROW,
     MISSING,
-    NOT_FINITE,
     DataFileError,
+    RowLines,
     TextSource,
     Watch,
     check_label,
+    first_row,
+    is_not_finite,
     number_in,
-    watched,
 )
 from solver.arrays import Float64Array
 from solver.rows.matrix import Matrix
@@ -36,6 +38,7 @@ class CsvText:
     unlabelled_columns: a file with this many columns has no label.
     watch: called now and then with how many bytes have been read.
     texts: whether fields may be texts, or missing; rows that are not all numbers are lists then.
+    longest_row: its characters at most; see `RowLines`.
     """
 
     def __init__(
@@ -47,9 +50,11 @@ class CsvText:
         watch: Watch | None = None,
         *,
         texts: bool = False,
+        longest_row: int | None = LONGEST_ROW,
     ) -> None:
         self._source, self._watch, self._texts, self.line = source, watch, texts, 0
-        self._delimiter = _delimiter(source)
+        self._longest_row = longest_row
+        self._delimiter = _delimiter(source, longest_row)
         first = next((row for _, row in self._records()), None)
         if first is None:
             raise DataFileError("is empty")
@@ -119,9 +124,11 @@ class CsvText:
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Records that are not blank, each with the line on which it ends."""
         with self._source.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(watched(file, self._watch), delimiter=self._delimiter, strict=True)
+            lines = RowLines(file, self._longest_row, self._watch)
+            reader = csv.reader(lines, delimiter=self._delimiter, strict=True)
             try:
                 for row in reader:
+                    lines.end_row()
                     if row:
                         yield reader.line_num, row
             except csv.Error as error:
@@ -137,17 +144,17 @@ class CsvText:
         raise DataFileError(f"column {column + 1}{name}: {what}", line)
 
 
-def _delimiter(source: TextSource) -> str:
+def _delimiter(source: TextSource, longest_row: int | None) -> str:
     """Return the comma, unless the first line has none and one of the others."""
     with source.open(encoding="utf-8-sig", newline="") as file:
-        first = next((line for line in file if line.strip()), "")
+        first = first_row(file, longest_row)
     unquoted = _QUOTED.sub("", first)
     return next((delimiter for delimiter in ",;\t" if delimiter in unquoted), ",")
 
 
 def _looks_like_number(field: str) -> bool:
     """Return whether a field that is no number was meant as one, and not as a text."""
-    if field.lower() in NOT_FINITE:
+    if is_not_finite(field):
         return True
     return any(
         number_in(field.replace(old, new)) is not None for old, new in ((",", "."), ("_", ""))
@@ -160,7 +167,7 @@ def _no_number(field: str, delimiter: str) -> str:
     if field.lower() in MISSING:
         what = f"{given} is not a finite number" if field else "a number is missing"
         return f"{what}; fill it in, or train with --algorithm adaptive, which takes missing values"
-    if field.lower() in NOT_FINITE or number_in(field.replace("_", "")) is not None:
+    if is_not_finite(field) or number_in(field.replace("_", "")) is not None:
         return f"{given} is not a finite number"
     if field.count(",") == 1 and number_in(field.replace(",", ".")) is not None:
         return f"{given} has a decimal comma; write it with a point"

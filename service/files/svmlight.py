@@ -8,13 +8,15 @@ from pathlib import Path
 import numpy as np
 
 from service.files.text import (
+    LONGEST_ROW,
     MAX_FEATURES,
     DataFileError,
+    RowLines,
     TextSource,
     Watch,
     check_label,
+    first_row,
     number_in,
-    watched,
 )
 from solver.rows.matrix import Matrix, sparse_from_csr
 
@@ -29,7 +31,7 @@ _SVMLIGHT_LINE = re.compile(r"\S+(\s+(\d+|qid):\S+)+\s*(#.*)?$")
 def looks_like_svmlight(path: Path) -> bool:
     """Return whether the first line that is not a comment reads `label index:value ...`."""
     with path.open(encoding="utf-8-sig") as file:
-        first = next((line for line in file if line.split("#")[0].strip()), "")
+        first = first_row(file, LONGEST_ROW, comment="#")
     return _SVMLIGHT_LINE.match(first) is not None
 
 
@@ -43,6 +45,7 @@ class SvmlightText:
         which is known once all lines have been read.
     labelled: False where lines may begin with an entry; a label is passed over then.
     watch: called now and then with how many bytes have been read.
+    longest_row: its characters at most; see `RowLines`.
     """
 
     def __init__(
@@ -53,8 +56,11 @@ class SvmlightText:
         first_index: int | None = None,
         labelled: bool = True,
         watch: Watch | None = None,
+        *,
+        longest_row: int | None = LONGEST_ROW,
     ) -> None:
         self._source, self._watch, self.line = source, watch, 0
+        self._longest_row = longest_row
         self.labelled = labelled
         self._width, self._sparse, self._given_first = width, sparse, first_index
         self._smallest, self._largest = 1, 0
@@ -89,7 +95,9 @@ class SvmlightText:
 
     def __iter__(self) -> Iterator[tuple[Entries, str]]:
         with self._source.open(encoding="utf-8-sig") as file:
-            for number, line in enumerate(watched(file, self._watch), 1):
+            lines = RowLines(file, self._longest_row, self._watch)
+            for number, line in enumerate(lines, 1):
+                lines.end_row()
                 fields = line.split("#", 1)[0].split()
                 if not fields:
                     continue

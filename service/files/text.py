@@ -9,8 +9,11 @@ Watch = Callable[[int], None]
 MAX_FEATURES = 10_000
 """Widest row of a sparse format that is made dense: all its zeros are sent or stored too."""
 
+LONGEST_ROW = 1 << 23
+"""Characters of one row of a file, in all of its lines: the memory that a file takes is bounded
+by what it holds, not by the length of its first line."""
+
 MISSING = {"", "nan", "na", "n/a", "null", "none"}
-NOT_FINITE = {"nan", "inf", "-inf", "+inf", "infinity", "-infinity", "+infinity"}
 _LINES_BETWEEN_LOOKS = 512
 
 
@@ -31,6 +34,14 @@ def number_in(text: str) -> float | None:
     return value if math.isfinite(value) and "_" not in text else None
 
 
+def is_not_finite(text: str) -> bool:
+    """Whether `text` is written as a number, but stands for none that is finite: inf, 1e400."""
+    try:
+        return not math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
 class TextSource(Protocol):
     """What can be opened and read from its beginning, as often as wanted: a path, for one."""
 
@@ -38,15 +49,49 @@ class TextSource(Protocol):
         """Return the text."""
 
 
-def watched(file: TextIO, watch: Watch | None) -> Iterator[str]:
-    """Yield the lines of a file. watch: called now and then with how many bytes have been read."""
-    for number, line in enumerate(file):
-        if watch and number % _LINES_BETWEEN_LOOKS == 0:
-            watch(file.buffer.tell())
-        yield line
+class RowLines(Iterator[str]):
+    """The lines of a file, of which no row may have ever more: it is refused while it is read.
+
+    longest: how many characters a row may have; None of texts that are bounded themselves.
+    watch: called now and then with how many bytes have been read.
+    """
+
+    def __init__(self, file: TextIO, longest: int | None, watch: Watch | None = None) -> None:
+        self._file, self._longest, self._watch = file, longest, watch
+        self._number = self._taken = 0
+
+    def __next__(self) -> str:
+        left = -1 if self._longest is None else self._longest + 1 - self._taken
+        line = self._file.readline(left)
+        if not line:
+            raise StopIteration
+        if self._watch and self._number % _LINES_BETWEEN_LOOKS == 0:
+            self._watch(self._file.buffer.tell())
+        self._number += 1
+        self._taken += len(line)
+        if self._longest is not None and self._taken > self._longest:
+            raise DataFileError(f"a row has more than {self._longest:,} characters", self._number)
+        return line
+
+    def end_row(self) -> None:
+        """Note that the next line begins a row."""
+        self._taken = 0
+
+
+def first_row(file: TextIO, longest: int | None, comment: str = "\n") -> str:
+    """Return the first line that is neither blank nor a comment; "" without one.
+
+    longest: see `RowLines`. comment: what begins one. Raises DataFileError.
+    """
+    lines = RowLines(file, longest)
+    for line in lines:
+        if line.partition(comment)[0].strip():
+            return line
+        lines.end_row()
+    return ""
 
 
 def check_label(label: str, line: int) -> None:
     """Raise DataFileError for a label that is missing or no finite number."""
-    if not label or label.lower() in NOT_FINITE:
-        raise DataFileError(f"the label is {label or 'missing'}", line)
+    if not label or is_not_finite(label):
+        raise DataFileError(f"the label is {label[:40] or 'missing'}", line)

@@ -87,7 +87,7 @@ def decode_csv(body: bytes, labelled: bool, bounds: Bounds) -> Lines:
     """
     check_lines(body, b",;\t", bounds)
     try:
-        text = CsvText(_Body(body), None, labelled, texts=True)
+        text = CsvText(_Body(body), None, labelled, texts=True, longest_row=None)
         read = _read(text, _as_raw_or_lists)
         return Lines({**read, "names": text.names}, read.line_of_row) if text.names else read
     except (DataFileError, UnicodeDecodeError) as error:
@@ -101,7 +101,8 @@ def decode_svmlight(body: bytes, labelled: bool, bounds: Bounds) -> Lines:
     """
     check_lines(body, b":", bounds)
     try:
-        return _read(SvmlightText(_Body(body), None, sparse=True, labelled=labelled), _as_named)
+        text = SvmlightText(_Body(body), None, sparse=True, labelled=labelled, longest_row=None)
+        return _read(text, _as_named)
     except (DataFileError, UnicodeDecodeError) as error:
         raise _refusal(error) from None
 

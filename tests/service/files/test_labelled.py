@@ -1,7 +1,9 @@
 """Data files: what is read, and what is refused with the line that is wrong."""
 
+import io
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TextIO
 
 import numpy as np
 import pytest
@@ -10,6 +12,9 @@ from hypothesis import strategies as st
 
 from service.files.labelled import MAX_FEATURES, DataFileError, LabelledFile, open_data
 from service.files.npz import dense_rows, sparse_rows
+from service.files.separated import CsvText
+from service.files.svmlight import SvmlightText
+from service.files.text import LONGEST_ROW
 from solver.rows.matrix import SparseRows, take_rows, to_csr
 
 DATA = Path(__file__).parents[2] / "data"
@@ -103,6 +108,7 @@ class TestCsv:
             ("1,2\n3,4,5\n", 2, "has 3 columns"),
             ("1,2\n3,\n", 2, "label is missing"),
             ("1,2.0\n3,nan\n", 2, "label is nan"),
+            ("1,2.0\n3,1e400\n", 2, "label is 1e400"),
             ('1,2\n3,"a"b\n', 2, "not CSV"),
             ('1,2\n3,"a\n', 2, "not CSV"),
             ("1\n2\n", 1, "one column"),
@@ -128,6 +134,11 @@ class TestCsv:
         assert caught.value.line == line
         assert f"line {line}: " in str(caught.value)
         assert detail in str(caught.value)
+
+    @pytest.mark.parametrize("number", ["1e400", "-1e400", "inf", "-nan", " 1E+999 "])
+    def test_a_number_that_is_not_finite_is_no_text(self, write: Write, number: str):
+        with pytest.raises(DataFileError, match=r"line 2: column 1 .* is not a finite number"):
+            open_data(write("a.csv", f"red,2\n{number},3\n"), texts=True)
 
     @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "latin-1"])
     def test_another_encoding(self, write: Write, encoding: str):
@@ -292,6 +303,65 @@ class TestUnlabelled:
         np.savez(tmp_path / "a.npz", X=np.eye(2), y=np.ones(2))
         assert not open_data(tmp_path / "a.npz", labelled=False).labelled
         assert open_data(tmp_path / "a.npz", labelled=None).labelled
+
+
+class Endless(io.RawIOBase):
+    """A file that repeats some bytes after others, and counts what is read."""
+
+    def __init__(self, start: bytes, more: bytes) -> None:
+        self.left, self.more, self.taken = start, more, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int:
+        given = (self.left or self.more * 100)[: len(into)]
+        self.left = self.left[len(given) :]
+        into[: len(given)] = given
+        self.taken += len(given)
+        return len(given)
+
+
+class Source:
+    """What opens such a file, each time from its beginning."""
+
+    def __init__(self, start: bytes, more: bytes) -> None:
+        self.content, self.opened = (start, more), list[Endless]()
+
+    def open(self, *, encoding: str, newline: str | None = None) -> TextIO:
+        file = Endless(*self.content)
+        self.opened.append(file)
+        return io.TextIOWrapper(io.BufferedReader(file), encoding=encoding, newline=newline)
+
+
+class TestRows:
+    """What is read of a file before it is refused does not grow with its longest line."""
+
+    @pytest.mark.parametrize(
+        ("kind", "start", "more"),
+        [
+            (CsvText, b"", b"1,"),
+            (CsvText, b"1,2\n", b"x"),
+            (CsvText, b"1,2\n", b'"a\n",'),  # one row in many lines
+            (SvmlightText, b"1 1:2\n", b"3 "),
+        ],
+    )
+    def test_without_an_end_are_refused(self, kind: Any, start: bytes, more: bytes):
+        source = Source(start, more)
+        with pytest.raises(DataFileError, match="a row has more than 1,000 characters"):
+            list(kind(source, None, longest_row=1000))
+        assert all(file.taken <= 3 * io.DEFAULT_BUFFER_SIZE for file in source.opened)
+
+    @pytest.mark.parametrize("name", ["a.csv", "a"])
+    def test_are_bounded_where_a_file_is_opened(self, write: Write, name: str):
+        with pytest.raises(DataFileError, match=f"line 1: .* than {LONGEST_ROW:,} characters"):
+            open_data(write(name, "1," * LONGEST_ROW))
+
+    @pytest.mark.parametrize("kind", [CsvText, SvmlightText])
+    def test_many_are_no_long_one(self, write: Write, kind: Any):
+        lines = {CsvText: "1,2\n\n", SvmlightText: "1 1:2\n# x\n"}[kind]
+        rows = kind(write("a", lines * 50), None, longest_row=20)
+        assert len(list(rows)) == 50
 
 
 def test_watchers_see_the_bytes_go_by(write: Write):

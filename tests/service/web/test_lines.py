@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.errors import Refusal
+from service.errors import InvalidSamples, Refusal
 from service.files.labelled import open_data
 from service.samples.validation import Samples, read_rows, read_samples
 from service.web.formats.lines import DECODERS
@@ -168,6 +168,12 @@ class TestTheSameSamples:
         else:
             return
         assert 0 < len(detail) < 1000
+
+    @pytest.mark.parametrize("content", [b"red,2\n1e400,3\n", b"1,2\n3,1e400\n"])
+    def test_a_number_that_is_not_finite_is_refused_as_in_json(self, content: bytes):
+        with pytest.raises(InvalidSamples) as caught:
+            read_samples(decoded(CSV, content))
+        assert caught.value.errors[0]["line"] == 2
 
     @pytest.mark.parametrize(
         "content",
