@@ -31,6 +31,8 @@ from service.access.keys import Scope
 from service.errors import Refusal, TooManyConnections
 from service.web.formats.paths import INFERENCE_PREFIX, is_open
 
+# Needs of shorter paths are remembered; one of 60 kB, which no route has, would stay in memory.
+_LONGEST_REMEMBERED = 256
 _KEY_SUBPROTOCOL = "wolfstream.key."
 _V1, _V2 = ["", "v1", "models"], [*INFERENCE_PREFIX.split("/"), "models"]
 _POSTS: dict[tuple[str, str], Scope] = {
@@ -60,12 +62,14 @@ class Guard:
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Pass a call on, or refuse it."""
-        need = _need(scope["path"], scope.get("method"))
+        path = scope["path"]
+        need_of = _remembered_need if len(path) <= _LONGEST_REMEMBERED else _need
+        need = need_of(path, scope.get("method"))
         if need is not None:
             try:
                 scope["state"]["grant"] = self._admit(scope, need)
             except Refusal as error:
-                await self._refuse(error, scope["path"])(scope, receive, send)
+                await self._refuse(error, path)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
@@ -76,7 +80,6 @@ class Guard:
         return self._ring.admit(_authorization(scope), need)
 
 
-@functools.lru_cache(maxsize=1024)
 def _need(path: str, method: str | None) -> Need | None:
     """Return what a request needs a key for; None if it needs none. method: None of a websocket."""
     if is_open(path):
@@ -89,6 +92,9 @@ def _need(path: str, method: str | None) -> Need | None:
         every_model=not of_models and path != INFERENCE_PREFIX,
         under_quota=call in _COUNTED,
     )
+
+
+_remembered_need = functools.lru_cache(maxsize=1024)(_need)
 
 
 def _authorization(scope: AsgiScope) -> bytes | None:

@@ -29,6 +29,8 @@ from service.errors import ForeignHost, ForeignOrigin, Refusal
 from service.settings import Settings
 from service.web.formats.paths import is_open
 
+# A name in DNS has 253 characters; more would only stay in memory with the last hosts asked for.
+_LONGEST_HOST = 300
 _PLAIN = ("GET", "HEAD")
 # The values of Sec-Fetch-Site for the server's own page, and for no page.
 _OWN_SITE = (b"same-origin", b"none")
@@ -84,7 +86,8 @@ class Origins:
         """Raises ForeignHost, ForeignOrigin."""
         headers = scope["state"]["headers"]
         host, origin = headers.get(b"host", b""), headers.get(b"origin")
-        if (self._checks_host or not self._ring.required) and not _is_known(host, self._hosts):
+        checked = self._checks_host or not self._ring.required
+        if checked and (len(host) > _LONGEST_HOST or not _is_known(host, self._hosts)):
             raise ForeignHost(
                 f"this server is not known as {host[:100].decode('latin-1')!r}; use its address, "
                 "or start it with WOLFSTREAM_HOSTS=NAME"

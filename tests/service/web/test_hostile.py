@@ -1,5 +1,6 @@
 """What was once let through: hostile bodies, damaged files, values at the edge of float64."""
 
+import asyncio
 import hashlib
 import io
 import json
@@ -9,7 +10,10 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from starlette.responses import PlainTextResponse
 
+from service.access.key_file import KeyFile
+from service.access.key_ring import KeyRing
 from service.engine.recovery_order import Room, recover
 from service.errors import Invalid, InvalidSamples, StartupError
 from service.heads.kinds import build
@@ -17,18 +21,52 @@ from service.model.draft import Draft, Limits
 from service.model.learner import Learner
 from service.model.live import Model
 from service.samples.validation import Samples, read_samples
+from service.settings import Settings
 from service.spec.model import read_spec
 from service.storage.data_directory import open_storage
 from service.storage.entries import Entry
 from service.storage.snapshot_files import SnapshotFiles
 from service.storage.snapshot_format import DamagedSnapshot, State, read_state
+from service.web.formats.problems import problem_response
 from service.web.formats.wire import JSON
+from service.web.layers.guard import Guard
+from service.web.layers.origins import Origins
 from tests.service.storage.writing import append, create
 
 
 def raw(values, dtype="<f8"):
     array = np.array(values, dtype)
     return {"dtype": dtype, "shape": list(array.shape), "data": array.tobytes()}
+
+
+class TestHeads:
+    """What a head of a request says is not kept in memory when the request is over."""
+
+    @pytest.mark.parametrize("layer", ["guard", "origins"])
+    def test_long_ones_are_forgotten(self, layer, tmp_path):
+        ring, settings = KeyRing(KeyFile(tmp_path)), Settings()
+        inner = PlainTextResponse("done")
+        app = {
+            "guard": Guard(inner, ring, problem_response),
+            "origins": Origins(inner, settings, ring, problem_response),
+        }[layer]
+
+        async def send_all():
+            for i in range(300):
+                long = f"{i}{'a' * 50_000}"
+                headers = {b"host": long.encode()}
+                path = f"/v1/models/{long}"
+                scope = {"type": "http", "method": "GET", "path": path, "headers": []}
+                await app(scope | {"state": {"headers": headers}}, none, none)
+
+        async def none(*_):
+            pass
+
+        tracemalloc.start()
+        asyncio.run(send_all())
+        kept = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        assert kept < 1 << 20
 
 
 @pytest.mark.parametrize("dtype", [[], {}, ["<f8"]])
