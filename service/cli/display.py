@@ -10,6 +10,8 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 
+from service.errors.visible_text import visible
+
 _LINE_SECONDS = 2.0
 
 
@@ -51,14 +53,14 @@ class Bar(Frame):
 
     def __init__(self, console: Console, title: str, words: str = "") -> None:
         columns = (
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             TextColumn("{task.fields[words]}", markup=False),
             TimeElapsedColumn(),
         )
         super().__init__(console, *columns, transient=True)
-        self._title = title
-        self._task = self.bars.add_task(title, total=1.0, words=words)
+        self._title = visible(title)
+        self._task = self.bars.add_task(self._title, total=1.0, words=words)
 
     def show(self, share: float, words: str) -> None:
         """Show the share that is done, from 0 to 1, and a text."""

@@ -2,9 +2,14 @@
 
 import click
 
+from service.errors.visible_text import visible
+
 
 class Failure(click.ClickException):
-    """An error in one line, `Error: ...`."""
+    """An error in one line, `Error: ...`, which may quote a file that others made."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(visible(message, besides="\n"))
 
 
 class NoConnection(Failure):

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
 from service.cli.display import Frame
 from service.cli.replay_connections import Connection
 from service.client.errors import ClientError, Refused, Unreachable
+from service.errors.visible_text import visible
 from service.files.labelled import Label
 
 _MOST_SAMPLES_IN_FLIGHT = 8192
@@ -192,9 +194,10 @@ class Display(Frame):
             TimeRemainingColumn(compact=True, elapsed_when_finished=True),
         )
         super().__init__(console, *columns, transient=False)
-        self._title, self._total = title, total
+        self._title, self._total = escape(visible(title)), total
         self._tasks = [
-            self.bars.add_task(f"{title} [bold]{head}", total=total, score="") for head in heads
+            self.bars.add_task(f"{self._title} [bold]{head}", total=total, score="")
+            for head in heads
         ]
 
     def update(self, scores: Sequence[Score]) -> None:

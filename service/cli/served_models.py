@@ -10,6 +10,7 @@ from service.cli.confirmation import confirmed
 from service.cli.option_server import asking, server_option
 from service.cli.option_values import read_json
 from service.cli.tables import table
+from service.errors.visible_text import visible
 
 _model = click.argument("model")
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print the whole response as JSON.")
@@ -102,7 +103,7 @@ def predict(model: str, rows: Any, head: str | None, probability: bool, url: str
         words = [str(prediction), *(f"{label}={share:.4f}" for label, share in named)]
         if predicted.deviations is not None:
             words.append(f"+-{predicted.deviations[i]:.6g}")
-        click.echo("  ".join(words))
+        click.echo(visible("  ".join(words)))
 
 
 @click.command()

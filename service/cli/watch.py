@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from service.cli.option_server import asking, server_option
+from service.errors.visible_text import visible
 
 # rich is imported when the command runs: help is quick.
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def table_of(state: Mapping[str, Any]) -> "Table":
     for name, text in _numbers(state):
         shown.add_row(Text(name), Text(text, justify="right"))
     for pair in state["latest"][-5:]:
-        shown.add_row(Text(f"predicted {pair['prediction']}"), Text(f"was {pair['label']}"))
+        predicted, label = (visible(str(pair[name])) for name in ("prediction", "label"))
+        shown.add_row(Text(f"predicted {predicted}"), Text(f"was {label}"))
     if state["notice"]:
         shown.add_row(Text("notice"), Text(state["notice"]))
     return shown

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from service.diagnostics import tracing
+from service.errors.visible_text import visible
 
 
 def set_up_logging(log_format: Literal["auto", "text", "json"]) -> None:
@@ -78,7 +79,11 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """Formats a record as a line of text, with its fields after the message."""
+    """Formats a record as a line of text, with its fields after the message.
+
+    What a terminal would obey instead of showing it, such as an escape sequence or a line break, is
+    shown as Python writes it, so no text of a client can pass for a line of the server.
+    """
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -90,7 +95,15 @@ class TextFormatter(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
         """Return the line without an exception."""
         fields = "".join(f" {name}={value}" for name, value in _fields(record).items())
-        return super().formatMessage(record) + fields
+        return visible(super().formatMessage(record) + fields)
+
+    def formatException(self, exc_info: Any) -> str:  # noqa: N802
+        """Return the traceback, in lines of which each begins with white space.
+
+        An exception's message may have line breaks of its own.
+        """
+        lines = super().formatException(exc_info).split("\n")
+        return "\n".join(f"  {visible(line)}" for line in lines)
 
 
 def _time(record: logging.LogRecord) -> str:

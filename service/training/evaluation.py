@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rich.table import Table
+from rich.text import Text
 
+from service.errors.visible_text import visible
 from service.files.labelled import Label
 from service.heads.hits import kappa
 
@@ -127,18 +129,24 @@ def tables(result: Evaluation) -> list[Table]:
     for label in labels:
         count, precision, recall = result.of_class(label)
         known = "" if label in result.classes else " (unknown to the model)"
-        by_class.add_row(f"{label}{known}", _share(precision), _share(recall), f"{count:,}")
+        numbers = _share(precision), _share(recall), f"{count:,}"
+        by_class.add_row(_shown(label) + known, *numbers)
     if len(labels) > _LARGEST_MATRIX:
         return [by_class]
     matrix = Table(box=None, pad_edge=False)
     matrix.add_column("label \\ prediction")
     for label in labels:
-        matrix.add_column(str(label), justify="right")
+        matrix.add_column(_shown(label), justify="right")
     for label in labels:
         counts = (result.pairs[label, predicted] for predicted in labels)
-        matrix.add_row(str(label), *(f"{n:,}" if n else "." for n in counts))
+        matrix.add_row(_shown(label), *(f"{n:,}" if n else "." for n in counts))
     return [by_class, matrix]
 
 
 def _share(value: float | None) -> str:
     return "-" if value is None else f"{value:.2%}"
+
+
+def _shown(label: Label) -> Text:
+    """Return a label as it is, where a table would take [b] for markup."""
+    return Text(visible(str(label)))

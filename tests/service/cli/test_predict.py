@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from rich.console import Console
 from sklearn.metrics import cohen_kappa_score
 
 from service.cli.main import main
@@ -245,6 +246,19 @@ class TestEvaluate:
     def test_labels_are_needed(self, model: Path, tmp_path: Path):
         file = write_csv(tmp_path / "a.csv", HELD_BACK.X, None)
         assert "2 features besides the label" in error_line(run("evaluate", model, file))
+
+    def test_labels_are_shown_as_they_are(self):
+        """A table takes [b] for markup, and a terminal obeys escape sequences."""
+        result = Evaluation(["[/x]", "[b]c"])
+        result.count(["\x1b]0;owned\x07"], ["[b]c"])
+        console = Console(file=io.StringIO(), width=200)
+        for table in tables(result):
+            console.print(table)
+        assert isinstance(console.file, io.StringIO)
+        shown = console.file.getvalue()
+        assert r"\x1b]0;owned\x07 (unknown to the model)" in shown
+        assert shown.replace("\n", "").isprintable()
+        assert shown.count("[/x]") == shown.count("[b]c") == 3
 
     def test_precision_recall_and_labels_that_the_model_does_not_know(self):
         result = Evaluation(["a", "b"])

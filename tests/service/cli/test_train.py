@@ -1,5 +1,6 @@
 """`wolfstream train`: files in, one model file out, or one line that says why not."""
 
+import io
 import os
 import signal
 import subprocess
@@ -9,7 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from rich.console import Console
 
+from service.cli.display import Bar
 from service.cli.main import main
 from service.engine.model_files import load_model
 from service.model.learner import Learner
@@ -43,6 +46,25 @@ def error_line(result: Result) -> str:
     line = result.stderr.strip().splitlines()[-1]
     assert line.startswith("Error: ")
     return line
+
+
+def test_what_a_file_says_reaches_no_terminal_as_a_command(tmp_path: Path):
+    file = tmp_path / "[b]\x1b[2J.csv"
+    file.write_text("a,\x1b]0;owned\x07,y\n1,2,3\n")
+    result = run(file, "--model", tmp_path / "out", "--label-column", "absent")
+    assert result.exit_code == 1
+    assert result.stderr.replace("\n", "").isprintable()
+    assert r"\x1b]0;owned\x07" in result.stderr
+
+
+def test_a_bar_takes_no_markup_of_a_file_name():
+    console = Console(file=io.StringIO(), force_terminal=True, width=200)
+    with Bar(console, "reading [/b]\x1b]0;owned\x07.csv") as bar:
+        bar.show(0.5, "half")
+    assert isinstance(console.file, io.StringIO)
+    shown = console.file.getvalue()
+    assert r"reading [/b]\x1b]0;owned\x07.csv" in shown
+    assert "\x1b]0" not in shown
 
 
 @pytest.fixture

@@ -94,6 +94,32 @@ def test_text_has_the_fields_behind_the_message() -> None:
     assert re.fullmatch(r"\S+Z WARNING service\.x: GET /x status=404", line)
 
 
+class TestTextOfClients:
+    """No text makes a line of its own in the log, or reaches the terminal as a command."""
+
+    HOSTILE = "x\n2026-01-01T00:00:00.000Z INFO service.x: ready\x1b]0;owned\x07\x9b2J\u202e\r"
+
+    def test_in_a_message_and_in_fields(self):
+        made = record("of %s", self.HOSTILE, fields={"model": self.HOSTILE})
+        line = TextFormatter().format(made)
+        assert line.isprintable()
+        assert line.count(r"\n2026") == 2
+        assert r"\x1b]0;owned\x07\x9b2J\u202e\r" in line
+
+    def test_in_an_exception(self):
+        try:
+            raise ValueError(self.HOSTILE)
+        except ValueError:
+            text = TextFormatter().format(record("failed", exc_info=sys.exc_info()))
+        first, *others = text.split("\n")
+        assert first.endswith(" failed")
+        assert all(line.startswith("  ") and line.isprintable() for line in others)
+        assert others[-2].endswith("ValueError: x")
+
+    def test_names_and_words_stay_readable(self):
+        assert TextFormatter().format(record("größe 温度 naïve")).endswith("größe 温度 naïve")
+
+
 @pytest.mark.parametrize(
     ("log_format", "terminal", "formatter"),
     [
