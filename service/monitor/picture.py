@@ -18,6 +18,9 @@ _RULES = {
 }
 _OF_HEADS = ("size", "gap", "support_vectors")
 _LATEST = 10
+# A form with more fields would not be filled in (`model.last_row`), and each listener that reads
+# slowly has an event of its own in memory: that of 16,000 long names is 4 MB.
+_MOST_COLUMNS = 64
 # Significant digits of what is drawn.
 _DIGITS = 6
 
@@ -82,7 +85,8 @@ def picture(
         "task": model.spec.task,
         "serve": model.spec.serve,
         "drawn": _DRAWN[model.spec.task],
-        **{name: description[name] for name in ("rows", "features", "columns", "warning")},
+        **{name: description[name] for name in ("rows", "features", "warning")},
+        "columns": _few(description["columns"]),
         "snapshot_sequence": model.snapshot_sequence,
         "rolled_back": model.rolled_back,
         "follows": description["follows"],
@@ -95,6 +99,10 @@ def picture(
         "foretold": _foretold(model),
         "last_row": model.last_row.plain,
     }
+
+
+def _few(columns: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
+    return columns if columns is not None and len(columns) <= _MOST_COLUMNS else None
 
 
 def _foretold(model: Model) -> list[dict[str, Any]]:

@@ -51,6 +51,7 @@ def add_events(app: FastAPI, engine: Engine, monitor: Monitor, ring: KeyRing) ->
         `event: state` has the state as `data`, an object; `event: alert` has a change of a head, as
         the state's `heads` have it from then on; `event: end` comes last, with the `reason`
         `stopping` (the server is), `deleted` (the model was) or `key` (it is no longer in force).
+        The state's `columns` is null beyond 64.
         An id continues where a connection was lost, through `Last-Event-ID`. A listener takes one
         of the server's connections; one that reads slowly misses events.
         """

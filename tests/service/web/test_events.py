@@ -57,6 +57,23 @@ def listening(client: httpx.Client, name: str, **headers: str) -> Iterator[Itera
         yield events_of(response.iter_lines())
 
 
+def test_an_event_is_small_however_wide_the_table_is(server: ServerProcess) -> None:
+    spec = {"working_set": None, "adaptive": None, "serve": "asset", "asset": {"dimension": 16}}
+    with httpx.Client(base_url=server.url, timeout=60) as client:
+        for columns, are_named in ((64, True), (2000, False)):
+            path = f"/v1/models/wide-{columns}"
+            client.put(path, json=spec).raise_for_status()
+            names = ["n" * 240 + str(i) for i in range(columns)]
+            body = {"names": names, "x": [[1] * columns, [2] * columns], "y": [1, 2]}
+            client.post(f"{path}/asset", json=body).raise_for_status()
+            with listening(client, f"wide-{columns}") as events:
+                state = next(events)["data"]
+            assert len(json.dumps(state)) < 1 << 16
+            assert (state["columns"] is not None) == are_named
+            assert state["features"] == columns
+            assert [one["name"] for one in client.get(path).json()["columns"]] == names
+
+
 def create(client: httpx.Client, name: str, n: int = 60) -> None:
     assert client.put(f"/v1/models/{name}", json=PAPERS | {"asset": None}).status_code == 201
     learn(client, name, n)
