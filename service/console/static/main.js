@@ -22,12 +22,25 @@ const report = {
 const models = new ModelList(report);
 const model = new ModelView(report);
 
+/**
+ * Return the name of the model in an address; "" without one.
+ * @param {string} place
+ */
+function nameIn(place) {
+  try {
+    return decodeURIComponent(place.slice(2));
+  } catch {
+    report.fail(new Error("The address names no model: its name is not encoded as addresses are."));
+    return "";
+  }
+}
+
 /** Show the page that the address names. */
 function route() {
   const place = location.hash;
   if (place && !place.startsWith("#/")) return; // an anchor within the page
-  const name = decodeURIComponent(place.slice(2));
   problem.hidden = true;
+  const name = nameIn(place);
   document.title = name ? `${name} · wolfstream` : "wolfstream";
   models.show(name === "");
   if (name) {
