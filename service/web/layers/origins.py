@@ -8,6 +8,10 @@ stop it. Browsers name the page's site in `Origin`, and its relation to the serv
 |---|---|
 | any, while there are no keys or `hosts` is set | `Host` is neither local nor one of `hosts` |
 | all but GET and HEAD, and opening a stream | it comes from a site that `origins` does not name |
+| GET and HEAD | the same, and it is no link that the user followed, as far as the browser says it |
+
+A page cannot read what it gets, but could tell by it which models there are, or listen to events
+in as many connections as its browser allows.
 
 The first is against pages whose own name resolves to this machine (DNS rebinding). What names no
 site, such as an address, cannot be such a name. Paths that need no key are always answered.
@@ -92,10 +96,12 @@ class Origins:
                 f"this server is not known as {host[:100].decode('latin-1')!r}; use its address, "
                 "or start it with WOLFSTREAM_HOSTS=NAME"
             )
-        if scope["type"] == "http" and scope["method"] in _PLAIN:
+        own = headers.get(b"sec-fetch-site", b"none") in _OWN_SITE
+        reads = scope["type"] == "http" and scope["method"] in _PLAIN
+        if reads and (own or headers.get(b"sec-fetch-dest") == b"document"):
             return
         if origin is None:
-            foreign = headers.get(b"sec-fetch-site", b"none") not in _OWN_SITE
+            foreign = not own
         else:
             scheme = str(scope["scheme"]).replace("ws", "http").encode()  # of a stream
             foreign = origin not in {*self._origins, scheme + b"://" + host}

@@ -34,6 +34,44 @@ async ({ server, model, elsewhere }) => {
   const headers = { "Content-Type": "application/json" };
   await attempt("PUT", fetched(`${server}/v1/models/of-the-page`, { method: "PUT", headers, body: "{}" }));
   await attempt("redirect", fetched(`${elsewhere}/redirect/${model}`, { method: "POST", body: sample }));
+  // Whether an element loads would tell the page which models there are.
+  for (const [kind, address] of [["script", "src"], ["img", "src"], ["link", "href"], ["object", "data"]]) {
+    const loads = (name) =>
+      new Promise((done) => {
+        const one = Object.assign(document.createElement(kind), kind === "link" ? { rel: "stylesheet" } : {});
+        one.onload = () => done(true);
+        one.onerror = () => done(false);
+        one[address] = `${server}/v1/models/${name}`;
+        document.body.append(one);
+        setTimeout(() => done(false), 2000);
+      });
+    await attempt(`${kind} that loads`, async () => {
+      const [there, absent] = await Promise.all([loads(model), loads("absent")]);
+      return there === absent ? null : "the model exists";
+    });
+  }
+  await attempt("events", () =>
+    new Promise((done, fail) => {
+      const source = new EventSource(`${path}/events`);
+      source.onopen = () => done("open");
+      source.onerror = fail;
+    }));
+  await attempt("events in many connections", async () => {
+    const listening = Array.from({ length: 24 }, (_, i) => {
+      const host = server.replace(/localhost|127\.0\.0\.1/, `a${i % 4}.localhost`);
+      return fetch(`${host}/v1/models/${model}/events`, { mode: "no-cors" });
+    });
+    const opened = await Promise.allSettled(listening.map((one) => within(one, 2000)));
+    window.listening = opened; // what is open stays so
+  });
+  await attempt("frame", async () => {
+    const frame = document.createElement("iframe");
+    frame.src = `${server}/`;
+    const loaded = new Promise((done) => (frame.onload = done));
+    document.body.append(frame);
+    await loaded;
+    return frame.contentDocument && frame.contentDocument.body.innerText;
+  });
   await attempt("beacon", async () => void navigator.sendBeacon(`${path}/samples`, sample));
 
   await attempt("form", async () => {

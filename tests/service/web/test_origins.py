@@ -116,6 +116,22 @@ class TestOrigin:
         assert answer.status_code == 200
         assert "access-control-allow-origin" not in answer.headers
 
+    @pytest.mark.parametrize("dest", ["empty", "iframe", "script", "image", "object"])
+    @pytest.mark.parametrize("site", ["cross-site", "same-site"])
+    def test_another_page_may_link_to_it_and_nothing_else(
+        self, tmp_path: Path, site: str, dest: str
+    ):
+        """A script's element would tell whether a model exists, and events hold a connection."""
+        headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Dest": dest}
+        assert problem(ask(tmp_path, "GET", headers=headers)) == (403, "foreign-origin")
+        linked = headers | {"Sec-Fetch-Dest": "document"}
+        assert ask(tmp_path, "GET", headers=linked).status_code == 200
+        named = headers | {"Origin": PAGE}
+        assert ask(tmp_path, "GET", headers=named, origins=PAGE).status_code == 200
+        own = headers | {"Sec-Fetch-Site": "same-origin"}
+        assert ask(tmp_path, "GET", headers=own).status_code == 200
+        assert ask(tmp_path, "GET", "/livez", headers=headers).status_code == 200
+
     def test_of_a_page_that_the_settings_name(self, tmp_path: Path):
         headers = {"Origin": PAGE, "Sec-Fetch-Site": "cross-site"}
         answer = ask(tmp_path, headers=headers, origins=PAGE)
