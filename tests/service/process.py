@@ -104,6 +104,8 @@ class ServerProcess:
         return self.log_path.read_text()
 
     def _ready(self) -> bool:
+        if not listens(self.port):  # much cheaper to find out than by a client of httpx
+            return False
         try:
             return httpx.get(f"{self.url}/readyz", timeout=5).status_code == 200
         except httpx.TransportError:
@@ -169,6 +171,12 @@ def _kill_what_is_left() -> None:
     """End what a test that failed has left: multiprocessing would wait for it."""
     for process in multiprocessing.active_children():
         process.kill()
+
+
+def listens(port: int) -> bool:
+    """Whether a server on this machine takes connections."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def free_port() -> int:
