@@ -113,6 +113,9 @@ class _OwnCopies(_codegen.JITCodeLibrary):  # type: ignore[misc]
     numba leaves it to the process which copy a call reaches: where a function was just compiled
     it was another copy, vectorised on its own, than where it was read from the cache. The last bits
     differed, and so did those of a model that was replayed after its first start.
+
+    Only what Python can call becomes machine code. numba makes it of each `inner` function as well,
+    with all that it calls, and nothing ever runs it.
     """
 
     def _optimize_final_module(self) -> None:
@@ -122,5 +125,30 @@ class _OwnCopies(_codegen.JITCodeLibrary):  # type: ignore[misc]
                 function.linkage = Linkage.internal
         super()._optimize_final_module()
 
+    def _finalize_final_module(self) -> None:
+        if self._is_inner():
+            self._finalized = True
+        else:
+            super()._finalize_final_module()
+
+    def _is_inner(self) -> bool:
+        """Return whether this is a function of this package that Python cannot call."""
+        own = [
+            function.name
+            for function in self._final_module.functions
+            if function.linkage is Linkage.external and not function.is_declaration
+        ]
+        return bool(own) and all(name.startswith(_MANGLED) for name in own)
+
+
+_set_any_environment = _codegen.JITCPUCodegen.set_env
+
+
+def _set_environment(codegen: Any, name: str, environment: Any) -> None:
+    """Tell machine code where its Python function is, unless there is none of that name."""
+    if codegen._engine.is_symbol_defined(name):
+        _set_any_environment(codegen, name, environment)
+
 
 _codegen.JITCPUCodegen._library_class = _OwnCopies
+_codegen.JITCPUCodegen.set_env = _set_environment

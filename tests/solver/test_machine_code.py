@@ -18,12 +18,30 @@ combine(made, prior, scores, awake, random.integers(0, 3, 300), known, np.ones(3
 print(made.weight.tobytes().hex())
 """
 
+# Prints how many functions of the package have become machine code, of one that calls another.
+_COUNT = """
+from numba.core.codegen import JITCPUCodegen
+from solver.simplex.problem import best_vertex, empty_problem
+made, add = [], JITCPUCodegen._add_module
+def note(codegen, module):
+    made.append({f.name for f in module.functions if not f.is_declaration})
+    return add(codegen, module)
+JITCPUCodegen._add_module = note
+best_vertex(empty_problem(2))
+print(sum(any(name.startswith("_ZN6solver") for name in names) for names in made))
+"""
+
+
+def printed(program: str, cache: Path) -> bytes:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, env=environment, check=True, capture_output=True).stdout
+
 
 def test_a_second_process_computes_the_same_bits(tmp_path: Path) -> None:
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-c", _LEARN]
-    first, second = (
-        subprocess.run(command, env=environment, check=True, capture_output=True).stdout
-        for _ in range(2)
-    )
+    first, second = (printed(_LEARN, tmp_path) for _ in range(2))
     assert first == second
+
+
+def test_only_what_python_can_call_becomes_machine_code(tmp_path: Path) -> None:
+    assert int(printed(_COUNT, tmp_path)) == 1
