@@ -22,13 +22,16 @@ from service.web.formats.memory import DECODED_FACTOR, UNCOUNTED_BYTES, Lease
 from service.web.formats.moments import tag_of
 from service.web.formats.pieces import ResponseInPieces, byte_pieces, counted_bytes
 from service.web.formats.request_size import check_ids, check_rows, check_size
+from service.web.formats.turns import in_turn
 from service.web.formats.wire import JSON, Format, format_of_answer, format_of_body
 
 T = TypeVar("T")
 
 _BINARY = "application/octet-stream"
-# Decoding this many bytes takes about a millisecond.
+# Decoding this many bytes of an array takes about a millisecond, of JSON some ten.
 _INLINE_BYTES = 1 << 17
+# What is decoded on the event loop and has more bytes waits for its turn.
+_BYTES_WITHOUT_A_TURN = 1 << 12
 # Reading a tensor for each of many names takes longer than reading one array of as many bytes.
 _INLINE_TENSOR_BYTES = _INLINE_BYTES // 16
 
@@ -145,12 +148,14 @@ def _decode(request: Request, body_format: Format, data: bytes, settings: Settin
 async def beside_the_loop(
     decode: Callable[[], T], n_bytes: int, lease: Lease, inline_bytes: int = _INLINE_BYTES
 ) -> T:
-    """Decode a body, a large one on another thread than the event loop's.
+    """Decode a body, or check what was decoded; a large one on another thread than the loop's.
 
     Raises MemoryFull.
     """
-    if n_bytes <= inline_bytes:
+    if n_bytes <= min(inline_bytes, _BYTES_WITHOUT_A_TURN):
         return decode()
+    if n_bytes <= inline_bytes:
+        return await in_turn(decode)
     lease.hold((1 + DECODED_FACTOR) * n_bytes)
     return await asyncio.to_thread(decode)
 

@@ -163,7 +163,7 @@ class Session:
             self.grant.check_quota()
             check_size(frame, self._settings)
             if op == "predict":
-                self._start_prediction(of_frame, frame)
+                self._start_prediction(of_frame, frame, n_bytes)
             elif op == "label":
                 await self._label(of_frame, frame, n_bytes, lease)
             else:
@@ -218,17 +218,22 @@ class Session:
         else:
             self._outbox.put({"id": of_frame, **done.result()}, self._memory.lease())
 
-    def _start_prediction(self, of_frame: FrameId, frame: dict[str, Any]) -> None:
+    def _start_prediction(self, of_frame: FrameId, frame: dict[str, Any], n_bytes: int) -> None:
         model = self._engine.model(self._model.name)
-        task = asyncio.create_task(self._predict(of_frame, model, frame))
+        task = asyncio.create_task(self._predict(of_frame, model, frame, n_bytes))
         self._predictions.add(task)
         task.add_done_callback(self._predictions.discard)
 
-    async def _predict(self, of_frame: FrameId, model: Model, frame: dict[str, Any]) -> None:
+    async def _predict(
+        self, of_frame: FrameId, model: Model, frame: dict[str, Any], n_bytes: int
+    ) -> None:
         head, awaited = frame.get("head"), read_awaited(frame.get("min_sequence"))
+        fields = _fields(frame, _QUESTION)
         with self._memory.lease() as lease:
             try:
-                question = question_for(model.spec, _fields(frame, _QUESTION))
+                question = await beside_the_loop(
+                    lambda: question_for(model.spec, fields), n_bytes, lease
+                )
                 answer = await handlers.predict(
                     self._engine, self.grant, model, head, awaited, question, lease
                 )
