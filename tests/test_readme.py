@@ -329,7 +329,6 @@ def test_the_table_of_limits_has_each_limit_with_its_default():
             "max_lag_seconds",
             "merge_seconds",
         ),  # which are no limits
-        *("classes", "features", "idempotency_keys", "idempotency_bytes"),  # on pages of their own
     }
     units = {"KiB": 1 << 10, "MiB": 1 << 20}
     numbers = {name: field.default for name, field in Settings.model_fields.items()}
