@@ -219,6 +219,13 @@ class TestCompose:
             assert field not in ("host", "port", "data")  # fixed by the image
             Settings(**{field: value})
 
+    def test_the_names_by_which_it_is_reached_are_known_to_it(
+        self, compose: dict[str, Any], server: dict[str, Any]
+    ):
+        """Without keys it refuses requests for any other name."""
+        known = server["environment"]["WOLFSTREAM_HOSTS"].split(",")
+        assert {*compose["services"], compose["name"]} <= {*known}
+
     def test_runs_with_as_little_as_it_needs(self, server: dict[str, Any]):
         assert server["read_only"] is True
         assert server["cap_drop"] == ["ALL"]

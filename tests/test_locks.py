@@ -1,6 +1,8 @@
 """The locks: every package that the project asks for, at a version that it allows, with hashes."""
 
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -64,3 +66,33 @@ def test_what_is_built_on_has_an_upper_bound() -> None:
     """The protocols of uvicorn are subclassed."""
     (uvicorn,) = [Requirement(line) for line in ASKED["server"] if line.startswith("uvicorn")]
     assert {part.operator for part in uvicorn.specifier} == {">=", "<"}
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@pytest.mark.parametrize(
+    ("said", "status", "passes", "tells"),
+    [
+        ("No known vulnerabilities found", 0, True, "No known"),
+        ("Found 1 known vulnerability in 1 package", 1, False, "Found 1"),
+        ("ConnectionError: nobody answers", 1, True, "offline: no database"),
+    ],
+    ids=["none", "a defect", "offline"],
+)
+def test_the_audit_fails_of_known_defects_and_says_where_it_compared_nothing(
+    tmp_path: Path, said: str, status: int, passes: bool, tells: str
+) -> None:
+    commands = tmp_path / "bin"
+    for folder in (commands, tmp_path / ".venv"):
+        folder.mkdir()
+    for name, text in (("python", "exit 0"), ("pip-audit", f"echo '{said}' >&2; exit {status}")):
+        (commands / name).write_text(f"#!/bin/sh\n{text}\n")
+        (commands / name).chmod(0o755)
+    done = subprocess.run(
+        ["make", "-f", ROOT / "Makefile", "-o", ".venv/supply", "audit", f"BIN={commands}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode == 0) == passes
+    assert tells in done.stdout

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import logging
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +21,9 @@ from service.engine.warm_up import WarmUp
 from service.engine.writer import Writer
 from service.model.learner import Learner
 from service.storage.replay_marks import ReplayMarks
+from service.web.formats import body
 from tests.service.process import ServerProcess
+from tests.service.specs import PAPERS
 
 
 def wait_at(gates: Path) -> None:
@@ -272,6 +275,39 @@ class TestSignals:
         with closing(again):
             sequence = httpx.get(f"{again.url}/v1/models/a").json()["sequence"]
         assert sequence == 3  # the fourth was never acknowledged
+
+
+def decodes_slowly() -> None:
+    """Make the server of this process take three seconds to decode a large body."""
+    of_module = body._decode
+
+    def decode(request: Any, body_format: Any, data: bytes, settings: Any) -> Any:
+        if len(data) > body._INLINE_BYTES:
+            logging.getLogger("decoding").info("decoding")
+            time.sleep(3)
+        return of_module(request, body_format, data, settings)
+
+    pytest.MonkeyPatch().setattr(body, "_decode", decode)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_body_that_is_being_decoded_does_not_hold_off_a_signal(
+    tmp_path: Path, again: bool
+) -> None:
+    server = ServerProcess(tmp_path / "data")
+    server.prelude = decodes_slowly
+    samples = {"x": [[0.5] * 10] * 6_000, "y": [0, 1] * 3_000}
+    with closing(server.start()), ThreadPoolExecutor(1) as pool:
+        url = f"{server.url}/v1/models/m"
+        httpx.put(url, json=PAPERS).raise_for_status()
+        sent = pool.submit(httpx.post, f"{url}/samples", json=samples, timeout=60)
+        assert soon(lambda: '"decoding"' in server.log())
+        server.send_signal(signal.SIGTERM)
+        assert soon(lambda: "stopping" in server.log())
+        assert not sent.done()
+        if again:
+            server.send_signal(signal.SIGTERM)
+        assert server.exit_code() == (128 + signal.SIGTERM if again else 0)
 
 
 def received(gated: Gated) -> bool:
