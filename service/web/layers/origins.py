@@ -21,8 +21,8 @@ Responses to a page of `origins` carry the headers that let it read them (CORS).
 
 import functools
 import ipaddress
+import re
 from collections.abc import Callable, Collection
-from urllib.parse import urlsplit
 
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
@@ -35,6 +35,8 @@ from service.web.formats.paths import is_open
 
 # A name in DNS has 253 characters; more would only stay in memory with the last hosts asked for.
 _LONGEST_HOST = 300
+# An address of version 6 or a name, and a port.
+_HOST = re.compile(rb"(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|([\w.-]+))(?::\d*)?")
 _PLAIN = ("GET", "HEAD")
 # The values of Sec-Fetch-Site for the server's own page, and for no page.
 _OWN_SITE = (b"same-origin", b"none")
@@ -117,10 +119,10 @@ def _is_known(host: bytes, names: Collection[str]) -> bool:
     """Return whether a `Host` header is an address, a name of this machine or one of the names."""
     if not host:
         return True  # no browser leaves it out
-    try:
-        name = urlsplit(f"//{host.decode('ascii')}").hostname or ""
-    except ValueError:
+    found = _HOST.fullmatch(host)
+    if not found:
         return False
+    name = (found[1] or found[2]).decode().lower()
     if name in names or name == "localhost" or name.endswith(".localhost"):
         return True
     try:
