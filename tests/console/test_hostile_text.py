@@ -24,6 +24,11 @@ VECTOR = "\"'><svg/onload=owned()>"
 LINK = "javascript:owned()//${owned()}{{owned()}}"
 HOSTILE = (IMAGE, SCRIPT, VECTOR, LINK)
 # As a feature's name also what an object of JavaScript has of its own.
+ENDLESS = {
+    "a line": "1," * (1 << 23),
+    "a quote": '1,"' + "x\n" * (1 << 23),
+    "blank lines": "\n" * 100_000,
+}
 NOT_THERE = re.compile("there is no model|nothing is served")
 NAMES = (IMAGE, SCRIPT, VECTOR, "__proto__", "constructor")
 # Notes whether anything ran, was forbidden to, or asked for a file that the page does not name.
@@ -98,6 +103,23 @@ def test_lines_of_a_file_and_what_the_server_says_of_them(
     watched.get_by_text("1 samples learned in total, 2 lines refused and left out.").wait_for()
     assert all("422" in error for error in errors)  # what the browser notes of refusals
     errors.clear()
+    httpx.delete(url).raise_for_status()
+
+
+@pytest.mark.parametrize("end", ENDLESS)
+def test_a_file_of_a_row_without_end(watched: Any, server: ServerProcess, tmp_path: Path, end: str):
+    """The page is not held up, and says what is wrong; blank lines are no row."""
+    url = create(server, "endless", {}, [{"a": 1, "b": 2}, {"a": 2, "b": 1}], ["yes", "no"])
+    file = tmp_path / "endless.csv"
+    file.write_text("a,b,y\n1,2,yes\n" + ENDLESS[end])
+    watched.goto(f"{server.url}/#/endless")
+    expect_fact(watched, "Samples", "2")
+    watched.locator("#csv").set_input_files(file)
+    watched.get_by_role("button", name="Learn", exact=True).click()
+    if end == "blank lines":
+        watched.get_by_text("1 samples learned in total").wait_for()
+    else:
+        watched.get_by_role("alert").get_by_text("more than 8,388,608 characters").wait_for()
     httpx.delete(url).raise_for_status()
 
 

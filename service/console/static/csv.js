@@ -4,6 +4,8 @@
 
 const MOST_LINES = 1000;
 const MOST_CHARACTERS = 1 << 20;
+// The command's bound on a row of a file. Without one, a text that is no CSV would stop the page.
+const LONGEST_ROW = 1 << 23;
 
 /**
  * Yield parts of a file, each with whole records and the number of its first line.
@@ -14,15 +16,18 @@ const MOST_CHARACTERS = 1 << 20;
 export async function* partsOf(file) {
   /** @type {string[]} */
   let records = [];
-  let [characters, first, line, open] = [0, 1, 1, ""];
+  /** @type {string[]} */
+  let open = [];
+  let [characters, first, line, length, quoted] = [0, 1, 1, 0, false];
   for await (const text of linesOf(file)) {
-    const record = open ? `${open}\n${text}` : text;
+    open.push(text);
+    length += text.length + 1;
+    if (length > LONGEST_ROW) throw tooLong();
     line += 1;
-    if (count(record, '"') % 2 === 1) {
-      open = record;
-      continue;
-    }
-    open = "";
+    if (count(text, '"') % 2 === 1) quoted = !quoted;
+    if (quoted) continue;
+    const record = open.join("\n");
+    [open, length] = [[], 0];
     records.push(record);
     characters += record.length;
     if (records.length >= MOST_LINES || characters >= MOST_CHARACTERS) {
@@ -30,7 +35,7 @@ export async function* partsOf(file) {
       [records, characters, first] = [[], 0, line];
     }
   }
-  if (open) records.push(open);
+  if (open.length) records.push(open.join("\n"));
   if (records.length) yield { lines: records, first, bytes: characters + records.length };
 }
 
@@ -66,12 +71,18 @@ async function* linesOf(file) {
     const { value, done } = await reader.read();
     rest += done ? decoder.decode() : decoder.decode(value, { stream: true });
     const lines = rest.split("\n");
+    if (lines[lines.length - 1].length > LONGEST_ROW) throw tooLong();
     rest = done ? "" : (lines.pop() ?? "");
     for (const line of lines) {
       if (!done || line !== "") yield line.endsWith("\r") ? line.slice(0, -1) : line;
     }
     if (done) return;
   }
+}
+
+function tooLong() {
+  const most = LONGEST_ROW.toLocaleString("en");
+  return new Error(`A row of the file has more than ${most} characters: is it a CSV file?`);
 }
 
 /**
