@@ -95,7 +95,7 @@ class TextFormatter(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
         """Return the line without an exception."""
         fields = "".join(f" {name}={value}" for name, value in _fields(record).items())
-        return visible(super().formatMessage(record) + fields)
+        return visible(super().formatMessage(record).rstrip("\n") + fields)
 
     def formatException(self, exc_info: Any) -> str:  # noqa: N802
         """Return the traceback, in lines of which each begins with white space.

@@ -1,6 +1,7 @@
 """`GET /metrics`: the metrics in the formats of Prometheus and OpenMetrics."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -50,7 +51,7 @@ def add_metrics(
         As text, or in the OpenMetrics format if Accept asks for it. If the server has keys, this
         needs one for all models, with the scope predict.
         """
-        encode, media_type = choose_encoder(request.headers.get("accept", ""))
+        encode, media_type = _encoder(request.headers.get("accept", ""))
         if leader is None:
             server.connections, server.streams = len(request.state.connections), len(streams)
         else:
@@ -60,6 +61,14 @@ def add_metrics(
         # A thousand models have a hundred thousand lines.
         content = await asyncio.to_thread(encode, registry)
         return Response(content, headers={"Content-Type": media_type})
+
+
+def _encoder(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:
+    """Return what writes the metrics, and its media type; text where Accept makes no sense."""
+    try:
+        return choose_encoder(accept)
+    except (TypeError, ValueError):  # the library compares the parts of a version that is none
+        return choose_encoder("")
 
 
 def _description() -> dict[str, Any]:

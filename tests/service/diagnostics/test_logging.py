@@ -116,6 +116,10 @@ class TestTextOfClients:
         assert all(line.startswith("  ") and line.isprintable() for line in others)
         assert others[-2].endswith("ValueError: x")
 
+    def test_the_end_of_a_line_is_none_in_it(self):
+        line = TextFormatter().format(record("failed\n", fields={"status": 500}))
+        assert line.endswith("failed status=500")
+
     def test_names_and_words_stay_readable(self):
         assert TextFormatter().format(record("größe 温度 naïve")).endswith("größe 温度 naïve")
 

@@ -163,6 +163,17 @@ def test_both_formats_are_well_formed_and_say_the_same(client: httpx.Client, use
     assert f'model="{used}"' in strict.text
 
 
+@pytest.mark.parametrize("kind", ["text/plain", "application/openmetrics-text"])
+@pytest.mark.parametrize("version", ["1.x", "a.b", '"1.0.0', "\\", "9" * 5000, "", "1..2", "-1"])
+def test_a_version_that_is_none_asks_for_some_format(
+    client: httpx.Client, kind: str, version: str
+) -> None:
+    for more in ("", ";escaping", "; escaping=none; q=x"):
+        answer = client.get("/metrics", headers={"Accept": f"{kind}; version={version}{more}"})
+        assert answer.status_code == 200
+        assert "wolfstream_ready 1.0" in answer.text
+
+
 def test_names_follow_the_rules_of_the_ecosystem(client: httpx.Client, used: str) -> None:
     """As promtool's linter has them: base units, `_total` for counters and for nothing else."""
     del used
