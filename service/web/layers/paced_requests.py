@@ -49,9 +49,18 @@ class PacedRequests(HttpToolsProtocol):
         self._body_left = max(self._body_left - len(body), 0)
 
     def on_message_complete(self) -> None:
-        """End a request."""
+        """End a request, which may have been refused before all of it came.
+
+        uvicorn began to wait for the next one at the response, and ended that wait at what came
+        since: a connection on which nothing follows would stay open for ever.
+        """
         super().on_message_complete()
         self._body_left = 0
+        if self.cycle.response_complete and not self.pipeline:
+            self._unset_keepalive_if_required()
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
 
     def on_response_complete(self) -> None:
         """Begin the request that waits, and parse on."""

@@ -372,6 +372,17 @@ def dechunked(content: bytes) -> bytes:
     return body
 
 
+def test_a_connection_whose_request_was_refused_early_is_closed_when_idle(server: ServerProcess):
+    """The refusal is sent before all of the body has come."""
+    head = b"POST /v1/models/m/predict HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 200000\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as raw:
+        raw.sendall(head + b"\r\n" + b" " * 100_000)
+        assert raw.recv(1 << 16).startswith(b"HTTP/1.1 403")
+        raw.sendall(b" " * 100_000)
+        while raw.recv(1 << 16):
+            pass
+
+
 class TestSlowReaders:
     """Their answers are many times what the sockets buffer."""
 
