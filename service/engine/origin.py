@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 # Counts the changes of what replay does with the entries of a journal. With 2 the sums of a working
-# set of three and more classes, and those of learners of texts, are rounded in another order. With
-# 3 naive Bayes becomes what it was before all labels moved, unless it began in a snapshot of 2.
+# set of three and more classes, and those of learners of texts, are rounded in another order; with
+# 3 all sums of compiled code may be, and naive Bayes becomes what it was before all labels moved,
+# unless it began in a snapshot of 2.
 _REPLAY_RULES = 3
 _CPUINFO = Path("/proc/cpuinfo")
 
