@@ -56,7 +56,9 @@ class PacedRequests(HttpToolsProtocol):
         """
         super().on_message_complete()
         self._body_left = 0
-        if self.cycle.response_complete and not self.pipeline:
+        if self.parser.should_upgrade() or self.cycle is None or self.pipeline:
+            return
+        if self.cycle.response_complete:
             self._unset_keepalive_if_required()
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
