@@ -2,7 +2,7 @@
 
 A pass serves every connection that has something to do. If fifty streams each have a frame whose
 decoding takes twenty milliseconds, one pass takes a second, and so does the answer to a probe that
-came just behind its beginning.
+came just after it had begun.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDict
 
 
 async def in_turn(work: Callable[[], T]) -> T:
-    """Return what the work does, in a pass of the loop in which no other's work is done."""
+    """Do the work, one such piece in each pass of the loop; return its result."""
     async with _turns.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
         done = work()
         await asyncio.sleep(0)  # the next one's turn is in the next pass
