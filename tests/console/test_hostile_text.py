@@ -23,13 +23,13 @@ SCRIPT = "</script><script>owned()</script>"
 VECTOR = "\"'><svg/onload=owned()>"
 LINK = "javascript:owned()//${owned()}{{owned()}}"
 HOSTILE = (IMAGE, SCRIPT, VECTOR, LINK)
-# As a feature's name also what an object of JavaScript has of its own.
 ENDLESS = {
     "a line": "1," * (1 << 23),
     "a quote": '1,"' + "x\n" * (1 << 23),
     "blank lines": "\n" * 100_000,
 }
 NOT_THERE = re.compile("there is no model|nothing is served")
+# Names of features are also what an object of JavaScript has of its own.
 NAMES = (IMAGE, SCRIPT, VECTOR, "__proto__", "constructor")
 # Notes whether anything ran, was forbidden to, or asked for a file that the page does not name.
 WATCH = """

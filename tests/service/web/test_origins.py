@@ -74,7 +74,7 @@ class TestHost:
             ),
         ],
     )
-    @pytest.mark.parametrize("method", ["GET", "DELETE"])
+    @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
     def test_another_name_is_refused(self, tmp_path: Path, method: str, host: str):
         answer = ask(tmp_path, method, headers={"Host": host})
         assert problem(answer) == (403, "foreign-host")
