@@ -4,7 +4,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -31,13 +31,11 @@ def fill(disk: Path, leave: int = 0) -> Path:
     """Return a file that takes all room but so many bytes; deleting it gives the room back."""
     filler = disk / "filler"
     size = shutil.disk_usage(disk).free - leave
-    with filler.open("wb") as file:
-        try:
-            while size > 0:
-                size -= file.write(bytes(min(size, 4096)))
-                file.flush()
-        except OSError:
-            pass
+    # What a buffer kept of a write that failed, because the server writes too, would fail again at
+    # the end.
+    with filler.open("wb", buffering=0) as file, suppress(OSError):
+        while size > 0:
+            size -= file.write(bytes(min(size, 4096)))
     return filler
 
 
