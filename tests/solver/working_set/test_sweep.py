@@ -31,7 +31,7 @@ CASES = {
 
 
 class Case:
-    """A problem at a random point, what a sweep reads, and the whole matrix A."""
+    """A problem of weighted samples at a random point, what a sweep reads, and all of A."""
 
     def __init__(self, columns, old):
         random = np.random.default_rng(len(columns))
@@ -44,11 +44,13 @@ class Case:
         layout = layout_of(self.problem, old)
         self.problem.size[0] = n
         sign = random.choice([-1.0, 1.0], n)
-        self.A = hessian(KERNELS["rbf"], X[columns], sign, np.where(sign < 0.0, C_MINUS, C_PLUS))
+        weight = random.choice([0.2, 1.0, 4.0], n)
+        C = np.where(sign < 0.0, C_MINUS, C_PLUS) * weight
+        self.A = hessian(KERNELS["rbf"], X[columns], sign, C)
         alpha = random.random(n) * (random.random(n) < 0.7)
         alpha /= alpha.sum()
         self.problem.sign[:n], self.problem.alpha[:n] = sign, alpha
-        self.problem.diagonal[:n] = 2.0
+        self.problem.diagonal[:n], self.problem.inverse_weight[:n] = 2.0, 1.0 / weight
         self.problem.gradient[:n] = -2.0 * self.A @ alpha
         self.problem.q[0] = alpha @ self.A @ alpha
         values = kernel_values(K[:STORED, :STORED], K[STORED:].copy(), STORED)
@@ -103,6 +105,18 @@ class TestEverySweep:
             for m in range(len(columns))
         ]
         assert gain[chosen] == pytest.approx(max(gain), rel=1e-7)
+
+    def test_gains_are_those_of_swaps(self, columns, old):
+        case = Case(columns, old)
+        best, _ = case.ends()
+        problem, sign, A = case.problem, case.problem.sign, case.A
+        swaps = partner.swaps_to(problem, RIDGE, problem.gradient[best], sign[best], A[best, best])
+        for m in range(len(columns)):
+            if m != best:
+                kernel_value = A[best, m] * sign[best] * sign[m] - 1.0
+                gain = steps.swap_gain(problem, best, m, A[best].copy(), A[m].copy())
+                found = partner.gain_of(problem, swaps, m, kernel_value)
+                assert found == pytest.approx(gain, rel=1e-9, abs=1e-15)
 
 
 def lightest(case):
