@@ -70,7 +70,7 @@ test-fleet: .venv/hard
 test: .venv/installed
 	$(BIN)/python -m pytest -n 2
 
-# Takes an hour; not part of what every change must pass: wrong requests, kills and losses of
+# Takes about an hour; not part of what every change must pass: wrong requests, kills and losses of
 # power, failing disks, damaged files, clocks that jump, slow clients, overload, a browser that attacks,
 # and somebody else's client; before them, every case of the sweeps of which `make test` runs a part.
 # HARD_SEED chooses the cases, HARD_CRASHES how often a server is killed (1000 takes an hour or two;
