@@ -5,6 +5,7 @@
 A move is a call of a function of one package by one of another, as the table of imports in
 CONTRIBUTING.md divides the code, but the solver is one package; libraries between them do not
 count. Prints the moves of a sample, in order, for the default model and for a working set alone.
+The samples before it have settled what the model's rows are.
 """
 
 import os
@@ -27,7 +28,6 @@ _SPECS: dict[str, dict[str, Any]] = {
     "the default model": {},
     "a working set alone": {"asset": None, "adaptive": None, "prepare": None},
 }
-_BEFORE_RECORDING = 4
 # What the first calls is where a way begins; the others' own tasks run beside it.
 _TASKS = ("service.web", "service.monitor", "service.views")
 
@@ -74,12 +74,14 @@ def _package(frame: FrameType) -> str:
 
 def _post(url: str, recorder: Recorder, found: dict[str, list[tuple[str, str, str]]]) -> None:
     """Create the models, and record how each takes its last sample; then end the server."""
+    from solver.prepare.schema import SETTLING
+
     transport = httpx.HTTPTransport(retries=10)
     with httpx.Client(base_url=url, timeout=300, transport=transport) as client:
         for i, (name, spec) in enumerate(_SPECS.items()):
             client.put(f"/v1/models/m{i}", json=spec).raise_for_status()
-            for k in range(_BEFORE_RECORDING + 1):
-                recorder.recording = k == _BEFORE_RECORDING
+            for k in range(SETTLING + 1):
+                recorder.recording = k == SETTLING
                 body = {"x": [[float(k), 1.0]], "y": [k % 2]}
                 client.post(f"/v1/models/m{i}/samples", json=body).raise_for_status()
                 recorder.recording = False

@@ -82,12 +82,12 @@ class Draft:
             name: heads[name].check(samples, self._labels[name], self._limits.classes)
             for name in self._learner.learning(head)
         }
-        if form is not self._form and not self._form.settled:
-            self._check_texts(_text_columns(form))
         names = self._new_names(samples.X) if isinstance(samples.X, NamedRows) else []
         # Rows that change nothing need no more memory.
-        if form is not self._form and not self._form.settled and form.layout is not None:
-            self._check_bytes(form.layout.width, named=False)
+        if form is not self._form and not self._form.settled:
+            self._check_texts(_text_columns(form))
+            if form.prepared_width is not None:
+                self._check_bytes(form.prepared_width, named=False)
         self._names.update(names)
         self._form = form
         self._labels |= labels

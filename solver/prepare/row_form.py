@@ -96,6 +96,12 @@ class RowForm(NamedTuple):
         return layout_of(["number"] * self.width, indicators=indicators)
 
     @property
+    def prepared_width(self) -> int | None:
+        """The number of prepared columns; None before the first sample, and of sparse rows."""
+        of_rows = self.layout
+        return None if of_rows is None else of_rows.width
+
+    @property
     def crossed_columns(self) -> tuple[int, ...]:
         """The columns of encoded rows whose texts are crossed, then those of codes."""
         crossed = self.prepare is not None and self.prepare.texts == "crossed"
