@@ -72,20 +72,26 @@ def blocks_of(page: str) -> list[Block]:
     return [Block(*found) for found in _BLOCK.findall((ROOT / page).read_text())]
 
 
-def run_page(page: str, folder: Path) -> Session:
-    """Run the blocks of a page as one session; only the port of the server is another one."""
+def run_page(page: str, folder: Path, commands: Path | None = None) -> Session:
+    """Run the blocks of a page as one session; only the port of the server is another one.
+
+    commands: a folder with `wolfstream` and `python`; without it, they are started as usual. Those
+    there start in a moment, so a page looks whether its server is ready every tenth of a second.
+    """
     blocks = [block for block in blocks_of(page) if not (block.is_set_up or block.is_missing_river)]
     port = free_port()
     script = "\n".join(map(_as_shell, blocks)).replace("127.0.0.1:8000", f"127.0.0.1:{port}")
     (folder / "work").mkdir()
     environment = os.environ | {
-        "PATH": f"{_commands(folder)}:{os.environ['PATH']}",
+        "PATH": f"{commands or _commands(folder)}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
         "WOLFSTREAM_PORT": str(port),
         "WOLFSTREAM_URL": f"http://127.0.0.1:{port}",
     }
     # Each response of curl gets a line of its own, as a terminal shows it.
     prologue = 'curl() { command curl -s -w "\\n" "$@"; }\n'
+    if commands:
+        prologue += "sleep() { command sleep 0.1; }\n"
     with (folder / "out").open("w") as out, (folder / "err").open("w") as err:
         process = subprocess.Popen(
             ["bash", "-e", "-m", "-c", f"{prologue}{script}\nwait"],

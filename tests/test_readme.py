@@ -3,10 +3,12 @@
 import os
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.forked_commands import forked_commands
 from tests.page_session import ROOT, Session, blocks_of, run_page
 from tests.test_structure import ALLOWED
 
@@ -17,9 +19,16 @@ TEXTS = {
 }
 
 
-def run(page: str, folder: Path) -> Session:
+@pytest.fixture(scope="module")
+def commands() -> Iterator[Path]:
+    """`wolfstream` and `python` of all pages but README, whose commands are started as usual."""
+    with forked_commands() as folder:
+        yield folder
+
+
+def run(page: str, folder: Path, commands: Path | None = None) -> Session:
     """A page that ran to its end without an error in Python."""
-    session = run_page(page, folder)
+    session = run_page(page, folder, commands)
     assert session.code == 0, session.errors
     assert "Traceback" not in session.errors
     return session
@@ -77,8 +86,8 @@ def test_each_page_works_in_a_folder_of_its_own(page: str):
     assert not blocks or blocks[0].text.startswith(f"mkdir -p {stem} && cd {stem}\n")
 
 
-def test_the_page_of_late_labels_is_one_session(tmp_path: Path):
-    session = run("docs/late-labels.md", tmp_path)
+def test_the_page_of_late_labels_is_one_session(tmp_path: Path, commands: Path):
+    session = run("docs/late-labels.md", tmp_path, commands)
     _, _, _, predicted, labelled, again = session.output("wolfstream serve").responses
     assert predicted["ids"] == ["hall", 7]
     assert labelled["results"]["status"] == ["learned"] * 2
@@ -90,15 +99,15 @@ def test_the_page_of_late_labels_is_one_session(tmp_path: Path):
     assert joined == "4"
 
 
-def test_the_page_of_workers_is_one_session(tmp_path: Path):
-    session = run("docs/workers.md", tmp_path)
+def test_the_page_of_workers_is_one_session(tmp_path: Path, commands: Path):
+    session = run("docs/workers.md", tmp_path, commands)
     served = session.output("wolfstream serve")
     assert [answer["sequence"] for answer in served.responses[-2:]] == [2, 2]
     assert "wolfstream_workers 2.0" in served.text
 
 
-def test_the_page_of_probabilities_is_one_session(tmp_path: Path):
-    session = run("docs/probabilities.md", tmp_path)
+def test_the_page_of_probabilities_is_one_session(tmp_path: Path, commands: Path):
+    session = run("docs/probabilities.md", tmp_path, commands)
     *_, sure, why, of_bank, described = session.output("wolfstream serve").responses
     assert sum(sure["probability"][0]) == pytest.approx(1.0)
     assert sure["prediction"][0] in sure["prediction_set"][0]
@@ -116,8 +125,8 @@ def test_the_page_of_probabilities_is_one_session(tmp_path: Path):
     assert session.output("predict_interval").lines == ["True 0", "True"]
 
 
-def test_the_page_of_challengers_is_one_session(tmp_path: Path):
-    session = run("docs/challengers.md", tmp_path)
+def test_the_page_of_challengers_is_one_session(tmp_path: Path, commands: Path):
+    session = run("docs/challengers.md", tmp_path, commands)
     *_, said, board = session.output("wolfstream serve").responses
     assert said["sequence"] == 6
     (row,) = board["challengers"]
@@ -131,8 +140,8 @@ def test_the_page_of_challengers_is_one_session(tmp_path: Path):
     assert session.output("client.promote").lines[-1] == "{'type': 'linear'}"
 
 
-def test_the_page_of_models_is_one_session(tmp_path: Path):
-    session = run("docs/models.md", tmp_path)
+def test_the_page_of_models_is_one_session(tmp_path: Path, commands: Path):
+    session = run("docs/models.md", tmp_path, commands)
     ready, created, learned, predicted, job, refitted = session.output("refit").responses
     # On a first start it still compiles what nobody waits for.
     ready.pop("compiling", None)
@@ -159,8 +168,8 @@ def test_the_page_of_models_is_one_session(tmp_path: Path):
     assert predicted["prediction"] == ["humid"]
 
 
-def test_the_page_of_operations_is_one_session(tmp_path: Path):
-    session = run("docs/operations.md", tmp_path)
+def test_the_page_of_operations_is_one_session(tmp_path: Path, commands: Path):
+    session = run("docs/operations.md", tmp_path, commands)
     day = session.output("rollback")
     _, created, learned, again, snapshot, mistake, back, history = day.responses
     assert created["sequence"] == 0
@@ -177,8 +186,8 @@ def test_the_page_of_operations_is_one_session(tmp_path: Path):
     assert (tmp_path / "work" / "operations" / "other-data" / "log.sqlite").exists()
 
 
-def test_the_page_of_formats_is_one_session(tmp_path: Path):
-    session = run("docs/formats.md", tmp_path)
+def test_the_page_of_formats_is_one_session(tmp_path: Path, commands: Path):
+    session = run("docs/formats.md", tmp_path, commands)
     _, _, of_csv, of_lines = session.output("text/csv").responses
     assert (of_csv["learned"], of_csv["sequence"]) == (3, 3)
     assert (of_lines["learned"], of_lines["sequence"]) == (2, 5)
@@ -189,8 +198,8 @@ def test_the_page_of_formats_is_one_session(tmp_path: Path):
     assert inferred["outputs"][0]["data"] == ["humid"]
 
 
-def test_the_page_of_keys_is_one_session(tmp_path: Path):
-    session = run("docs/authentication-and-limits.md", tmp_path)
+def test_the_page_of_keys_is_one_session(tmp_path: Path, commands: Path):
+    session = run("docs/authentication-and-limits.md", tmp_path, commands)
     output = session.output("keys add")
     assert [line.split()[0] for line in output.lines[1:4]] == ["NAME", "ops", "sensors"]
     ready, refused, listed = output.responses
@@ -201,8 +210,8 @@ def test_the_page_of_keys_is_one_session(tmp_path: Path):
     assert listed == {"models": []}
 
 
-def test_the_page_of_python_is_one_session(tmp_path: Path):
-    session = run("docs/python.md", tmp_path)
+def test_the_page_of_python_is_one_session(tmp_path: Path, commands: Path):
+    session = run("docs/python.md", tmp_path, commands)
     learned, predicted, classes = session.output('client.describe("rooms")').lines
     assert learned.split()[0] == "500"
     assert float(learned.split()[1]) > 0.8
@@ -232,8 +241,8 @@ def test_the_page_of_python_is_one_session(tmp_path: Path):
         assert float(found[1]) > 75
 
 
-def test_the_page_of_training_is_one_session(tmp_path: Path):
-    session = run("docs/training-from-files.md", tmp_path)
+def test_the_page_of_training_is_one_session(tmp_path: Path, commands: Path):
+    session = run("docs/training-from-files.md", tmp_path, commands)
     trained = session.output("wolfstream train")
     judged = re.search(r"accuracy ([\d.]+)%, kappa ([\d.]+) of 50 samples", trained.text)
     assert judged
