@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from service.monitor import producer
 from tests.service.process import ServerProcess
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
@@ -14,9 +15,9 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))
 SCREENSHOTS = Path(__file__).parents[2] / "screenshots"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Any]:
-    """Chromium, without a window; while it is there, no test of another module can use asyncio."""
+    """Chromium, without a window; while it is there, no test of another package can use asyncio."""
     playwright = pytest.importorskip(
         "playwright.sync_api", reason="playwright is not installed: pip install '.[test]'"
     )
@@ -30,10 +31,17 @@ def browser() -> Iterator[Any]:
         running.close()
 
 
-@pytest.fixture(scope="module")
+def look_often() -> None:
+    """Let a server send its models' states five times a second."""
+    producer._EVENT_SECONDS = 0.2
+
+
+@pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server that the tests of one module share."""
-    running = ServerProcess(tmp_path_factory.mktemp("console") / "data").start()
+    """A server that the tests of all modules share."""
+    running = ServerProcess(tmp_path_factory.mktemp("console") / "data")
+    running.prelude = look_often
+    running.start()
     yield running
     running.close()
 

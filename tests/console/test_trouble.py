@@ -5,13 +5,14 @@ from typing import Any
 
 from service.access.key_file import KeyFile
 from service.access.keys import add_key
-from tests.console.conftest import SCREENSHOTS, Errors
+from tests.console.conftest import SCREENSHOTS, Errors, look_often
 from tests.console.test_page import expect_fact, learn
 from tests.service.process import ServerProcess
 
 
 def test_a_key_is_asked_for_once_and_kept_in_the_tab(page: Any, tmp_path: Path, errors: Errors):
     server = ServerProcess(tmp_path / "data")
+    server.prelude = look_often
     server.data.mkdir()
     key = add_key(KeyFile(server.data), "page", ("admin",))
     server.start()
@@ -38,7 +39,9 @@ def test_a_key_is_asked_for_once_and_kept_in_the_tab(page: Any, tmp_path: Path, 
 
 
 def test_a_server_that_dies_and_comes_back(page: Any, tmp_path: Path, errors: Errors):
-    server = ServerProcess(tmp_path / "data").start()
+    server = ServerProcess(tmp_path / "data")
+    server.prelude = look_often
+    server.start()
     try:
         learn(server, "rooms", 300)
         page.goto(f"{server.url}/#/rooms")
