@@ -44,6 +44,7 @@ def learner_of(**spec: Any) -> Learner:
     return Learner(Model(1, "m", read_spec(spec)))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("make", [two_classes, three_classes])
 @pytest.mark.parametrize("missing", ["mean", "indicator"])
 @pytest.mark.parametrize("taught", ["working_set", "asset"])

@@ -60,6 +60,7 @@ def over_websocket(server: ServerProcess, name: str, samples: Samples) -> list[d
     return results
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("transport", [over_http, over_websocket])
 @pytest.mark.parametrize("make", [two_classes, three_classes, few_words])
 def test_single_samples_are_absorbed_as_by_the_library(

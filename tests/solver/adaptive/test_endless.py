@@ -37,6 +37,7 @@ def test_every_class_is_found_in_its_place(classes, right):
     np.testing.assert_array_equal(taken_over[0], moved)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("classes", [1, 2, 3, 10])
 @pytest.mark.parametrize("right", [0.0, 0.2, 0.6, 1.0])
 def test_nothing_is_found_where_nothing_moves(classes, right):

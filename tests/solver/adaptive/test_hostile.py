@@ -49,6 +49,7 @@ def assert_finite(state):
             assert np.isfinite(array).all(), name
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("labels", LABELS)
 @pytest.mark.parametrize("rows", STREAMS)
 def test_a_classifier_stays_finite(rows, labels):
@@ -73,6 +74,7 @@ TARGETS = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("targets", TARGETS)
 @pytest.mark.parametrize("rows", ["ordinary", "all scales", "constant", "missing"])
 def test_a_regressor_stays_finite(rows, targets):

@@ -55,6 +55,7 @@ def right_where_standardised(seed):
     return np.mean(said((X - X.mean(axis=0)) / X.std(axis=0), y) == y)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("scales", mixtures())
 @pytest.mark.parametrize("offset", [0.0, 100.0])
 def test_separable_rows_of_any_scales_are_learned_as_standardised_ones(scales, offset):

@@ -299,6 +299,7 @@ def test_a_large_ridge_makes_an_indefinite_kernel_definite(estimator):
     made(estimator, kernel="polynomial", coef0=-0.1, degree=2, C=1e-4, **parameters).fit(X, y)
 
 
+@pytest.mark.sweep
 @for_each
 @pytest.mark.parametrize("value", [0.0, 1.0])
 @pytest.mark.parametrize("kernel", ["rbf", "polynomial", "linear"])

@@ -33,6 +33,7 @@ def weights_of(model, n):
     return alpha
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("algorithm", ["fw", "mfw", "swap", "partan"])
 @pytest.mark.parametrize("kernel", ["rbf", "polynomial", "linear"])
 @pytest.mark.parametrize("sampling", [None, 30])

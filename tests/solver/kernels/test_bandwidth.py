@@ -84,6 +84,7 @@ class TestWarmUp:
     def test_is_128_samples_long(self):
         assert SAMPLES == 128
 
+    @pytest.mark.sweep
     @pytest.mark.parametrize("build", [double_working_set, small_asset])
     @pytest.mark.parametrize("n", [1, 2, 3, 5, 64, 100, 128, 200])
     def test_gives_the_learner_that_knew_gamma_from_the_start(self, build, n):
@@ -98,6 +99,7 @@ class TestWarmUp:
                 predict(learner.learner, X), predict(knowing, X), rtol=1e-9, atol=1e-9
             )
 
+    @pytest.mark.sweep
     @pytest.mark.parametrize("build", [double_working_set, small_asset])
     @pytest.mark.parametrize("length", [1, 3, 50, 127, 128, 129])
     def test_does_not_depend_on_the_cut(self, build, length):
@@ -158,6 +160,7 @@ class TestWarmUp:
 
 
 class TestState:
+    @pytest.mark.sweep
     @pytest.mark.parametrize("at", [0, 1, 2, 50, 64, 127, 128, 200])
     @pytest.mark.parametrize("build", HEADS.values(), ids=HEADS)
     def test_restored_goes_on_bit_for_bit(self, build, at):

@@ -126,6 +126,7 @@ class TestWhoLeaves:
 
 
 class TestWhatIsLeft:
+    @pytest.mark.sweep
     @pytest.mark.parametrize("algorithm", ["sfw", "msfw"])
     @pytest.mark.parametrize("max_size", [20, 60, 100])
     def test_is_consistent(self, algorithm, max_size):

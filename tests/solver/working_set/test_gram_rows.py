@@ -153,6 +153,7 @@ def test_many_steps_are_followed_by_a_refresh():
     np.testing.assert_allclose(held.gradient, -2.0 * A @ held.alpha, rtol=0, atol=1e-11)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("gram_bytes_max", [FEW_BYTES, 1 << 30])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_saved_set_goes_on_bit_for_bit_like_one_that_was_restored_from_its_own_state(

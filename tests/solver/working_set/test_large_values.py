@@ -56,6 +56,7 @@ def assert_true_or_unknown(found: WorkingSet) -> WorkingSetView:
     return view
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("classes", [1, 2, 4])
 def test_beside_a_constant_column(kernel: str, classes: int) -> None:
@@ -67,6 +68,7 @@ def test_beside_a_constant_column(kernel: str, classes: int) -> None:
         assert known.all() or (kernel, C) != ("linear", 1.0) or constant > 1e4
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("max_size", [None, 64])
