@@ -53,21 +53,35 @@ def test_scikit_learn_checks_the_defaults(estimator, check):
 FAILED = {"check_class_weight_classifiers": "too few steps on rows that are not standardised"}
 
 
-@pytest.mark.parametrize(
-    "variant",
-    [
-        *(learner("asset*") for learner in LEARNERS),
-        *(learner(features="fourier", dimension=100) for learner in LEARNERS),
-        *(learner(**LINEAR) for learner in LEARNERS),
-        AssetClassifier("asset*", **LINEAR),
-        AssetClassifier(kernel="polynomial", degree=2, average_from=20),
-        AssetRegressor(kernel="polynomial", degree=2, horizon=50),
-        NystromFeatures(5, kernel="polynomial"),
-        NystromFeatures(kernel="linear"),
-    ],
-    ids=repr,
-)
+QUICK_VARIANTS = [
+    AssetClassifier("asset*", **LINEAR),
+    AssetClassifier(kernel="polynomial", degree=2, average_from=20),
+    AssetRegressor(features="fourier", dimension=100),
+    NystromFeatures(5, kernel="polynomial"),
+]
+VARIANTS = [
+    *QUICK_VARIANTS,
+    *(learner("asset*") for learner in LEARNERS),
+    AssetClassifier(features="fourier", dimension=100),
+    *(learner(**LINEAR) for learner in LEARNERS),
+    AssetRegressor(kernel="polynomial", degree=2, horizon=50),
+    NystromFeatures(kernel="linear"),
+]
+
+
+@pytest.mark.parametrize("variant", QUICK_VARIANTS, ids=repr)
+def test_scikit_learn_checks_a_variant_of_each(variant):
+    check_variant(variant)
+
+
+@pytest.mark.hard
+@pytest.mark.sweep
+@pytest.mark.parametrize("variant", VARIANTS, ids=repr)
 def test_scikit_learn_checks_variants(variant):
+    check_variant(variant)
+
+
+def check_variant(variant):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SkipTestWarning)  # pandas and the array API
         linear = FAILED if getattr(variant, "features", "") == "identity" else {}
