@@ -1,5 +1,7 @@
 """Nearest neighbours among the last rows against a plain search, and in a bank."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -17,22 +19,31 @@ TARGETS = RANDOM.normal(size=(N, 1))
 ONES = np.ones(N)
 
 
+WEIGHT = np.array([1.0, 0.0, 0.25], np.float32)
+
+
+@functools.cache
+def plain_search(regression):
+    """Scores of each row by a search that weighs columns alike and by one that does not."""
+    Y = TARGETS if regression else LABELS
+    plain, weighted = (
+        oracle_bank.Neighbours((2, 7), COLUMNS, Y.shape[1], regression) for _ in range(2)
+    )
+    weighted.weight = WEIGHT
+    return [
+        np.concatenate([plain.learn(phi, y), weighted.learn(phi, y)])
+        for phi, y in zip(PHI, Y, strict=True)
+    ]
+
+
 @pytest.mark.parametrize("regression", [False, True])
 @pytest.mark.parametrize("length", [1, 32, N])
 def test_scores_are_those_of_a_plain_search(length, regression):
     Y = TARGETS if regression else LABELS
     learner = Neighbours((2, 7), COLUMNS, regression=regression)
-    plain, weighted = (
-        oracle_bank.Neighbours((2, 7), COLUMNS, Y.shape[1], regression) for _ in range(2)
-    )
-    weighted.weight = np.array([1.0, 0.0, 0.25], np.float32)
-    learner.weigh(weighted.weight)
+    learner.weigh(WEIGHT)
     scores = [learner.absorb(PHI[part, 1:], Y[part], ONES[part]) for part in blocks(N, length)]
-    expected = [
-        np.concatenate([plain.learn(phi, y), weighted.learn(phi, y)])
-        for phi, y in zip(PHI, Y, strict=True)
-    ]
-    np.testing.assert_allclose(np.concatenate(scores), expected, atol=1e-12)
+    np.testing.assert_allclose(np.concatenate(scores), plain_search(regression), atol=1e-12)
 
 
 def test_a_view_scores_a_row_as_if_it_came_next_and_stays():
