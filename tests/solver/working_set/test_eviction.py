@@ -158,16 +158,16 @@ class TestWhatIsLeft:
         assert np.mean(correct) > 0.85
 
     def test_nothing_collapses_or_grows_on_a_long_stream(self):
-        """60,000 samples, a tenth of them mislabelled, through a set of 200."""
+        """30,000 samples, a tenth of them mislabelled, through a set of 200."""
         random = np.random.default_rng(1)
         centres = 2.0 * random.standard_normal((2, 3, 5))
         learner = WorkingSet(Kernel("rbf", 0.1), 1.0, max_size=200)
         correct, q, nbytes = [], [], []
         for _ in range(12):
-            truth = random.integers(0, 2, 5000)
+            truth = random.integers(0, 2, 2500)
             truth[:2] = [0, 1]
-            X = centres[truth, random.integers(0, 3, 5000)] + random.standard_normal((5000, 5))
-            codes = np.where(random.random(5000) < 0.1, 1 - truth, truth)
+            X = centres[truth, random.integers(0, 3, 2500)] + random.standard_normal((2500, 5))
+            codes = np.where(random.random(2500) < 0.1, 1 - truth, truth)
             codes[:2] = [0, 1]
             correct.append(np.mean(learner.absorb(X, codes).prediction == truth))
             q.append(members(learner.problems[0]).q)
