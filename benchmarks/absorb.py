@@ -21,7 +21,7 @@ from benchmarks.machine import machine_line
 from benchmarks.plain_sfw import plain_sfw
 from solver.kernels.functions import Kernel
 from solver.working_set.learner import WorkingSet
-from solver.working_set.view import predict
+from solver.working_set.predictions import predict
 
 RUNS = 5
 GAMMA, C = 1.0 / (2.0 * 10.0**2), 0.5  # P1 Table 2: sigma 10, C 0.5 for the squared hinge

@@ -30,7 +30,7 @@ from solver.asset.view import predict as predict_asset
 from solver.kernels.bandwidth import gamma_from_rows
 from solver.kernels.functions import Kernel
 from solver.working_set.learner import WorkingSet
-from solver.working_set.view import predict as predict_set
+from solver.working_set.predictions import predict as predict_set
 
 BOUNDS, CHOSEN_AT = (100, 250, 500, 1000, 2000), 500
 # The rows to learn, all if not here, and the most to test.

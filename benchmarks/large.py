@@ -19,7 +19,7 @@ from benchmarks.machine import machine_line
 from benchmarks.papers import load_problem
 from solver.kernels.functions import Kernel
 from solver.working_set.learner import WorkingSet
-from solver.working_set.view import predict
+from solver.working_set.predictions import predict
 
 PART = 20_480
 GIB = 2**30

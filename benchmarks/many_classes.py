@@ -20,7 +20,7 @@ from solver.arrays import Float64Array
 from solver.kernels.bandwidth import gamma_from_rows
 from solver.kernels.functions import Kernel
 from solver.working_set.learner import WorkingSet
-from solver.working_set.view import predict
+from solver.working_set.predictions import predict
 
 # Classes, and samples to learn.
 PROBLEMS = ((26, 15_000), (50, 10_000), (100, 10_000))

@@ -83,7 +83,7 @@ def matrix(X: Rows) -> Any:
 
 def expanded(view: Any) -> Fitted:
     """Predictions of a view of ours."""
-    from solver.working_set.view import predict
+    from solver.working_set.predictions import predict
 
     def classes(Z: Rows, clock: Clock) -> Codes:
         rows = matrix(Z)

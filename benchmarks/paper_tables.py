@@ -29,7 +29,8 @@ from solver.kernels.functions import Kernel
 from solver.kernels.precision import FINEST, precision_for
 from solver.kernels.prepared_rows import Rows, prepare_rows
 from solver.working_set.learner import Algorithm, WorkingSet
-from solver.working_set.view import expansion, predict
+from solver.working_set.predictions import predict
+from solver.working_set.view import expansion
 
 # Set: accuracy % and support vectors of SFW after one epoch and after two, the same of MSFW (P1
 # Tables 3 and 4, squared hinge).

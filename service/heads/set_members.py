@@ -11,7 +11,7 @@ from solver.simplex.pairs import pair_classes
 from solver.working_set.eviction import evict
 from solver.working_set.learner import WorkingSet
 from solver.working_set.pair_problems import enter_slots
-from solver.working_set.view import predict
+from solver.working_set.predictions import predict
 
 # Of three and more classes the steps and the eviction are other functions.
 _CLASSES = 2

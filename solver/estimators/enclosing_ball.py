@@ -17,7 +17,8 @@ from solver.kernels.functions import kernel_diagonal
 from solver.kernels.precision import FINEST, precision_for
 from solver.rows.matrix import Matrix, n_rows, take_rows
 from solver.rows.sample_weights import Weights
-from solver.working_set.view import expansion, pair_decisions
+from solver.working_set.predictions import pair_decisions
+from solver.working_set.view import expansion
 
 # The rounding of the kernel values that determine the radius, in units of their last place.
 _ROUNDING = 32.0

@@ -15,7 +15,8 @@ from solver.frank_wolfe.driver import Method, Progress
 from solver.frank_wolfe.duals import regression_dual, regression_epsilon
 from solver.kernels.precision import FINEST
 from solver.rows.matrix import take_rows
-from solver.working_set.view import expansion, pair_decisions
+from solver.working_set.predictions import pair_decisions
+from solver.working_set.view import expansion
 
 
 class FrankWolfeRegressor(RegressorMixin, BatchEstimator):

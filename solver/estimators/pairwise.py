@@ -11,7 +11,8 @@ from solver.estimators.base import KernelEstimator, as_given
 from solver.kernels.functions import Kernel
 from solver.kernels.precision import FINEST
 from solver.rows.matrix import Matrix
-from solver.working_set.view import Predicted, expansion, predicted
+from solver.working_set.predictions import Predicted, predicted
+from solver.working_set.view import expansion
 
 
 class OneVersusOneClassifier(ClassifierMixin, KernelEstimator):

@@ -24,8 +24,9 @@ from solver.kernels.precision import FINEST
 from solver.rows.matrix import Matrix, take_rows
 from solver.rows.sample_weights import Weights, weights_of
 from solver.working_set.learner import GRAM_BYTES, Algorithm
+from solver.working_set.predictions import pair_decisions
 from solver.working_set.regression import RegressionSet
-from solver.working_set.view import expansion, pair_decisions
+from solver.working_set.view import expansion
 
 
 class SFWRegressor(RegressorMixin, KernelEstimator, CalibratedValues):

@@ -21,9 +21,10 @@ from solver.stream.value_head import Values
 from solver.stream.votes import Answer, Decided
 from solver.working_set.auto_widths import TimedView, predicted_now
 from solver.working_set.learner import WorkingSet
+from solver.working_set.predictions import pair_decisions, predicted
 from solver.working_set.reasons import pulls, value_gradient
 from solver.working_set.reasons import score_gradient as set_gradient
-from solver.working_set.view import WorkingSetView, pair_decisions, predicted
+from solver.working_set.view import WorkingSetView
 
 
 def new_working_set(

@@ -12,7 +12,7 @@ from solver.adaptive.view import ClassAnswers
 from solver.arrays import Float64Array
 from solver.stream.labels import Label, key_of
 from solver.working_set.answers import Absorbed
-from solver.working_set.view import Predicted
+from solver.working_set.predictions import Predicted
 
 
 class Vote(NamedTuple):

@@ -20,7 +20,7 @@ class Absorbed(NamedTuple):
     step: (n,) bit 1 << kind for each kind of step that the problems took for the sample.
     entered: (n,) the number under which the sample was stored, now or in an earlier pass; -1
         where it is not in the set. A further pass over the same rows passes it to `absorb`.
-    margin: (n,) decision / q of the problem of the first two classes; see `sfw.Trace`.
+    margin: (n,) decision / q of the problem of the first two classes; see `decisions.Trace`.
     scores: of the classes, where these are not the decisions; see `view.Predicted`.
     """
 
@@ -36,7 +36,7 @@ class Absorbed(NamedTuple):
 class BlockTrace(NamedTuple):
     """The results of all P problems for a block of n samples.
 
-    decision, margin: (n, P), see `sfw.Trace`. admitted: (n,) by any problem. step: (P, n).
+    decision, margin: (n, P), see `decisions.Trace`. admitted: (n,) by any problem. step: (P, n).
     known: (n,) the number of classes known before each sample. entered: see `Absorbed`.
     """
 

@@ -20,7 +20,8 @@ from solver.rows.sample_weights import Weights, weights_of
 from solver.working_set.answers import Absorbed
 from solver.working_set.learner import WorkingSet
 from solver.working_set.past import Past
-from solver.working_set.view import Predicted, WorkingSetView, predicted
+from solver.working_set.predictions import Predicted, predicted
+from solver.working_set.view import WorkingSetView
 from solver.working_set.width_search import NEVER, WidthSearch, most_work
 
 # gamma is estimated by P2's rule at 2, 4, 8, ... samples, and from here on by forecasts.

@@ -23,7 +23,8 @@ from solver.kernels.functions import Kernel
 from solver.rows.matrix import Matrix, n_rows
 from solver.rows.sample_weights import Weights
 from solver.working_set.learner import Algorithm, WorkingSet
-from solver.working_set.view import WorkingSetView, pair_decisions
+from solver.working_set.predictions import pair_decisions
+from solver.working_set.view import WorkingSetView
 
 
 class OnlineBall:

@@ -11,7 +11,8 @@ from solver.kernels.gradients import expansion_gradient
 from solver.kernels.prepared_rows import prepare_rows
 from solver.rows.matrix import Matrix, SparseRows, check_same_kind, sparse_from_csr, take_rows
 from solver.simplex.pairs import coupled_slopes, pair_classes
-from solver.working_set.view import WorkingSetView, pair_decisions
+from solver.working_set.predictions import pair_decisions
+from solver.working_set.view import WorkingSetView
 
 
 class Pulls(NamedTuple):

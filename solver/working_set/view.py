@@ -1,26 +1,19 @@
-"""An immutable view of a working-set model, and predictions from it."""
+"""An immutable view of a working-set model, from which `working_set.predictions` are made."""
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array, FloatArray
+from solver.arrays import Float64Array
 from solver.compiled import compiled, larger
-from solver.kernels.blocks import kernel_block
 from solver.kernels.functions import Kernel
 from solver.kernels.precision import Precision, sum_rounding
 from solver.kernels.prepared_rows import Rows, prepare_rows
-from solver.rows.matrix import Matrix, SparseRows, check_same_kind, n_rows, origin_of, take_rows
-from solver.simplex.pairs import classes_of, coupled_scores, one_versus_one_scores
+from solver.rows.matrix import Matrix, n_rows, origin_of
 from solver.working_set.pair_problems import PairArrays
 from solver.working_set.rounding import is_hidden
 from solver.working_set.store import SampleStore
-
-_ROWS_AT_ONCE = 256
-# Fewer rows than this are summed one after another. Summing a stretch of rows at once pays from
-# about 24 rows on (5,000 members of one problem or 8,600 of 45); a single row takes twice as long.
-_FEW_ROWS = 24
 
 
 class WorkingSetView(NamedTuple):
@@ -173,134 +166,6 @@ def dual_coefficients(view: WorkingSetView) -> tuple[NDArray[np.int64], Float64A
     dense = np.zeros((len(view.ends), len(view.rows.far)))
     dense[problem, view.column] = view.coefficient
     return support, dense[:, support]
-
-
-class Predicted(NamedTuple):
-    """What a set says of n rows.
-
-    prediction: (n,) class numbers. decision: (n,) for two classes, positive for class 1; otherwise
-    (n, classes), how many pairs each class wins (`pairs.one_versus_one_scores`).
-    of_pairs: (n, problems) the decisions of all pairs of classes; None where scores are decisions.
-    q: (problems,) as of `WorkingSetView`.
-    """
-
-    prediction: NDArray[np.int64]
-    decision: Float64Array
-    of_pairs: Float64Array | None
-    q: Float64Array
-
-    @property
-    def scores(self) -> Float64Array | None:
-        """(n, classes) as `pairs.coupled_scores` has them; None where they are the decisions.
-
-        They are computed here, because most who ask for a prediction ask for nothing else.
-        """
-        if self.of_pairs is None:
-            return None
-        return coupled_scores(_margins(self.of_pairs, self.q), classes_of(self.of_pairs.shape[1]))
-
-
-def predict(view: WorkingSetView, X: Matrix) -> tuple[NDArray[np.int64], Float64Array]:
-    """Return class numbers and decisions; see `predicted`."""
-    return predicted(view, X)[:2]
-
-
-def predicted(view: WorkingSetView, X: Matrix) -> Predicted:
-    """sum_i alpha_i y_i k(x_i, x) + b of (n, d) finite rows, and what follows of all pairs.
-
-    Raises ValueError while fewer than two classes are known, and TypeError for sparse rows where
-    dense ones were learned, or dense for sparse.
-    """
-    if view.n_classes < 2:
-        raise ValueError("a prediction needs two classes")
-    # As in `sfw.Trace`, an indefinite kernel may have turned all signs.
-    decision = pair_decisions(view, X)
-    if (view.q < 0.0).any():
-        decision *= np.where(view.q < 0.0, -1.0, 1.0)
-    of_pairs = decision if view.coupled else None
-    if view.n_classes == 2:
-        two = decision[:, 0]
-        return Predicted((two > 0.0).astype(np.int64), two, of_pairs, view.q)
-    votes = one_versus_one_scores(_margins(decision, view.q), view.n_classes)
-    return Predicted(np.argmax(votes, axis=1), votes, of_pairs, view.q)
-
-
-def _margins(decision: Float64Array, q: Float64Array) -> Float64Array:
-    """(n, problems) decisions over the sizes of their problems' q."""
-    return np.asarray(decision / np.where(q != 0.0, np.abs(q), 1.0))
-
-
-def pair_decisions(view: WorkingSetView, X: Matrix) -> Float64Array:
-    """Return the decision values of all problems, (n, problems); raises TypeError as `predict`."""
-    check_same_kind(view.rows.exact, X)
-    decision = np.empty((n_rows(X), len(view.ends)))
-    dtype = view.rows.fast.dtype
-    few = len(decision) < _FEW_ROWS
-    # For dense rows the product can write its values support vector by support vector for free.
-    order: Literal["C", "F"] = "C" if few or isinstance(X, SparseRows) else "F"
-    shape = (min(_ROWS_AT_ONCE, len(decision)), len(view.rows.far))
-    buffer = np.empty(shape, dtype, order)
-    for start in range(0, len(decision), _ROWS_AT_ONCE):
-        part = slice(start, min(start + _ROWS_AT_ONCE, len(decision)))
-        rows = prepare_rows(view.kernel, take_rows(X, part), view.origin, dtype, view.tolerance)
-        kernel_block(view.kernel, rows, view.rows, out=buffer[: part.stop - start])
-        members = view.column, view.coefficient, view.ends, view.bias
-        if few:
-            _sum_rows(buffer, *members, decision[part])
-        else:
-            of_members = np.ascontiguousarray(buffer.T)
-            _sum_members(of_members, *members, decision[part], np.empty(buffer.shape[0]))
-    return decision
-
-
-@compiled
-def _sum_rows(
-    values: FloatArray,
-    column: NDArray[np.int64],
-    coefficient: Float64Array,
-    ends: NDArray[np.int64],
-    bias: Float64Array,
-    out: Float64Array,
-) -> None:
-    """out[i, problem] = b + sum_m alpha_m y_m k(x_m, x_i) from values[i, column], row by row."""
-    for i in range(out.shape[0]):
-        start = 0
-        for problem in range(len(ends)):
-            total = bias[problem]
-            for m in range(np.uint64(start), np.uint64(ends[problem])):
-                total += coefficient[m] * np.float64(values[i, np.uint64(column[m])])
-            out[i, problem] = total
-            start = ends[problem]
-
-
-@compiled
-def _sum_members(
-    values: FloatArray,
-    column: NDArray[np.int64],
-    coefficient: Float64Array,
-    ends: NDArray[np.int64],
-    bias: Float64Array,
-    out: Float64Array,
-    total: Float64Array,
-) -> None:
-    """out[i, problem] = b + sum_m alpha_m y_m k(x_m, x_i) from values[column, i].
-
-    It goes member by member for all rows at once, so that each member adds to contiguous sums.
-
-    total: scratch, as many sums as there are rows.
-    """
-    n, start = out.shape[0], 0
-    for problem in range(len(ends)):
-        for i in range(n):
-            total[i] = bias[problem]
-        for m in range(start, ends[problem]):
-            if coefficient[m] != 0.0:
-                weight, of_m = coefficient[m], values[column[m]]
-                for i in range(n):
-                    total[i] += weight * np.float64(of_m[i])
-        for i in range(n):
-            out[i, problem] = total[i]
-        start = ends[problem]
 
 
 @compiled

@@ -17,7 +17,7 @@ from solver.kernels.functions import Kernel
 from solver.prepare.named_rows import NamedRows, NameTable
 from solver.rows.matrix import take_rows
 from solver.working_set.learner import WorkingSet
-from solver.working_set.view import predict
+from solver.working_set.predictions import predict
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import body, few_words, plain_rows, three_classes, two_classes

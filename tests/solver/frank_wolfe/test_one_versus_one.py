@@ -10,7 +10,7 @@ from solver.kernels.functions import Kernel
 from solver.rows.matrix import sparse_from_csr, to_csr
 from solver.simplex.pairs import pairs_of
 from solver.working_set.learner import WorkingSet
-from solver.working_set.view import predict
+from solver.working_set.predictions import predict
 from tests.solver.oracle_sfw import kernel_matrix
 
 KERNEL = Kernel("rbf", 0.5)

@@ -12,7 +12,7 @@ from solver.asset import view as asset_view
 from solver.asset.learner import Asset
 from solver.kernels.bandwidth import SAMPLES, AutoGamma, gamma_from_rows
 from solver.kernels.functions import Kernel
-from solver.working_set import view
+from solver.working_set import predictions
 from solver.working_set.learner import WorkingSet
 from tests.solver.streams import FLOAT64, blocks, clusters, sparse, thin_clusters
 
@@ -30,7 +30,7 @@ def small_asset(gamma):
 
 
 def predict(learner, X):
-    of = asset_view if isinstance(learner, Asset) else view
+    of = asset_view if isinstance(learner, Asset) else predictions
     return of.predict(learner.view(), X)[1]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from solver.simplex.pairs import coupled_scores
 from solver.stream.votes import Decided, HeadAnswer, Vote, class_scores, values
-from solver.working_set.view import Predicted
+from solver.working_set.predictions import Predicted
 
 
 def vote_of(classes: list[Any] | None, *decisions: Any) -> Vote:

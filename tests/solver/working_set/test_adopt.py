@@ -13,7 +13,7 @@ from solver.kernels.prepared_rows import prepare_rows
 from solver.rows.matrix import sparse_from_csr
 from solver.simplex.pairs import pairs_of
 from solver.working_set.learner import WorkingSet
-from solver.working_set.view import pair_decisions, predict
+from solver.working_set.predictions import pair_decisions, predict
 from tests.solver.streams import FLOAT64, clusters, direct_hessian, members
 
 KERNEL = Kernel("rbf", gamma=0.3)

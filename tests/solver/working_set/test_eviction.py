@@ -17,7 +17,7 @@ from solver.working_set.eviction import (
 )
 from solver.working_set.learner import WorkingSet
 from solver.working_set.pair_problems import PairProblems
-from solver.working_set.view import predict
+from solver.working_set.predictions import predict
 from tests.solver.oracle_sfw import hessian, kernel_matrix
 from tests.solver.streams import (
     FLOAT64,

@@ -8,7 +8,7 @@ from solver.rows.matrix import take_rows
 from solver.working_set.gram import Gram, Unkept
 from solver.working_set.gram_rows import GramRows
 from solver.working_set.learner import WorkingSet
-from solver.working_set.view import predict
+from solver.working_set.predictions import predict
 from tests.solver.oracle_sfw import kernel_matrix
 from tests.solver.streams import (
     FLOAT64,

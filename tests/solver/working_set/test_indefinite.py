@@ -7,7 +7,7 @@ from solver.frank_wolfe.one_versus_one import solve_pairs
 from solver.frank_wolfe.solve_dual import Settings
 from solver.kernels.functions import Kernel
 from solver.working_set.learner import WorkingSet
-from solver.working_set.view import predict
+from solver.working_set.predictions import predict
 from tests.solver.streams import KERNELS, clusters
 
 INDEFINITE = Kernel("polynomial", 1.0, 2, -1.0)

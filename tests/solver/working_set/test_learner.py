@@ -13,7 +13,7 @@ from solver.kernels.functions import Kernel
 from solver.simplex.pairs import pairs_of
 from solver.simplex.steps import STEP_NAMES
 from solver.working_set.learner import WorkingSet
-from solver.working_set.view import pair_decisions, predict, predicted
+from solver.working_set.predictions import pair_decisions, predict, predicted
 from tests.solver.oracle_sfw import kernel_matrix
 from tests.solver.streams import (
     FLOAT64,

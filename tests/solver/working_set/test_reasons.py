@@ -5,8 +5,8 @@ import pytest
 
 from solver.kernels.functions import Kernel
 from solver.working_set.learner import WorkingSet
+from solver.working_set.predictions import predict, predicted
 from solver.working_set.reasons import pulls, score_gradient
-from solver.working_set.view import predict, predicted
 from tests.solver.differences import central
 from tests.solver.streams import KERNELS, clusters, sparse, thin_clusters
 

@@ -9,11 +9,11 @@ from solver.kernels.functions import Kernel
 from solver.kernels.precision import FINEST
 from solver.kernels.prepared_rows import prepare_rows
 from solver.simplex.steps import STEP_NAMES
+from solver.working_set.predictions import pair_decisions
 from solver.working_set.regression import RegressionSet
 from solver.working_set.store import Bounds
 from solver.working_set.tube import TubeSet
 from solver.working_set.tube_steps import TubeRule
-from solver.working_set.view import pair_decisions
 from tests.solver.streams import sparse
 
 RBF = Kernel("rbf", 0.5)

@@ -9,8 +9,8 @@ from solver.kernels.functions import Kernel
 from solver.kernels.precision import Precision
 from solver.working_set.auto_widths import AutoWidths
 from solver.working_set.learner import WorkingSet
+from solver.working_set.predictions import predict
 from solver.working_set.ridges import Ridges
-from solver.working_set.view import predict
 from tests.solver.streams import FLOAT64, clusters, direct_hessian, members
 
 KERNEL = Kernel("rbf", gamma=0.3)

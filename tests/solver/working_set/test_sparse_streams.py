@@ -10,7 +10,7 @@ from solver.asset.learner import Asset
 from solver.kernels.bandwidth import AutoGamma
 from solver.kernels.functions import Kernel
 from solver.rows.matrix import largest_feature, n_nonzeros, n_rows, take_rows
-from solver.working_set import view
+from solver.working_set import predictions
 from solver.working_set.learner import WorkingSet
 from tests.solver.streams import (
     FLOAT64,
@@ -43,7 +43,7 @@ LEARNERS = {
 def decisions(learner, X):
     if isinstance(learner, AutoGamma):
         learner = learner.learner
-    of = asset_view if isinstance(learner, Asset) else view
+    of = asset_view if isinstance(learner, Asset) else predictions
     return of.predict(learner.view(), X)[1]
 
 
@@ -228,10 +228,10 @@ class TestWorkingSetMemory:
         rows, learner, published = sparse(X), WorkingSet(RBF, 5.0, max_size=50), []
         for part in blocks(1500, 60):
             learner.absorb(take_rows(rows, part), codes[part])
-            said = view.predict(learner.view(), take_rows(rows, slice(0, 20)))[1]
+            said = predictions.predict(learner.view(), take_rows(rows, slice(0, 20)))[1]
             published.append((learner.view(), said))
         for its_view, said in published:
-            again = view.predict(its_view, take_rows(rows, slice(0, 20)))[1]
+            again = predictions.predict(its_view, take_rows(rows, slice(0, 20)))[1]
             np.testing.assert_array_equal(again, said)
 
     def test_restored_with_free_slots_it_goes_on_bit_for_bit(self):
@@ -263,5 +263,5 @@ def test_a_late_class_of_a_sparse_stream_is_learned():
     codes = in_order_of_appearance(codes[order].tolist())
     learner = WorkingSet(RBF, 5.0, "msfw", 1)
     learner.absorb(sparse(X[order]), codes)
-    said, _ = view.predict(learner.view(), sparse(X[order]))
+    said, _ = predictions.predict(learner.view(), sparse(X[order]))
     assert np.mean(said == codes) > 0.85

@@ -8,8 +8,8 @@ from solver.simplex.pairs import pairs_of
 from solver.working_set.auto_widths import AutoWidths
 from solver.working_set.learner import WorkingSet
 from solver.working_set.merged_widths import merge_widths, turns
+from solver.working_set.predictions import predicted
 from solver.working_set.union import GAP, relative_gap, renumbered, support_of, unite
-from solver.working_set.view import predicted
 from tests.solver.oracle_sfw import hessian
 from tests.solver.streams import clusters, in_order_of_appearance, sparse
 
