@@ -100,7 +100,7 @@ def _spec_of(found: Asset, weights: list[dict[str, Any]]) -> ModelSpec:
             **dict.fromkeys(HEADS),
             "asset": own,
             "serve": "asset",
-            "seed": int(found.seed),
+            "seed": int(found.parameters["seed"]),
         }
     )
 

@@ -29,12 +29,14 @@ def regression_answers(parts: list[Float64Array], untrained: bool) -> AssetAbsor
 
 
 def classification_answers(
-    parts: list[Float64Array], known: NDArray[np.int64], n_classes: int
+    parts: list[Float64Array], y: NDArray[np.int64], n_before: int, n_classes: int
 ) -> AssetAbsorbed:
     """Join (n, classes so far) scores of consecutive parts.
 
-    known: (n,) the number of classes known before each sample.
+    y: (n,) class numbers. n_before, n_classes: how many were known before and after all samples.
     """
+    known = np.maximum(np.maximum.accumulate(y) + 1, n_before)
+    known = np.concatenate([[n_before], known])[:-1]
     scores = np.full((len(known), n_classes), np.nan)
     start = 0
     for part in parts:

@@ -22,57 +22,25 @@ from solver.arrays import Float64Array
 from solver.asset.answers import AssetAbsorbed, classification_answers, regression_answers
 from solver.asset.course import Course
 from solver.asset.courses import Courses
-from solver.asset.features import (
-    FeatureKind,
-    FeatureMap,
-    check_kernel,
-    dimension_of,
-    expansion,
-    make_map,
-    map_arrays,
-    map_from_arrays,
-    map_nbytes,
-    transform,
-    widened,
-)
-from solver.asset.identity import IdentityMap, transform_present
+from solver.asset.features import FeatureKind, FeatureMap, expansion
+from solver.asset.growing_features import GrowingFeatures
 from solver.asset.step_rules import Algorithm, Horizon, StepParameters, step_rules
 from solver.asset.view import AssetView, Task
 from solver.kernels.functions import Kernel
 from solver.rows.first_samples import FirstSamples
-from solver.rows.matrix import Matrix, SparseRows, take_rows
+from solver.rows.matrix import Matrix, take_rows
 from solver.rows.sample_weights import Weights, as_numbers, weights_of
 from solver.rows.targets import TARGET_SAMPLES, TargetScale, check_targets, target_scale
 
-# The rows whose features are computed at a time.
-BLOCK_ROWS = 256
-# The same for sparse rows with identity features: a block has a column for each of their features.
-SPARSE_BLOCK_ROWS = 64
 _FLOAT64 = np.dtype(np.float64)
 
 
 class Asset:
     """ASSET or ASSET* on the features of a kernel, for a stream of samples.
 
-    task: "classification", with any number of classes, or "regression".
-    algorithm: "asset" has steps D_X / (D_G sqrt(j)), an intercept and averaged iterates; "asset*"
-        has steps 1 / (lambda j) and neither. With identity features asset* is Pegasos.
     features: "fourier" (rbf), "nystrom" (any kernel) or "identity" (linear: the rows themselves).
     dimension: the number of Fourier features or of Nystrom landmarks.
-    lam: lambda > 0. epsilon: that of regression, in units of the targets' standard deviation.
-    average: False makes the last iterate the model. It is noisier, but it follows a stream whose
-        labels resemble the preceding ones: on elec2, standardised, up to 92.6% of its predictions
-        before learning are right; of an average over the last 1000 to 2000 iterates 77%.
-    average_from: P5's N-bar. With None the windows of the average restart at steps 1, 2, 4, 8, ...
-        The model is the average, weighted by eta, over the present window and the one before it:
-        the last half to three quarters of all steps. No iterate is stored.
-    horizon: N, for streams that drift. No step is shorter than step N, and after it the windows
-        restart at the multiples of N (after average_from, if given), so that the model is the
-        average over the last N to 2N steps. With steps of constant length eta the objective's
-        average over a window is within O(eta D_G^2 + D_X^2 / (eta N)) of the optimum and, against
-        comparators that move by P in all, within O((D_X^2 + D_X P) / (eta N) + eta D_G^2) a step.
-        "auto" has several side by side, which answer by how little each erred lately
-        (`asset.courses`); steps and memory without the map are those of all of them.
+    task, algorithm, lam, epsilon, average, average_from, horizon: see `step_rules.StepParameters`.
     seed: that of the Fourier map.
     class_weight: weights > 0 by class number, which multiply those of the samples; classes beyond
         it have weight 1.
@@ -86,9 +54,8 @@ class Asset:
     margin is that close to 1). The same calls give the same bits.
 
     Memory: the map, and for each feature 24 bytes (asset*: 8) times the number of classes plus one,
-    whatever the length of the stream. Identity features are as many as the largest feature number
-    of the sparse rows so far, and up to a quarter more. A step costs O(D classes), with identity
-    features of sparse rows O(nonzeros classes), in addition to the features.
+    whatever the length of the stream. A step costs O(D classes), with identity features of sparse
+    rows O(nonzeros classes), in addition to the features.
 
     Raises ValueError for parameters that do not fit together.
     """
@@ -109,45 +76,38 @@ class Asset:
         seed: int = 0,
         class_weight: Sequence[float] = (),
     ) -> None:
-        check_kernel(features, kernel)
-        if task not in ("classification", "regression"):
-            raise ValueError(f"task is {task!r}; it must be classification or regression")
-        if dimension < 1:
-            raise ValueError(f"dimension is {dimension}; it must be at least 1")
-        regression = task == "regression"
-        steps = StepParameters(regression, algorithm, lam, epsilon, average, average_from, horizon)
+        self.kernel = kernel
+        self._rows = GrowingFeatures(features, kernel, dimension, seed)
+        steps = StepParameters(task, algorithm, lam, epsilon, average, average_from, horizon)
         self.courses = Courses(step_rules(steps))
         self.parameters: dict[str, Any] = {
             "kernel": kernel,
-            "task": task,
-            "algorithm": algorithm,
             "features": features,
             "dimension": dimension,
-            "lam": lam,
-            "epsilon": epsilon,
-            "average": average,
-            "average_from": average_from,
-            "horizon": horizon,
             "seed": seed,
+            **steps._asdict(),
         }
         self.class_weight = [float(weight) for weight in class_weight]
         if not all(weight > 0.0 for weight in self.class_weight):
             raise ValueError("class weights must be greater than zero")
-        self.kernel, self.kind, self.dimension, self.seed = kernel, features, dimension, seed
         self._first = FirstSamples(
             dimension if features == "nystrom" else 0,
-            TARGET_SAMPLES if regression else 0,
+            TARGET_SAMPLES if self.regression else 0,
             settles_by_one=True,
         )
         self.n_classes = 0
-        self.features: FeatureMap | None = None
         self.scale = TargetScale()
         self._forget()
 
     def _forget(self) -> None:
         """Return to step 0; the map and the scale of the targets are kept."""
         count = 1 if self.regression else self.n_classes + 1
-        self.courses.begin(count, 0 if self.features is None else dimension_of(self.features))
+        self.courses.begin(count, self._rows.width)
+
+    @property
+    def features(self) -> FeatureMap | None:
+        """The feature map; None before any sample."""
+        return self._rows.map
 
     @property
     def regression(self) -> bool:
@@ -172,8 +132,7 @@ class Asset:
     @property
     def nbytes(self) -> int:
         """The bytes of all arrays that the learner holds."""
-        features = 0 if self.features is None else map_nbytes(self.features)
-        return self.courses.nbytes + self._first.nbytes + features
+        return self.courses.nbytes + self._first.nbytes + self._rows.nbytes
 
     def begin(self, X: Matrix, y: NDArray[Any], precision: np.dtype[Any] = _FLOAT64) -> None:
         """Make the map from these rows, and the targets' scale from all of these y.
@@ -200,9 +159,8 @@ class Asset:
             check_targets(y)
             untrained = self.steps == 0
             return regression_answers(self._learn_all(X, y, weight), untrained)
-        known = np.maximum(np.maximum.accumulate(y) + 1, self.n_classes)
-        known = np.concatenate([[self.n_classes], known])[:-1]
-        return classification_answers(self._learn_all(X, y, weight), known, self.n_classes)
+        known = self.n_classes
+        return classification_answers(self._learn_all(X, y, weight), y, known, self.n_classes)
 
     def _learn_all(self, X: Matrix, y: NDArray[Any], weight: Weights) -> list[Float64Array]:
         """Learn rows and, while the learner settles, the first samples again; see `_learn`."""
@@ -218,7 +176,7 @@ class Asset:
 
     def _settle_on(self, X: Matrix, y: NDArray[Any], precision: np.dtype[Any] = _FLOAT64) -> None:
         """Make the feature map, and find the scale of the targets, from first samples."""
-        self.features = make_map(self.kind, self.kernel, X, self.dimension, self.seed, precision)
+        self._rows.make(X, precision)
         if self.regression:
             self.scale = target_scale(y)
 
@@ -230,32 +188,21 @@ class Asset:
         self.widen(X)
         if not self.regression:
             self.meet_classes(int(y.max()) + 1)
-        by_columns = self.kind == "identity" and isinstance(X, SparseRows)
-        rows = SPARSE_BLOCK_ROWS if by_columns else BLOCK_ROWS
-        blocks = [slice(start, start + rows) for start in range(0, len(y), rows)]
         return np.concatenate(
             [
                 self.step(*self.features_of(take_rows(X, part)), y[part], weights_of(weight, part))
-                for part in blocks
+                for part in self._rows.blocks(X, len(y))
             ]
         )
 
     def widen(self, X: Matrix) -> None:
         """Add columns for features of sparse rows that have none yet."""
-        assert self.features is not None
-        self.features = widened(self.features, X)
-        self.courses.widen(dimension_of(self.features))
+        self._rows.widen(X)
+        self.courses.widen(self._rows.width)
 
     def features_of(self, X: Matrix) -> tuple[Float64Array, NDArray[np.int64] | None]:
-        """Return the features V of rows and their columns, as `step` takes them.
-
-        Identity features of sparse rows have only the columns with an entry; otherwise columns is
-        None.
-        """
-        if isinstance(self.features, IdentityMap) and isinstance(X, SparseRows):
-            return transform_present(self.features, X)
-        assert self.features is not None
-        return transform(self.features, X), None
+        """Return the features V of rows and their columns, as `step` takes them."""
+        return self._rows.of(X)
 
     def step(
         self,
@@ -278,13 +225,10 @@ class Asset:
         self.meet_classes(int(y.max()) + 1)
         weights = as_numbers(weight, len(y))
         if self.class_weight:
-            weights = weights * self._weights_of_classes()[y]
+            of_classes = np.ones(max(self.n_classes, len(self.class_weight)))
+            of_classes[: len(self.class_weight)] = self.class_weight
+            weights = weights * of_classes[y]
         return self.courses.step(V, columns, y.astype(np.float64), weights, self.n_classes)
-
-    def _weights_of_classes(self) -> Float64Array:
-        weights = np.ones(max(self.n_classes, len(self.class_weight)))
-        weights[: len(self.class_weight)] = self.class_weight
-        return weights
 
     def meet_classes(self, count: int) -> None:
         """Add machines for classes up to this number of them, before their samples come."""
@@ -297,27 +241,18 @@ class Asset:
         if self.features is None:
             raise RuntimeError("no sample has been absorbed yet")
         gamma, b = self.courses.averaged()
-        coefficients = expansion(self.features, gamma)
-        return AssetView(
-            self.parameters["task"],
-            self.features,
-            gamma,
-            b,
-            coefficients,
-            self.n_classes,
-            *self.scale,
-        )
+        model = self.features, gamma, b, expansion(self.features, gamma), self.n_classes
+        return AssetView(self.parameters["task"], *model, *self.scale)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the plain arrays from which `restore` continues bit for bit."""
         own = {"counts": np.array([self.n_classes], np.int64), "target_scale": np.array(self.scale)}
-        of_map = {} if self.features is None else map_arrays(self.features)
-        return self.courses.state() | own | of_map | self._first.state("")
+        return self.courses.state() | own | self._rows.arrays() | self._first.state("")
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Continue from the state of a learner with the same parameters."""
         self.n_classes = int(state["counts"][0])
         self.scale = TargetScale(*(float(value) for value in state["target_scale"]))
         self.courses.restore(state)
-        self.features = map_from_arrays(self.kind, self.kernel, self.seed, state)
+        self._rows.restore(state)
         self._first.restore("", state)

@@ -134,13 +134,13 @@ def _same_map(first: Asset, other: Asset) -> bool:
     ours, theirs = map_arrays(first.features), map_arrays(other.features)
     if ours.keys() != theirs.keys():
         return False
-    if first.kind == "identity":
+    if first.parameters["features"] == "identity":
         sparse = ours["width"][1]
         return bool(sparse == theirs["width"][1] and (sparse or _width(first) == _width(other)))
-    if first.kind == "fourier" and len(ours["origin"]):
+    if first.parameters["features"] == "fourier" and len(ours["origin"]):
         # The seed that drew them drew the phases, too; the origin changes only their rounding.
         return np.array_equal(ours["frequency"], theirs["frequency"])
-    if first.kind == "fourier":
+    if first.parameters["features"] == "fourier":
         ours["frequency"] = ours["frequency"][: len(theirs["frequency"])]
     return all(np.array_equal(ours[name], theirs[name]) for name in ours)
 

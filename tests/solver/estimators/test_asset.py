@@ -152,9 +152,8 @@ def test_partial_fit_is_the_stream_of_the_learner(estimator, parameters):
     for part in (slice(0, 30), slice(30, 31), slice(31, 200)):
         model.partial_fit(X[part], y[part], **more)
     kernel = Kernel(model.kernel, model.gamma_, 3, 1.0)
-    learner = Asset(
-        kernel, task=task, features=model.features, dimension=40, seed=model._learner.seed
-    )
+    seed = model._learner.parameters["seed"]
+    learner = Asset(kernel, task=task, features=model.features, dimension=40, seed=seed)
     learner.absorb(X, y)
     expected = predict(learner.view(), X)[1]
     said = model.decision_function(X) if is_classifier(model) else model.predict(X)

@@ -1,0 +1,91 @@
+"""The features of one learner's rows: a map that is made of first rows, and then only grows."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+from solver.asset.features import (
+    FeatureKind,
+    FeatureMap,
+    check_kernel,
+    dimension_of,
+    make_map,
+    map_arrays,
+    map_from_arrays,
+    map_nbytes,
+    transform,
+    widened,
+)
+from solver.asset.identity import IdentityMap, transform_present
+from solver.kernels.functions import Kernel
+from solver.rows.matrix import Matrix, SparseRows
+
+# The rows whose features are computed at a time.
+BLOCK_ROWS = 256
+# The same for sparse rows with identity features: a block has a column for each of their features.
+SPARSE_BLOCK_ROWS = 64
+
+
+class GrowingFeatures:
+    """The feature map of a learner, None until its first rows.
+
+    kind, kernel, dimension, seed: see `features.make_map`. Raises ValueError for those that do not
+    fit together.
+
+    Identity features are as many as the largest feature number of the sparse rows so far, and up to
+    a quarter more.
+    """
+
+    def __init__(self, kind: FeatureKind, kernel: Kernel, dimension: int, seed: int) -> None:
+        check_kernel(kind, kernel)
+        if dimension < 1:
+            raise ValueError(f"dimension is {dimension}; it must be at least 1")
+        self.kind, self.kernel, self.dimension, self.seed = kind, kernel, dimension, seed
+        self.map: FeatureMap | None = None
+
+    @property
+    def width(self) -> int:
+        """D, the number of columns of the features; 0 before the map is made."""
+        return 0 if self.map is None else dimension_of(self.map)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the map's arrays."""
+        return 0 if self.map is None else map_nbytes(self.map)
+
+    def make(self, X: Matrix, precision: np.dtype[Any]) -> None:
+        """Make the map of these rows, in place of any earlier one."""
+        self.map = make_map(self.kind, self.kernel, X, self.dimension, self.seed, precision)
+
+    def widen(self, X: Matrix) -> None:
+        """Add columns for features of sparse rows that have none yet."""
+        assert self.map is not None
+        self.map = widened(self.map, X)
+
+    def blocks(self, X: Matrix, count: int) -> list[slice]:
+        """Divide this many rows into those whose features are computed at a time."""
+        by_columns = self.kind == "identity" and isinstance(X, SparseRows)
+        rows = SPARSE_BLOCK_ROWS if by_columns else BLOCK_ROWS
+        return [slice(start, start + rows) for start in range(0, count, rows)]
+
+    def of(self, X: Matrix) -> tuple[Float64Array, NDArray[np.int64] | None]:
+        """Return the features V of rows and their columns, as `learner.Asset.step` takes them.
+
+        Identity features of sparse rows have only the columns with an entry; otherwise columns is
+        None.
+        """
+        if isinstance(self.map, IdentityMap) and isinstance(X, SparseRows):
+            return transform_present(self.map, X)
+        assert self.map is not None
+        return transform(self.map, X), None
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays from which `restore` makes the map again."""
+        return {} if self.map is None else map_arrays(self.map)
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take the map of a learner with the same parameters."""
+        self.map = map_from_arrays(self.kind, self.kernel, self.seed, arrays)
