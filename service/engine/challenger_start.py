@@ -11,7 +11,8 @@ from service.model.live import Model
 from service.spec.following import Start
 from service.spec.heads import HEADS
 from service.spec.model import ModelSpec
-from service.storage.interfaces import Catalogue, Journal, NameTaken
+from service.storage.catalogue import Catalogue, NameTaken
+from service.storage.journal import Journal
 from service.storage.snapshot_format import State
 
 _WAITING_ROWS = "pending"

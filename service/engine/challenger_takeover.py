@@ -13,7 +13,8 @@ from service.model.learner import Learner
 from service.model.live import Model
 from service.spec.stored import read_stored_spec
 from service.storage.entries import CatalogueEntry, Entry, next_term
-from service.storage.interfaces import Journal, Storage
+from service.storage.interfaces import Storage
+from service.storage.journal import Journal
 
 # Its log may go on while it is read, by a leader who has not noticed yet that it is replaced.
 _ATTEMPTS = 5

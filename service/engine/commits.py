@@ -11,7 +11,8 @@ from service.engine.remembered_keys import RememberedKeys
 from service.errors import InDoubt, NotLeader, StartupError, StorageFailed
 from service.model.live import Model
 from service.storage.entries import Entry, KeyedRequest
-from service.storage.interfaces import Storage, Unfinished
+from service.storage.interfaces import Storage
+from service.storage.journal import Unfinished
 
 logger = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ before it.
 from service.errors import Divided, Invalid, ModelExists, NotLeader, SampleError
 from service.model.live import Model
 from service.spec.model import ModelSpec
+from service.storage.catalogue import Catalogue
 from service.storage.entries import new_epoch
-from service.storage.interfaces import Catalogue
 from service.storage.partitions import partitions_of
 
 

@@ -19,7 +19,8 @@ from service.model.losses import Known, losses_of, nothing_known
 from service.samples.validation import Samples
 from service.spec.heads import HeadName
 from service.storage.entries import Entry
-from service.storage.interfaces import Journal, Storage
+from service.storage.interfaces import Storage
+from service.storage.journal import Journal
 
 # What is read from the journal at a time, at least one block.
 _TURN_SAMPLES, _TURN_BYTES = 1024, 4 << 20

@@ -15,8 +15,9 @@ from service.heads.scores import score_in
 from service.model.learner import Learner
 from service.model.live import Model, rfc3339
 from service.storage.entries import Rollback, new_epoch
-from service.storage.interfaces import Snapshots, Storage
+from service.storage.interfaces import Storage
 from service.storage.snapshot_format import DamagedSnapshot, decode_state
+from service.storage.snapshots import Snapshots
 
 logger = logging.getLogger(__name__)
 

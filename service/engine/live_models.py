@@ -30,8 +30,9 @@ from service.model.learner import Learner
 from service.model.live import Model
 from service.model.moment import Moment, check_moment
 from service.spec.model import ModelSpec
+from service.storage.catalogue import NameTaken
 from service.storage.entries import new_epoch
-from service.storage.interfaces import NameTaken, Storage
+from service.storage.interfaces import Storage
 from service.storage.snapshot_format import State
 
 logger = logging.getLogger(__name__)

@@ -24,7 +24,7 @@ from service.errors import LagsBehind, NotFollowing, SnapshotFailed, UnusableSta
 from service.model.learner import Learner
 from service.model.live import Model, rfc3339
 from service.storage.entries import Rollback, new_epoch
-from service.storage.interfaces import Journal
+from service.storage.journal import Journal
 from service.storage.snapshot_format import State, encode_state
 
 logger = logging.getLogger(__name__)

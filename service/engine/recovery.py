@@ -27,8 +27,10 @@ from service.model.live import Model
 from service.samples.predicted import from_prediction_record
 from service.spec.stored import read_stored_spec
 from service.storage.entries import Entry, KeyedRequest
-from service.storage.interfaces import Journal, Snapshots, Storage
+from service.storage.interfaces import Storage
+from service.storage.journal import Journal
 from service.storage.snapshot_format import DamagedSnapshot, State, UnreadableSnapshot
+from service.storage.snapshots import Snapshots
 
 logger = logging.getLogger(__name__)
 

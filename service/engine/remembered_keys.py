@@ -9,8 +9,8 @@ from typing import Any
 import msgpack
 
 from service.errors import StorageFailed
+from service.storage.answers import Answers
 from service.storage.entries import KeyedRequest
-from service.storage.interfaces import Answers
 
 logger = logging.getLogger(__name__)
 

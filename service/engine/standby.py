@@ -9,7 +9,8 @@ from service.model.learner import Learner
 from service.model.live import Model
 from service.spec.stored import read_stored_spec
 from service.storage.entries import CatalogueEntry, KeyedRequest, Rollback, next_term
-from service.storage.interfaces import Journal, Storage
+from service.storage.interfaces import Storage
+from service.storage.journal import Journal
 
 logger = logging.getLogger(__name__)
 

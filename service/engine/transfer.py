@@ -12,6 +12,7 @@ from service.model.learner import Learner
 from service.model.live import Model
 from service.native.threads import Threads
 from service.spec.stored import read_stored_spec
+from service.storage.catalogue import Catalogue
 from service.storage.data_directory import (
     DirectoryInUse,
     check_journal_end,
@@ -19,8 +20,8 @@ from service.storage.data_directory import (
     open_storage,
     owned,
 )
-from service.storage.interfaces import Catalogue, Snapshots
 from service.storage.snapshot_format import DamagedSnapshot, State
+from service.storage.snapshots import Snapshots
 
 
 class TransferError(WolfstreamError):

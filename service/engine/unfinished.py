@@ -10,7 +10,7 @@ from service.engine.late_labels import LabelRequest
 from service.engine.learn_request import LearnRequest, Reply
 from service.errors import StorageFailed
 from service.model.live import Model
-from service.storage.interfaces import Unfinished
+from service.storage.journal import Unfinished
 
 
 class Committed(NamedTuple):

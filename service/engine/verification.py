@@ -12,8 +12,10 @@ from service.model.live import Model
 from service.samples.predicted import from_prediction_record, rows_of
 from service.storage.data_directory import journal_path, n_bytes, open_storage
 from service.storage.entries import Entry
-from service.storage.interfaces import Journal, Snapshots, Storage
+from service.storage.interfaces import Storage
+from service.storage.journal import Journal
 from service.storage.snapshot_format import DamagedSnapshot, decode_state
+from service.storage.snapshots import Snapshots
 
 # Is called with the number of bytes that were verified since the last call.
 Watch = Callable[[int], None]

@@ -10,7 +10,7 @@ from service.storage.sqlite_file import now
 
 
 class JetStreamAnswers:
-    """`storage.interfaces.Answers` in streams. One thread at a time uses those of a model."""
+    """`storage.answers.Answers` in streams. One thread at a time uses those of a model."""
 
     def __init__(self, logs: ModelLogs) -> None:
         self._logs = logs

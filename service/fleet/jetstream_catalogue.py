@@ -24,8 +24,8 @@ from service.fleet.connection import NatsConnection, Refused, Unanswered
 from service.fleet.known_models import NOTHING_KNOWN, KnownModels, known
 from service.fleet.model_log import ModelLogs
 from service.fleet.streams import MODELS_BUCKET, STATES, log_of, shares_stream, states_of
+from service.storage.catalogue import NameTaken
 from service.storage.entries import CatalogueEntry
-from service.storage.interfaces import NameTaken
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ def encoded(name: str) -> str:
 
 
 class JetStreamCatalogue:
-    """`storage.interfaces.Catalogue` in a bucket; any thread may use it.
+    """`storage.catalogue.Catalogue` in a bucket; any thread may use it.
 
     Raises StartupError if the bucket cannot be read.
     """

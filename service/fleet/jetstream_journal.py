@@ -19,7 +19,7 @@ from service.fleet.log_index import ENTRIES, WITH_SAMPLES
 from service.fleet.model_log import ModelLogs
 from service.storage.entries import Entry, KeyedRequest, Rollback
 from service.storage.high_water import HighWater
-from service.storage.interfaces import Unfinished
+from service.storage.journal import Unfinished
 from service.storage.replay_marks import ReplayMarks
 from service.storage.sqlite_file import now
 
@@ -30,7 +30,7 @@ _SETTLE_SECONDS = 0.05
 
 
 class JetStreamJournal:
-    """`storage.interfaces.Journal` in streams. One thread at a time uses the log of a model.
+    """`storage.journal.Journal` in streams. One thread at a time uses the log of a model.
 
     high_water, replays: this replica's own marks of acknowledged sequences and of replays.
     """

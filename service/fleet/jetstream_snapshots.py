@@ -16,7 +16,6 @@ import msgpack
 
 from service.fleet.connection import NatsConnection, Refused, Unanswered
 from service.fleet.streams import STATES, states_of
-from service.storage.interfaces import SnapshotDescription
 from service.storage.snapshot_format import (
     DamagedSnapshot,
     State,
@@ -24,6 +23,7 @@ from service.storage.snapshot_format import (
     decode_state,
     encode_state,
 )
+from service.storage.snapshots import SnapshotDescription
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ class _Manifest(NamedTuple):
 
 
 class JetStreamSnapshots:
-    """`storage.interfaces.Snapshots` in a stream; any thread may use it.
+    """`storage.snapshots.Snapshots` in a stream; any thread may use it.
 
     kept: the number of snapshots that are kept for each model.
     """

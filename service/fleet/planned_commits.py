@@ -21,7 +21,7 @@ from service.fleet.connection import (
 )
 from service.fleet.reserve import more_room
 from service.fleet.subject_messages import SubjectMessages
-from service.storage.interfaces import LogFull
+from service.storage.journal import LogFull
 
 # The end is another one; the second is said, rarely, where it is not.
 _ANOTHER_END = frozenset({10071, 10164})

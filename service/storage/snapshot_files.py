@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from service.storage.directories import make_directory
-from service.storage.interfaces import SnapshotDescription
 from service.storage.snapshot_format import (
     DamagedSnapshot,
     State,
@@ -21,6 +20,7 @@ from service.storage.snapshot_format import (
     write_content,
     write_state,
 )
+from service.storage.snapshots import SnapshotDescription
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ _DIGITS = 32
 
 
 class SnapshotFiles:
-    """`storage.interfaces.Snapshots` in a directory; any thread may use it.
+    """`storage.snapshots.Snapshots` in a directory; any thread may use it.
 
     kept: how many snapshots of each model are kept; the oldest ones are deleted.
     """

@@ -11,7 +11,7 @@ from service.storage.sqlite_rows import ANSWER, KEY, answer_row, key_row, read_k
 
 
 class SqliteAnswers:
-    """`storage.interfaces.Answers` in a database. Used by one thread at a time."""
+    """`storage.answers.Answers` in a database. Used by one thread at a time."""
 
     def __init__(self, file: SqliteFile) -> None:
         self._file = file

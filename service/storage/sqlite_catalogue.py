@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from service.errors import StartupError, StorageFailed
+from service.storage.catalogue import NameTaken
 from service.storage.entries import CatalogueEntry
-from service.storage.interfaces import NameTaken
 from service.storage.sqlite_file import SqliteFile, now
 from service.storage.sqlite_rows import (
     OF_SERVER,
@@ -22,7 +22,7 @@ _EVENTS_KEPT = 10_000
 
 
 class SqliteCatalogue:
-    """`storage.interfaces.Catalogue` in a database. Used by one thread at a time."""
+    """`storage.catalogue.Catalogue` in a database. Used by one thread at a time."""
 
     def __init__(self, file: SqliteFile) -> None:
         self._file = file

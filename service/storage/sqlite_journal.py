@@ -31,7 +31,7 @@ from service.storage.sqlite_rows import (
 
 
 class SqliteJournal:
-    """`storage.interfaces.Journal` in a database. Used by one thread at a time.
+    """`storage.journal.Journal` in a database. Used by one thread at a time.
 
     A commit is written for all of its models or for none.
     """

@@ -8,8 +8,10 @@ from typing import Any, Literal
 
 from service.errors import InDoubt, StorageFailed
 from service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
-from service.storage.interfaces import LogFull, SnapshotDescription, Storage, Unfinished
+from service.storage.interfaces import Storage
+from service.storage.journal import LogFull, Unfinished
 from service.storage.snapshot_format import DamagedSnapshot, State
+from service.storage.snapshots import SnapshotDescription
 
 
 class MemoryStorage:

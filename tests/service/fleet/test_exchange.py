@@ -18,7 +18,7 @@ from service.fleet import chained_subject
 from service.fleet.connection import Unanswered
 from service.fleet.jetstream_catalogue import JetStreamCatalogue
 from service.fleet.streams import log_of, shares_stream
-from service.storage.interfaces import NameTaken
+from service.storage.catalogue import NameTaken
 from tests.service.fleet.test_log import Replica, bound_of_log
 from tests.service.fleet.trio import wait_for
 

@@ -27,8 +27,9 @@ from service.fleet.jetstream_journal import JetStreamJournal
 from service.fleet.jetstream_snapshots import JetStreamSnapshots
 from service.fleet.model_log import ModelLogs
 from service.fleet.streams import log_of, make_streams
+from service.storage.catalogue import NameTaken
 from service.storage.high_water import HighWater
-from service.storage.interfaces import LogFull, NameTaken, Unfinished
+from service.storage.journal import LogFull, Unfinished
 from service.storage.replay_marks import ReplayMarks
 from service.storage.snapshot_format import State
 

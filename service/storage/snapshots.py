@@ -1,0 +1,69 @@
+"""The interface of the snapshots: the saved states of models.
+
+Any thread may use it. `storage.interfaces` has what all of durable storage promises.
+"""
+
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+
+from service.storage.snapshot_format import State
+
+
+class SnapshotDescription(NamedTuple):
+    """A snapshot without its arrays.
+
+    n_bytes: its size. written: when it was saved. plain: `State.plain`; None if unreadable.
+    """
+
+    n_bytes: int
+    written: datetime
+    plain: dict[str, Any] | None
+
+
+class Snapshots(Protocol):
+    """Saved states of models, each known by the sequence at which it was taken."""
+
+    def sequences(self, model: int) -> list[int]:
+        """Return sequences of a model's kept snapshots, newest first."""
+
+    def name(self, model: int, sequence: int) -> str:
+        """Return what messages call a snapshot, such as the path of its file."""
+
+    def save(self, model: int, state: State) -> None:
+        """Keep a state as the snapshot of its sequence, and forget the oldest if too many.
+
+        Durable on return; otherwise nothing has changed. Raises OSError.
+        """
+
+    def load(self, model: int, sequence: int) -> State:
+        """A snapshot's state. Raises DamagedSnapshot, also where there is no such snapshot."""
+
+    def content(self, model: int, sequence: int) -> bytes:
+        """A snapshot as bytes, which `snapshot_format.decode` reads. Raises DamagedSnapshot."""
+
+    def written(self, model: int, sequence: int) -> datetime | None:
+        """Return when a snapshot was saved; None if there is no such snapshot."""
+
+    def describe(self, model: int, sequence: int) -> SnapshotDescription | None:
+        """Return what is known of a snapshot without its arrays; None if there is none."""
+
+    def set_aside(self, model: int, sequence: int) -> None:
+        """Keep a damaged snapshot where it is no longer counted as one."""
+
+    def pin(self, model: int, content: bytes) -> str:
+        """Keep the bytes of a snapshot for a rollback; their digest. Raises OSError.
+
+        Durable on return.
+        """
+
+    def pinned(self, model: int, digest: str) -> State:
+        """Return the state that was pinned under a digest. Raises DamagedSnapshot."""
+
+    def unpin_others(self, model: int, digests: set[str]) -> None:
+        """Delete the pinned states of a model, except these. Raises OSError."""
+
+    def delete(self, model: int) -> None:
+        """Forget all snapshots of a model."""
+
+    def set_others_aside(self, models: set[int]) -> None:
+        """Keep the snapshots of all other models where a new model does not find them."""
