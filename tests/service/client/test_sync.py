@@ -225,8 +225,8 @@ class TestRealServer:
         assert (result.admitted, result.steps) == (None, None)
 
     def test_a_queue_that_is_full_costs_no_order(self, tmp_path: Path, name: str):
-        samples = two_classes(180)
-        pairs = [(samples.X[i : i + 3], samples.y[i : i + 3]) for i in range(0, 180, 3)]
+        samples = two_classes(120)
+        pairs = [(samples.X[i : i + 3], samples.y[i : i + 3]) for i in range(0, 120, 3)]
         running = ServerProcess(tmp_path / "data", queue_samples=60).start()
         try:
             with Client(running.url) as client:
@@ -238,7 +238,7 @@ class TestRealServer:
                 said = [client.predict(n, samples.X) for n in (name, f"{name}-alone")]
         finally:
             running.close()
-        assert [result.sequence for result in results] == list(range(3, 181, 3))
+        assert [result.sequence for result in results] == list(range(3, 121, 3))
         assert np.array_equal(said[0].predictions, said[1].predictions)
 
     def test_no_such_model(self, client: Client, name: str):

@@ -517,6 +517,7 @@ class TestRefusals:
         self, tmp_path: Path, model: int, monkeypatch: pytest.MonkeyPatch
     ):
         monkeypatch.setattr(batches, "_ANSWER_SECONDS", 2.0)
+        monkeypatch.setattr(chained_subject, "PATIENCE_SECONDS", 2.0)
         servers = NatsServers(tmp_path / "nats").start()
         replica = Replica(servers, tmp_path / "data")
         try:

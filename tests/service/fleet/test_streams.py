@@ -14,6 +14,7 @@ if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
 from service.errors import StartupError
+from service.fleet import connection as connection_module
 from service.fleet.connection import NatsConnection, NotConnected, Stored
 from service.fleet.flushing import warn_of_flushing
 from service.fleet.reserve import bounded
@@ -108,14 +109,17 @@ def test_a_password_that_no_server_takes_is_named_at_once(tmp_path: Path):
 
 
 @pytest.mark.parametrize("most", [1, 5])
-def test_what_no_copy_answers_is_read_from_the_leader(servers: NatsServers, most: int):
+def test_what_no_copy_answers_is_read_from_the_leader(
+    servers: NatsServers, most: int, monkeypatch: pytest.MonkeyPatch
+):
     """As while a server is stopped: the others pass reads on to it until they close its routes."""
+    monkeypatch.setattr(connection_module, "_COPY_SECONDS", 1.0)
     connection = NatsConnection(servers.addresses, "test")
     stream, subject = f"SILENT_{most}", f"silent.{most}"
     try:
         connection.run(_make_silent(connection, stream, subject), 10)
         request = {"seq": 1, "next_by_subj": subject, "batch": most, "max_bytes": 1000}
-        for seconds in (20, 1):  # it is remembered that the copies are silent
+        for seconds in (20, 0.9):  # it is remembered that the copies are silent
             found = connection.run(connection.get(stream, request, most), seconds)
             assert found == [Stored(1, subject, b"one")]
         assert connection.run(connection.get(stream, {**request, "seq": 3}, most), 1) == []

@@ -12,10 +12,14 @@ from tests.service.fleet.test_replicas import wait_for
 from tests.service.nats import MISSING, NatsServers
 from tests.service.specs import PAPERS
 
+if MISSING:
+    pytest.skip(MISSING, allow_module_level=True)
+
+from service.fleet import chained_subject
+
 BODY = {"x": [[1, 2], [2, 1]], "y": [0, 1]}
 
 
-@pytest.mark.skipif(bool(MISSING), reason=MISSING)
 def test_one_is_ready_for_as_long_as_it_may_know_nothing_new(tmp_path: Path):
     servers = NatsServers(tmp_path / "nats").start()
     strict, patient = (
@@ -42,11 +46,11 @@ def test_one_is_ready_for_as_long_as_it_may_know_nothing_new(tmp_path: Path):
 
 
 def hurry_in_the_end() -> None:
-    """Let a replica that ends save for a second only."""
+    """Let a replica that ends save for a second only, and soon give up what nobody answers."""
     writer._LAST_SECONDS = 1.0
+    chained_subject.PATIENCE_SECONDS = 1.5
 
 
-@pytest.mark.skipif(bool(MISSING), reason=MISSING)
 def test_one_ends_in_time_though_no_server_answers(tmp_path: Path):
     servers = NatsServers(tmp_path / "nats").start()
     alone = Replica(tmp_path / "alone", servers)
