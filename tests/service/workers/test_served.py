@@ -302,6 +302,7 @@ def test_a_killed_leader_takes_its_workers_along_and_loses_nothing(tmp_path: Pat
         server.kill()
         until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
         load.stop()
+        server.settings["workers"] = 1  # which is none beside the one that learns
         server.start()
         now = httpx.get(f"{server.url}/v1/models/{name}").json()["sequence"]
         assert load.acknowledged <= set(range(now + 1))
@@ -320,6 +321,7 @@ def test_sigterm_answers_what_was_accepted_and_leaves_no_process(tmp_path: Path,
         assert server.terminate() == 0
         assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
         load.stop()
+        server.settings["workers"] = 1  # which is none beside the one that learns
         server.start()
         now = httpx.get(f"{server.url}/v1/models/{name}").json()["sequence"]
         # What was under way was answered: with the sequence, or with a reason.
