@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -72,6 +72,15 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     ]
     for process in compiling:
         process.wait()
+
+
+@pytest.fixture(scope="session")
+def commands() -> Iterator[Path]:
+    """A folder with `wolfstream` and `python`, forked from a process that has imported much."""
+    from tests.forked_commands import forked_commands
+
+    with forked_commands() as folder:
+        yield folder
 
 
 @pytest.hookimpl(wrapper=True)

@@ -5,20 +5,11 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.forked_commands import forked_commands
-
 SLEEP = "import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(60)\n"
-
-
-@pytest.fixture(scope="module")
-def commands() -> Iterator[Path]:
-    with forked_commands() as folder:
-        yield folder
 
 
 def started(commands: Path, program: str) -> "subprocess.Popen[str]":

@@ -3,12 +3,10 @@
 import os
 import re
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.forked_commands import forked_commands
 from tests.page_session import ROOT, Session, blocks_of, run_page
 from tests.test_structure import ALLOWED
 
@@ -19,15 +17,11 @@ TEXTS = {
 }
 
 
-@pytest.fixture(scope="module")
-def commands() -> Iterator[Path]:
-    """`wolfstream` and `python` of all pages but README, whose commands are started as usual."""
-    with forked_commands() as folder:
-        yield folder
-
-
 def run(page: str, folder: Path, commands: Path | None = None) -> Session:
-    """A page that ran to its end without an error in Python."""
+    """A page that ran to its end without an error in Python.
+
+    commands: those of all pages but README, whose commands are started as usual.
+    """
     session = run_page(page, folder, commands)
     assert session.code == 0, session.errors
     assert "Traceback" not in session.errors

@@ -4,7 +4,6 @@ import io
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -123,8 +122,8 @@ class TestRealServer:
         assert result.stderr.endswith("adaptive: 0 samples acknowledged; go on with --skip 0\n")
         assert described(server.url, name)["sequence"] == 10
 
-    def test_interrupted(self, server: ServerProcess, name: str):
-        command = [sys.executable, "-m", "service", "replay", str(PENDIGITS), "--rate", "100"]
+    def test_interrupted(self, server: ServerProcess, name: str, commands: Path):
+        command = [commands / "wolfstream", "replay", str(PENDIGITS), "--rate", "100"]
         process = subprocess.Popen(
             [*command, "--batch", "5", "--url", server.url, "--model", name],
             stdout=subprocess.PIPE,

@@ -346,13 +346,13 @@ def test_a_terminal_shows_why_the_first_run_takes_seconds_to_begin(npz: Path):
 
 
 @pytest.mark.parametrize("algorithm", ["fw", "msfw"])
-def test_ctrl_c_keeps_what_has_been_learned(tmp_path: Path, algorithm: str):
+def test_ctrl_c_keeps_what_has_been_learned(commands: Path, tmp_path: Path, algorithm: str):
     samples: Samples = three_classes(3000)
     np.savez(tmp_path / "a.npz", X=samples.X, y=np.array(samples.y))
     out = tmp_path / "a.model"
     endless = ["--epochs", "1000"] if algorithm == "msfw" else ["--tol", "1e-14"]
     arguments = [str(tmp_path / "a.npz"), "--model", str(out), "--algorithm", algorithm, *endless]
-    command = [sys.executable, "-m", "service", "train", *arguments]
+    command = [commands / "wolfstream", "train", *arguments]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert process.stderr.readline().startswith(f"training {algorithm}: ")

@@ -164,8 +164,8 @@ class TestFiles:
         with pytest.raises(StartupError, match="is encrypted"):
             check_tls(*locked)
 
-    def test_a_start_says_it_in_one_line(self, pair: Pair, tmp_path: Path):
-        command = [sys.executable, "-m", "service", "serve", "--data", str(tmp_path / "data")]
+    def test_a_start_says_it_in_one_line(self, pair: Pair, tmp_path: Path, commands: Path):
+        command = [commands / "wolfstream", "serve", "--data", str(tmp_path / "data")]
         done = subprocess.run(
             [*command, "--tls-cert", str(pair.cert), "--tls-key", "absent.key"],
             capture_output=True,
