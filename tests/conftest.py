@@ -43,16 +43,24 @@ os.environ["SSL_CERT_DIR"] = os.devnull
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The same examples in every run, whatever the machine's speed.
-settings.register_profile("wolfstream", deadline=None, derandomize=True, print_blob=True)
+# The same examples in every run, whatever the machine's speed; with --all-cases twice as many.
+_same = settings(deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("wolfstream", _same, max_examples=50)
+settings.register_profile("all cases", _same, max_examples=100)
 # HYPOTHESIS_PROFILE=thorough looks for new ones.
 settings.register_profile("thorough", deadline=None, max_examples=3000, print_blob=True)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "wolfstream"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Sweeps in full on request."""
-    parser.addoption("--all-cases", action="store_true", help="run every case of every sweep")
+    """Sweeps and generated examples in full on request."""
+    help_text = "run every case of every sweep, and twice as many generated examples"
+    parser.addoption("--all-cases", action="store_true", help=help_text)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose how many examples are generated, before tests are imported."""
+    usual = "all cases" if config.getoption("--all-cases") else "wolfstream"
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", usual))
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
