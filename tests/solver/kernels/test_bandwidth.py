@@ -169,10 +169,11 @@ class TestState:
         for part in blocks(at, 20):
             live.absorb(X[part], codes[part])
         state = live.state()
-        live = AutoGamma(build)  # as at a checkpoint
+        saved, live = live, AutoGamma(build)  # as at a checkpoint
         for learner in (live, restored):
             learner.restore(state)
-        assert restored.frozen == live.frozen
+        assert restored.frozen == live.frozen == saved.frozen
+        assert restored.state().keys() == state.keys()
         for part in [slice(at, at + 1), slice(at + 1, at + 90), slice(at + 90, 400)]:
             ours = live.absorb(X[part], codes[part])
             theirs = restored.absorb(X[part], codes[part])
