@@ -1,12 +1,20 @@
 """Compilation of numerical functions to machine code that uses vector registers."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import numba
 from llvmlite.binding import Linkage
 from numba import extending, types
-from numba.core import codegen, typing
+from numba.core import (
+    codegen,
+    compiler,
+    compiler_machinery,
+    typed_passes,
+    typing,
+    untyped_passes,
+)
+from numba.core.targetconfig import ConfigStack
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -15,8 +23,67 @@ _extending: Any = extending
 _types: Any = types
 _typing: Any = typing
 _codegen: Any = codegen
+_compiler: Any = compiler
+_machinery: Any = compiler_machinery
+_untyped: Any = untyped_passes
+_typed: Any = typed_passes
+_ConfigStack: Any = ConfigStack
+
+
+class _TypeInference(_typed.NopythonTypeInference):  # type: ignore[misc]
+    """numba's type inference, in which all callers compile their calls under the same options.
+
+    numba keeps what a call needs by the options of the caller, and so compiles it again for a
+    caller that Python can call, which has another one. It looks calls up often, and finds equal
+    options sooner where they are one object.
+    """
+
+    _name = "solver_type_inference"
+    _shared: ClassVar[dict[Any, Any]] = {}
+
+    def run_pass(self, state: Any) -> bool:
+        options = state.flags.copy()
+        options.no_cpython_wrapper = True
+        with _ConfigStack().enter(self._shared.setdefault(options, options)):
+            return bool(super().run_pass(state))
+
+
+class _FewerPasses(_compiler.CompilerBase):  # type: ignore[misc]
+    """numba's passes without those for what no function here has; the machine code is the same.
+
+    These are for closures, comprehensions and reductions, `with`, exceptions made of values,
+    arrays that expressions make, functions that ask for literals, and those that are inlined
+    before types are inferred.
+    """
+
+    def define_pipelines(self) -> list[Any]:
+        passes = _machinery.PassManager("solver")
+        for each in _PASSES:
+            passes.add_pass(each, each.__name__)
+        passes.finalize()
+        return [passes]
+
+
+_PASSES = (
+    _untyped.TranslateByteCode,
+    _untyped.FixupArgs,
+    _untyped.IRProcessing,
+    _untyped.RewriteSemanticConstants,
+    _untyped.DeadBranchPrune,
+    _untyped.GenericRewrites,
+    _untyped.ReconstructSSA,
+    _untyped.DeadBranchPrune,
+    _TypeInference,
+    _typed.PreLowerStripPhis,
+    _typed.IRLegalization,
+    _typed.NativeLowering,
+    _typed.NoPythonBackend,
+)
+_machinery.register_pass(mutates_CFG=True, analysis_only=False)(_TypeInference)
 
 _OPTIONS: Any = {
+    # Functions that only compiled code calls have it too, so that their calls share options.
+    "nogil": True,
     # Sums may be reordered so that they use vector registers, and comparisons may assume that
     # no NaN occurs: every row is checked to be finite before it reaches a solver.
     "fastmath": {"reassoc", "contract", "nnan", "nsz"},
@@ -27,7 +94,7 @@ _OPTIONS: Any = {
 # How the names of the functions of this package begin in machine code.
 _MANGLED = "_ZN6solver"
 # The callers of compiled functions hold their arrays until these return.
-_UNCOUNTED: Any = _OPTIONS | {"_nrt": False}
+_UNCOUNTED: Any = _OPTIONS | {"_nrt": False, "pipeline_class": _FewerPasses}
 
 
 def compiled(function: Function) -> Function:
@@ -40,7 +107,7 @@ def compiled(function: Function) -> Function:
     numba's cache on disk notices an edit in the function's own file only, so the cache directory
     is keyed on a hash of all files (`service.native.compile_cache`).
     """
-    return cast(Function, numba.njit(cache=True, nogil=True, **_UNCOUNTED)(function))
+    return cast(Function, numba.njit(cache=True, **_UNCOUNTED)(function))
 
 
 def inner(function: Function) -> Function:
@@ -54,7 +121,7 @@ def inner(function: Function) -> Function:
 
 def compiled_allocating(function: Function) -> Function:
     """Compile as `compiled` does, for a function that makes arrays."""
-    return cast(Function, numba.njit(cache=True, nogil=True, **_OPTIONS)(function))
+    return cast(Function, numba.njit(cache=True, **_OPTIONS)(function))
 
 
 def inner_allocating(function: Function) -> Function:

@@ -1,91 +1,61 @@
-"""Functions that count no references to arrays, and those that make arrays, stay apart.
+"""What numba compiles, and how often."""
 
-One that counts would release an array that one that does not count gave it, once too often; the
-other way round the array would never be released.
-"""
+from collections import Counter
 
-import ast
-from pathlib import Path
-
+import numpy as np
 import pytest
+from numba.core import event
 
-ROOT = Path(__file__).parents[2]
-UNCOUNTED = {"compiled", "inner"}
-ALLOCATING = {"compiled_allocating", "inner_allocating"}
-
-
-def module_of(file: Path) -> str:
-    return ".".join(file.relative_to(ROOT).with_suffix("").parts)
+from solver.compiled import compiled, inner
 
 
-TREES = {
-    module_of(file): ast.parse(file.read_text()) for file in sorted((ROOT / "solver").rglob("*.py"))
-}
+@inner
+def _sum(x):
+    total = 0.0
+    for value in x:
+        total += value
+    return total
 
 
-def decorated(tree: ast.Module) -> dict[str, tuple[str, ast.FunctionDef]]:
-    """By name, the functions of a module that are compiled, with their decorators."""
-    return {
-        node.name: (mark.id, node)
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef)
-        for mark in node.decorator_list
-        if isinstance(mark, ast.Name) and mark.id in UNCOUNTED | ALLOCATING
-    }
+@inner
+def _twice(x):
+    return 2.0 * _sum(x)
 
 
-COMPILED = {module: decorated(tree) for module, tree in TREES.items()}
-PLAIN = {"None", "bool", "int", "float", "str", "tuple", "np", "uint64"}
+class _Compilations(event.Listener):
+    """How often each function was compiled, and the passes that that took."""
+
+    def __init__(self):
+        self.counts = Counter()
+
+    def on_start(self, event):
+        if event.kind == "numba:compile":
+            self.counts[event.data["dispatcher"].py_func.__name__] += 1
+        else:
+            self.counts[event.data["name"].split(" ")[0]] += 1
+
+    def on_end(self, event):
+        pass
 
 
-def arrays_in(function: ast.FunctionDef) -> set[str]:
-    """The names in what a function returns that may stand for arrays."""
-    if function.returns is None:
-        return set()
-    text = ast.unparse(function.returns)
-    names = {
-        node.id if isinstance(node, ast.Name) else node.attr
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.Name | ast.Attribute)
-    }
-    return names - PLAIN
+@pytest.fixture
+def compilations():
+    listener = _Compilations()
+    for kind in ("numba:compile", "numba:run_pass"):
+        event.register(kind, listener)
+    yield listener.counts
+    for kind in ("numba:compile", "numba:run_pass"):
+        event.unregister(kind, listener)
 
 
-def calls(module: str, function: ast.FunctionDef) -> list[tuple[str, ast.FunctionDef]]:
-    """The compiled functions that a function of a module calls."""
-    known = dict(COMPILED[module])
-    for node in TREES[module].body:
-        if isinstance(node, ast.ImportFrom) and node.module in COMPILED:
-            there = COMPILED[node.module]
-            known |= {alias.name: there[alias.name] for alias in node.names if alias.name in there}
-    names = {
-        node.func.id
-        for node in ast.walk(function)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    }
-    return [known[name] for name in sorted(names & known.keys())]
+def test_what_is_called_from_python_and_what_is_not_share_their_calls(compilations):
+    def call(x):
+        return _sum(x) + _twice(x)
 
-
-ALL = [
-    pytest.param(module, mark, function, id=f"{module}.{function.name}")
-    for module, functions in COMPILED.items()
-    for mark, function in functions.values()
-]
-
-
-def test_all_compiled_functions_are_found() -> None:
-    assert len(ALL) > 150
-    assert {mark for functions in COMPILED.values() for mark, _ in functions.values()} == (
-        UNCOUNTED | ALLOCATING
-    )
-
-
-@pytest.mark.parametrize(("module", "mark", "function"), ALL)
-def test_no_array_passes_between_the_two_kinds(
-    module: str, mark: str, function: ast.FunctionDef
-) -> None:
-    for other, called in calls(module, function):
-        if mark in UNCOUNTED:
-            assert other in UNCOUNTED, called.name
-        elif other in UNCOUNTED:
-            assert not arrays_in(called), called.name
+    # Without a file on disk, which would spare the compilation the next time.
+    function = compiled(call)
+    function._cache.flush()
+    assert function(np.arange(4.0)) == 18.0
+    assert compilations["_sum"] == compilations["_twice"] == compilations["call"] == 1
+    assert compilations["solver_type_inference"] == compilations["native_lowering"] == 3
+    assert not {"inline_closure_likes", "nopython_rewrites"} & compilations.keys()
