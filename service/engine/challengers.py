@@ -20,6 +20,7 @@ from service.engine.challenger_start import check_champion, check_same, starting
 from service.engine.commits import Commits
 from service.engine.followed_log import FollowedBlock, following_blocks, learn_block
 from service.engine.live_models import LiveModels
+from service.engine.new_models import NewModels
 from service.engine.snapshot_schedule import SnapshotSchedule
 from service.errors import SnapshotFailed, StartupError, StorageFailed, UnknownModel
 from service.heads.fit import fit_from_record
@@ -62,13 +63,15 @@ class Challengers:
         self,
         storage: Storage,
         models: LiveModels,
+        new_models: NewModels,
         commits: Commits,
         snapshots: SnapshotSchedule,
         settings: Settings,
         threads: Threads,
     ) -> None:
         self._journal = storage.journal
-        self._models, self._commits, self._snapshots = models, commits, snapshots
+        self._models, self._new_models = models, new_models
+        self._commits, self._snapshots = commits, snapshots
         self._settings, self._threads = settings, threads
         self._of: dict[Model, _Challenger] = {}
 
@@ -96,7 +99,7 @@ class Challengers:
             check_same(model, champion, spec)
             return model, False
         loaded = starting(above, spec, start, self._journal)
-        learner = self._models.add_follower(name, loaded, champion)
+        learner = self._new_models.add_follower(name, loaded, champion)
         above.record_losses()
         self.begin(learner)
         logger.info("model %s: follows %s from %d on", name, champion.name, learner.sequence)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from service.diagnostics.metrics import Metrics
 from service.engine.live_models import LiveModels
-from service.engine.recovery import Computing, replay
 from service.engine.remembered_keys import RememberedKeys
+from service.engine.replay import Computing, replay
 from service.errors import InDoubt, NotLeader, StartupError, StorageFailed
 from service.model.live import Model
 from service.storage.entries import Entry, KeyedRequest

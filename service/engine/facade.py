@@ -5,8 +5,6 @@
 Everything here runs on the event loop. All operations other than learning are in `engine.orders`.
 """
 
-import asyncio
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,40 +12,34 @@ from service.diagnostics.metrics import Metrics
 from service.engine.challenger_lookup import ChallengerLookup
 from service.engine.delivery import Delivery, Watcher
 from service.engine.followers import Followers
-from service.engine.gathering import Gathering
 from service.engine.group_queue import GroupQueue, Waiting
-from service.engine.late_labels import LabelRequest
-from service.engine.learn_request import Answer, LearnRequest
+from service.engine.intake import Intake
 from service.engine.merges import Merges
 from service.engine.orders import Orders
 from service.engine.phase import Phase
-from service.engine.predictions import RememberRequest
+from service.engine.queue_items import Item
 from service.engine.readiness import Readiness
 from service.engine.sequence_waiters import SequenceWaiters
 from service.engine.warm_up import WarmUp
-from service.engine.writer import Item, Writer
+from service.engine.writer import Writer
 from service.engine.writer_thread import WriterThread
 from service.errors import (
-    Follows,
     InDoubt,
     NotLeader,
-    Refusal,
     ServerFailed,
     UnknownModel,
 )
 from service.model.live import Model
 from service.model.moment import Moment
 from service.model.published import Published
-from service.samples.ids import LateLabels, RowId
-from service.samples.validation import Samples
 from service.settings import Settings
 from service.spec.heads import HeadName
 from service.storage.interfaces import Storage
 from solver.prepare.named_rows import Rows
 
 
-class Engine:
-    """Live models and the one writer that changes them.
+class Engine(Intake):
+    """Live models and the one writer that changes them, with its `Intake`.
 
     It is created on the event loop and recovers in the background; `ready` is done after recovery,
     and raises what recovery raised.
@@ -64,13 +56,11 @@ class Engine:
         warm_up: WarmUp,
         loads: Mapping[str, Path],
     ) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._warm_up = warm_up
-        self._queue: GroupQueue[Item] = GroupQueue(
+        queue: GroupQueue[Item] = GroupQueue(
             settings.queue_samples, settings.queue_bytes, settings.group_samples
         )
-        self._gathering = Gathering(self._queue.release)
-        self._phase = Phase()
+        super().__init__(queue, Phase())
+        self._warm_up = warm_up
         self.readiness = Readiness(self._phase, warm_up)
         self._waiters = SequenceWaiters(settings.wait_seconds)
         self._delivery = Delivery(self._waiters)
@@ -207,89 +197,6 @@ class Engine:
         self._phase.check_readable()
         return sorted(self._writer.models.all(), key=lambda model: model.name)
 
-    def submit(
-        self,
-        model: Model,
-        head: HeadName,
-        samples: Samples,
-        key: bytes | None = None,
-        durable: "asyncio.Future[Answer] | None" = None,
-        expected: tuple[Moment, ...] = (),
-    ) -> "asyncio.Future[Answer]":
-        """Queue samples; the future is done once they are on disk, learned and published.
-
-        key: a request that came under it before is not learned again, but gets the first answer
-        with `"replayed": true`. durable: done, with the sequence, once the samples are on disk.
-        expected: see `LearnRequest`.
-
-        Requests are learned in the order of these calls. Raises NotReady, QueueFull and
-        ModelBroken at once; the future raises what the writer finds.
-        """
-        answer: asyncio.Future[Answer] = self._loop.create_future()
-        now = time.monotonic()
-        self.queue(LearnRequest(model, head, samples, answer, now, key, durable, expected))
-        return answer
-
-    def queue(self, request: LearnRequest) -> None:
-        """Queue a request of samples with any `Waiter`; otherwise like `submit`."""
-        # A broken model can still answer a request that was learned under its key before.
-        self._queue_samples(request, even_broken=request.key is not None)
-
-    def label(
-        self,
-        model: Model,
-        head: HeadName,
-        labels: LateLabels,
-        expected: tuple[Moment, ...] = (),
-    ) -> "asyncio.Future[Answer]":
-        """Queue labels of predicted rows; the future is done once they are learned or settled.
-
-        Otherwise as `submit`.
-        """
-        answer: asyncio.Future[Answer] = self._loop.create_future()
-        request = LabelRequest(model, head, labels, answer, time.monotonic(), expected)
-        self._queue_samples(request)
-        return answer
-
-    def check_remembers(self, model: Model) -> None:
-        """Raise Follows, NotReady or ModelBroken unless rows may wait for their labels."""
-        _check_follows_none(model)
-        self._check_usable(model)
-
-    async def remember(
-        self, model: Model, ids: list[RowId], rows: Rows, response: Answer
-    ) -> Answer:
-        """Keep predicted rows until their labels come; return the prediction's answer once durable.
-
-        response: that answer; if the same rows had these ids before, the first answer is returned.
-
-        Raises NotReady, QueueFull, ModelBroken, Invalid, TooLarge, IdTaken, StorageFailed.
-        """
-        self.check_remembers(model)
-        waiting: asyncio.Future[Answer] = self._loop.create_future()
-        request = RememberRequest(model, ids, rows, response, waiting, time.monotonic())
-        self._put(request)
-        return await waiting
-
-    def _queue_samples(
-        self, request: LearnRequest | LabelRequest, even_broken: bool = False
-    ) -> None:
-        """Queue and count a request of samples. Raises NotReady, QueueFull."""
-        _check_follows_none(request.model)
-        counts = request.model.counts[request.head]
-        counts.received += request.size
-        try:
-            self._phase.check() if even_broken else self._check_usable(request.model)
-            self._put(request)
-        except Refusal:
-            counts.refused += request.size
-            raise
-
-    def _put(self, request: LearnRequest | LabelRequest | RememberRequest) -> None:
-        """Queue a request beside those that come with it. Raises QueueFull."""
-        self._queue.put(request, request.size, request.n_bytes, request.model, held=True)
-        self._gathering.begin()
-
     async def compiled(self, model: Model, rows: Rows | None, seconds: float | None = None) -> None:
         """Wait until what a model runs on such rows is compiled; see `Readiness.compiled`."""
         await self.readiness.compiled(model, rows, seconds)
@@ -319,9 +226,6 @@ class Engine:
         """
         await self._waiters.reached(model, awaited)
 
-    def _check_usable(self, model: Model) -> None:
-        self._phase.check_usable(model)
-
     def _is_busy(self) -> bool:
         """Return whether requests are being learned, or wait for that."""
         return self.metrics.busy_since is not None or self._queue.waiting().samples > 0
@@ -336,12 +240,3 @@ class Engine:
         self._queue.close()
         for waiting in self._queue.groups():
             self._delivery.deliver([(item.answer, refused) for item in waiting], [])
-
-
-def _check_follows_none(model: Model) -> None:
-    """Raise Follows for a model that follows another one, and takes no requests."""
-    if (champion := model.champion) is not None:
-        raise Follows(
-            f"model {model.name!r} follows {champion.name!r} and learns what that learns: send "
-            f"samples and labels to {champion.name!r}, or promote {model.name!r}"
-        )

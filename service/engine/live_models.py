@@ -1,54 +1,31 @@
-"""The models of a server: recovered at start, loaded from files, created, deleted."""
+"""The models that are learned here: found by name or number, recovered, handed over, deleted."""
 
-import logging
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-from service.engine.challenger_start import not_its_follower
-from service.engine.model_files import (
-    LoadedModel,
-    ModelFileError,
-    add_loaded,
-    add_model,
-    describe,
-)
 from service.engine.recovery_order import Room, recover
 from service.engine.remembered_keys import RememberedKeys
-from service.engine.uploads import in_same_state
 from service.errors import (
     ModelBroken,
-    ModelExists,
     NotLeader,
-    StartupError,
-    StateExists,
-    StorageFailed,
-    TooManyModels,
     UnknownModel,
 )
 from service.model.learner import Learner
 from service.model.live import Model
 from service.model.moment import Moment, check_moment
-from service.spec.model import ModelSpec
-from service.storage.catalogue import NameTaken
-from service.storage.entries import new_epoch
 from service.storage.interfaces import Storage
 from service.storage.snapshot_format import State
-
-logger = logging.getLogger(__name__)
 
 
 class LiveModels:
     """The models by name. Only the writer's thread changes them; any thread may read.
 
-    most: how many models may exist before another one is created. changes: how often one was added,
-    deleted or given up.
+    changes: how often one was added, deleted or given up.
     """
 
-    def __init__(self, storage: Storage, keys: RememberedKeys, most: int) -> None:
+    def __init__(self, storage: Storage, keys: RememberedKeys) -> None:
         self._storage = storage
         self._keys = keys
-        self._most = most
         self._learners: dict[str, Learner] = {}
         self.changes = 0
         # Names of models that were learned here until another replica of the fleet had them.
@@ -89,7 +66,7 @@ class LiveModels:
         n_models = len(self._storage.catalogue.models())
         report(f"recovering: 0 of {n_models} models done" if n_models else "recovering")
         for learner in recover(self._storage, use_threads, room):
-            self._register(learner.model.name, learner)
+            self.register(learner.model.name, learner)
             report(f"recovering: {len(self)} of {n_models} models done")
         self._recover_followers()
         for model in self.all():
@@ -121,7 +98,7 @@ class LiveModels:
             raise NotLeader(f"a model {learner.model.name!r} is learned here already")
         self._keys.load(learner.model.id)
         self._released.discard(learner.model.name)
-        self._register(learner.model.name, learner)
+        self.register(learner.model.name, learner)
 
     def release(self, model: Model) -> None:
         """Learn no more for a model, which another replica of the fleet has, or will have.
@@ -150,95 +127,16 @@ class LiveModels:
         return name in self._being_made
 
     @contextmanager
-    def _making(self, name: str) -> Iterator[None]:
+    def making(self, name: str) -> Iterator[None]:
+        """Make a model of this name, which comes into the catalogue within the block."""
         self._being_made.add(name)
         try:
             yield
         finally:
             self._being_made.discard(name)
 
-    def load(self, name: str, path: Path) -> None:
-        """Make the model in a file a live one, unless there is one of its name.
-
-        Raises StartupError.
-        """
-        if model := self.get(name):
-            text = "model %s: exists at sequence %d and goes on; %s is not loaded"
-            logger.info(text, name, model.published.sequence, path)
-            return
-        try:
-            loaded = add_model(name, path, self._storage)
-        except (ModelFileError, StorageFailed, OSError) as error:
-            raise StartupError(f"--load: {error}") from None
-        self._register(name, loaded.learner)
-        logger.info("model %s: loaded %s, %s", name, path, describe(loaded))
-
-    def create(self, name: str, spec: ModelSpec, *others: ModelSpec) -> tuple[Model, bool]:
-        """Return the model of this name and spec, and whether it is new.
-
-        others: specs that an existing model may have instead.
-        Raises ModelExists, TooManyModels, StorageFailed.
-        """
-        model = self.get(name)
-        if model is None:
-            self._check_room()
-            return self._create(name, spec), True
-        if model.spec not in (spec, *others):
-            raise ModelExists(
-                f"model {name!r} exists with another spec; choose another name or DELETE it first"
-            )
-        return model, False
-
-    def _create(self, name: str, spec: ModelSpec) -> Model:
-        epoch, creating = new_epoch(), self._storage.catalogue.creating
-        with self._making(name):
-            with creating(name, spec.plain(), epoch) as model_id:
-                learner = Learner(Model(model_id, name, spec), epoch)
-            self._register(name, learner)
-        return learner.model
-
-    def add_follower(self, name: str, loaded: LoadedModel, champion: Model) -> Learner:
-        """Make a new model that follows another one, from a state of a sequence of that one.
-
-        Raises TooManyModels, ModelExists, NotLeader, StorageFailed.
-        """
-        self._check_room()
-        try:
-            self._add(name, loaded, champion.id)
-        except NameTaken as error:
-            raise not_its_follower(self._storage.catalogue, name, champion, error) from None
-        loaded.learner.follow(champion)
-        loaded.learner.publish()
-        return loaded.learner
-
-    def add(self, name: str, loaded: LoadedModel) -> tuple[Model, bool]:
-        """Return the model of this name and state, and whether it is new.
-
-        Raises StateExists, TooManyModels, StorageFailed.
-        """
-        learner = self._learners.get(name)
-        if learner is not None:
-            if not in_same_state(learner, loaded.learner):
-                raise StateExists(
-                    f"model {name!r} exists, and is not in this state; choose another name or "
-                    "DELETE it first"
-                )
-            return learner.model, False
-        self._check_room()
-        self._add(name, loaded)
-        logger.info("model %s: uploaded, %s", name, describe(loaded))
-        return loaded.model, True
-
-    def _add(self, name: str, loaded: LoadedModel, follows: int | None = None) -> None:
-        with self._making(name):
-            try:
-                add_loaded(name, loaded, self._storage, follows)
-            except OSError as error:
-                reason = error.strerror or error
-                raise StorageFailed(f"the state could not be written: {reason}") from None
-            self._register(name, loaded.learner)
-
-    def _register(self, name: str, learner: Learner) -> None:
+    def register(self, name: str, learner: Learner) -> None:
+        """Have a model of this name, which the learner learns from now on."""
         self._learners[name] = learner
         self.changes += 1
 
@@ -249,14 +147,6 @@ class LiveModels:
         """
         plain, arrays = self.usable(model).state()
         return State({**plain, "spec": model.spec.of_one_learner.plain()}, arrays)
-
-    def _check_room(self) -> None:
-        """Raise TooManyModels if no other model may be made."""
-        if len(self) >= self._most:
-            raise TooManyModels(
-                f"this server has {len(self)} models and may have {self._most}; "
-                "DELETE one that is not used"
-            )
 
     def delete(self, model: Model) -> None:
         """Delete a model with its journal and snapshots. Raises UnknownModel, StorageFailed."""

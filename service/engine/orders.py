@@ -14,9 +14,10 @@ from service.engine.divided import (
 from service.engine.group_queue import GroupQueue
 from service.engine.model_files import LoadedModel
 from service.engine.phase import Phase
+from service.engine.queue_items import Item, Order
 from service.engine.readiness import Readiness
 from service.engine.refits import Job, Refits
-from service.engine.writer import Item, Order, Writer
+from service.engine.writer import Writer
 from service.errors import Divided, SnapshotFailed, UnknownModel
 from service.heads.fit import Fit, Window
 from service.model.live import Model
@@ -57,10 +58,10 @@ class Orders:
         """
         self._phase.check()
         check_may_be_divided(specs[0], in_fleet=self._in_fleet)
-        models, catalogue = self._writer.models, self._writer.catalogue
+        new_models, catalogue = self._writer.new_models, self._writer.catalogue
 
         def create() -> tuple[Model, bool]:
-            model, new = models.create(name, *specs)
+            model, new = new_models.create(name, *specs)
             make_partitions(model, new, catalogue)
             return model, new
 

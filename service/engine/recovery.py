@@ -1,32 +1,20 @@
-"""Recovery after a stop: load the newest snapshot, replay the rest of the journal.
+"""Recovery of a model after a stop: load the newest snapshot, replay the rest of the journal.
 
 A rollback in the journal serves as a snapshot of its sequence. It takes precedence over a snapshot
 of the same sequence, which may be older; what came after both at this sequence is in the journal.
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TypeAlias
 
-from service.engine.absorb import (
-    Results,
-    absorb_block,
-    absorb_part,
-    joined_answer,
-    learn_again,
-    recorded,
-    remember,
-)
 from service.engine.origin import difference
-from service.engine.remembered_keys import answered
+from service.engine.replay import Computing, replay
 from service.errors import StartupError, StorageFailed
-from service.heads.fit import fit_from_record
 from service.model.learner import Learner
 from service.model.live import Model
-from service.samples.predicted import from_prediction_record
 from service.spec.stored import read_stored_spec
-from service.storage.entries import Entry, KeyedRequest
+from service.storage.entries import KeyedRequest
 from service.storage.interfaces import Storage
 from service.storage.journal import Journal
 from service.storage.snapshot_format import DamagedSnapshot, State, UnreadableSnapshot
@@ -34,8 +22,6 @@ from service.storage.snapshots import Snapshots
 
 logger = logging.getLogger(__name__)
 
-# Around the replay of a block, with its number of threads.
-Computing: TypeAlias = Callable[[int], AbstractContextManager[None]]
 # In the place of a sequence: the snapshot is loaded.
 _RESTORING = 2**63
 
@@ -76,7 +62,7 @@ def bring_back(
 ) -> list[KeyedRequest]:
     """Fill a new learner with its model; keys whose answers had not been written, with them.
 
-    check: is called once all is learned that there is, and may raise StartupError. champion: see
+    check: is called once everything is learned, and may raise StartupError. champion: see
     `recover_model`.
 
     Where something cannot be read, the model is broken. Nothing is written to the journal.
@@ -122,93 +108,6 @@ def _may_begin(learner: Learner, journal: Journal, after: int) -> bool:
     )
     logger.error("model %s: %s", model.name, model.broken)
     return False
-
-
-def replay(
-    learner: Learner,
-    storage: Storage,
-    computing: Computing,
-    may_begin: Callable[[int], bool] = lambda _: True,
-) -> Iterator[list[KeyedRequest]]:
-    """Learn what the journal has after a learner's sequence, block by block.
-
-    computing: entered for each block with its number of threads; nothing is read within it.
-    may_begin: is asked before each block, which it may not even read, with the sequence before it.
-
-    Yields keys whose answers had not been written, with their answers. Where learning fails, the
-    model is broken from there on. Raises StartupError.
-    """
-    model = learner.model
-    unanswered, end = _unanswered(learner, storage)
-    blocks, before = storage.journal.blocks(model.id, learner.sequence), list[Results]()
-    while may_begin(learner.sequence) and (block := next(blocks, None)):
-        _check_continuous(learner, block)
-        if block[-1].sequence > end:  # another replica has written it since
-            unanswered, end = _unanswered(learner, storage)
-        epoch = None
-        if any(entry.sequence in unanswered for entry in block):
-            epoch = storage.journal.epoch_before(model.id, block[-1].sequence)
-        try:
-            with computing(block[0].threads):
-                found = _replay_block(learner, block, unanswered, epoch or learner.epoch, before)
-        except Exception as error:  # one model that fails must not keep the others from starting
-            logger.exception("model %s: replay failed at sequence %d", model.name, learner.sequence)
-            model.broken = f"replay failed after sequence {learner.sequence}: {error}"
-            break
-        yield found
-
-
-def _unanswered(learner: Learner, storage: Storage) -> tuple[dict[int, KeyedRequest], int]:
-    """The keys that need answers, by their sequences, and the sequence up to which all are known.
-
-    Raises StartupError, StorageFailed.
-    """
-    number = learner.model.id
-    rows = storage.answers.unanswered(number, learner.sequence)
-    return {row.sequence: row for row in rows}, storage.journal.end(number)
-
-
-def _replay_block(
-    learner: Learner,
-    block: list[Entry],
-    unanswered: dict[int, KeyedRequest],
-    epoch: str,
-    before: list[Results],
-) -> list[KeyedRequest]:
-    """Apply a block; keys whose answers had not been written, with their first answers.
-
-    epoch: that in which it was written. before: results of the parts before, of a large request
-    that goes on in this block.
-    """
-    if block[0].kind == "checkpoint":
-        learner.go_on_from(learner.checkpoint())
-        return []
-    if block[0].kind == "prediction":
-        remember(learner, block[0], from_prediction_record(block[0].record))
-        return []
-    if block[0].kind == "fit":
-        learner.adopt(block[0].head, fit_from_record(block[0].record))
-        return []
-    begin, end = block[0].sequence - block[0].samples, block[-1].sequence
-    asked = [
-        row.sequence
-        for row in unanswered.values()
-        if begin < row.sequence and row.sequence - max(row.samples, 1) < end
-    ]
-    if not asked:
-        learn_again(learner, block)
-        return []
-    if min(asked) > end:
-        before.append(absorb_part(learner, block[0], recorded(block)))
-        return []
-    found = list[KeyedRequest]()
-    answers = absorb_block(learner, block, recorded(block))
-    for entry, answer in zip(block, answers, strict=True):
-        if entry.sequence in unanswered:
-            first = {**joined_answer(before, answer), "epoch": epoch}
-            found.append(answered(unanswered[entry.sequence], first))
-    before.clear()
-    return found
 
 
 def _alone(_: int) -> AbstractContextManager[None]:
@@ -289,15 +188,4 @@ def check_complete(learner: Learner, journal: Journal, champion: int | None = No
             f"its journal and its snapshots end at {reached}. Restore {journal.name} and what "
             "belongs to it from a backup (`wolfstream restore`); `wolfstream serve --recover` goes "
             "on without what is lost"
-        )
-
-
-def _check_continuous(learner: Learner, block: list[Entry]) -> None:
-    first = block[0].sequence - block[0].samples
-    if first != learner.sequence:
-        raise StartupError(
-            f"model {learner.model.name!r}: its journal goes on after sample {first}, but the "
-            f"newest undamaged snapshot ends at {learner.sequence}. Restore the snapshots of the "
-            "data directory from a backup (`wolfstream restore`); starting without them would "
-            "silently lose acknowledged samples"
         )

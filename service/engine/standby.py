@@ -3,7 +3,8 @@
 import logging
 
 from service.engine.challenger_takeover import no_check, products_as_set
-from service.engine.recovery import bring_back, check_complete, replay
+from service.engine.recovery import bring_back, check_complete
+from service.engine.replay import replay
 from service.errors import NotLeader, StartupError, StorageFailed
 from service.model.learner import Learner
 from service.model.live import Model

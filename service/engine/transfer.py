@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from service.engine.model_files import LoadedModel, add_model
-from service.engine.recovery import replay, restore_newest
+from service.engine.recovery import restore_newest
+from service.engine.replay import replay
 from service.errors import WolfstreamError
 from service.model.learner import Learner
 from service.model.live import Model

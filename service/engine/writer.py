@@ -5,38 +5,38 @@ It works off the queue in groups. Everything that waits is learned together, as
 that came before them and those that came after. No other thread touches the journal or a learner.
 """
 
-import asyncio
 import logging
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 from service.diagnostics.metrics import Metrics
-from service.engine.broken import mark_broken
 from service.engine.challengers import Challengers
 from service.engine.commits import Commits
 from service.engine.group_learning import Acknowledge, GroupLearning, GroupRequest
 from service.engine.history import History
+from service.engine.kept_fit import keep_fit
 from service.engine.late_labels import LabelRequest
 from service.engine.leading import Leading
 from service.engine.learn_request import LearnRequest
 from service.engine.live_models import LiveModels
 from service.engine.model_files import LoadedModel
+from service.engine.new_models import NewModels
 from service.engine.promotion import Promotion
+from service.engine.queue_items import Item, Order
 from service.engine.recovery_order import Room
 from service.engine.remembered_keys import RememberedKeys
 from service.engine.snapshot_schedule import SnapshotSchedule
 from service.engine.uploads import filled
-from service.errors import InDoubt, NotLeader, RefitFailed, Refusal
-from service.heads.fit import Fit, Window, fit_from_record, fit_to_record
+from service.errors import InDoubt, NotLeader, Refusal
+from service.heads.fit import Fit, Window
 from service.model.live import Model
 from service.native.threads import Threads
 from service.settings import Settings, usable_bytes
 from service.spec.following import Start
 from service.spec.model import ModelSpec
-from service.storage.entries import Entry
 from service.storage.interfaces import Storage
 
 logger = logging.getLogger(__name__)
@@ -44,20 +44,6 @@ logger = logging.getLogger(__name__)
 # How long a replica of a fleet that ends saves what no other replica leads: each attempt may have
 # to wait for servers that do not answer, and orchestrators kill after two minutes.
 _LAST_SECONDS = 30.0
-
-
-class Order(NamedTuple):
-    """An operation other than learning, in its place among a model's requests.
-
-    model: None for an operation on no existing model, such as the creation of one.
-    """
-
-    run: Callable[[], Any]
-    answer: "asyncio.Future[Any]"
-    model: Model | None
-
-
-Item: TypeAlias = GroupRequest | Order
 
 
 class Writer:
@@ -77,7 +63,8 @@ class Writer:
         )
         self._threads = Threads()
         self.metrics = Metrics()
-        self.models = LiveModels(storage, self._keys, settings.models)
+        self.models = LiveModels(storage, self._keys)
+        self.new_models = NewModels(storage, self.models, settings.models)
         self.history = History(storage, self.models, self._keys, self._one_thread)
         self._commits = Commits(storage, self.models, self._keys, self.metrics)
         self.snapshots = SnapshotSchedule(
@@ -91,7 +78,13 @@ class Writer:
             _LAST_SECONDS if settings.fleet else None,
         )
         self.challengers = Challengers(
-            storage, self.models, self._commits, self.snapshots, settings, self._threads
+            storage,
+            self.models,
+            self.new_models,
+            self._commits,
+            self.snapshots,
+            settings,
+            self._threads,
         )
         self.promotion = Promotion(
             storage.journal,
@@ -193,11 +186,11 @@ class Writer:
         return Leading(*parts, in_order, begin_to_follow)
 
     def add(self, name: str, loaded: LoadedModel) -> tuple[Model, bool]:
-        """Add a model that was uploaded; see `LiveModels.add`."""
+        """Add a model that was uploaded; see `NewModels.add`."""
         if self._settings.threads > 1:
             with self._one_thread():  # as recovery does
                 loaded = filled(name, loaded.state, loaded.model.spec)
-        return self.models.add(name, loaded)
+        return self.new_models.add(name, loaded)
 
     def follow(
         self, name: str, champion: Model, spec: ModelSpec, start: Start
@@ -219,32 +212,9 @@ class Writer:
         self.challengers.forget(model)
 
     def keep_fit(self, model: Model, window: Window, fit: Fit) -> dict[str, Any]:
-        """Persist, apply and publish a window's fit, and return the fit's description.
-
-        Raises UnknownModel, ModelBroken, RefitFailed, StorageFailed.
-        """
+        """Serve a window's fit from now on; see `kept_fit.keep_fit`."""
         learner = self.models.usable(model)
-        if window.epoch != learner.epoch:
-            raise RefitFailed(
-                f"model {model.name!r} was rolled back while the refit ran, on samples "
-                "that it no longer knows; ask for another refit"
-            )
-        entry = Entry(
-            model=model.id,
-            sequence=learner.sequence,
-            samples=0,
-            block=learner.sequence,
-            head=window.head,
-            threads=self._settings.threads,
-            record=fit_to_record(fit),
-            kind="fit",
-        )
-        self._commits.append_alone(entry)
-        try:
-            learner.adopt(entry.head, fit_from_record(entry.record))
-            learner.publish()
-        except Exception as error:  # the journal has the fit: no state between is served
-            raise mark_broken(learner, error) from None
+        keep_fit(learner, self._commits, self._settings.threads, window, fit)
         self._learning.snapshot_if_due(model)
         return fit.plain
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from service.engine.group_queue import GroupQueue
 from service.engine.phase import Phase
+from service.engine.queue_items import Item
 from service.engine.warm_up import WarmUp
-from service.engine.writer import Item, Writer
+from service.engine.writer import Writer
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +71,7 @@ class WriterThread:
         self._writer.recover(self._phase.report)
         for i, (name, path) in enumerate(self._loads.items(), 1):
             self._phase.report(f"loading model {i} of {len(self._loads)}")
-            self._writer.models.load(name, path)
+            self._writer.new_models.load(name, path)
         models = self._writer.models.all()
         logger.info("%d models; compiling", len(models))
         self._phase.report("compiling")

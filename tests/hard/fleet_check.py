@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from service.engine.recovery import replay
+from service.engine.replay import replay
 from service.fleet.opening import Fleet, connect, open_fleet
 from service.model.learner import Learner
 from service.model.live import Model

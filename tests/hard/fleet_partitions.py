@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from service.engine.model_files import fill_model
-from service.engine.recovery import replay
+from service.engine.replay import replay
 from service.fleet.opening import Fleet
 from service.model.learner import Learner
 from service.model.live import Model

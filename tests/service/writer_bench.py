@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from service.engine.learn_request import LearnRequest
-from service.engine.writer import Item, Writer
+from service.engine.queue_items import Item
+from service.engine.writer import Writer
 from service.model.live import Model
 from service.samples.validation import Samples
 from service.settings import Settings
@@ -36,7 +37,7 @@ class Bench:
 
     def create(self, spec: Any, name: str = "m") -> Model:
         """A new model."""
-        return self.writer.models.create(name, read_papers_spec(spec))[0]
+        return self.writer.new_models.create(name, read_papers_spec(spec))[0]
 
     def learn(
         self,

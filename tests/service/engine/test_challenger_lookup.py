@@ -8,6 +8,7 @@ import pytest
 from service.engine.challenger_lookup import ChallengerLookup
 from service.engine.leading import Leading
 from service.engine.live_models import LiveModels
+from service.engine.new_models import NewModels
 from service.engine.promotion import Promotion
 from service.engine.remembered_keys import RememberedKeys
 from service.errors import NotFollowing, NotLeader, UnknownModel
@@ -24,10 +25,11 @@ class Replica:
     def __init__(self) -> None:
         storage = MemoryStorage().storage
         keys = RememberedKeys(storage.answers, 10, 1000)
-        self.models = LiveModels(storage, keys, 10)
+        self.models = LiveModels(storage, keys)
+        new_models = NewModels(storage, self.models, 10)
         self.leading = Leading(storage, self.models, keys, UNUSED, UNUSED, UNUSED)
-        self.champion = self.models.create("a", ModelSpec())[0]
-        self.models.create("other", ModelSpec())
+        self.champion = new_models.create("a", ModelSpec())[0]
+        new_models.create("other", ModelSpec())
         with storage.catalogue.creating("b", ModelSpec().plain(), "first", self.champion.id):
             pass
 

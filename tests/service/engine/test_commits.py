@@ -31,7 +31,7 @@ class Server:
         self.memory = MemoryStorage()
         self.changed: list[Model] = []
         self.start()
-        self.a, self.b = (self.writer.models.create(name, SPEC)[0] for name in "ab")
+        self.a, self.b = (self.writer.new_models.create(name, SPEC)[0] for name in "ab")
 
     def start(self) -> None:
         self.replies: dict[Any, Any] = {}

@@ -50,7 +50,7 @@ class Bench:
     def __init__(self, data: Path, **more: Any) -> None:
         self.settings = Settings(data=data, **more)
         self.start()
-        self.model, _ = self.writer.models.create("m", read_papers_spec(SPEC))
+        self.model, _ = self.writer.new_models.create("m", read_papers_spec(SPEC))
 
     def start(self) -> None:
         self.replies: dict[Any, Any] = {}
@@ -272,7 +272,7 @@ def test_killed_behind_the_answer_and_before_it_is_written(bench: Bench) -> None
 def test_a_window_that_was_refitted_in_between(opened: Callable[..., Bench]) -> None:
     spec = read_papers_spec({"task": "regression", "asset": None, "semiparametric": {}})
     bench = opened()
-    bench.model, _ = bench.writer.models.create("window", spec)
+    bench.model, _ = bench.writer.new_models.create("window", spec)
 
     def learn() -> Any:
         request = LearnRequest(bench.model, "semiparametric", curve(20), Future(), 0.0, key("k"))

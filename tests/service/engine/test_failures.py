@@ -179,7 +179,7 @@ class TestWriterThatDied:
                 with pytest.raises(NotYetLearned):
                     await engine.orders.roll_back(engine.model("m"), 10)
             with monkeypatch.context() as patch:
-                patch.setattr("service.engine.live_models.Learner", fail(RuntimeError("a defect")))
+                patch.setattr("service.engine.new_models.Learner", fail(RuntimeError("a defect")))
                 with pytest.raises(InDoubt, match="a defect"):
                     await engine.orders.create("n", SPEC)
             check_alive(engine)

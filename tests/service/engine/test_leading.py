@@ -12,6 +12,7 @@ import pytest
 
 from service.engine.leading import Leading
 from service.engine.live_models import LiveModels
+from service.engine.new_models import NewModels
 from service.engine.remembered_keys import RememberedKeys
 from service.errors import NotLeader, NotReady, StorageFailed
 from service.model.live import Model
@@ -107,7 +108,7 @@ class Replica:
         self.memory = MemoryStorage()
         self.storage = self.memory.storage
         keys = RememberedKeys(self.storage.answers, 10, 1000)
-        self.models = LiveModels(self.storage, keys, 10)
+        self.models = LiveModels(self.storage, keys)
         unused: Any = None
         self.leading = Leading(self.storage, self.models, keys, unused, self._in_order, unused)
 
@@ -115,7 +116,7 @@ class Replica:
         return run()
 
     def create(self) -> Model:
-        return self.models.create("m", ModelSpec())[0]
+        return NewModels(self.storage, self.models, 10).create("m", ModelSpec())[0]
 
     def lead(self) -> bool:
         return asyncio.run(self.leading.lead("m"))

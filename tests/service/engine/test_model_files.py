@@ -98,7 +98,7 @@ class TestWriter:
         return writer
 
     def test_it_is_durable_at_once(self, writer: Writer, trained: Path, tmp_path: Path):
-        writer.models.load("m", trained)
+        writer.new_models.load("m", trained)
         again = self.fresh(tmp_path)
         assert again.models.get("m").published.sequence == 400
         expected = writer.models.get("m").published.heads["working_set"].predict(ASKED)
@@ -114,27 +114,27 @@ class TestWriter:
         with monkeypatch.context() as patched:
             patched.setattr(SnapshotFiles, "save", full)
             with pytest.raises(StartupError, match=r"--load: .*No space left"):
-                writer.models.load("m", trained)
+                writer.new_models.load("m", trained)
         assert not writer.models.all()
         again = self.fresh(tmp_path)
         assert not again.models.all()
-        again.models.load("m", trained)
+        again.new_models.load("m", trained)
         assert again.models.get("m").published.sequence == 400
         again.close()
 
     def test_an_existing_model_is_kept_and_the_file_not_even_read(
         self, writer: Writer, trained: Path
     ):
-        writer.models.load("m", trained)
+        writer.new_models.load("m", trained)
         before = writer.models.get("m")
-        writer.models.load("m", Path("/absent.model"))
+        writer.new_models.load("m", Path("/absent.model"))
         assert writer.models.get("m") is before
 
     @pytest.mark.parametrize("kind", ["damaged", "absent", "folder", "text", "spec", "arrays"])
     def test_what_cannot_be_loaded(self, writer: Writer, trained: Path, tmp_path: Path, kind: str):
         path = broken(trained, tmp_path, kind)
         with pytest.raises(StartupError) as caught:
-            writer.models.load("m", path)
+            writer.new_models.load("m", path)
         assert str(path) in str(caught.value)
         assert "\n" not in str(caught.value)
         assert not writer.models.all()
@@ -143,7 +143,7 @@ class TestWriter:
         (tmp_path / "a.svm").write_text("".join(f"{i % 2} 1:{i % 2} {i + 2}:1\n" for i in range(9)))
         arguments = [str(tmp_path / "a.svm"), "--model", str(tmp_path / "a.model")]
         assert CliRunner().invoke(main, ["train", *arguments]).exit_code == 0
-        writer.models.load("m", tmp_path / "a.model")
+        writer.new_models.load("m", tmp_path / "a.model")
         model = writer.models.get("m")
         assert model.describe()["rows"] == "named"
         X = model.published.seen(named_rows([{"1": 1.0, "3": 1.0}, {"2": 1.0}])).X

@@ -48,7 +48,7 @@ def writing(data: Path, **settings: Any) -> Iterator[Writer]:
 
 
 def learn(writer: Writer, name: str, start: int, stop: int) -> None:
-    model, _ = writer.models.create(name, SPEC)
+    model, _ = writer.new_models.create(name, SPEC)
     loop = asyncio.new_event_loop()
     for i in range(start, stop):
         one = part(SAMPLES, i, i + 1)

@@ -16,7 +16,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from service.engine import recovery
+from service.engine import replay
 from service.engine.warm_up import WarmUp
 from service.engine.writer import Writer
 from service.model.learner import Learner
@@ -37,13 +37,13 @@ def wait_at(gates: Path) -> None:
 
         return wait
 
-    of_recovery: Callable[..., Any] = recovery._replay_block
+    of_recovery: Callable[..., Any] = replay._replay_block
 
-    def replay(learner: Learner, *given: Any) -> Any:
+    def replay_block(learner: Learner, *given: Any) -> Any:
         return gated(f"replay {learner.model.name}", of_recovery)(learner, *given)
 
     patch = pytest.MonkeyPatch()
-    patch.setattr(recovery, "_replay_block", replay)
+    patch.setattr(replay, "_replay_block", replay_block)
     patch.setattr(WarmUp, "before_ready", gated("compile", WarmUp.before_ready))
     patch.setattr(Writer, "begin", gated("learn", Writer.begin))
 

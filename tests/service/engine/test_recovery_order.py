@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.engine import recovery
+from service.engine import replay
 from service.engine.recovery_order import Room, Sharing, recover
 from service.model.learner import Learner
 from service.samples.record import to_record
@@ -50,8 +50,8 @@ class Watched:
         self.groups: set[str] = set()
         self._inside: set[str] = set()
         self._barrier = threading.Barrier(together)
-        self._replay = recovery._replay_block
-        monkeypatch.setattr(recovery, "_replay_block", self._watch)
+        self._replay = replay._replay_block
+        monkeypatch.setattr(replay, "_replay_block", self._watch)
 
     def _watch(self, learner: Learner, *given: Any) -> Any:
         name = learner.model.name
@@ -156,9 +156,9 @@ class TestThreads:
 def test_none_uses_the_storage_after_the_end(left: Storage, monkeypatch: pytest.MonkeyPatch):
     """One fails for good while another computes; then the storage is closed."""
     begun, closed, over = threading.Event(), threading.Event(), threading.Event()
-    of_recovery, of_sharing = recovery._replay_block, Sharing.using_storage
+    of_recovery, of_sharing = replay._replay_block, Sharing.using_storage
 
-    def replay(learner: Learner, *given: Any) -> Any:
+    def replay_block(learner: Learner, *given: Any) -> Any:
         if learner.model.name == "a":
             assert begun.wait(SOON)
             raise KeyboardInterrupt
@@ -176,7 +176,7 @@ def test_none_uses_the_storage_after_the_end(left: Storage, monkeypatch: pytest.
                 over.set()
             raise
 
-    monkeypatch.setattr(recovery, "_replay_block", replay)
+    monkeypatch.setattr(replay, "_replay_block", replay_block)
     monkeypatch.setattr(Sharing, "using_storage", using)
     with pytest.raises(KeyboardInterrupt):
         recovered(left, Room(2, PLENTY))

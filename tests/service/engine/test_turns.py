@@ -8,7 +8,7 @@ import pytest
 
 from service.engine import journal_parts
 from service.engine.learn_request import LearnRequest
-from service.engine.writer import Order
+from service.engine.queue_items import Order
 from service.errors import NotYetLearned
 from service.model.learner import Learner
 from service.model.live import Model

@@ -12,7 +12,8 @@ import pytest
 
 from service.engine.late_labels import LabelRequest
 from service.engine.learn_request import LearnRequest
-from service.engine.writer import Item, Order, Writer
+from service.engine.queue_items import Item, Order
+from service.engine.writer import Writer
 from service.errors import InDoubt, NotLeader, StorageFailed
 from service.model.live import Model
 from service.samples.ids import LateLabels
@@ -33,7 +34,7 @@ class Server:
         self.replies: dict[Any, Any] = {}
         self.writer = Writer(self.memory.storage, Settings(), self._acknowledge)
         self.writer.recover(lambda _: None)
-        self.a, self.b = (self.writer.models.create(name, SPEC)[0] for name in "ab")
+        self.a, self.b = (self.writer.new_models.create(name, SPEC)[0] for name in "ab")
         self.memory.fate[self.a.id] = "late"
 
     def _acknowledge(self, replies: Any, _changed: Any) -> None:

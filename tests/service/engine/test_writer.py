@@ -35,7 +35,7 @@ def test_a_failing_snapshot_is_tried_again_after_as_many_samples_and_loses_nothi
     settings = Settings(data=tmp_path, snapshot_samples=10)
     writer = Writer(open_storage(tmp_path), settings, lambda given, _: replies.extend(given))
     writer.recover(lambda _: None)
-    model, _ = writer.models.create("m", ModelSpec())
+    model, _ = writer.new_models.create("m", ModelSpec())
     loop = asyncio.new_event_loop()
     samples = two_classes(35)
     for i in range(35):
@@ -61,7 +61,7 @@ def test_names_of_samples_that_could_not_be_logged_are_not_met(
         open_storage(tmp_path), Settings(data=tmp_path), lambda given, _: replies.extend(given)
     )
     writer.recover(lambda _: None)
-    model, _ = writer.models.create("m", ModelSpec(prepare={"named": "sparse"}))
+    model, _ = writer.new_models.create("m", ModelSpec(prepare={"named": "sparse"}))
     loop = asyncio.new_event_loop()
 
     def learn(**row: float) -> Any:

@@ -1,0 +1,39 @@
+"""The result of a refit, from which a head goes on."""
+
+from service.engine.broken import mark_broken
+from service.engine.commits import Commits
+from service.errors import RefitFailed
+from service.heads.fit import Fit, Window, fit_from_record, fit_to_record
+from service.model.learner import Learner
+from service.storage.entries import Entry
+
+
+def keep_fit(learner: Learner, commits: Commits, threads: int, window: Window, fit: Fit) -> None:
+    """Persist, apply and publish a window's fit; on the writer's thread.
+
+    threads: of products in a replay, as of every entry.
+
+    Raises ModelBroken, RefitFailed, StorageFailed.
+    """
+    model = learner.model
+    if window.epoch != learner.epoch:
+        raise RefitFailed(
+            f"model {model.name!r} was rolled back while the refit ran, on samples "
+            "that it no longer knows; ask for another refit"
+        )
+    entry = Entry(
+        model=model.id,
+        sequence=learner.sequence,
+        samples=0,
+        block=learner.sequence,
+        head=window.head,
+        threads=threads,
+        record=fit_to_record(fit),
+        kind="fit",
+    )
+    commits.append_alone(entry)
+    try:
+        learner.adopt(entry.head, fit_from_record(entry.record))
+        learner.publish()
+    except Exception as error:  # the journal has the fit: no state between is served
+        raise mark_broken(learner, error) from None

@@ -1,0 +1,129 @@
+"""New models of a server: created from specs, loaded from files, uploaded, or made to follow."""
+
+import logging
+from pathlib import Path
+
+from service.engine.challenger_start import not_its_follower
+from service.engine.live_models import LiveModels
+from service.engine.model_files import (
+    LoadedModel,
+    ModelFileError,
+    add_loaded,
+    add_model,
+    describe,
+)
+from service.engine.uploads import in_same_state
+from service.errors import (
+    ModelExists,
+    StartupError,
+    StateExists,
+    StorageFailed,
+    TooManyModels,
+)
+from service.model.learner import Learner
+from service.model.live import Model
+from service.spec.model import ModelSpec
+from service.storage.catalogue import NameTaken
+from service.storage.entries import new_epoch
+from service.storage.interfaces import Storage
+
+logger = logging.getLogger(__name__)
+
+
+class NewModels:
+    """Makes models durable, then live ones, on the writer's thread.
+
+    models: where they become live. most: how many may exist before another one is made.
+    """
+
+    def __init__(self, storage: Storage, models: LiveModels, most: int) -> None:
+        self._storage, self._models, self._most = storage, models, most
+
+    def load(self, name: str, path: Path) -> None:
+        """Make the model in a file a live one, unless there is one of its name.
+
+        Raises StartupError.
+        """
+        if model := self._models.get(name):
+            text = "model %s: exists at sequence %d and goes on; %s is not loaded"
+            logger.info(text, name, model.published.sequence, path)
+            return
+        try:
+            loaded = add_model(name, path, self._storage)
+        except (ModelFileError, StorageFailed, OSError) as error:
+            raise StartupError(f"--load: {error}") from None
+        self._models.register(name, loaded.learner)
+        logger.info("model %s: loaded %s, %s", name, path, describe(loaded))
+
+    def create(self, name: str, spec: ModelSpec, *others: ModelSpec) -> tuple[Model, bool]:
+        """Return the model of this name and spec, and whether it is new.
+
+        others: specs that an existing model may have instead.
+        Raises ModelExists, TooManyModels, StorageFailed.
+        """
+        model = self._models.get(name)
+        if model is None:
+            self._check_room()
+            return self._create(name, spec), True
+        if model.spec not in (spec, *others):
+            raise ModelExists(
+                f"model {name!r} exists with another spec; choose another name or DELETE it first"
+            )
+        return model, False
+
+    def _create(self, name: str, spec: ModelSpec) -> Model:
+        epoch, creating = new_epoch(), self._storage.catalogue.creating
+        with self._models.making(name):
+            with creating(name, spec.plain(), epoch) as model_id:
+                learner = Learner(Model(model_id, name, spec), epoch)
+            self._models.register(name, learner)
+        return learner.model
+
+    def add_follower(self, name: str, loaded: LoadedModel, champion: Model) -> Learner:
+        """Make a new model that follows another one, from a state of a sequence of that one.
+
+        Raises TooManyModels, ModelExists, NotLeader, StorageFailed.
+        """
+        self._check_room()
+        try:
+            self._add(name, loaded, champion.id)
+        except NameTaken as error:
+            raise not_its_follower(self._storage.catalogue, name, champion, error) from None
+        loaded.learner.follow(champion)
+        loaded.learner.publish()
+        return loaded.learner
+
+    def add(self, name: str, loaded: LoadedModel) -> tuple[Model, bool]:
+        """Return the model of this name and state, and whether it is new.
+
+        Raises StateExists, TooManyModels, StorageFailed.
+        """
+        model = self._models.get(name)
+        if model is not None:
+            if not in_same_state(self._models.learner(model), loaded.learner):
+                raise StateExists(
+                    f"model {name!r} exists, and is not in this state; choose another name or "
+                    "DELETE it first"
+                )
+            return model, False
+        self._check_room()
+        self._add(name, loaded)
+        logger.info("model %s: uploaded, %s", name, describe(loaded))
+        return loaded.model, True
+
+    def _add(self, name: str, loaded: LoadedModel, follows: int | None = None) -> None:
+        with self._models.making(name):
+            try:
+                add_loaded(name, loaded, self._storage, follows)
+            except OSError as error:
+                reason = error.strerror or error
+                raise StorageFailed(f"the state could not be written: {reason}") from None
+            self._models.register(name, loaded.learner)
+
+    def _check_room(self) -> None:
+        """Raise TooManyModels if no other model may be made."""
+        if len(self._models) >= self._most:
+            raise TooManyModels(
+                f"this server has {len(self._models)} models and may have {self._most}; "
+                "DELETE one that is not used"
+            )
