@@ -12,26 +12,21 @@ its connection broke, its response was lost or the server had no room, and each 
 learned once. The errors that remain are in `client.errors`.
 """
 
-import os
-from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from service.client.calls import Calls
-from service.client.events import EventReader
-from service.client.portable import content_of, made_of
+from service.client.model_methods import ModelMethods
 from service.client.results import Labelled, Learned, Predictions
 from service.client.sample_calls import SampleCalls
-from service.client.steps import Request
 from service.client.transport import Transport
-from service.client.wire import ANSWER_SECONDS, RETRY_SECONDS, Verify, model_path
+from service.client.wire import ANSWER_SECONDS, RETRY_SECONDS, Verify
 
 # websockets is imported when a stream is opened.
 if TYPE_CHECKING:
     from service.client.stream import Stream
 
 
-class Client:
+class Client(ModelMethods):
     """The connection to a server. Threads may share it; `close` it, or use a `with` statement.
 
     url: such as http://127.0.0.1:8000, or https://...
@@ -52,10 +47,10 @@ class Client:
         retry_seconds: float = RETRY_SECONDS,
         verify: Verify = True,
     ) -> None:
-        self._http = Transport(url, key, timeout, verify)
+        super().__init__(Transport(url, key, timeout, verify), retry_seconds)
         self.url = self._http.url
-        self._key, self._timeout, self._retry_seconds = key, timeout, retry_seconds
-        self._calls, self._samples = Calls(retry_seconds), SampleCalls(retry_seconds)
+        self._key, self._timeout = key, timeout
+        self._samples = SampleCalls(retry_seconds)
 
     def __enter__(self) -> Self:
         return self
@@ -71,46 +66,6 @@ class Client:
     def close(self) -> None:
         """Close all connections."""
         self._http.close()
-
-    def models(self) -> list[dict[str, Any]]:
-        """List all models: name, sequence, number of features. Raises ClientError, as all calls."""
-        return self._http.run(self._calls.models())
-
-    def create(
-        self, name: str, spec: Mapping[str, Any] | None = None, **fields: Any
-    ) -> dict[str, Any]:
-        """Create a model from a spec, or from its fields, and return its description.
-
-        A model that exists with the same spec is left as it is. Raises Refused with status 409
-        where the name belongs to a model of another spec.
-        """
-        return self._http.run(self._calls.create(name, spec, fields))
-
-    def describe(self, name: str) -> dict[str, Any]:
-        """Return a model's description: spec, sequence, and the size and scores of each head."""
-        return self._http.run(self._calls.get(model_path(name)))
-
-    def delete(self, name: str, *, if_match: str | None = None) -> None:
-        """Delete a model and everything that it has learned. if_match: see `learn`."""
-        self._http.run(self._calls.delete(name, if_match))
-
-    def upload(self, name: str, source: Any) -> dict[str, Any]:
-        """Make a new model that answers as a fitted estimator does, and goes on learning.
-
-        source: the estimator, or the path or the bytes of a model file (`wolfstream.save`).
-
-        Raises Refused with status 409 where the name belongs to a model in another state, 422 for
-        a file that cannot be used, and what `wolfstream.save` raises for the estimator.
-        """
-        return self._http.run(self._calls.upload(name, content_of(source)))
-
-    def download(self, name: str, path: str | os.PathLike[str] | None = None) -> Any:
-        """Return a model as an estimator, which goes on learning in this process.
-
-        path: of a model file to be written instead; nothing is returned then, and every model
-            has a file. Raises what `wolfstream.load` raises for a model that is no estimator.
-        """
-        return made_of(self._http.run(self._calls.download(name)), name, path)
 
     def learn(
         self,
@@ -231,51 +186,6 @@ class Client:
         """
         return self._http.run(self._samples.predict(name, X, head, min_sequence, explain=most))
 
-    def refit(self, name: str, *, wait_seconds: float = 600.0) -> dict[str, Any]:
-        """Refit a semiparametric model, wait, and return the job when it is done.
-
-        Raises Refused if the refit failed, and NotDone after `wait_seconds`.
-        """
-        return self._http.run(self._calls.refit(name, wait_seconds))
-
-    def history(self, name: str) -> dict[str, Any]:
-        """Return the states that a model can be rolled back to."""
-        return self._http.run(self._calls.get(model_path(name, "history")))
-
-    def rollback(self, name: str, sequence: int, *, if_match: str | None = None) -> dict[str, Any]:
-        """Roll a model back to a sequence. The call is not retried after a lost response.
-
-        if_match: see `learn`.
-        """
-        return self._http.run(self._calls.rollback(name, sequence, if_match))
-
-    def challengers(self, name: str) -> dict[str, Any]:
-        """Compare the models that follow this one with it, on the same samples."""
-        return self._http.run(self._calls.get(model_path(name, "challengers")))
-
-    def promote(self, name: str, challenger: str, *, if_match: str | None = None) -> dict[str, Any]:
-        """Exchange spec and state of a model and its challenger; the model's description.
-
-        if_match: see `learn`. The call is not retried after a lost response.
-        """
-        return self._http.run(self._calls.promote(name, challenger, if_match))
-
-    def metrics_history(self, name: str) -> dict[str, Any]:
-        """Return a model's numbers over the last hours: `time`, and `numbers` by their names."""
-        return self._http.run(self._calls.get(model_path(name, "metrics", "history")))
-
-    def events(self, name: str) -> Iterator[dict[str, Any]]:
-        """Yield a model's state once a second, from now on, as GET .../events describes it.
-
-        A lost connection is opened again, for at most `retry_seconds`; what came meanwhile
-        comes first, if it was within half a minute. It ends when the model is deleted.
-        """
-        return self._http.events(EventReader(name, self._retry_seconds))
-
-    def snapshot(self, name: str) -> dict[str, Any]:
-        """Have the server write a snapshot of a model."""
-        return self._http.run(self._calls.snapshot(name))
-
     def stream(
         self, name: str, producer: str | None = None, *, first: int | None = None
     ) -> "Stream":
@@ -294,8 +204,3 @@ class Client:
 
         at = address(self.url, name, self._key, self._timeout, self._http.trusted)
         return Stream(at, Session.of(producer, first, self._retry_seconds))
-
-    def ask(self, request: Request, retry_seconds: float | None = None) -> dict[str, Any]:
-        """Return the response to any other request. Raises ClientError."""
-        calls = self._calls if retry_seconds is None else Calls(retry_seconds)
-        return self._http.run(calls.ask(request))
