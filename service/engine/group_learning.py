@@ -31,8 +31,8 @@ from service.errors import Refusal, ServerFailed, StorageFailed
 from service.model.live import Model
 from service.native.threads import Threads
 from service.settings import Settings
+from service.storage.entries import now
 from service.storage.journal import LogFull
-from service.storage.sqlite_file import now
 
 logger = logging.getLogger(__name__)
 

@@ -25,12 +25,12 @@ from service.fleet.model_log import ModelLog
 from service.fleet.opening import Fleet
 from service.storage.backup import finish
 from service.storage.data_directory import journal_path, open_storage, owned, snapshots_path
-from service.storage.entries import CatalogueEntry, Rollback
+from service.storage.entries import CatalogueEntry, Rollback, now
 from service.storage.reach import Reach, check_empty, reaches_of
 from service.storage.snapshot_files import SnapshotFiles
 from service.storage.snapshot_format import DamagedSnapshot
 from service.storage.sqlite_catalogue import SqliteCatalogue
-from service.storage.sqlite_file import SqliteFile, now
+from service.storage.sqlite_file import SqliteFile
 from service.storage.sqlite_rows import LATER, SAMPLES, Row, answer_row, key_row, sealed
 
 # How often a model is read again because its leader purged its log meanwhile.

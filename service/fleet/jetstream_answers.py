@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from service.errors import StartupError, StorageFailed
 from service.fleet.commit_messages import LogRow, key_row
 from service.fleet.model_log import ModelLogs
-from service.storage.entries import KeyedRequest
-from service.storage.sqlite_file import now
+from service.storage.entries import KeyedRequest, now
 
 
 class JetStreamAnswers:

@@ -17,11 +17,10 @@ from service.fleet.commits_under_way import CommitsUnderWay
 from service.fleet.connection import Refused, Unanswered
 from service.fleet.log_index import ENTRIES, WITH_SAMPLES
 from service.fleet.model_log import ModelLogs
-from service.storage.entries import Entry, KeyedRequest, Rollback
+from service.storage.entries import Entry, KeyedRequest, Rollback, now
 from service.storage.high_water import HighWater
 from service.storage.journal import Unfinished
 from service.storage.replay_marks import ReplayMarks
-from service.storage.sqlite_file import now
 
 # Longer than the time limits of an append.
 _SECONDS = 60.0
@@ -99,7 +98,7 @@ class JetStreamJournal:
             self._high_water.note(model, ends[-1])
 
     def reread(self, model: int, /) -> None:
-        """Forget what is known of a model's log; it is read again when it is needed."""
+        """Forget what is known about a model's log; it is read again when it is needed."""
         self._logs.forget(model)
 
     def settle(self, model: int, /) -> None:

@@ -9,7 +9,7 @@ from service.fleet.commit_messages import LogRow, event_row, key_row
 from service.fleet.connection import NatsConnection, Refused, Unanswered
 from service.fleet.log_index import KnownKey, LogIndex
 from service.fleet.streams import STATES, log_of, states_of
-from service.storage.sqlite_file import now
+from service.storage.entries import now
 
 # Longer than the time limits of an append.
 _SECONDS = 60.0

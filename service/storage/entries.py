@@ -37,6 +37,7 @@ the journal was given up, the same sequence is another state, and the epoch is a
 """
 
 import secrets
+import time
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from service.spec.heads import HeadName
@@ -107,6 +108,11 @@ class CatalogueEntry(NamedTuple):
     spec: dict[str, Any]
     epoch: str
     follows: int | None = None
+
+
+def now() -> int:
+    """Return the time of an entry, in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
 
 
 def new_epoch() -> str:

@@ -4,9 +4,9 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 
 from service.errors import StorageFailed
-from service.storage.entries import KeyedRequest
+from service.storage.entries import KeyedRequest, now
 from service.storage.seals import BrokenSeal
-from service.storage.sqlite_file import SqliteFile, now
+from service.storage.sqlite_file import SqliteFile
 from service.storage.sqlite_rows import ANSWER, KEY, answer_row, key_row, read_key
 
 

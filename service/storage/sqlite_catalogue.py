@@ -1,4 +1,4 @@
-"""The catalogue of models in SQLite: what the journal says of their making and deletion."""
+"""The catalogue of models in SQLite: what the journal records of their creation and deletion."""
 
 import json
 from collections.abc import Iterator
@@ -7,8 +7,8 @@ from typing import Any
 
 from service.errors import StartupError, StorageFailed
 from service.storage.catalogue import NameTaken
-from service.storage.entries import CatalogueEntry
-from service.storage.sqlite_file import SqliteFile, now
+from service.storage.entries import CatalogueEntry, now
+from service.storage.sqlite_file import SqliteFile
 from service.storage.sqlite_rows import (
     OF_SERVER,
     SAMPLES,

@@ -5,7 +5,6 @@ SQLite runs in write-ahead mode with synchronous=FULL: what has been committed h
 
 import logging
 import sqlite3
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -253,11 +252,6 @@ class SqliteFile:
         except sqlite3.Error as error:
             return [str(error)]
         return [] if rows == ["ok"] else rows
-
-
-def now() -> int:
-    """Return the time of an entry, in milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 def is_blank(path: Path) -> bool:

@@ -11,11 +11,11 @@ from contextlib import nullcontext
 from itertools import groupby
 
 from service.errors import StorageFailed
-from service.storage.entries import Entry, KeyedRequest, Rollback
+from service.storage.entries import Entry, KeyedRequest, Rollback, now
 from service.storage.high_water import HighWater
 from service.storage.replay_marks import ReplayMarks
 from service.storage.sqlite_answers import insert_keys
-from service.storage.sqlite_file import ROWS_PER_STATEMENT, SqliteFile, now
+from service.storage.sqlite_file import ROWS_PER_STATEMENT, SqliteFile
 from service.storage.sqlite_rows import (
     LATER,
     WITH_SAMPLES,

@@ -1,9 +1,8 @@
 """Metrics of the server as a whole: requests, the queue, the writer, refits, the disk."""
 
 import platform
-import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from prometheus_client.core import InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from service.engine.facade import Engine
+from service.storage.disk_use import DiskUse, disk_use
 from service.web.layers.observer import Requests
 from service.web.metrics.families import (
     add_histogram,
@@ -26,7 +26,7 @@ from service.web.metrics.families import (
 class ServerCollector(Collector):
     """Metrics that exist once per server.
 
-    fleet: tells what a replica knows of its fleet, as `GET /v1/fleet`; None without one.
+    fleet: returns what this replica knows about its fleet, as `GET /v1/fleet`; None without one.
     connections, streams: how many are open; set them before `collect`. workers: processes that
         answer requests in addition to this one.
     """
@@ -55,7 +55,7 @@ class ServerCollector(Collector):
         yield from self._of_queue()
         yield from self._of_stages()
         yield from self._of_refits()
-        yield from _of_data(self._data)
+        yield from _of_disk(disk_use(self._data))
         if self._fleet is not None:
             yield from _of_fleet(self._fleet())
 
@@ -123,24 +123,13 @@ def _build() -> Metric:
     )
 
 
-def _of_data(data: Path) -> Iterator[Metric]:
+def _of_disk(use: DiskUse) -> Iterator[Metric]:
     """Yield the size of the data directory, and the free space on its file system."""
     sizes = gauges("data_bytes", "Size of the files in the data directory.", ("part",))
-    sizes.add_metric(("log",), _size(data.glob("log.sqlite*")))
-    sizes.add_metric(("snapshots",), _size(data.glob("snapshots/*/*")))
+    sizes.add_metric(("log",), use.log)
+    sizes.add_metric(("snapshots",), use.snapshots)
     yield sizes
-    free = shutil.disk_usage(data).free
-    yield gauge("data_free_bytes", "Free space on the file system of the data directory.", free)
-
-
-def _size(files: Iterable[Path]) -> int:
-    total = 0
-    for file in files:
-        try:
-            total += file.stat().st_size
-        except OSError:  # it has been replaced
-            continue
-    return total
+    yield gauge("data_free_bytes", "Free space on the file system of the data directory.", use.free)
 
 
 def _of_fleet(known_fleet: dict[str, Any]) -> Iterator[Metric]:

@@ -1,0 +1,36 @@
+"""The disk that a data directory uses."""
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from service.storage.data_directory import journal_path, snapshots_path
+
+
+class DiskUse(NamedTuple):
+    """Bytes of the journal's files and of the snapshots, and those free on their file system."""
+
+    log: int
+    snapshots: int
+    free: int
+
+
+def disk_use(data: Path) -> DiskUse:
+    """Return what a data directory uses. Raises OSError if it does not exist."""
+    journal, snapshots = journal_path(data), snapshots_path(data)
+    return DiskUse(
+        log=_size(journal.parent.glob(f"{journal.name}*")),
+        snapshots=_size(snapshots.glob("*/*")),
+        free=shutil.disk_usage(data).free,
+    )
+
+
+def _size(files: Iterable[Path]) -> int:
+    total = 0
+    for file in files:
+        try:
+            total += file.stat().st_size
+        except OSError:  # it has been replaced
+            continue
+    return total
