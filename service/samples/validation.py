@@ -11,6 +11,7 @@ from service.samples.rows import rows_of
 from service.samples.targets import Targets, read_labels, read_targets
 from service.samples.weights import read_weight
 from service.spec.heads import Task
+from service.spec.refusals import listed
 from solver.prepare.named_rows import Rows, n_rows, rows_between
 from solver.rows.sample_weights import Weights, weights_of
 
@@ -126,6 +127,6 @@ def _fields(body: Any, names: tuple[str, ...], optional: tuple[str, ...]) -> dic
     ]
     problems += [{"pointer": f"/{n}", "detail": "field is missing"} for n in names if n not in body]
     if problems:
-        others = " and ".join(optional)
+        others = listed(optional, "and")
         raise Invalid(f"the body must have {wanted} and nothing else but {others}", problems)
     return body

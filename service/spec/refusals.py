@@ -109,13 +109,13 @@ class Refusals:
             case "missing":
                 return f"the field {_quoted(last)} is missing"
             case "union_tag_invalid":
-                tags = _listed(_tags(context["expected_tags"]))
+                tags = listed(_tags(context["expected_tags"]))
                 return f'"type" must be {tags}, not {_echo(context["tag"])}'
             case "union_tag_not_found":
                 # pydantic names no tags here, but the part at this place has them.
                 here = tuple(name for name in place if isinstance(name, str))
                 types = [t for part in self._parts if part.path == here for t in part.types]
-                return f'"type" is missing; it must be {_listed(map(_quoted, types))}'
+                return f'"type" is missing; it must be {listed(map(_quoted, types))}'
             case "too_long":
                 return f"{_quoted(last)} must have at most {context['max_length']} entries"
             case "invalid_key":
@@ -124,7 +124,7 @@ class Refusals:
 
     def _wrong_value(self, place: tuple[int | str, ...], items: list[ErrorDetails]) -> str:
         value = items[0]["input"]
-        wanted = _listed(dict.fromkeys(_wanted(item, place) for item in items))
+        wanted = listed(dict.fromkeys(_wanted(item, place) for item in items))
         subject = " ".join(_quoted(p) if isinstance(p, str) else str(p) for p in _subject(place))
         if self._is_nullable(place):
             wanted += ", or null"
@@ -146,7 +146,7 @@ class Refusals:
         types = [t for part in siblings if name in part.fields for t in part.types]
         if types:
             given = next(_quoted(t) for part in own for t in part.types if t in loc)
-            of_types = _listed(map(_quoted, types))
+            of_types = listed(map(_quoted, types))
             return f"{unknown} of the type {given}; it belongs to the type {of_types}"
         fields = list(dict.fromkeys(field for part in own for field in part.fields))
         by_case = {field.lower(): field for field in fields}
@@ -158,9 +158,9 @@ class Refusals:
             if name in part.fields:
                 owners.setdefault(part.path[-1:], part.path)
         if owners:
-            return f"{unknown}; it belongs to {_listed(map(_owner, owners.values()))}"
+            return f"{unknown}; it belongs to {listed(map(_owner, owners.values()))}"
         whose = _quoted(here[-1]) if here else "the spec"
-        return f"{unknown}; the fields of {whose} are {_listed(map(_quoted, fields), 'and')}"
+        return f"{unknown}; the fields of {whose} are {listed(map(_quoted, fields), 'and')}"
 
 
 _BY_NAME = {"extra_forbidden", "missing", "invalid_key"}
@@ -185,7 +185,7 @@ def _wanted(item: ErrorDetails, place: tuple[int | str, ...]) -> str:
         bound = context[name]
         return f"{words} {bound:g}" if isinstance(bound, float) else f"{words} {bound}"
     if kind == "literal_error":
-        return _listed(_tags(context["expected"].replace(" or ", ", ")))
+        return listed(_tags(context["expected"].replace(" or ", ", ")))
     if kind in _OBJECTS:
         return f"an object such as {_example(place, item['input'])}"
     if kind == "list_type":
@@ -214,7 +214,8 @@ def _tags(expected: str) -> list[str]:
     return [_quoted(tag.strip(" '")) for tag in expected.split(",")]
 
 
-def _listed(words: Iterable[str], last: str = "or") -> str:
+def listed(words: Iterable[str], last: str = "or") -> str:
+    """Return words as a sentence lists them: a, b or c."""
     *others, final = words
     return f"{', '.join(others)} {last} {final}" if others else final
 

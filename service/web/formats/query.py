@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import HTTPConnection
 
 from service.errors import Invalid
+from service.spec.refusals import listed
 from service.web.formats.paths import is_open
 
 _LONGEST_SHOWN = 40
@@ -29,7 +30,7 @@ def check_query(query: bytes, known: Collection[str]) -> None:
     seen = set[str]()
     for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True):
         if name not in known:
-            takes = " and ".join(sorted(known)) if known else "none"
+            takes = listed(sorted(known), "and") if known else "none"
             raise Invalid(f"unknown query parameter {name[:_LONGEST_SHOWN]!r}; this takes {takes}")
         if name in seen:
             raise Invalid(f"the query parameter {name!r} is given twice")

@@ -30,6 +30,11 @@ def test_unknown_ones_are_refused(client: httpx.Client, method: str, path: str):
     assert "min_sequenze" in answer.json()["detail"]
 
 
+def test_those_that_are_known_are_listed(client: httpx.Client):
+    detail = client.post("/v1/models/m/predict?heads=asset", json={}).json()["detail"]
+    assert detail.endswith("takes confidence, explain, head, min_sequence and probability")
+
+
 def test_of_the_inference_protocol(client: httpx.Client):
     answer = client.post("/v2/models/m/infer?wait=3", json={})
     assert answer.status_code in (404, 422)
