@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from service.engine.array_checks import WrongArrays
 from service.engine.saved_arrays import check_norms, check_state
-from service.engine.saved_bank import check_bank
 from service.engine.saved_calibration import check_calibrations
+from service.engine.saved_heads import check_heads
 from service.errors import InDoubt, WolfstreamError
+from service.heads.array_checks import WrongArrays
 from service.heads.kernel import stored_norm_limit
 from service.heads.kinds import KINDS
 from service.model.learner import Learner
@@ -126,7 +126,7 @@ def fill_model(model: Model, state: State, source: str) -> LoadedModel:
     try:
         empty = learner.state()[1]
         check_state(state.plain, state.arrays, model.spec.heads, empty)
-        check_bank(learner.heads, state, model.spec.prepare)
+        check_heads(learner.heads, state, model.spec.prepare)
         check_calibrations(state.plain, state.arrays, model.spec.heads, empty)
         check_norms(state.arrays, model.spec.heads, stored_norm_limit(model.spec))
         learner.restore(state.plain, state.arrays)

@@ -14,7 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from service.engine.array_checks import (
+from service.engine.saved_asset import check_kind_of_rows, check_machines
+from service.engine.saved_set import (
+    check_moves,
+    check_search,
+    check_stored_numbers,
+    check_stored_samples,
+    check_target_scale,
+    check_widths,
+)
+from service.heads.array_checks import (
     Arrays,
     WrongArrays,
     check_floats,
@@ -24,15 +33,6 @@ from service.engine.array_checks import (
     check_weights,
     require,
     rows_of,
-)
-from service.engine.saved_asset import check_kind_of_rows, check_machines
-from service.engine.saved_set import (
-    check_moves,
-    check_search,
-    check_stored_numbers,
-    check_stored_samples,
-    check_target_scale,
-    check_widths,
 )
 
 # The arrays of weights, and the arrays of rows that they belong to.

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from service.engine.array_checks import (
+from service.heads.array_checks import (
     Arrays,
     check_counts,
     check_floats,

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from service.engine.array_checks import Arrays, WrongArrays
 from service.engine.saved_arrays import arrays_of
+from service.heads.array_checks import Arrays, WrongArrays
 from service.heads.calibration import of_calibration
 
 _GROWING = {"recent", "waiting", "waiting_codes", "codes", "scores"}

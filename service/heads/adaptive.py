@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from service.heads.classification import ClassificationHead
+from service.heads.classification import ClassificationHead, merge_heads
 from service.heads.cost import (
     COST_OF_CROSSED,
     COST_OF_DECISION,
@@ -19,8 +19,9 @@ from service.heads.cost import (
 )
 from service.heads.exercise import exercise
 from service.heads.online_learner import WithoutMembers
-from service.heads.protocol import Asked, Kind
+from service.heads.protocol import Asked, Kind, SavedHead
 from service.heads.regression import RegressionHead
+from service.heads.saved_bank import check_bank
 from service.spec.heads import HeadName
 from service.spec.model import ModelSpec
 from solver.adaptive.classifier import AdaptiveClassifier
@@ -81,11 +82,6 @@ class BankView(NamedTuple):
     def cost(self, rows: int, entries: int) -> int:
         """Return the multiplications of a prediction; see `HeadView.cost`."""
         return rows * (COST_OF_ROW + COST_OF_DECISION + self.numbers) + entries
-
-
-def unfinished_rows(samples: int) -> int:
-    """Return how many rows a bank of so many samples has taken of a chunk that has not ended."""
-    return samples % CHUNK
 
 
 class AdaptiveLearner(WithoutMembers, BankLearner):
@@ -194,6 +190,14 @@ def _summary(report: Mapping[str, Any]) -> list[str]:
     return [f"{report['learners']} learners, {report['bytes'] / 1e6:.1f} MB"]
 
 
+def _check_saved(
+    head: ClassificationHead[AdaptiveLearner] | RegressionHead, saved: SavedHead
+) -> None:
+    assert isinstance(head.learner, AdaptiveLearner)
+    n_classes = None if head.classes is None else len(saved.plain["classes"])
+    check_bank(saved, n_classes, head.learner.blank)
+
+
 KIND = Kind(
     name=NAME,
     build=_build,
@@ -210,4 +214,6 @@ KIND = Kind(
     listens=True,
     prepared=True,
     passes=lambda head, X, y: head.passes(X, y),
+    check_saved=_check_saved,
+    merge=merge_heads,
 )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from service.heads.classification import ClassificationHead
+from service.heads.classification import ClassificationHead, merge_heads
 from service.heads.cost import COST_OF_DECISION, COST_OF_FUNCTION, COST_OF_ROW, cost_of_products
 from service.heads.exercise import exercise
 from service.heads.kernel import check_norms
@@ -209,4 +209,5 @@ KIND = Kind(
     outcome=lambda report: f"{report['steps']:,} steps",
     summary=_summary,
     passes=lambda head, X, y: head.passes(X, y),
+    merge=merge_heads,
 )

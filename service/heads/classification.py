@@ -13,6 +13,7 @@ from service.heads.calibration import NOT_JUDGED, of_calibration, with_calibrati
 from service.heads.changes import Change
 from service.heads.hits import Hits
 from service.heads.online_learner import ClassLearner, LearnerView, Relearn
+from service.heads.protocol import Head
 from service.samples.targets import Label, Targets
 from service.samples.validation import Samples
 from solver.arrays import Float64Array
@@ -274,3 +275,14 @@ def _decisions(decision: Float64Array) -> list[Any]:
         return [None if value != value else value for value in decision.tolist()]
     rows = decision.tolist()
     return [[value for value in row if value == value] or None for row in rows]
+
+
+def merge_heads(head: Head, parts: Sequence[Head]) -> None:
+    """Have a head without samples be that of all parts; see `ClassificationHead.merge`.
+
+    Raises ValueError for heads that cannot be merged, such as those of numbers.
+    """
+    of_classes = [part for part in (head, *parts) if isinstance(part, ClassificationHead)]
+    if len(of_classes) <= len(parts):
+        raise ValueError("heads of numbers cannot be merged")
+    of_classes[0].merge(of_classes[1:])

@@ -40,6 +40,12 @@ def head_of_call(spec: ModelSpec, call: LearningCall) -> HeadName:
     return next((name for name in of_call if name in spec.heads), of_call[0])
 
 
+def call_of_head(head: HeadName) -> LearningCall:
+    """Return the learning call that teaches a head of this kind first of all."""
+    calls: tuple[LearningCall, ...] = KINDS[head].calls
+    return calls[0]
+
+
 def learners(spec: ModelSpec, named: HeadName) -> tuple[HeadName, ...]:
     """Return the heads that learn the samples of a call that names one of them, that one first."""
     others = [name for name in spec.heads if KINDS[name].learns_all and name != named]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.heads.answers import Answers, Predictions
+from service.heads.array_checks import Arrays
 from service.heads.changes import Change
 from service.heads.fit import Fit, Observe, Window
 from service.heads.scores import Score
@@ -237,6 +238,19 @@ class Pairs(Generic[H]):
     adopt: Callable[[H, list[Label], Matrix, NDArray[np.int64], Float64Array], None]
 
 
+class SavedHead(NamedTuple):
+    """A head as a model file has it, before anything of it is trusted.
+
+    plain, arrays: of its state, without its calibration. width: of prepared rows; None if they are
+    sparse. texts: how many texts and codes of each row it crosses.
+    """
+
+    plain: Mapping[str, Any]
+    arrays: Arrays
+    width: int | None
+    texts: int
+
+
 @dataclass(frozen=True)
 class Kind(Generic[H]):
     """One kind of head.
@@ -255,6 +269,10 @@ class Kind(Generic[H]):
     reported: what a report of training takes from its description. outcome, summary: a report's
         result in a phrase, and in a few lines.
     passes, pairs, refitting: how it is trained in these ways; None if it is not.
+    merge: makes a fresh one that of all samples that several have learned; raises ValueError for
+        heads that cannot be merged.
+    check_saved: raises WrongArrays unless what a saved head has belongs together, given a fresh one
+        of the spec; None where `engine.saved_arrays` knows all of its arrays.
     beside: what its view says of rows beside another head's prediction, in a column of its name;
         None for a head that predicts. One that has it predicts nothing.
     """
@@ -276,4 +294,6 @@ class Kind(Generic[H]):
     passes: Callable[[H, Seen, Targets], Passes] | None = None
     pairs: Pairs[H] | None = None
     refitting: Refitting[H] | None = None
+    merge: Callable[[H, Sequence[H]], None] | None = None
+    check_saved: Callable[[H, SavedHead], None] | None = None
     beside: Callable[[Any, Matrix], list[Any]] | None = None

@@ -6,26 +6,15 @@ that, numbers that name a class or a place exist.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.engine.array_checks import Arrays, WrongArrays
-from service.engine.saved_arrays import arrays_of
-from service.heads.adaptive import AdaptiveLearner, unfinished_rows
-from service.heads.calibration import without_calibration
-from service.heads.classification import ClassificationHead
-from service.heads.protocol import Head
-from service.heads.regression import RegressionHead
-from service.model.fitting_rows import preparing
-from service.model.saved_rows import with_saved_codes
-from service.spec.heads import HeadName
-from service.spec.prepare import PrepareSpec
-from service.storage.snapshot_format import State
-from solver.prepare.row_form import RowForm
-from solver.prepare.schema import schema_from_plain
+from service.heads.array_checks import Arrays, WrongArrays
+from service.heads.protocol import SavedHead
+from solver.adaptive.ridge import CHUNK
 
 # Arrays that grow with samples, and along which axis. Of those that remember learners as they were,
 # one after another, the blank ones have no shape at all: the number of dimensions.
@@ -44,53 +33,15 @@ _LATER = ({"neighbours_counts"}, set(_EARLIER_BAYES))
 _CODES = {"endless_y": 0, "endless_said": 0, "neighbours_said": 0, "history_last": -1}
 
 
-def check_bank(heads: Mapping[HeadName, Head], state: State, prepare: PrepareSpec | None) -> None:
-    """Raise WrongArrays unless the arrays of a bank, if there is one, belong together.
-
-    heads: new ones of the state's spec. prepare: of that spec.
-    """
-    head = heads.get("adaptive")
-    if head is None:
-        return
-    assert isinstance(head, ClassificationHead | RegressionHead)
-    assert isinstance(head.learner, AdaptiveLearner)
-    plain, mean = state.plain["heads"]["adaptive"], state.arrays.get("prepare_mean")
-    classes = plain["classes"] if isinstance(head, ClassificationHead) else None
-    _check(
-        head.learner,
-        plain,
-        without_calibration(arrays_of("adaptive", state.arrays)),
-        None if classes is None else len(classes),
-        None if mean is None else len(mean),
-        _crossed_texts(state.plain, prepare),
-    )
-
-
-def _crossed_texts(plain: Mapping[str, Any], prepare: PrepareSpec | None) -> int:
-    """Return how many texts and codes of each row a bank crosses.
-
-    Raises ValueError for a wrong schema, or wrong codes.
-    """
-    schema = schema_from_plain(plain["schema"]) if "schema" in plain else None
-    width = None if schema is not None or "names" in plain else plain["dimension"]
-    form = RowForm(preparing(prepare), width=width, schema=schema)
-    return len(with_saved_codes(form, plain).crossed_columns)
-
-
-def _check(
-    bank: AdaptiveLearner,
-    plain: Mapping[str, Any],
-    arrays: Arrays,
-    n_classes: int | None,
-    width: int | None,
-    texts: int,
+def check_bank(
+    saved: SavedHead, n_classes: int | None, blank_of: Callable[[int | None, int, int], Arrays]
 ) -> None:
     """Raise WrongArrays unless the arrays of a bank belong together.
 
-    bank: of the same spec. plain: its part of the state. n_classes: that the head has met; None
-    where it learns numbers. width: of prepared rows; None if they are sparse. texts: how many of
-    each row a bank crosses.
+    n_classes: that the head has met; None where it learns numbers. blank_of: see
+    `solver.stream.bank.BankLearner.blank`, of a bank of the same spec.
     """
+    plain, arrays, width, texts = saved
     if plain["begun"] is not True:
         if arrays or plain["begun"] is not False:
             raise WrongArrays("its bank is not one that rows began")
@@ -99,7 +50,7 @@ def _check(
         raise WrongArrays("its bank has another number of columns than its rows")
     if plain.get("texts", 0) != texts:
         raise WrongArrays("its bank has another number of texts than its rows")
-    blank = bank.blank(width, texts, n_classes or 0)
+    blank = blank_of(width, texts, n_classes or 0)
     lacking = {name for group in _LATER if not group & arrays.keys() for name in group}
     if differing := arrays.keys() ^ (blank.keys() - lacking):
         name = min(differing)
@@ -142,7 +93,7 @@ def _check_numbers(arrays: Arrays, n_classes: int | None) -> None:
         raise WrongArrays("its array counts has no samples, but its bank has begun")
     if counts.min() < 0 or (n_classes is not None and counts[1] != n_classes):
         raise WrongArrays("its array counts does not have the number of classes")
-    _check_chunk(arrays, unfinished_rows(int(counts[0])))
+    _check_chunk(arrays, int(counts[0]) % CHUNK)
     if not 0 <= arrays["losses_next"][0] <= len(arrays["losses_recent"]):
         raise WrongArrays("its array losses_next names no place")
     if "neighbours_stored" in arrays and arrays["neighbours_stored"][0] < 0:

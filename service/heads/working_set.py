@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from service.heads import regression_set
 from service.heads.certificate import NO_CERTIFICATE, in_words
-from service.heads.classification import ClassificationHead
+from service.heads.classification import ClassificationHead, merge_heads
 from service.heads.exercise import KERNELS, rows_of_kind
 from service.heads.kernel import check_norms
 from service.heads.learner import MergingLearner
@@ -268,4 +268,5 @@ KIND: Kind[Any] = Kind(
     summary=_summary,
     passes=lambda head, X, y: head.passes(X, y),
     pairs=Pairs(_problem, LARGEST_SET, _spec_with, _adopt),
+    merge=merge_heads,
 )

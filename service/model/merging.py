@@ -5,7 +5,7 @@ No sample is in two parts, and the parts stay as they are: they learn on, and ar
 
 from collections.abc import Sequence
 
-from service.heads.classification import ClassificationHead
+from service.heads.kinds import KINDS
 from service.model.learner import Learner
 from service.model.live import Model
 from service.spec.model import ModelSpec
@@ -31,10 +31,11 @@ def merged(name: str, spec: ModelSpec, parts: Sequence[Learner]) -> Learner:
     result = Learner(Model(0, name, spec))
     _take_rows(result, learned)
     for head_name, head in result.heads.items():
-        assert isinstance(head, ClassificationHead)
-        of_parts = [part.heads[head_name] for part in learned]
+        merge = KINDS[head_name].merge
+        if merge is None:
+            raise Unlike(f"{head_name}: heads of this kind cannot be merged")
         try:
-            head.merge([one for one in of_parts if isinstance(one, ClassificationHead)])
+            merge(head, [part.heads[head_name] for part in learned])
         except ValueError as error:
             raise Unlike(f"{head_name}: {error}") from None
     result.sequence = sum(part.sequence for part in learned)

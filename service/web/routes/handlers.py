@@ -24,7 +24,7 @@ from service.errors import (
     Untrained,
 )
 from service.heads.answers import Predictions
-from service.heads.kinds import BESIDE, how_to_teach
+from service.heads.kinds import BESIDE, call_of_head, how_to_teach
 from service.model.live import Model
 from service.model.moment import Moment
 from service.model.published import Published
@@ -175,9 +175,9 @@ def label(
     """
     grant.spend(len(labels.ids))
     tracing.count_samples(len(labels.ids))
-    call: LearningCall = "asset" if model.spec.serve == "asset" else "samples"
+    head = model.head_of[call_of_head(model.spec.serve)]
     try:
-        return engine.label(model, model.head_of[call], labels, expected)
+        return engine.label(model, head, labels, expected)
     except Refusal:
         grant.give_back(len(labels.ids))
         raise

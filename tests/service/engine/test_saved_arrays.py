@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from service.engine.array_checks import WrongArrays
 from service.engine.model_files import ModelFileError, fill_model
 from service.engine.saved_arrays import check_state
 from service.engine.saved_calibration import check_calibrations
+from service.heads.array_checks import WrongArrays
 from service.heads.kinds import KINDS, fit_window
 from service.model.learner import Learner
 from service.model.live import Model

@@ -16,11 +16,8 @@ from service.spec.working_set import WorkingSetSpec
 
 SERVICE = Path(__file__).parents[3] / "service"
 # What may name heads: the spec, the kinds themselves, the client (which imports nothing of the
-# rest), and examples for readers; which estimator has which head, and the checks of a saved bank.
-MAY_NAME_HEADS = {
-    *("spec", "heads", "client", "web/openapi"),
-    *("notebook", "engine/saved_bank.py"),
-}
+# rest), and examples for readers; and which estimator has which head.
+MAY_NAME_HEADS = {"spec", "heads", "client", "web/openapi", "notebook"}
 # "asset" is also the name of a learning call, and of a solver.
 CALLS = {"asset"}
 

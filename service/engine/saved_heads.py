@@ -1,0 +1,45 @@
+"""Checks of saved heads by their own kinds, before compiled code reads them.
+
+`engine.saved_arrays` checks what learners of several kinds have.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from service.engine.saved_arrays import arrays_of
+from service.heads.calibration import without_calibration
+from service.heads.kinds import KINDS
+from service.heads.protocol import Head, SavedHead
+from service.model.fitting_rows import preparing
+from service.model.saved_rows import with_saved_codes
+from service.spec.heads import HeadName
+from service.spec.prepare import PrepareSpec
+from service.storage.snapshot_format import State
+from solver.prepare.row_form import RowForm
+from solver.prepare.schema import schema_from_plain
+
+
+def check_heads(heads: Mapping[HeadName, Head], state: State, prepare: PrepareSpec | None) -> None:
+    """Raise WrongArrays unless what each head has in a state belongs together.
+
+    heads: new ones of the state's spec. prepare: of that spec.
+    """
+    mean = state.arrays.get("prepare_mean")
+    width = None if mean is None else len(mean)
+    for name, head in heads.items():
+        check_saved = KINDS[name].check_saved
+        if check_saved is not None:
+            plain = state.plain["heads"][name]
+            arrays = without_calibration(arrays_of(name, state.arrays))
+            check_saved(head, SavedHead(plain, arrays, width, _crossed_texts(state.plain, prepare)))
+
+
+def _crossed_texts(plain: Mapping[str, Any], prepare: PrepareSpec | None) -> int:
+    """Return how many texts and codes of each row a head crosses.
+
+    Raises ValueError for a wrong schema, or wrong codes.
+    """
+    schema = schema_from_plain(plain["schema"]) if "schema" in plain else None
+    width = None if schema is not None or "names" in plain else plain["dimension"]
+    form = RowForm(preparing(prepare), width=width, schema=schema)
+    return len(with_saved_codes(form, plain).crossed_columns)
