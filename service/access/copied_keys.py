@@ -1,4 +1,4 @@
-"""API keys as one process of a server tells them to another one."""
+"""API keys as one process of a server sends them to another."""
 
 from contextlib import AbstractContextManager
 

@@ -26,7 +26,7 @@ class KeysError(WolfstreamError):
 
 
 class Key(BaseModel):
-    """What is kept of a key.
+    """What is stored about a key.
 
     id: the part of the key that is no secret; the key is found by it, and named in listings.
     digest: SHA-256 of the whole key, hexadecimal.

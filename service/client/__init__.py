@@ -1,6 +1,6 @@
-"""The other end of the connection.
+"""The Python client of a running server.
 
-A synchronous and an asyncio client, streams, and River's interface. What a call sends, retries
+It has a blocking and an asyncio client, streams, and River's interface. What a call sends, retries
 and means is written once, without input or output, in `steps`, `calls` and `session`.
 
 It may import `service.notebook`.

@@ -24,7 +24,7 @@ _SCALAR = (str, bytes, bool, int, float, np.generic)
 
 
 class Batch(NamedTuple):
-    """Return rows as `rows_of` does, and their n labels or numbers.
+    """Rows as `rows_of` returns them, and their n labels or numbers.
 
     weight: a number for all of them, or one for each; None if all count 1.
     """

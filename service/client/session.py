@@ -35,8 +35,8 @@ class _Sent(NamedTuple):
 class Session:
     """The state of a stream as its client knows it.
 
-    producer: a name for this source of samples, which tells the numbers of its requests from
-        those of others; no number may be used again while the server remembers its key.
+    producer: a name for this source of samples, which tells its requests from those of
+        others; no number may be used again while the server remembers its key.
     first: the number of the first request.
     patience: seconds for which a lost connection, or a request that found no room, is tried
         again without any success.

@@ -18,7 +18,7 @@ Results: TypeAlias = dict[str, list[Any]]
 
 
 class Recorded(NamedTuple):
-    """The samples of a block, and what is known of their rows if these had been predicted."""
+    """The samples of a block, and what is known about their rows if these had been predicted."""
 
     samples: Samples
     joined: Joined | None = None

@@ -83,7 +83,7 @@ def _refused(pointer: str, detail: str) -> Invalid:
 def not_its_follower(catalogue: Catalogue, name: str, champion: Model, error: NameTaken) -> Refusal:
     """Return why a model of a fleet that exists cannot be made to follow another one.
 
-    error: that said that it exists.
+    error: the one that was raised because it exists.
     """
     found = catalogue.find(name)
     if found is None:

@@ -1,6 +1,6 @@
 """A challenger of a fleet, as the replica that leads its champion takes it over.
 
-Nobody stands by for it. It is what its newest snapshot or rollback has, and learns the rest from
+It has no standby. It is what its newest snapshot or rollback has, and learns the rest from
 its champion's log once it is led, like a challenger after a restart.
 """
 

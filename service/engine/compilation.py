@@ -67,7 +67,7 @@ def report(key: str) -> None:
 
 
 class _Wanted:
-    """Called, the lines that have come on standard input since the last call."""
+    """A call returns the lines that have come on standard input since the last one."""
 
     def __init__(self) -> None:
         self._begun = b""

@@ -48,7 +48,7 @@ class LabelRequest(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Consecutive rows of one form as samples, with their record and what is known of them."""
+    """Consecutive rows of one form as samples, with their record and what is known about them."""
 
     samples: Samples
     record: bytes

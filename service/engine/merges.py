@@ -1,4 +1,4 @@
-"""What the learners of one model have learned is merged, again and again.
+"""Merges what the learners of one model have learned, at regular intervals.
 
     partition's leader: snapshot -> model's leader: load all, merge, pin (a thread beside)
                                  -> append a rollback to the merged state, apply, publish (writer)

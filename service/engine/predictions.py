@@ -21,7 +21,7 @@ _FORGOTTEN = (
 
 
 class RememberRequest(NamedTuple):
-    """One client's predicted rows, which shall wait for their labels.
+    """One client's predicted rows, which are to wait for their labels.
 
     response: the answer to the prediction. answer: the future that waits until it is durable.
     submitted: time of the monotonic clock, in seconds.
@@ -53,7 +53,7 @@ class ToRemember(NamedTuple):
 
 
 class Remembered(NamedTuple):
-    """A prediction that is answered once it is durable. new: None of one that came before."""
+    """A prediction that is answered once it is durable. new: None for one that came before."""
 
     request: RememberRequest
     new: ToRemember | None

@@ -108,7 +108,7 @@ def _recover(one: _Wanted, storage: Storage, sharing: "Sharing") -> Learner:
 
 
 class _Ended(BaseException):
-    """Recovery is over, by an error of another model; no handler may go on."""
+    """Recovery is over, because of an error of another model; no handler may go on."""
 
 
 class Sharing:

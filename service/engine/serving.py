@@ -1,4 +1,4 @@
-"""What the routes that carry the traffic need of an engine, in this process or in another one."""
+"""What the busiest routes need from an engine, in this process or in another one."""
 
 import asyncio
 from typing import Protocol, TypeAlias

@@ -1,4 +1,4 @@
-"""Text of others in messages, tables and the log: a terminal shows it, and obeys none of it."""
+"""Text of others in messages, tables and the log: terminals show it, and interpret none of it."""
 
 
 def visible(text: str, besides: str = "") -> str:

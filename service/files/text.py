@@ -35,7 +35,7 @@ def number_in(text: str) -> float | None:
 
 
 def is_not_finite(text: str) -> bool:
-    """Whether `text` is written as a number, but stands for none that is finite: inf, 1e400."""
+    """Whether `text` is written as a number, but is not a finite one: inf, 1e400."""
     try:
         return not math.isfinite(float(text))
     except ValueError:

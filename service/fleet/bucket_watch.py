@@ -1,4 +1,4 @@
-"""Entries of a bucket as they change: a watch tells of them, and a look finds what it has missed.
+"""Entries of a bucket as they change: a watch reports them, and a look finds what it has missed.
 
 The library's watch is an ordered consumer in the memory of one server. Where that server ends, the
 client asks for another one after ten seconds, once; if that fails, the watch is silent for ever.
@@ -46,7 +46,7 @@ async def follow(
     """Hand on the entries of some keys as they change, until it is cancelled.
 
     take: is handed the present entries, some of them again and again, and each change. look: reads
-    what there is now, and returns whether there was something that no watch had told of; it is
+    what there is now, and returns whether there was something that no watch had reported; it is
     called where the watch was silent for `silent_seconds`.
     """
     while True:
@@ -66,7 +66,7 @@ async def _hand_on(
     look: Callable[[], Awaitable[bool]],
     silent_seconds: float,
 ) -> None:
-    """Hand on what a watch tells, until a look has found more."""
+    """Hand on what a watch reports, until a look has found more."""
     while True:
         try:
             entry = await watcher.updates(silent_seconds)  # type: ignore[no-untyped-call]

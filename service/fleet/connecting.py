@@ -1,4 +1,4 @@
-"""The first connection to NATS, and the reason where none comes about."""
+"""The first connection to NATS, and the reason why there is none."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ async def connected_client(servers: Sequence[str], name: str) -> Client:
     """Return a client of any of some servers, which connects again by itself from then on.
 
     servers: addresses, such as nats://host:4222. name: how the servers list it. Raises
-    StartupError if no server can be reached in time, or each has refused who asks.
+    StartupError if no server can be reached in time, or each has refused this client.
     """
     client, problems = Client(), _Problems(len(servers))
     options: dict[str, Any] = {
@@ -56,7 +56,7 @@ class _Problems:
     """What has gone wrong with a client's connections.
 
     n_servers: how many it tries, one after another. refused: whether all of them have refused who
-    asks. refusal: what the last one said. last: the last problem.
+    asks. refusal: the message of the last one. last: the last problem.
     """
 
     def __init__(self, n_servers: int) -> None:

@@ -64,7 +64,7 @@ class NatsConnection:
     servers: addresses, such as nats://host:4222. name: how the servers list it.
 
     Coroutines run on the connection's loop; `run` submits them from any other thread. Raises
-    StartupError if no server can be reached, or none takes who asks.
+    StartupError if no server can be reached, or none accepts this client.
     """
 
     def __init__(self, servers: Sequence[str], name: str) -> None:

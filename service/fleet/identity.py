@@ -1,4 +1,4 @@
-"""What tells a fleet from others: a random name in a bucket, which its first replica writes."""
+"""What identifies a fleet: a random name in a bucket, which its first replica writes."""
 
 import secrets
 

@@ -36,7 +36,7 @@ _STREAM = f"KV_{MODELS_BUCKET}"
 # Of models and their partitions. Anybody may ask for any name, and the subject of another one could
 # match, or be that of, some model.
 _NAME = re.compile(r"[A-Za-z0-9._:-]{1,80}")
-# How long nothing may change until it is read what there is.
+# How long the watch may report nothing before the entries are read.
 _LOOK_SECONDS = 2.0
 # A copy of the bucket that is behind is read again after this time.
 _PAUSE_SECONDS = 0.05
@@ -138,7 +138,7 @@ class JetStreamCatalogue:
         found, revision = list[tuple[CatalogueEntry, Any]](), 0
         async with watching(self._bucket, f"{_MODEL}>") as watcher:
             async for entry in watcher:
-                if entry is None:  # all that there was has come
+                if entry is None:  # all entries have come
                     break
                 revision = max(revision, entry.revision or 0)
                 found += _model_in(entry)

@@ -23,7 +23,7 @@ from service.fleet.reserve import more_room
 from service.fleet.subject_messages import SubjectMessages
 from service.storage.journal import LogFull
 
-# The end is another one; the second is said, rarely, where it is not.
+# The codes for another end; the second also comes, rarely, where the end is the expected one.
 _ANOTHER_END = frozenset({10071, 10164})
 _PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.01, 0.2
 # Rows of commits that a full log takes: without them it could not be led or purged.

@@ -79,7 +79,7 @@ async def _make_all(nats: NatsConnection, log_bytes: int, state_bytes: int) -> N
 
 
 def grow_streams(nats: NatsConnection, log_bytes: int, state_bytes: int) -> None:
-    """Give streams that there are more room, where more is asked for; see `make_streams`.
+    """Give existing streams more room, where more is asked for; see `make_streams`.
 
     They are never made smaller, but for what another replica has left raised (`reserve`). What does
     not work is logged.

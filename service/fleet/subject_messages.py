@@ -40,7 +40,7 @@ class SubjectMessages:
         return 0 if found is None else found.sequence
 
     async def purge(self, before: int) -> None:
-        """Delete all messages before one that there is; on the connection's loop.
+        """Delete all messages before an existing one; on the connection's loop.
 
         Raises Refused, Unanswered.
         """

@@ -20,14 +20,14 @@ is at most Z0 + Z1. At block k there are k (k - 1) / 2 pairs a < c; with x_k suc
 
 the probability that T(a, c, k) >= x_k for any a, c and k is at most the sum over k of
 (k^2 / 2) 2 alpha / (k^3 (k + 1)) = alpha / (k (k + 1)), which is alpha. So a head whose losses are
-independent and never rise in the mean is ever said to have changed with probability alpha at most,
+independent and never rise in the mean is ever reported as changed with probability alpha at most,
 however long it is watched and whichever parts are compared. Losses that depend on each other may
-be said to have changed more often.
+be reported as changed more often.
 
 After each block the samples since the last change are cut in two in some fifty places, those of an
 exponential histogram (Datar et al. 2002, as in ADWIN, Bifet and Gavalda 2007). Where T reaches x_k
 and m0 < m1, the loss has risen: that is a change, and the older part is forgotten. Where T reaches
-it and m0 > m1, as while a model learns, the older part is forgotten too, and nothing is said.
+it and m0 > m1, as while a model learns, the older part is forgotten too, and nothing is reported.
 
 Errors e >= 0 of numbers have no bound: their losses are e / (e + s), s being the median of the
 first 256 errors since the last change, so that the losses are about a half at first.

@@ -54,7 +54,7 @@ class RecentColumns:
         return other
 
     def state(self) -> list[list[float | None]]:
-        """Plain data for `restore`; None stands for NaN.
+        """Plain data for `restore`; NaN becomes None.
 
         Column k of the stream is in place k modulo 1,000, as in a ring.
         """

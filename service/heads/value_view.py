@@ -1,4 +1,4 @@
-"""What views have in common whose heads know no classes, and those that judge numbers."""
+"""The common parts of the views of heads without classes, and of those that judge numbers."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from solver.stream.votes import HeadAnswer
 
 
 class NoClasses:
-    """The part of a `HeadView` in which only a head of classes has something to say."""
+    """The part of a `HeadView` that only heads of classes fill."""
 
     classes: None = None
 

@@ -1,4 +1,4 @@
-"""What a challenger has besides its heads: its comparison with its champion, and counts."""
+"""What a challenger has in addition to its heads: its comparison with its champion, and counts."""
 
 from typing import Any, NamedTuple
 

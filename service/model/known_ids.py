@@ -1,4 +1,4 @@
-"""What is known of the ids of predicted rows: which rows wait, and what became of the others."""
+"""What is known about the ids of predicted rows: which rows wait, and what became of the others."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -84,7 +84,7 @@ class KnownIds:
                 yield row_id, there if isinstance(there, Labelled) else None
 
     def _take(self, ids: Iterable[RowId]) -> list[tuple[RowId, Request]]:
-        """Free ids of what is known of them; return those under which rows wait."""
+        """Free ids of what is known about them; return those under which rows wait."""
         waited = []
         for row_id in ids:
             there = self._known.get(row_id)

@@ -1,4 +1,4 @@
-"""Predicted rows that wait for their labels, and what is known of those that no longer do."""
+"""Predicted rows that wait for their labels, and what is known about those that no longer do."""
 
 from typing import Any, NamedTuple
 

@@ -1,6 +1,6 @@
 """Alerts: each change of a head is noted once, and kept until it has been posted.
 
-A head's changes are part of its state and survive a crash; what is noted here only tells which of
+A head's changes are part of its state and survive a crash; what is noted here only records which of
 them have been reported. So none is missed, even if the server is killed in between.
 """
 

@@ -1,6 +1,6 @@
 """Where compiled code is kept: one directory for one state of the sources.
 
-numba's disk cache notices an edit of the file that a function stands in, but not of the other
+numba's disk cache notices an edit of the file that holds a function, but not of the other
 files that it calls. A directory named after a hash of all solver sources leaves nothing stale.
 
 numba runs what it finds there, so a directory is used only if it is this user's and no other may

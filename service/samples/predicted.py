@@ -35,7 +35,7 @@ class Predicted(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """What is known of rows that labels came for.
+    """What is known about rows that labels came for.
 
     time: at which they were joined. ids: of the rows. prediction: that was made of them then.
     """
@@ -108,7 +108,7 @@ def from_prediction_record(record: bytes) -> Predicted:
 
 
 def to_labels_record(samples: bytes, joined: Joined) -> bytes:
-    """The record of samples that labels made of predicted rows, and what is known of these."""
+    """The record of samples that labels made of predicted rows, and what is known about these."""
     packed: bytes = msgpack.packb([samples, *joined])
     return packed
 
@@ -120,6 +120,6 @@ def from_labels_record(record: bytes) -> tuple[Samples, Joined]:
 
 
 def joined_after(parts: Sequence[Joined]) -> Joined:
-    """Return what is known of the rows of all parts, one after another, at the time of the last."""
+    """Return what is known about the rows of all parts, in order, at the time of the last one."""
     ids = [given for part in parts for given in part.ids]
     return Joined(parts[-1].time, ids, [value for part in parts for value in part.prediction])

@@ -1,4 +1,4 @@
-"""How much the samples of each class count, in the parts of a spec that say so."""
+"""How much the samples of each class count, in the parts of a spec that have such weights."""
 
 from typing import Annotated
 

@@ -42,7 +42,7 @@ class ModelSpec(Part):
         None,
         min_length=2,
         max_length=1000,
-        description="The labels that there are; another one is refused, and nothing of its request "
+        description="All labels; any other one is refused, and nothing of its request "
         "is learned. null: labels are met as they come.",
     )
     prepare: PrepareSpec | None = Field(

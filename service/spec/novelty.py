@@ -27,7 +27,7 @@ class NoveltySpec(Part):
         "auto",
         union_mode="left_to_right",
         description="The kernel's. auto: 16 times the inverse of the mean squared distance of the "
-        "first 128 rows, so that what lies between others is told from them.",
+        "first 128 rows, so that what lies between others is distinguished from them.",
     )
     corrective_steps: int = Field(10, ge=0, le=100)
     max_size: int = Field(1000, ge=2, le=_LARGEST_BALL)

@@ -6,7 +6,7 @@ from service.spec.kernel import Part
 
 
 class PendingSpec(Part):
-    """Rows that were predicted with ids wait for their labels, the oldest leave first.
+    """Rows that were predicted with ids wait for their labels; the oldest leave first.
 
     As many ids are remembered of rows that were labelled or have left.
     """

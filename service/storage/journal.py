@@ -11,7 +11,7 @@ from service.storage.entries import Entry, KeyedRequest, Rollback
 
 
 class Unfinished(StorageFailed):
-    """A commit is on its way: `Journal.finished` tells what became of it."""
+    """A commit is on its way: `Journal.finished` returns what became of it."""
 
 
 class LogFull(StorageFailed):
@@ -74,7 +74,7 @@ class Journal(Protocol):
             now.
         patience: the seconds after which models are given up for now whose part of the commit has
             no answer: they are in the result as Unfinished, and are not to be used until `finished`
-            tells of them. None waits for all.
+            returns them. None waits for all.
         """
 
     def finished(self, seconds: float) -> dict[int, StorageFailed | None]:
@@ -84,7 +84,7 @@ class Journal(Protocol):
         """
 
     def reread(self, model: int, /) -> None:
-        """Forget what is known of a model's log, to which others may have written since.
+        """Forget what is known about a model's log, to which others may have written since.
 
         A replica that learns the model from now on reads the whole log.
         """

@@ -1,6 +1,6 @@
 """The directory of a replica of a fleet, and which fleet it remembers.
 
-The file `DIR/fleet` has the fleet's name. The rest of the directory tells of models by their
+The file `DIR/fleet` has the fleet's name. The other files of the directory name models by their
 numbers, which another fleet gives to other models.
 """
 
@@ -55,7 +55,7 @@ def _fleet_of(data: Path) -> str:
 
 
 def _set_aside(data: Path) -> Path:
-    """Move what tells of models into a directory; return the directory."""
+    """Move the files about models into a directory; return the directory."""
     aside = data / f"{datetime.now(UTC):aside-%Y%m%dT%H%M%S}"
     make_directory(aside)
     for path in (high_water_path(data), replays_path(data)):

@@ -38,7 +38,7 @@ class DamagedSnapshot(Exception):
 
 
 class UnreadableSnapshot(DamagedSnapshot):
-    """A snapshot's bytes cannot be had now; what they are is not known."""
+    """A snapshot's bytes cannot be read at present; they may be whole."""
 
 
 class State(NamedTuple):

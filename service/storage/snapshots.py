@@ -45,7 +45,7 @@ class Snapshots(Protocol):
         """Return when a snapshot was saved; None if there is no such snapshot."""
 
     def describe(self, model: int, sequence: int) -> SnapshotDescription | None:
-        """Return what is known of a snapshot without its arrays; None if there is none."""
+        """Return what is known about a snapshot without its arrays; None if there is none."""
 
     def set_aside(self, model: int, sequence: int) -> None:
         """Keep a damaged snapshot where it is no longer counted as one."""

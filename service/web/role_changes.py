@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 _HANDED_OVER = 8
 # How often the living replicas are looked up.
 _WATCH_SECONDS = 0.05
-# In so many looks in a row nobody leads what is asleep: its leader may not have said so yet.
+# In so many looks in a row nobody leads what is asleep: its leader may not have announced it yet.
 _LOOKS_ASLEEP = 4
 
 

@@ -64,7 +64,7 @@ def serve(
     """Run the server until SIGTERM or SIGINT. Raises StartupError.
 
     loads: model files by the names of the models that they become.
-    recover: whether what is lost of the data directory is given up.
+    recover: whether to go on without what the data directory has lost.
     compiling: see `WarmUp`.
     """
     set_up_logging(settings.log_format)

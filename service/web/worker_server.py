@@ -51,7 +51,7 @@ def serve_worker(
 
 
 class _Worker:
-    """What a worker has: connections of clients, and what it knows of the other processes."""
+    """What a worker has: connections of clients, and what it knows about the other processes."""
 
     def __init__(self, settings: Settings, keys: bytes | None) -> None:
         self._settings = settings

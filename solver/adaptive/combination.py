@@ -103,7 +103,7 @@ def combined(
 
 
 class _OfRow(NamedTuple):
-    """What is computed of one row: p (E + S, K), likelihood and speaks (E + S,), slope (E,).
+    """What is computed from one row: p (E + S, K), likelihood and speaks (E + S,), slope (E,).
 
     least: (E + S,), as `share_step` takes it. Compiled code that makes no arrays takes less time to
     compile.

@@ -2,7 +2,7 @@
 
 Linear learners on the shared features, naive Bayes, temperatures, stackers and shares are smooth;
 neighbours are constant but where the nearest ones change. Learners on texts are constant, as
-a text is another one or is not. `wide_gradients` has what is made of wide rows.
+a text is another one or is not. `wide_gradients` has what is computed from wide rows.
 """
 
 from typing import NamedTuple
@@ -79,7 +79,7 @@ def value_gradient(
 
 
 class _Made(NamedTuple):
-    """What is made of a row.
+    """What is computed from a row.
 
     phi: the shared features, (1, D). Z: the columns that these are of, (C,). sparse: the entries of
     a wide row; None of another one.

@@ -146,7 +146,7 @@ class TextLearners:
         return {f"texts_{name}": array for name, array in self.weights._asdict().items()}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over what `state` gave. Raises ValueError for slots that there are not."""
+        """Take over what `state` gave. Raises ValueError for slots that do not exist."""
         weights = TextWeights(*(state[f"texts_{name}"] for name in TextWeights._fields))
         slots, stop = weights.slots, FIRST + slots_for(weights.W.shape[2])
         ascend = bool((np.diff(slots) > 0).all())

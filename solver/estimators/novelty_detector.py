@@ -39,7 +39,7 @@ class NoveltyDetector(OutlierMixin, KernelEstimator):
     algorithm: "sfw" or "msfw", with away steps (P1).
     C: the smaller, the more samples may lie outside of the ball.
     gamma: see `estimators.base.KernelParameters`; with "auto" that of the first call's rows. A
-        class that lies among others is told from them by a larger one: on pendigits 16 times that.
+        class that lies among others needs a larger one: on pendigits 16 times that.
     corrective_steps, max_size: as of `SFWClassifier`.
     contamination: the share of the rows of `fit` that `predict` calls outliers; after
         `partial_fit` of the last 1,000 samples, each judged just before it was learned. "auto":

@@ -18,7 +18,7 @@ _FLOAT64 = np.dtype(np.float64)
 # steps, from exact sums. The most that was measured is 11, with a constant column of 1e5 and a
 # linear kernel.
 _UNITS = 16.0
-# A number whose rounding may exceed this share of the objective is not said.
+# A number whose rounding may exceed this share of the objective is not reported.
 SHARE_OF_OBJECTIVE = 0.01
 
 

@@ -61,7 +61,7 @@ RULES: dict[Outliers, OutlierRule] = {"compressed": COMPRESSED, "clipped": CLIPP
 
 
 class Moments(NamedTuple):
-    """What is known of each of d columns, in arrays that are updated in place.
+    """What is known about each of d columns, in arrays that are updated in place.
 
     weight, mean, square: (d,) float64 number of values counted, mean and mean squared deviation.
     window_count, window_mean, window_square: the same of the present window. run: (d,) int64

@@ -42,7 +42,7 @@ FIRST, HORIZON = 64.0, 10_000.0
 
 
 class Differences(NamedTuple):
-    """What is known of the differences in d columns, in arrays that are updated in place.
+    """What is known about the differences in d columns, in arrays that are updated in place.
 
     last: (d,) the value before. logarithms, mean, square: (d,) how many logarithms, their mean and
     mean squared deviation. block_count, block_mean: (d,) of the present block. blocks, between:

@@ -1,4 +1,4 @@
-"""Why heads say what they say of a row: gradients through all that they listen to."""
+"""Why heads predict what they predict for a row: gradients through all that they listen to."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol

@@ -120,7 +120,7 @@ def _all_kept(values: FloatArray) -> Kept:
     return Kept(values, place, place, np.zeros(n, np.int64), np.zeros(1, np.int64))
 
 
-# What stands in the place of a matrix where none is kept.
+# In the place of a matrix where none is kept.
 UNKEPT = {
     dtype: _all_kept(np.empty((0, 0), dtype)) for dtype in map(np.dtype, (np.float32, np.float64))
 }

@@ -20,7 +20,7 @@ _FEW_ROWS = 24
 
 
 class Predicted(NamedTuple):
-    """What a set says of n rows.
+    """A set's predictions for n rows.
 
     prediction: (n,) class numbers. decision: (n,) for two classes, positive for class 1; otherwise
     (n, classes), how many pairs each class wins (`pairs.one_versus_one_scores`).

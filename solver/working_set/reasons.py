@@ -1,4 +1,4 @@
-"""Why a working set says what it says: its members' pulls, and the gradients of its scores."""
+"""The reasons for a prediction: the pulls of a set's members, and the gradients of its scores."""
 
 from typing import NamedTuple
 

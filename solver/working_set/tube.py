@@ -198,7 +198,7 @@ class TubeSet:
         return TubeBlock(*trace, np.where(slots == FREE, FREE, self.store.entered[slots]))
 
     def _seat(self, values: KernelValues, y: Float64Array, ridge: Float64Array) -> None:
-        """Write what is known of a block's samples into the columns after all slots."""
+        """Write what is known about a block's samples into the columns after all slots."""
         stored, n = values.stored, len(y)
         if stored + n > len(self.members.beta):
             roomy = _no_members(max(stored + n, 2 * len(self.members.beta)))

@@ -27,7 +27,7 @@ class MemoryBudget:
     """What all requests hold, in bytes. Used on the event loop.
 
     elsewhere: what requests to other processes of the server hold.
-    most_bytes: the bound; 0 stands for a quarter of the memory that the process may use. A request
+    most_bytes: the bound; 0 means a quarter of the memory that the process may use. A request
         that exceeds it by itself is taken while no other holds anything.
     """
 

@@ -76,7 +76,7 @@ def _count_names(body: bytes) -> int:
 
 
 def _pieces(body: bytes) -> Iterator[bytes]:
-    """Pieces that end behind another byte than a backslash, which belongs to the next one."""
+    """Pieces that end after another byte than a backslash, which belongs to the next one."""
     start = 0
     while start < len(body):
         stop = start + _PIECE_BYTES

@@ -39,7 +39,7 @@ class HttpHop:
         )
 
     async def get(self, url: str, scope: Scope, rest: str) -> dict[str, Any] | None:
-        """Return what a replica tells of its models, or of one; None if it does not answer."""
+        """Return what a replica reports about its models, or one of them; None without answer."""
         given = (b"authorization", b"host")
         headers = [(name, value) for name, value in scope["headers"] if name in given]
         try:

@@ -52,7 +52,7 @@ class Observer:
         self._is_model = is_model
         self._second, self._lines, self._left_out = 0.0, 0, 0
         self._templates: dict[tuple[Any, ...], str] = {}
-        # Histograms of `requests` by what is known of a request without finding its route.
+        # Histograms of `requests` by what is known about a request without finding its route.
         self._by_endpoint: dict[tuple[Any, ...], Histogram] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

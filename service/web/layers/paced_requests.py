@@ -1,6 +1,6 @@
 """HTTP connections whose requests are parsed in parts, as they are answered.
 
-Requests may come behind one another without waiting for answers, and a socket may hold thousands of
+Requests may come one after another without waiting for answers, and a socket may hold thousands of
 them. Parsed all at once they would keep the event loop, and take memory, before the first of them
 is answered; here one part of them is parsed ahead.
 """
