@@ -8,8 +8,9 @@ from typing import Any
 
 from service.engine.saved_arrays import arrays_of
 from service.heads.calibration import without_calibration
+from service.heads.kind import SavedHead
 from service.heads.kinds import KINDS
-from service.heads.protocol import Head, SavedHead
+from service.heads.protocol import Head
 from service.model.fitting_rows import preparing
 from service.model.saved_rows import with_saved_codes
 from service.spec.heads import HeadName

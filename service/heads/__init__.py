@@ -1,6 +1,6 @@
 """What learns inside a model, one module for each kind of head.
 
-Each kind implements the interface in `protocol`: it checks, absorbs, publishes a view, saves and
+Each head implements the interface in `protocol`: it checks, absorbs, publishes a view, saves and
 restores. Adding a kind of head is adding a module here.
 
 It may import `service.samples`, `service.spec`, `solver.stream`, `solver.calibration`,

@@ -18,8 +18,8 @@ from service.heads.cost import (
     COST_OF_ROW,
 )
 from service.heads.exercise import exercise
+from service.heads.kind import Asked, Kind, SavedHead
 from service.heads.online_learner import WithoutMembers
-from service.heads.protocol import Asked, Kind, SavedHead
 from service.heads.regression import RegressionHead
 from service.heads.saved_bank import check_bank
 from service.spec.heads import HeadName

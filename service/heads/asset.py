@@ -7,9 +7,9 @@ from service.heads.classification import ClassificationHead, merge_heads
 from service.heads.cost import COST_OF_DECISION, COST_OF_FUNCTION, COST_OF_ROW, cost_of_products
 from service.heads.exercise import exercise
 from service.heads.kernel import check_norms
+from service.heads.kind import Asked, Kind
 from service.heads.learner import MergingLearner
 from service.heads.online_learner import WithoutMembers
-from service.heads.protocol import Asked, Kind
 from service.heads.regression import RegressionHead
 from service.spec.class_weight import weights_by_label
 from service.spec.model import ModelSpec

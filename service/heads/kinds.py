@@ -7,7 +7,8 @@ from typing import Any
 
 from service.heads import adaptive, asset, novelty, semiparametric, working_set
 from service.heads.fit import Fit, Observe, Window
-from service.heads.protocol import Head, Kind
+from service.heads.kind import Kind
+from service.heads.protocol import Head
 from service.spec.heads import LEARNING_CALLS, HeadName, LearningCall
 from service.spec.model import ModelSpec
 

@@ -18,7 +18,8 @@ from service.heads.changes import Change
 from service.heads.cost import cost_of_expansion
 from service.heads.exercise import rows_of_kind
 from service.heads.kernel import check_norms, kernel_limit
-from service.heads.protocol import Asked, Head, Kind
+from service.heads.kind import Asked, Kind
+from service.heads.protocol import Head
 from service.heads.set_view import set_stats
 from service.heads.value_view import NoClasses
 from service.samples.targets import Targets

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.heads.array_checks import Arrays, WrongArrays
-from service.heads.protocol import SavedHead
+from service.heads.kind import SavedHead
 from solver.adaptive.ridge import CHUNK
 
 # Arrays that grow with samples, and along which axis. Of those that remember learners as they were,

@@ -23,7 +23,7 @@ from service.heads.decomposition import basis_to_text, fit_window
 from service.heads.exercise import KERNELS, rows_to_learn
 from service.heads.fit import Fit, Window
 from service.heads.kernel import check_norms, kernel_limit, square_norm_limit
-from service.heads.protocol import Asked, Kind, Refitting
+from service.heads.kind import Asked, Kind, Refitting
 from service.heads.value_errors import Errors
 from service.heads.value_view import ValueView
 from service.heads.window import RecentSamples

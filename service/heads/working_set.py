@@ -15,9 +15,10 @@ from service.heads.certificate import NO_CERTIFICATE, in_words
 from service.heads.classification import ClassificationHead, merge_heads
 from service.heads.exercise import KERNELS, rows_of_kind
 from service.heads.kernel import check_norms
+from service.heads.kind import Asked, Kind, Pairs, PairsProblem
 from service.heads.learner import MergingLearner
 from service.heads.online_learner import Relearn
-from service.heads.protocol import Asked, Head, Kind, Pairs, PairsProblem
+from service.heads.protocol import Head
 from service.heads.sequences import Sequences
 from service.heads.set_members import (
     exercise_classes,

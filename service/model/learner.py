@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from service.heads import kinds
 from service.heads.answers import Answers, one_column_after_another
 from service.heads.fit import Fit, Window
-from service.heads.protocol import Head, Refitting
+from service.heads.kind import Refitting
+from service.heads.protocol import Head
 from service.model.fitting_rows import preparing
 from service.model.following import Following, restored_following
 from service.model.learning_heads import LearningHeads

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from service.heads import fit
-from service.heads.protocol import Passes
+from service.heads.kind import Passes
 from service.training.plan import Plan
 from solver.frank_wolfe.driver import Progress
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from service.errors import InvalidSamples
 from service.heads.kernel import check_norms, estimated_gamma, square_norm_limit
+from service.heads.kind import Asked
 from service.heads.kinds import KINDS
-from service.heads.protocol import Asked
 from service.samples.targets import LARGEST_TARGET, LONGEST_LABEL, Label
 from service.spec.heads import ALGORITHMS, HEADS, HeadName, Task
 from service.spec.kernel import KernelSpec

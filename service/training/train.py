@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from service.heads.certificate import certificate
+from service.heads.kind import Pairs
 from service.heads.kinds import KINDS, build
-from service.heads.protocol import Pairs
 from service.model.fitting_rows import preparing
 from service.model.learner import Learner
 from service.model.live import Model
