@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from service.access.keys import add_key
 from service.cli.main import main
-from tests.service.fleet.conftest import Replica
+from tests.service.fleet.conftest import LoneReplica
 from tests.service.fleet.test_one_replica import call
 from tests.service.fleet.trio import wait_for
 from tests.service.nats import MISSING, NatsServers
@@ -37,7 +37,7 @@ class OneReplica:
         self.url = ",".join(self.servers.addresses)
         with keys_at(self.servers.addresses) as keys:
             self.headers = {"Authorization": f"Bearer {add_key(keys, 'ops', ('admin',))}"}
-        self.replica = Replica(folder / "replica", self.servers, snapshot_samples=50)
+        self.replica = LoneReplica(folder / "replica", self.servers, snapshot_samples=50)
         self.replica.start()
         self.model = f"{self.replica.url}/v1/models/m"
 
@@ -120,7 +120,7 @@ def test_another_fleet_goes_on_from_it(fleet: OneReplica, tmp_path: Path):
     run("backup", "--fleet", fleet.url, tmp_path / "backup")
     run("restore", "--data", tmp_path / "restored", tmp_path / "backup")
     servers = NatsServers(tmp_path / "nats of another").start()
-    other = Replica(tmp_path / "another", servers)
+    other = LoneReplica(tmp_path / "another", servers)
     try:
         run("fleet", "import", tmp_path / "restored", "--fleet", ",".join(servers.addresses))
         other.start()

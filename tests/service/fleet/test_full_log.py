@@ -8,7 +8,7 @@ import httpx
 import numpy as np
 import pytest
 
-from tests.service.fleet.conftest import Replica
+from tests.service.fleet.conftest import LoneReplica, Replica
 from tests.service.fleet.test_one_replica import call
 from tests.service.fleet.trio import wait_for
 from tests.service.nats import MISSING, NatsServers
@@ -25,7 +25,7 @@ def replica(tmp_path: Path) -> Iterator[Replica]:
     if MISSING:
         pytest.skip(MISSING)
     servers = NatsServers(tmp_path / "nats").start()
-    one = Replica(tmp_path / "data", servers, fleet_log_bytes=8 << 20)
+    one = LoneReplica(tmp_path / "data", servers, fleet_log_bytes=8 << 20)
     yield one.start()
     one.close()
     servers.close()

@@ -13,7 +13,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from service.cli.main import main
-from tests.service.fleet.conftest import Replica
+from tests.service.fleet.conftest import LoneReplica, Replica
 from tests.service.fleet.trio import Trio, X, Y, asked, learn, predicted, wait_for
 from tests.service.nats import NatsServers
 from tests.service.process import ServerProcess
@@ -229,7 +229,7 @@ class TestRestart:
     """Of a fleet of one replica."""
 
     def test_wakes_partitions_that_nobody_asks_for(self, replica: Callable[..., Replica]):
-        one = replica(merge_seconds=3600)
+        one = replica(LoneReplica, merge_seconds=3600)
         one.wait()
         with httpx.Client(base_url=one.url, timeout=30) as client:
             asked(client, "PUT", "/v1/models/asleep", json=SEVERAL)
@@ -244,7 +244,7 @@ class TestRestart:
     def test_finds_all_partitions_where_they_were_exported_to(
         self, replica: Callable[..., Replica], tmp_path: Path
     ):
-        one = replica(merge_seconds=0.2)
+        one = replica(LoneReplica, merge_seconds=0.05)
         one.wait()
         with httpx.Client(base_url=one.url, timeout=30) as client:
             asked(client, "PUT", "/v1/models/moved", json=SEVERAL)
@@ -264,7 +264,7 @@ class TestRestart:
         alone.close()
         other = NatsServers(tmp_path / "nats").start()
         run("fleet", "import", exported, "--fleet", ",".join(other.addresses))
-        moved = Replica(tmp_path / "other", other, merge_seconds=0.2)
+        moved = LoneReplica(tmp_path / "other", other, merge_seconds=0.2)
         moved.start()
         with httpx.Client(base_url=moved.url, timeout=30) as client:
             again = [learn(client, "moved", key=f"key-{number}") for number in range(9)]

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from service.cli.main import main
 from service.storage.high_water import HighWater
-from tests.service.fleet.conftest import Replica
+from tests.service.fleet.conftest import LoneReplica, Replica
 from tests.service.fleet.trio import wait_for
 from tests.service.nats import NatsServers
 from tests.service.process import ServerProcess
@@ -26,7 +26,7 @@ Y = [i % 2 for i in range(40)]
 
 @pytest.fixture(scope="module")
 def replica(servers: NatsServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replica]:
-    one = Replica(tmp_path_factory.mktemp("replica") / "data", servers)
+    one = LoneReplica(tmp_path_factory.mktemp("replica") / "data", servers)
     one.start()
     yield one
     one.close()

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from service.engine import writer
-from tests.service.fleet.conftest import Replica
+from tests.service.fleet.conftest import Replica, look_for_others_briefly
 from tests.service.fleet.test_replicas import wait_for
 from tests.service.nats import MISSING, NatsServers
 from tests.service.specs import PAPERS
@@ -47,6 +47,7 @@ def test_one_is_ready_for_as_long_as_it_may_know_nothing_new(tmp_path: Path):
 
 def hurry_in_the_end() -> None:
     """Let a replica that ends save for a second only, and soon give up what nobody answers."""
+    look_for_others_briefly()
     writer._LAST_SECONDS = 1.0
     chained_subject.PATIENCE_SECONDS = 1.5
 
