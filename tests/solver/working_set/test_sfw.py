@@ -261,14 +261,14 @@ class TestWalk:
 
 
 def test_q_and_g_are_computed_afresh_after_thousands_of_steps():
-    X, codes = clusters(seed=9, n=3000, noise=0.4)
+    X, codes = clusters(seed=9, n=1500, noise=0.4)
     learner = WorkingSet(KERNELS["rbf"], C, "msfw", corrective_steps=60, dtype=FLOAT64)
     learner.absorb(X[:100], codes[:100])
     problem = learner.problems[0]
     problem.gradient[:] += 1e-6  # Rounding that has added up.
     problem.q[0] *= 1.0 + 1e-6
     steps = []
-    for part in blocks(2900, 100):
+    for part in blocks(1400, 100):
         learner.absorb(X[100:][part], codes[100:][part])
         steps.append(int(learner.problems[0].steps[0]))
     assert min(np.diff(steps)) < 0
