@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from service.engine.compilation import Process, end
 from service.engine.compiled_parts import (
     Part,
+    collect_garbage,
     collecting_seldom,
     compile_all,
     needed_first,
@@ -77,12 +78,15 @@ class WarmUp:
             logger.info("compiled: %s; %d of %d parts are left", part, len(left), len(needed))
 
         report(f"compiling: {len(needed)} of {len(needed)} parts are left")
+        compiles = not self._ended
         with collecting_seldom():
-            if not self._ended:
+            if compiles:
                 # The compiling process begins at the other end.
-                compile_all(reversed(needed), compiled)
+                compile_all(reversed(needed), compiled, before_waiting=collect_garbage)
             for part in needed:
                 part.compile()
+            if compiles:
+                collect_garbage()
 
     def is_compiled(self, spec: ModelSpec, sparse: bool) -> bool:
         """Return whether all that a model of this spec runs on such rows is in the cache.

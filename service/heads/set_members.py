@@ -8,7 +8,13 @@ import numpy as np
 
 from solver.rows.matrix import Matrix, n_rows, take_rows
 from solver.simplex.pairs import pair_classes
-from solver.working_set.eviction import evict
+from solver.working_set.eviction import (
+    close_gaps,
+    give_weight,
+    heirs_of,
+    take_weight,
+    who_leaves,
+)
 from solver.working_set.learner import WorkingSet
 from solver.working_set.pair_problems import enter_slots
 from solver.working_set.predictions import predict
@@ -26,14 +32,32 @@ def exercise_predictions(learner: WorkingSet, restored: WorkingSet, X: Matrix) -
     _predict_and_restore(learner, restored, X)
 
 
+def exercise_adoption(learner: WorkingSet, X: Matrix) -> None:
+    """Adopt rows as a solution, as the other parts do. learner: as above."""
+    _adopt(learner, X)
+
+
 def exercise_eviction(learner: WorkingSet, X: Matrix) -> None:
-    """Adopt rows as a solution, enter them into all pairs, and evict one. learner: as above."""
+    """Adopt rows, enter them into all pairs, and take the weight of one. learner: as above."""
     n = _adopt(learner, X)
     classes = pair_classes(_CLASSES)
     learner.problems.reserve(np.full(len(classes), n))
     store, pairs = learner.store, learner.problems.arrays
     enter_slots(pairs, store.used, np.arange(n))
-    evict(store, pairs, classes, learner.ridges.of_classes(_CLASSES), n)
+    ridges, (heir, row) = learner.ridges.of_classes(_CLASSES), heirs_of(pairs)
+    evicted, _ = who_leaves(store, pairs, _CLASSES, n)
+    for values in store.parts(np.flatnonzero(evicted)):
+        take_weight(pairs, classes, ridges, values, evicted, heir, row)
+
+
+def exercise_heirs(learner: WorkingSet, X: Matrix) -> None:
+    """Adopt rows, and do what follows when weight was taken. learner: as above."""
+    n = _adopt(learner, X)
+    store, pairs = learner.store, learner.problems.arrays
+    ridges, (heir, row) = learner.ridges.of_classes(_CLASSES), heirs_of(pairs)
+    for values in store.parts(np.arange(n)):
+        give_weight(pairs, pair_classes(_CLASSES), ridges, values, heir, row)
+    close_gaps(pairs, np.zeros(store.used, np.bool_))
 
 
 def exercise_classes(learner: WorkingSet, restored: WorkingSet, X: Matrix) -> None:

@@ -4,7 +4,7 @@
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -21,8 +21,10 @@ from service.heads.online_learner import Relearn
 from service.heads.protocol import Head
 from service.heads.sequences import Sequences
 from service.heads.set_members import (
+    exercise_adoption,
     exercise_classes,
     exercise_eviction,
+    exercise_heirs,
     exercise_predictions,
 )
 from service.heads.set_view import SetView, set_stats
@@ -181,9 +183,14 @@ def _exercise_predictions(spec: ModelSpec, sparse: bool) -> None:
     check_norms(X, math.inf)
 
 
-def _exercise_eviction(spec: ModelSpec, sparse: bool) -> None:
-    if spec.task != "regression":
-        exercise_eviction(SetLearner(spec).current, rows_of_kind(sparse))
+def _exercise_members(
+    of_members: Callable[[WorkingSet, Matrix], None],
+) -> Callable[[ModelSpec, bool], None]:
+    def exercise(spec: ModelSpec, sparse: bool) -> None:
+        if spec.task != "regression":
+            of_members(SetLearner(spec).current, rows_of_kind(sparse))
+
+    return exercise
 
 
 def _exercise_classes(spec: ModelSpec, sparse: bool) -> None:
@@ -259,7 +266,11 @@ KIND: Kind[Any] = Kind(
     exercises={
         "steps": _exercise_steps,
         "predictions": _exercise_predictions,
-        "eviction": _exercise_eviction,
+        # In this order, so that both processes that compile find something short at the end, and
+        # adoption has been compiled before the others adopt.
+        "heirs": _exercise_members(exercise_heirs),
+        "eviction": _exercise_members(exercise_eviction),
+        "adoption": _exercise_members(exercise_adoption),
     },
     later={"three classes": _exercise_classes},
     code=_code,

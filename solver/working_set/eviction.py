@@ -69,13 +69,18 @@ def evict(
     evicted, weighted = who_leaves(store, pairs, len(ridges), max_size)
     if not evicted.any():
         return
-    heir, row = np.full(len(pairs.alpha), FREE), np.empty(int(pairs.size.max()))
+    heir, row = heirs_of(pairs)
     for values in store.parts(np.flatnonzero(evicted & weighted)):
         take_weight(pairs, classes, ridges, values, evicted, heir, row)
     for values in store.parts(np.unique(pairs.column[heir[heir != FREE]])):
         give_weight(pairs, classes, ridges, values, heir, row)
     close_gaps(pairs, evicted)
     store.evict(np.flatnonzero(evicted))
+
+
+def heirs_of(pairs: PairArrays) -> tuple[NDArray[np.int64], Float64Array]:
+    """Return memory for `take_weight`: the heirs of members, none of which has one, and a row."""
+    return np.full(len(pairs.alpha), FREE), np.empty(int(pairs.size.max()))
 
 
 def who_leaves(

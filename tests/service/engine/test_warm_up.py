@@ -187,6 +187,22 @@ def test_a_part_that_another_is_at_comes_last(compiled: list[Part]) -> None:
     assert told == compiled == [second, first]
 
 
+def test_waiting_for_another_is_used(compiled: list[Part]) -> None:
+    """What the caller has to do meanwhile is done once, after all parts that nobody is at."""
+    first, second = parts()[:2]
+    seen: list[list[Part]] = []
+
+    def meanwhile() -> None:
+        seen.append([*compiled])
+        held.close()
+
+    held = contextlib.ExitStack()
+    held.enter_context(_at_it(first))
+    for _ in range(2):
+        compile_all((first, second), lambda _: None, meanwhile)
+    assert seen == [[second]]
+
+
 def test_a_part_that_another_has_finished_is_reported_next() -> None:
     first, second, third = parts()[:3]
     told: list[Part] = []
