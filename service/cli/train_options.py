@@ -55,6 +55,7 @@ _MODEL = (
         type=click.Choice(["rbf", "polynomial", "linear"]),
         default="rbf",
         show_default=True,
+        help="exp(-gamma ||x - z||^2), (gamma x'z + coef0)^degree, or x'z.",
     ),
     click.option(
         "--gamma",
@@ -62,21 +63,46 @@ _MODEL = (
         callback=read_gamma,
         default="auto",
         show_default=True,
-        help="auto: 1 / (mean squared distance) over all rows, or for sample by sample over the "
-        "first 128, as in the server.",
+        help="auto: 1 / (mean squared distance) over all rows, or, to learn "
+        "sample by sample, over the first 128, as in the server.",
     ),
-    click.option("--degree", type=click.IntRange(1, 8), default=3, show_default=True),
-    click.option("--coef0", type=click.FloatRange(-1e6, 1e6), default=1.0, show_default=True),
-    click.option("--seed", type=click.IntRange(0), default=0, show_default=True),
+    click.option(
+        "--degree",
+        type=click.IntRange(1, 8),
+        default=3,
+        show_default=True,
+        help="Degree of the polynomial kernel.",
+    ),
+    click.option(
+        "--coef0",
+        type=click.FloatRange(-1e6, 1e6),
+        default=1.0,
+        show_default=True,
+        help="Constant of the polynomial kernel.",
+    ),
+    click.option(
+        "--seed",
+        type=click.IntRange(0),
+        default=0,
+        show_default=True,
+        help="Seed of all random choices.",
+    ),
 )
 _SET = (
-    click.option("--C", "C", type=click.FloatRange(1e-9, 1e9), default=1.0, show_default=True),
+    click.option(
+        "--C",
+        "C",
+        type=click.FloatRange(1e-9, 1e9),
+        default=1.0,
+        show_default=True,
+        help="Cost of errors; the larger, the closer the model fits its samples.",
+    ),
     click.option(
         "--class-weight",
         multiple=True,
         metavar="LABEL=WEIGHT",
         callback=read_weights,
-        help="Use WEIGHT times --C, or of ASSET WEIGHT times the loss, for this class; "
+        help="Use WEIGHT times --C, or in ASSET WEIGHT times the loss, for this class; "
         "repeatable. Or balanced: weights in inverse "
         "proportion to how often the classes occur.",
     ),

@@ -81,7 +81,7 @@ class JsonFormatter(logging.Formatter):
 class TextFormatter(logging.Formatter):
     """Formats a record as a line of text, with its fields after the message.
 
-    What a terminal would obey instead of showing it, such as an escape sequence or a line break, is
+    What a terminal would not show but interpret, such as an escape sequence or a line break, is
     shown as Python writes it, so no text of a client can pass for a line of the server.
     """
 

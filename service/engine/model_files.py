@@ -68,7 +68,7 @@ def load_model(path: Path, name: str = "", model_id: int = 0) -> LoadedModel:
 
 
 def load_content(content: bytes, source: str) -> LoadedModel:
-    """A model of the bytes of a model file, which messages call `source`; see `load_model`."""
+    """A model from the bytes of a model file, which messages call `source`; see `load_model`."""
     try:
         state = decode_state(content, source)
     except DamagedSnapshot as error:

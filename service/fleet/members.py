@@ -1,6 +1,6 @@
 """The living replicas of a fleet, which announce to each other what they lead.
 
-Each says twice a second, on core NATS, that it lives. What is heard decides who tries to lead a
+Each announces itself twice a second, on core NATS. The announcements decide who tries to lead a
 model; whether one leads is decided by the model's log alone, so nothing here has to be right.
 """
 

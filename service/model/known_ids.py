@@ -76,11 +76,11 @@ class KnownIds:
 
     def last_settled(self) -> Iterator[tuple[RowId, Labelled | None]]:
         """Yield the last ones of `settled`, the last first."""
-        told = set[RowId]()
+        yielded = set[RowId]()
         for row_id in islice(reversed(self._settled), _LAST):
             there = self._known.get(row_id)
-            if there is not None and not isinstance(there, Request) and row_id not in told:
-                told.add(row_id)
+            if there is not None and not isinstance(there, Request) and row_id not in yielded:
+                yielded.add(row_id)
                 yield row_id, there if isinstance(there, Labelled) else None
 
     def _take(self, ids: Iterable[RowId]) -> list[tuple[RowId, Request]]:

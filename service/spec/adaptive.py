@@ -16,8 +16,8 @@ Count = Annotated[int, Field(ge=1, le=1000)]
 class AdaptiveSpec(Part):
     """A bank of learners on shared features, weighted by how well each predicts at present.
 
-    It needs no parameter, and learns every sample that the model is sent. A list takes the place
-    of the learners that are there by default; an empty one switches them off.
+    It needs no parameter, and learns every sample that the model is sent. A list replaces
+    the default learners of its kind; an empty one switches them off.
     """
 
     horizons: list[Horizon | None] | None = Field(

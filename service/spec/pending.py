@@ -8,7 +8,7 @@ from service.spec.kernel import Part
 class PendingSpec(Part):
     """Rows that were predicted with ids wait for their labels; the oldest leave first.
 
-    As many ids are remembered of rows that were labelled or have left.
+    The ids of as many rows that were labelled or dropped are remembered.
     """
 
     max_rows: int = Field(100_000, ge=1, le=10_000_000)

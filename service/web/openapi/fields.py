@@ -151,8 +151,8 @@ FIELDS: dict[str, Schema] = {
     | {"description": "The largest gap of a pair of classes, as a share of its objective."},
     "search_work_per_sample": COUNT
     | {
-        "description": "Upper bound on the multiplications, besides, of the search for the "
-        "kernel's width and the horizon, a sample on average from the 4,096th sample on."
+        "description": "Upper bound on the additional multiplications of the search for the "
+        "kernel's width and the horizon, per sample on average from the 4,096th sample on."
     },
     "work_per_sample": COUNT
     | {"description": "Upper bound on the multiplications to learn one more sample."},

@@ -78,7 +78,7 @@ _IF_MATCH = {
 _PROBABILITY = {
     "name": "probability",
     "in": "query",
-    "description": "Answer with probabilities, of a regression with standard deviations, too.",
+    "description": "Return probabilities too; for a regression, standard deviations.",
     "schema": {"type": "string", "enum": ["true", "false"]},
 }
 _CONFIDENCE = {"name": "confidence", "in": "query", "schema": CONFIDENCE}

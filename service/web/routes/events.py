@@ -68,7 +68,7 @@ def add_events(app: FastAPI, engine: Engine, monitor: Monitor, ring: KeyRing) ->
     async def metrics_history(request: Request, name: str) -> Response:
         """The numbers of a model over the last hours, a point for each ten seconds with a change.
 
-        The last 2,160 points of a model are kept, also over a restart.
+        The last 2,160 points of a model are kept, even across a restart.
         """
         model = engine.model(name)
         columns = await monitor.history(model)

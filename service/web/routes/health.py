@@ -18,7 +18,7 @@ def add_health(app: FastAPI, engine: Engine, membership: Membership | None = Non
 
     @app.get("/livez", tags=["health"], responses={200: alive, **refusals(ServerFailed)})
     async def livez() -> Response:
-        """200 while the process responds at all, and only a restart would not help it.
+        """200 while the process responds, unless only a restart would help it.
 
         503 once an error has ended all learning: predictions go on until the server is restarted.
         """

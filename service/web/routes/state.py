@@ -90,7 +90,7 @@ def add_state(app: FastAPI, engine: Engine, settings: Settings, memory: MemoryBu
         },
     )
     async def upload_state(request: Request, name: str) -> Response:
-        """Make a new model of the bytes of a model file; it goes on learning from there.
+        """Make a new model from the bytes of a model file; it goes on learning from there.
 
         The file is one that `wolfstream.save`, `wolfstream train` or a server wrote. The model has
         its sequence and an epoch of its own. Sent again while the model is in this state, it is
