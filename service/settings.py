@@ -100,7 +100,7 @@ class Settings(BaseSettings):
     fleet_state_bytes: int = Field(
         4 << 30,
         ge=1 << 23,
-        description="Bytes that the snapshots of all models may take, likewise.",
+        description="The same for the snapshots of all models.",
     )
     fleet_monitors: Annotated[tuple[_Monitor, ...], NoDecode, BeforeValidator(_split)] = Field(
         (),

@@ -25,7 +25,7 @@ class CopiedKeys:
         self.take(content)
 
     def take(self, content: bytes | None) -> None:
-        """Have these keys from now on."""
+        """Use these keys from now on."""
         self._version += 1
         self._keys = None if content is None else _KEYS.validate_json(content)
 

@@ -103,7 +103,7 @@ def _admit_to(
     usable: Callable[[Model], Learner],
     clock: Callable[[], int],
 ) -> None:
-    """Admit the samples that a model shall learn."""
+    """Admit the samples that a model is to learn."""
     draft: Draft | None = None
     joining: Joining | None = None
     accepted: list[Accepted] = []

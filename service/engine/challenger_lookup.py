@@ -25,7 +25,7 @@ class ChallengerLookup:
         return [learner.model for learner in self._models.followers(champion)]
 
     async def lead(self, champion: Model) -> None:
-        """Have all models that follow another one: a new leader of a fleet may not have them yet.
+        """Lead all models that follow another one: a new leader of a fleet may lack some of them.
 
         Raises NotLeader, StorageFailed, NotReady.
         """

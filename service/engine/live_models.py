@@ -136,7 +136,7 @@ class LiveModels:
             self._being_made.discard(name)
 
     def register(self, name: str, learner: Learner) -> None:
-        """Have a model of this name, which the learner learns from now on."""
+        """Add a model under this name, with the learner that learns it from now on."""
         self._learners[name] = learner
         self.changes += 1
 

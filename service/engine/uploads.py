@@ -134,7 +134,7 @@ def _check_first(learner: Learner) -> None:
 
 
 def _key_of(label: Label) -> tuple[type, Label]:
-    """Return what makes a label another one than those that are equal to it: true is not 1."""
+    """Return what distinguishes a label from those that are equal to it: true is not 1."""
     return type(label), label
 
 

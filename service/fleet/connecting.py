@@ -46,7 +46,7 @@ async def connected_client(servers: Sequence[str], name: str) -> Client:
         return client
     connecting.cancel()
     (outcome,) = await asyncio.gather(connecting, return_exceptions=True)
-    if isinstance(outcome, Exception):  # such as of an address that is none
+    if isinstance(outcome, Exception):  # such as for an invalid address
         problems.last = str(outcome)
     await client.close()
     raise StartupError(_reason(servers, problems))

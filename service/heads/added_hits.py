@@ -16,7 +16,7 @@ _CODES = 2
 def add_hits(
     total: Hits, each: Sequence[Hits], places: Sequence[NDArray[np.int64]], classes: int
 ) -> None:
-    """Have scores that have counted nothing be those of all samples that several have counted.
+    """Make scores that have counted nothing those of all samples that several have counted.
 
     Totals are added. Of the last samples there are as many of each as there is room for. Changes
     are left out: each learner notes its own.

@@ -13,7 +13,7 @@ from solver.stream.votes import HeadAnswer
 
 _PREFIX = "calibration_"
 NOT_JUDGED = (
-    "the head has learned no sample that it had predicted before, so nobody knows how sure it is: "
+    "the head has learned no sample that it had predicted before, so its certainty is unknown: "
     "teach it more samples"
 )
 

@@ -217,7 +217,7 @@ class ClassificationHead(Generic[L]):
         return self._head.calibration
 
     def merge(self, each: Sequence[Self]) -> None:
-        """Have a head without samples be that of all samples which several have learned.
+        """Make a head without samples the head of all samples that several have learned.
 
         Their learners take a `merge` of their own. Raises ValueError for learners that cannot be
         merged.
@@ -278,7 +278,7 @@ def _decisions(decision: Float64Array) -> list[Any]:
 
 
 def merge_heads(head: Head, parts: Sequence[Head]) -> None:
-    """Have a head without samples be that of all parts; see `ClassificationHead.merge`.
+    """Make a head without samples the head of all parts; see `ClassificationHead.merge`.
 
     Raises ValueError for heads that cannot be merged, such as those of numbers.
     """

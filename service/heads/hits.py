@@ -38,7 +38,7 @@ class Tally:
         self.guesses: list[int] = []
 
     def meet(self, classes: int) -> None:
-        """Have so many classes."""
+        """Make room for so many classes."""
         for counts in (self.labels, self.guesses):
             counts += [0] * (classes - len(counts))
 

@@ -102,7 +102,7 @@ class ClassLearner(OnlineLearner, Protocol):
         """Prepare for the next class number, which is this label's."""
 
     def merge(self, each: Sequence[Any], places: Sequence[NDArray[np.int64]], /) -> None:
-        """Have a learner without samples be that of all samples which several have learned.
+        """Make a learner without samples that of all samples that several have learned.
 
         each: learners of the same spec. places: for each, the numbers (K_k,) here of the classes
         that it has met. Raises ValueError for learners that cannot be merged.

@@ -183,7 +183,7 @@ class Learner:
         self.model.broken = ""
 
     def stand_for(self, other: "Learner") -> None:
-        """Have the heads and rows of another one, which changes places with a third."""
+        """Take the heads and rows of another learner, which changes places with a third."""
         self._take_heads(other)
 
     def _take_heads(self, source: "Learner") -> None:

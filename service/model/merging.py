@@ -44,7 +44,7 @@ def merged(name: str, spec: ModelSpec, parts: Sequence[Learner]) -> Learner:
 
 
 def _take_rows(result: Learner, parts: Sequence[Learner]) -> None:
-    """Have a learner's rows be those of the parts. Raises Unlike."""
+    """Make a learner's rows those of the parts. Raises Unlike."""
     form, rows = parts[0].rows.form, result.rows
     widths = sorted({part.rows.form.width or 0 for part in parts})
     if any(part.rows.form != form for part in parts):

@@ -70,7 +70,7 @@ class Question(NamedTuple):
 
     probability: whether probabilities are asked for, too. confidence: how often sets or intervals
     are to have the truth; None for none. explain: how many reasons are asked for each way.
-    ids: of the rows, if they shall wait for their labels.
+    ids: of the rows, if they are to wait for their labels.
     """
 
     rows: Rows

@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 _HANDED_OVER = 8
 # How often the living replicas are looked up.
 _WATCH_SECONDS = 0.05
-# In so many looks in a row nobody leads what is asleep: its leader may not have announced it yet.
+# What is asleep has no leader in so many looks in a row: a new one may not be announced yet.
 _LOOKS_ASLEEP = 4
 
 
@@ -127,7 +127,7 @@ class RoleChanges:
         await self._release_deleted()
 
     def _asleep(self, leaders: dict[str, Replica]) -> list[str]:
-        """Return what nobody leads of models with several learners of which something is led.
+        """Return the partitions without a leader, of models of which some other part has one.
 
         Nobody asks for a partition that has learned all of its samples, and is not merged.
         """

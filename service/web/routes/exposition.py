@@ -67,7 +67,7 @@ def _encoder(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:
     """Return what writes the metrics, and its media type; text where Accept makes no sense."""
     try:
         return choose_encoder(accept)
-    except (TypeError, ValueError):  # the library compares the parts of a version that is none
+    except (TypeError, ValueError):  # the library compares the parts of what is no version
         return choose_encoder("")
 
 
