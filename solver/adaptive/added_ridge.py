@@ -20,7 +20,7 @@ from solver.arrays import Float64Array
 def add_ridge(
     own: RidgeLearners, others: Sequence[RidgeLearners], weights: Sequence[Float64Array]
 ) -> None:
-    """Have `own`, which has learned nothing, be the sum of others with the same settings.
+    """Make `own`, which has learned nothing, the sum of others with the same settings.
 
     weights: W of each, with its targets in the same order.
     """

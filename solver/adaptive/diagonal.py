@@ -6,7 +6,7 @@
 
 Adagrad (Duchi, Hazan and Singer 2011), one-versus-rest. A column beyond SLOTS shares the weights
 of another by a hash. Time is O(nonzeros K) a row for each step, memory 16 steps K bytes for each
-column met. A row of weight w has r w in the place of r.
+column met. A row of weight w has r w in place of r.
 """
 
 from collections.abc import Mapping, Sequence

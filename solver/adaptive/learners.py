@@ -79,7 +79,7 @@ class Learners:
         self._width_of = {one.span: one.W.shape[3] for one in self._groups}
 
     def meet(self, classes: int) -> None:
-        """Have so many classes."""
+        """Make room for so many classes."""
         for group in self._groups:
             group.W = for_classes(group.W, classes)
         if self.bayes is not None:

@@ -71,7 +71,7 @@ class NaiveBayes:
         self.W = W
 
     def replace(self, sums: Float64Array, rows: int) -> None:
-        """Have the sums of so many rows."""
+        """Take over the sums of so many rows."""
         self.sums, self.W, self.rows = sums, weights_of(sums), rows
 
     @property

@@ -28,12 +28,12 @@ class RidgePart(NamedTuple):
         return weights
 
     def replace(self, weights: Float64Array) -> None:
-        """Have other weights; those that a view keeps stay."""
+        """Replace the weights; those that a view keeps stay."""
         self.learners.W = self.learners.W.copy()
         self.learners.W[self.setting] = weights
 
     def take_over(self, other: "RidgePart") -> None:
-        """Have P and W of learners on the same features, at a chunk's end."""
+        """Take over P and W of learners on the same features, at a chunk's end."""
         self.learners.P[self.setting] = other.learners.P[other.setting]
         self.replace(other.weights)
 

@@ -45,7 +45,7 @@ class TargetScale:
         return self.centre + self.unit * t
 
     def begin(self, y: Float64Array) -> None:
-        """Have units by the first targets, as long as all before them were equal.
+        """Set the units by the first targets, as long as all before them were equal.
 
         Nothing but the centre has been learned then, so no answer depends on the unit.
         """

@@ -89,7 +89,7 @@ class TextLearners:
         return TextWeights(slots, self.W[slots].reshape(shape), self.G[slots].reshape(shape))
 
     def replace(self, weights: TextWeights) -> None:
-        """Have other weights; those that a view keeps stay."""
+        """Replace the weights; those that a view keeps stay."""
         _, learners, targets = weights.W.shape
         slots = FIRST + slots_for(targets)
         self.W, self.G = (np.zeros((slots, learners * targets)) for _ in range(2))

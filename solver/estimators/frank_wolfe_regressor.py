@@ -30,7 +30,7 @@ class FrankWolfeRegressor(RegressorMixin, BatchEstimator):
 
     mu: the smaller it is, the more deviations cost and the wider the tube; from mu = 1 on the tube
         is usually empty (epsilon 0).
-    A sample of weight w has w xi^2 in the place of xi^2, and n is the sum of the weights.
+    A sample of weight w has w xi^2 in place of xi^2, and n is the sum of the weights.
     The objective, its gap and absolute_tol are those of the dual divided by C^2, with y in units of
     its standard deviation.
 

@@ -154,7 +154,7 @@ class SemiparametricSVR(RegressorMixin, KernelEstimator):
         n_iter: int,
         kkt_violation: float,
     ) -> Self:
-        """Have the solution that was found elsewhere with these parameters, in units of y."""
+        """Take over the solution that was found elsewhere with these parameters, in units of y."""
         self._check_parameters()
         self._forget()
         self.n_features_in_ = n_features

@@ -12,7 +12,7 @@ between points of the simplex, whose entries sum to zero. With signs s and the l
     support vector regression         s = +1 and -1 for each sample, c = 2 s y / C
 
 The slack of a sample of weight w costs C w xi^2, so that it counts as w equal samples: its ridge
-has C w in the place of C (`working_set.hessian.Ridge`), the w of its class included.
+has C w in place of C (`working_set.hessian.Ridge`), the w of its class included.
 
 A vertex is what alpha gives weight to: a sample, or in regression one side of a sample's tube.
 """

@@ -98,7 +98,7 @@ class AutoGamma(Generic[L]):
         return answers
 
     def go_on_from(self, learner: L, gamma: float) -> None:
-        """Have a learner that others made with a gamma, which is final."""
+        """Take over a learner that others made with a gamma, which is final."""
         self.learner, self.gamma = learner, gamma
         self._first.settle()
 

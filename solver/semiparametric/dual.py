@@ -12,7 +12,7 @@ epsilon - r for alpha*, where r = K theta + Psi beta - y = h - y. The multiplier
 coefficients of the basis, and the M residuals determine the gradient.
 
 With sample weights w the loss is C sum_i w_i max(|y_i - h(x_i)| - epsilon, 0) / sum_i w_i, so the
-upper bound of each variable is C w_i / sum w in the place of C/M.
+upper bound of each variable is C w_i / sum w in place of C/M.
 """
 
 from typing import NamedTuple

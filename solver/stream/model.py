@@ -111,7 +111,7 @@ class StreamModel:
         self.begin()
 
     def begin(self) -> None:
-        """Have heads before their first sample, of the present parameters."""
+        """Make heads without samples, of the present parameters."""
         task, taught, seed = self.task, self.taught, self.seed
         self.paper = _new_learner(task, taught, self.own, seed)
         self.bank = BankLearner(

@@ -165,7 +165,7 @@ class AutoWidths:
         return self._build(gamma)
 
     def go_on_from(self, learner: WorkingSet, widths: Widths, past: Past) -> None:
-        """Have a set that others made, its widths, and what is kept of the past."""
+        """Take over a set that others made, its widths, and what is kept of the past."""
         self.learner, self.widths, self._past, self._search = learner, widths, past, None
 
     def relabel(self, places: NDArray[np.int64], since: int) -> None:

@@ -3,7 +3,7 @@
     minimise R^2 + C sum w_i xi_i^2,  ||phi(x_i) - c||^2 <= R^2 + xi_i,  c = sum_i alpha_i phi(x_i)
 
 For a kernel with k(x, x) = 1 its dual, minimise alpha'K alpha + sum_i alpha_i^2 / (4 C w_i) on the
-simplex, is the L2-SVM's with all signs alike and 2C in the place of C, up to the constant 1 that is
+simplex, is the L2-SVM's with all signs alike and 2C in place of C, up to the constant 1 that is
 added to each kernel value: P2 solves SVMs as balls for this reason. So a `WorkingSet` that meets a
 single class is SFW's or MSFW's ball, with its bound, its gap and its weights.
 
