@@ -70,7 +70,7 @@ test-fleet: .venv/hard
 test: .venv/installed
 	$(BIN)/python -m pytest -n 2
 
-# Takes about an hour; not part of what every change must pass: wrong requests, kills and losses of
+# Takes about half an hour; not part of what every change must pass: wrong requests, kills and losses of
 # power, failing disks, damaged files, clocks that jump, slow clients, overload, a browser that attacks,
 # and somebody else's client; before them, every case of the sweeps of which `make test` runs a part,
 # and twice as many generated examples.
