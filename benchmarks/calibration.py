@@ -28,7 +28,7 @@ from solver.calibration.values import ValueCalibration
 from solver.prepare.columns import Preparation, layout_of
 from solver.prepare.row_form import Preparing
 from solver.stream.class_head import ClassHead
-from solver.stream.model import StreamModel, Taught
+from solver.stream.model import PaperHead, StreamModel
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -36,7 +36,7 @@ Codes = NDArray[np.int64]
 Method = Callable[[Floats, Codes, Floats], Floats]
 SETS = ("pendigits", "elec2", "a9a", "ijcnn1", "usps", "covtype")
 REGRESSION = ("bike_hour", "cal_housing", "abalone")
-TAUGHT: tuple[Taught, ...] = ("working_set", "asset")
+HEADS: tuple[PaperHead, ...] = ("working_set", "asset")
 BLOCK, FIRST, PERIOD, WINDOW, LEAST = 32, 256, 128, 1000, 1e-6
 
 
@@ -117,26 +117,26 @@ def streams(data: Path, rows: int) -> Iterator[tuple[str, Floats, Codes]]:
     yield "exchanged", X, np.argmax(logits + random.gumbel(size=logits.shape), axis=1)
 
 
-def decisions(X: Floats, y: Codes, taught: Taught) -> tuple[Floats, Codes]:
+def decisions(X: Floats, y: Codes, head: PaperHead) -> tuple[Floats, Codes]:
     """Scores before each label, and the labels' numbers, of the rows where both are known."""
     model = StreamModel(
         "classification",
-        taught,
+        head,
         preparing=Preparing(),
         temporal=False,
         seed=0,
     )
-    head = model.heads[taught]
-    assert isinstance(head, ClassHead)
+    own = model.heads[head]
+    assert isinstance(own, ClassHead)
     Z, parts = Preparation(layout_of(["number"] * X.shape[1])).absorb(X), []
     for start in range(0, len(y), BLOCK):
         part = slice(start, start + BLOCK)
-        parts.append(head.absorb(Z[part], y[part].tolist()).vote.scores)
-    width = len(head.classes)
+        parts.append(own.absorb(Z[part], y[part].tolist()).vote.scores)
+    width = len(own.classes)
     scores = np.concatenate(
         [np.pad(p, ((0, 0), (0, width - p.shape[1])), constant_values=np.nan) for p in parts]
     )
-    codes = np.array(head.meet(y.tolist()))
+    codes = np.array(own.meet(y.tolist()))
     known = ~np.isnan(scores[np.arange(len(codes)), codes])
     scores = scores[known]
     return np.where(np.isnan(scores), np.nanmin(scores) - 1.0, scores), codes[known]
@@ -194,13 +194,13 @@ def main() -> None:
     print("|---|---|" + "---|" * len(METHODS), flush=True)
     sums: dict[str, list[tuple[float, float, float]]] = {name: [] for name in METHODS}
     for name, X, y in streams(given.data, given.rows):
-        for taught in TAUGHT:
-            scores, codes = decisions(X, y, taught)
+        for head in HEADS:
+            scores, codes = decisions(X, y, head)
             cells = []
             for method, make in METHODS.items():
                 sums[method].append(judged(make(), scores, codes))
                 cells.append(" / ".join(f"{value:.3f}" for value in sums[method][-1]))
-            print(f"| {name} | {taught} |", " | ".join(cells), "|", flush=True)
+            print(f"| {name} | {head} |", " | ".join(cells), "|", flush=True)
     means = [" / ".join(f"{v:.3f}" for v in np.mean(of, axis=0)) for of in sums.values()]
     print("| mean | |", " | ".join(means), "|")
     print("\n| set | wolfstream: coverage / width | River's jackknife |\n|---|---|---|")

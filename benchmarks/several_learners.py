@@ -26,7 +26,7 @@ from service.model.live import Model
 from service.model.merging import merged
 from service.samples.validation import Samples
 from service.spec.model import read_spec
-from solver.stream.model import Taught
+from solver.stream.model import PaperHead
 from wolfstream import StreamClassifier, merge
 
 # Rows are taken in the order of the source.
@@ -63,10 +63,10 @@ class Partition:
         return np.array(published.predict("adaptive", published.seen(X)).prediction)
 
 
-def run(X: Any, y: Any, learners: int, interval: int, taught: Taught | None) -> Run:
-    """Learn a stream with so many learners. taught: None for those of a server."""
+def run(X: Any, y: Any, learners: int, interval: int, head: PaperHead | None) -> Run:
+    """Learn a stream with so many learners. head: None for those of a server."""
     took, merging = np.zeros(learners), list[float]()
-    parts = _begun(X[:FIRST], y[:FIRST], learners, taught, took)
+    parts = _begun(X[:FIRST], y[:FIRST], learners, head, took)
     right = 0
     for start in range(FIRST, len(y), interval):
         began = time.process_time()
@@ -80,10 +80,10 @@ def run(X: Any, y: Any, learners: int, interval: int, taught: Taught | None) -> 
     return Run(right / (len(y) - FIRST), float(took.max()), float(np.mean(merging)))
 
 
-def _begun(X: Any, y: Any, learners: int, taught: Taught | None, took: Any) -> list[Any]:
+def _begun(X: Any, y: Any, learners: int, head: PaperHead | None, took: Any) -> list[Any]:
     """Return learners that have learned the first samples. took: the seconds of each, added."""
-    if taught is not None:
-        first = StreamClassifier(taught=taught)
+    if head is not None:
+        first = StreamClassifier(head=head)
         took[0] += _learn(first, X, y)
         return [first, *(first.sibling() for _ in range(learners - 1))]
     spec = read_spec({"learners": learners, "asset": None, "pending": None}).of_one_learner
@@ -114,20 +114,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="the folder of the papers' sets")
     parser.add_argument("--interval", type=int, default=5000, help="samples between two merges")
-    parser.add_argument("--taught", default="asset", choices=["working_set", "asset"])
+    parser.add_argument("--head", default="asset", choices=["working_set", "asset"])
     parser.add_argument("--server", action="store_true", help="learners of a server's model")
     parser.add_argument("--rows", type=int, help="of each set, at most")
     given = parser.parse_args()
-    taught = None if given.server else given.taught
-    print(f"merged each {given.interval} samples, {taught or 'a model of a server'} taught")
+    head = None if given.server else given.head
+    print(f"merged each {given.interval} samples, {head or 'a model of a server'} learns")
     print("set      learners  accuracy   samples/s  ratio  seconds of a merge")
     for name, most in SETS.items():
         data, alone = load(given.data, name), 0.0
         rows = min(most, given.rows or most)
         X, y = data.X[:rows], data.y[:rows]
-        _begun(X[:FIRST], y[:FIRST], 1, taught, np.zeros(1))  # compiles
+        _begun(X[:FIRST], y[:FIRST], 1, head, np.zeros(1))  # compiles
         for learners in LEARNERS:
-            found = run(X, y, learners, given.interval, taught)
+            found = run(X, y, learners, given.interval, head)
             alone = alone or found.seconds
             rate, ratio = len(y) / found.seconds, alone / found.seconds
             print(

@@ -52,8 +52,8 @@ class LearningHeads:
         )
         for name in learning:
             self.forget_view(name)
-        served, taught = head_answers.get(serve), head_answers[head]
-        assert isinstance(taught, Answers)
+        served, own = head_answers.get(serve), head_answers[head]
+        assert isinstance(own, Answers)
         blank: list[Any] = [None] * len(samples.y)
         prediction, decision = (served.prediction, served.decision) if served else (blank, blank)
         beside = {
@@ -61,7 +61,7 @@ class LearningHeads:
             for of_head in head_answers.values()
             for name, column in of_head.beside.items()
         }
-        return replace(taught, prediction=prediction, decision=decision, beside=beside)
+        return replace(own, prediction=prediction, decision=decision, beside=beside)
 
     def keep_scores(self, former: "LearningHeads") -> None:
         """Take the scores of the heads that these replace."""

@@ -40,7 +40,7 @@ def learner_of_stream(estimator: StreamClassifier | StreamRegressor) -> Learner:
     kept = model.__getstate__()
     # Kernel values are computed again, which the estimator goes on from as well.
     model.__setstate__(deepcopy(kept))
-    states: dict[HeadName, Any] = {model.taught: kept["paper"], _BANK: kept["bank"]}
+    states: dict[HeadName, Any] = {model.head: kept["paper"], _BANK: kept["bank"]}
     for name, (plain, arrays) in states.items():
         head = _head(learner, name)
         if isinstance(head, ClassificationHead):
@@ -65,7 +65,7 @@ def stream_of(learner: Learner) -> StreamClassifier | StreamRegressor:
     """Return an estimator that goes on as a default model would. Raises NoCounterpart."""
     spec, rows = learner.model.spec, learner.rows
     _check_default(spec)
-    taught = _taught(learner)
+    head = _learned_head(learner)
     classes = _classes(learner)
     prepare = spec.prepare
     assert prepare is not None
@@ -78,17 +78,17 @@ def stream_of(learner: Learner) -> StreamClassifier | StreamRegressor:
         "seed": spec.seed,
     }
     model = StreamModel.__new__(StreamModel)
-    model.__setstate__(_kept(learner, taught, classes, numbered=numbered))
+    model.__setstate__(_kept(learner, head, classes, numbered=numbered))
     csr_features = len(names or ()) if numbered else None
     if classes is None:
         return StreamRegressor(**parameters).resume(model, csr_features=csr_features)
-    return StreamClassifier(taught=taught, **parameters).resume(  # type: ignore[arg-type]
+    return StreamClassifier(head=head, **parameters).resume(  # type: ignore[arg-type]
         model, classes_of(classes), declared=spec.classes is not None, csr_features=csr_features
     )
 
 
 def _kept(
-    learner: Learner, taught: HeadName, classes: list[Label] | None, *, numbered: bool
+    learner: Learner, head: HeadName, classes: list[Label] | None, *, numbered: bool
 ) -> dict[str, Any]:
     """Return what `StreamModel.__setstate__` takes. numbered: see `are_numbers`."""
     spec, rows, fresh = learner.model.spec, learner.rows, Learner(learner.model).rows
@@ -98,10 +98,10 @@ def _kept(
     def codes(labels: Any) -> Any:
         return labels if classes is None else [place[key_of(label)] for label in labels]
 
-    heads = {name: _head(learner, name) for name in (taught, _BANK)}
+    heads = {name: _head(learner, name) for name in (head, _BANK)}
     return {
         "task": spec.task,
-        "taught": taught,
+        "head": head,
         "preparing": rows.form.prepare,
         "temporal": spec.temporal,
         "seed": spec.seed,
@@ -113,10 +113,10 @@ def _kept(
         "codes": spec.prepare.codes,
         "form": fresh.form if numbered else rows.form,
         "names": None if numbered or rows.names is None else rows.names.names(),
-        "first": [part._replace(head=taught, y=codes(part.y)) for part in rows.first],
+        "first": [part._replace(head=head, y=codes(part.y)) for part in rows.first],
         "preparation": {} if rows.preparation is None else rows.preparation.state(),
         "classes": {name: codes(head.classes) for name, head in heads.items()},
-        "paper": heads[taught].learner.state(),
+        "paper": heads[head].learner.state(),
         "bank": heads[_BANK].learner.state(),
         "calibration": {name: head.calibration.state() for name, head in heads.items()},
     }
@@ -166,22 +166,22 @@ def _check_default(spec: ModelSpec) -> None:
         )
 
 
-def _taught(learner: Learner) -> HeadName:
+def _learned_head(learner: Learner) -> HeadName:
     """Return the head of the papers that has learned beside the bank. Raises NoCounterpart."""
-    taught: list[HeadName] = []
+    learned: list[HeadName] = []
     for name in _OF_PAPERS:
         own = _head(learner, name).learner if name in learner.heads else None
         if (isinstance(own, SetLearner) and own.current.n_classes) or (
             isinstance(own, AssetLearner) and own.current.steps
         ):
-            taught.append(name)
-    if not taught:
+            learned.append(name)
+    if not learned:
         raise NoCounterpart("it has learned nothing")
-    if len(taught) > 1:
+    if len(learned) > 1:
         raise NoCounterpart(
             "its working set and its ASSET have both learned, and an estimator has one of them"
         )
-    return taught[0]
+    return learned[0]
 
 
 def _classes(learner: Learner) -> list[Label] | None:

@@ -22,7 +22,7 @@ from solver.prepare.row_form import Missing, Preparing, RowForm
 from solver.rows.matrix import SparseRows, take_rows
 from solver.rows.sample_weights import Weights, weights_of
 from solver.stream.explanations import Explanation
-from solver.stream.model import StreamModel, Taught
+from solver.stream.model import PaperHead, StreamModel
 from solver.stream.parameters import Task
 from solver.stream.rows import StreamRows
 from solver.stream.votes import HeadAnswer
@@ -191,13 +191,13 @@ class StreamEstimator(BaseEstimator):
         return (rows, *y) if y else rows
 
     def _learn(
-        self, rows: Rows | SparseRows, y: Any, taught: Taught, weight: Weights = None
+        self, rows: Rows | SparseRows, y: Any, head: PaperHead, weight: Weights = None
     ) -> None:
         """Learn rows with labels or targets as one block of the stream."""
         if not hasattr(self, "_model"):
             self._model = StreamModel(
                 self._task,
-                taught,
+                head,
                 preparing=self._preparing,
                 temporal=bool(self.temporal),
                 seed=int(self.seed),
@@ -218,13 +218,13 @@ class StreamEstimator(BaseEstimator):
             self.n_features_in_ = rows.dimension
 
     def _learn_parts(
-        self, rows: Rows | SparseRows, y: Any, taught: Taught, weight: Weights = None
+        self, rows: Rows | SparseRows, y: Any, head: PaperHead, weight: Weights = None
     ) -> None:
         """Learn many rows in blocks of a length that bounds the memory of their features."""
         for start in range(0, len(y), _PART):
             part = slice(start, min(start + _PART, len(y)))
             some = _rows_in(rows, part)
-            self._learn(some, y[part], taught, weights_of(weight, part))
+            self._learn(some, y[part], head, weights_of(weight, part))
 
     def _head_answer(self, rows: Rows | SparseRows) -> HeadAnswer:
         """Return the model's answers for rows. Raises ValueError for those that do not fit."""

@@ -21,7 +21,7 @@ from solver.rows.matrix import SparseRows
 from solver.stream.class_head import ClassHeadView
 from solver.stream.explanations import Explanation
 from solver.stream.merge import sibling
-from solver.stream.model import BANK, StreamModel, Taught
+from solver.stream.model import BANK, PaperHead, StreamModel
 
 # What a class has at least where probabilities become logarithms.
 _LEAST = 1e-300
@@ -33,7 +33,7 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
     `partial_fit` keeps the order of its samples, as a stream does; `fit` is one pass over them in
     their order, and drops anything learned before.
 
-    taught: the learner of the papers that learns beside the bank and votes in it: "working_set",
+    head: the learner of the papers that learns beside the bank and votes in it: "working_set",
         as where a server is sent samples, whose cost grows with the set up to 5,000 samples; or
         "asset", whose cost is constant.
     missing, timestamps, temporal, seed: see `estimators.stream.StreamEstimator`, and learners_
@@ -49,13 +49,13 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
     def __init__(
         self,
         *,
-        taught: Taught = "working_set",
+        head: PaperHead = "working_set",
         missing: Missing = "mean",
         timestamps: Sequence[str] = (),
         temporal: bool = False,
         seed: int = 0,
     ) -> None:
-        self.taught = taught
+        self.head = head
         self.missing = missing
         self.timestamps = timestamps
         self.temporal = temporal
@@ -74,7 +74,7 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
         rows, y, weight = self._samples(X, y, sample_weight)
         self.classes_, codes = class_codes(y)
         self._declared = False
-        self._learn_parts(rows, codes.tolist(), self.taught, weight)
+        self._learn_parts(rows, codes.tolist(), self.head, weight)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -93,7 +93,7 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
         known = None if first else self.classes_
         declared = classes is not None if first else self._declared
         self.classes_, self._declared = classes_after(known, y, classes, declared), declared
-        self._learn(rows, codes_of(self.classes_, y).tolist(), self.taught, weight)
+        self._learn(rows, codes_of(self.classes_, y).tolist(), self.head, weight)
         return self
 
     @property
@@ -106,7 +106,7 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
         """Return a classifier that has learned nothing, to learn other samples beside this one.
 
         It has the same columns and random features, which the first samples have settled: 128 of
-        a table by name, or where taught="asset". `wolfstream.merge` makes one classifier of both.
+        a table by name, or where head="asset". `wolfstream.merge` makes one classifier of both.
 
         Raises ValueError where these are not settled yet, or the model cannot be merged.
         """
@@ -208,7 +208,7 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("taught", self.taught, ("working_set", "asset"))
+        check_choice("head", self.head, ("working_set", "asset"))
 
     def _order(self) -> NDArray[np.int64]:
         """The place in `classes_` of each class of the model, which numbers them as they come."""

@@ -85,7 +85,7 @@ def _like(model: StreamModel) -> StreamModel:
     """A model of the same parameters and rows that has learned nothing."""
     other = StreamModel(
         model.task,
-        model.taught,
+        model.head,
         preparing=model.preparing,
         temporal=model.temporal,
         seed=model.seed,
@@ -119,8 +119,8 @@ def _check(model: StreamModel) -> None:
 
 
 def _check_same(first: StreamModel, other: StreamModel) -> None:
-    same = (first.taught, first.seed, first.own, first.pins, first.preparing) == (
-        other.taught,
+    same = (first.head, first.seed, first.own, first.pins, first.preparing) == (
+        other.head,
         other.seed,
         other.own,
         other.pins,

@@ -28,10 +28,10 @@ from solver.stream.votes import HeadAnswer, Heard
 from solver.working_set.learner import WorkingSet
 
 # The learner of the papers that learns the samples, too.
-Taught = Literal["working_set", "asset"]
+PaperHead = Literal["working_set", "asset"]
 BANK = "adaptive"
 LISTENERS = frozenset({BANK})
-# The heads that a bank listens to; those that are not taught stay silent.
+# The heads that a bank listens to; those that learn nothing stay silent.
 VOTERS: dict[Task, tuple[str, ...]] = {
     "classification": ("working_set", "asset"),
     "regression": ("asset",),
@@ -92,7 +92,7 @@ class StreamView(NamedTuple):
 class StreamModel:
     """Prepared rows, a learner of the papers, and a bank that listens to it and answers.
 
-    taught: which learner that is. preparing: how rows are prepared. temporal: whether the labels
+    head: the name of that learner. preparing: how rows are prepared. temporal: whether the labels
     or targets before a row may be used for it. seed: of all randomness. own: parameters of the
     working set. pins: see `BankLearner`.
 
@@ -101,9 +101,9 @@ class StreamModel:
     """
 
     def __init__(
-        self, task: Task, taught: Taught, *, preparing: Preparing, temporal: bool, seed: int
+        self, task: Task, head: PaperHead, *, preparing: Preparing, temporal: bool, seed: int
     ) -> None:
-        self.task, self.taught, self.preparing = task, taught, preparing
+        self.task, self.head, self.preparing = task, head, preparing
         self.temporal, self.seed = temporal, seed
         self.own, self.pins = SetParameters(), NO_PINS
         self.rows = StreamRows(preparing)
@@ -112,13 +112,13 @@ class StreamModel:
 
     def begin(self) -> None:
         """Make heads without samples, of the present parameters."""
-        task, taught, seed = self.task, self.taught, self.seed
-        self.paper = _new_learner(task, taught, self.own, seed)
+        task, head, seed = self.task, self.head, self.seed
+        self.paper = _new_learner(task, head, self.own, seed)
         self.bank = BankLearner(
             task, VOTERS[task], temporal=self.temporal, seed=seed, pins=self.pins
         )
         self.heads: dict[str, Head] = {
-            taught: _head(task, self.paper, ()),
+            head: _head(task, self.paper, ()),
             BANK: _head(task, self.bank, self.bank.voters, own=True),
         }
 
@@ -143,7 +143,7 @@ class StreamModel:
         if isinstance(rows, SparseRows):
             self._learn(Seen(rows), y, weight)
             return
-        samples = Part(self.taught, rows, y, weight)
+        samples = Part(self.head, rows, y, weight)
         for part, seen in self.rows.settling(samples, self._learn_anew):
             self._learn(seen, part.y, part.weight)
 
@@ -170,8 +170,8 @@ class StreamModel:
         if bank is None:
             raise ValueError("no sample has been absorbed yet")
         heads = {BANK: self.heads[BANK].view(bank)}
-        if (classes := _classes(self.heads[self.taught])) is None or len(classes) > 1:
-            heads[self.taught] = self.heads[self.taught].view(_picture(self.paper))
+        if (classes := _classes(self.heads[self.head])) is None or len(classes) > 1:
+            heads[self.head] = self.heads[self.head].view(_picture(self.paper))
         return StreamView(self.rows.view(), heads)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -179,7 +179,7 @@ class StreamModel:
         rows = self.rows
         return {
             "task": self.task,
-            "taught": self.taught,
+            "head": self.head,
             "preparing": self.preparing,
             "temporal": self.temporal,
             "seed": self.seed,
@@ -201,7 +201,7 @@ class StreamModel:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         parameters = {name: state[name] for name in ("preparing", "temporal", "seed")}
-        self.__init__(state["task"], state["taught"], **parameters)  # type: ignore[misc]
+        self.__init__(state["task"], state["head"], **parameters)  # type: ignore[misc]
         # Earlier versions had no naive Bayes, counted pairs, clipped outliers, kept units, and
         # crossed nothing.
         self.pins = Pins(naive_bayes=state.get("naive_bayes", ()))
@@ -230,10 +230,10 @@ class StreamModel:
         return [] if self.bank.current is None else self.bank.current.standing().rows()
 
 
-def _new_learner(task: Task, taught: Taught, own: SetParameters, seed: int) -> KernelLearner[Any]:
+def _new_learner(task: Task, head: PaperHead, own: SetParameters, seed: int) -> KernelLearner[Any]:
     """Return the working set or ASSET with the defaults of a spec."""
     build: Callable[[Kernel], WorkingSet | Asset]
-    if taught == "asset":
+    if head == "asset":
         build = partial(new_asset, own=AssetParameters(), task=task, seed=seed)
         return KernelLearner(Kernel("rbf", 1.0), build, auto=True)
     build = partial(new_working_set, own=own)

@@ -47,14 +47,14 @@ def learner_of(**spec: Any) -> Learner:
 @pytest.mark.sweep
 @pytest.mark.parametrize("make", [two_classes, three_classes])
 @pytest.mark.parametrize("missing", ["mean", "indicator"])
-@pytest.mark.parametrize("taught", ["working_set", "asset"])
+@pytest.mark.parametrize("head", ["working_set", "asset"])
 def test_classes_are_predicted_with_the_bits_of_the_service(
-    make: Callable[..., Samples], taught: Any, missing: Any
+    make: Callable[..., Samples], head: Any, missing: Any
 ) -> None:
     learner = learner_of(prepare={"missing": missing}, seed=3)
-    model = StreamClassifier(taught=taught, missing=missing, seed=3)
+    model = StreamClassifier(head=head, missing=missing, seed=3)
     for X, y in blocks(make(sum(LENGTHS))):
-        learner.absorb(taught, Samples(X, y))
+        learner.absorb(head, Samples(X, y))
         model.partial_fit(X, y)
     learner.publish()
     rows, published = np.asarray(make(50, seed=1).X), learner.model.published
@@ -81,13 +81,13 @@ def test_numbers_are_predicted_with_the_bits_of_the_service(temporal: bool) -> N
     np.testing.assert_array_equal(said.head_answer.deviation, deviation)
 
 
-@pytest.mark.parametrize(("call", "taught"), [("samples", "working_set"), ("asset", "asset")])
+@pytest.mark.parametrize(("call", "head"), [("samples", "working_set"), ("asset", "asset")])
 def test_classes_are_predicted_as_by_a_server(
-    client: httpx.Client, name: str, call: str, taught: Any
+    client: httpx.Client, name: str, call: str, head: Any
 ) -> None:
     samples, url = three_classes(sum(LENGTHS)), f"/v1/models/{name}"
     client.put(url, json={}).raise_for_status()
-    model = StreamClassifier(taught=taught)
+    model = StreamClassifier(head=head)
     for X, y in blocks(samples):
         post(client, f"{url}/{call}", x=X.tolist(), y=y)
         model.partial_fit(X, y)
@@ -147,10 +147,10 @@ def rooms(n: int, seed: int = 0) -> tuple[list[list[Any]], list[str]]:
 
 
 @pytest.mark.parametrize("missing", ["mean", "indicator"])
-@pytest.mark.parametrize("taught", ["working_set", "asset"])
-def test_tables_in_any_order_have_the_bits_of_the_service(taught: Any, missing: Any) -> None:
+@pytest.mark.parametrize("head", ["working_set", "asset"])
+def test_tables_in_any_order_have_the_bits_of_the_service(head: Any, missing: Any) -> None:
     learner = learner_of(prepare={"missing": missing})
-    model = StreamClassifier(taught=taught, missing=missing)
+    model = StreamClassifier(head=head, missing=missing)
     names, (rows, y), start = ["warmth", "city", "open"], rooms(sum(LENGTHS)), 0
     for k, length in enumerate(LENGTHS):
         order = [[0, 1, 2], [2, 0, 1], [1, 2]][k % 3]  # of the last, warmth is missing
@@ -158,7 +158,7 @@ def test_tables_in_any_order_have_the_bits_of_the_service(taught: Any, missing: 
         columns = [names[j] for j in order]
         block = [[row[j] for j in order] for row in rows[part]]
         body = {"x": block, "y": y[part], "names": columns}
-        learner.absorb(taught, read_samples(body, prepared=True))
+        learner.absorb(head, read_samples(body, prepared=True))
         model.partial_fit(pd.DataFrame(block, columns=columns, dtype=object), y[part])
     learner.publish()
     turned, published = [row[::-1] for row in rooms(50, seed=1)[0]], learner.model.published

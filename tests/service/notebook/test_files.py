@@ -47,7 +47,7 @@ CLASSIFIERS = {
         "asset*", features="identity", kernel="linear", average=False, epochs=1
     ),
     "StreamClassifier": lambda: StreamClassifier(seed=4),
-    "StreamClassifier, ASSET": lambda: StreamClassifier(taught="asset", missing="indicator"),
+    "StreamClassifier, ASSET": lambda: StreamClassifier(head="asset", missing="indicator"),
     "StreamClassifier, temporal": lambda: StreamClassifier(temporal=True),
 }
 REGRESSORS = {

@@ -184,11 +184,11 @@ def test_the_first_samples_of_a_table_keep_their_weights() -> None:
     assert_same(live, again)
 
 
-@pytest.mark.parametrize("taught", ["working_set", "asset"])
-def test_classes_are_learned_with_the_bits_of_the_estimator(taught: Any) -> None:
-    learner, model = learner_of(), StreamClassifier(taught=taught)
+@pytest.mark.parametrize("head", ["working_set", "asset"])
+def test_classes_are_learned_with_the_bits_of_the_estimator(head: Any) -> None:
+    learner, model = learner_of(), StreamClassifier(head=head)
     samples = weighted(two_classes(200))
-    learner.absorb(taught, samples)
+    learner.absorb(head, samples)
     model.partial_fit(samples.X, samples.y, sample_weight=samples.weight)
     learner.publish()
     rows, published = np.asarray(two_classes(50, seed=1).X), learner.model.published

@@ -29,7 +29,7 @@ def rooms(n, seed=0):
 def test_categories_booleans_and_missing_values_are_learned(frame_of):
     columns, y = rooms(800)
     X = frame_of(columns)
-    model = StreamClassifier(taught="asset").fit(X[:600], y[:600])
+    model = StreamClassifier(head="asset").fit(X[:600], y[:600])
     assert model.score(X[600:], y[600:]) > 0.9
     assert model.feature_names_in_.tolist() == ["warmth", "city", "open"]
 
@@ -38,7 +38,7 @@ def test_categories_booleans_and_missing_values_are_learned(frame_of):
 def test_columns_in_another_order_are_put_right(frame_of):
     columns, y = rooms(300)
     X = frame_of(columns)
-    model = StreamClassifier(taught="asset").fit(X, y)
+    model = StreamClassifier(head="asset").fit(X, y)
     turned = X[["open", "warmth", "city"]]
     np.testing.assert_array_equal(model.predict_proba(turned), model.predict_proba(X))
     with pytest.raises(ValueError, match="did you mean 'warmth'"):
@@ -55,7 +55,7 @@ def test_types_of_either_have_the_same_bits():
         of_polars,
         of_polars.with_columns(pl.col("city").cast(pl.Categorical), pl.col("open").cast(pl.Int8)),
     ]
-    said = [StreamClassifier(taught="asset").fit(X, y).predict_proba(X) for X in frames]
+    said = [StreamClassifier(head="asset").fit(X, y).predict_proba(X) for X in frames]
     for other in said[1:]:
         np.testing.assert_array_equal(other, said[0])
 
@@ -81,7 +81,7 @@ def evenings(n, seed=0):
 def test_timestamps_are_learned_by_their_hours(frame_of):
     at, y = evenings(900)
     X = frame_of({"at": at})
-    model = StreamClassifier(taught="asset", timestamps=["at"]).fit(X[:700], y[:700])
+    model = StreamClassifier(head="asset", timestamps=["at"]).fit(X[:700], y[:700])
     assert model.score(X[700:], y[700:]) > 0.95
 
 
@@ -96,7 +96,7 @@ def test_timestamps_of_all_types_are_the_same():
         pl.DataFrame({"at": naive, "one": [1.0] * len(at)}),
         [{"at": np.datetime64(moment, "ns"), "one": 1.0} for moment in naive],
     ]
-    made = [StreamClassifier(taught="asset", timestamps=["at"]).fit(X, y) for X in frames]
+    made = [StreamClassifier(head="asset", timestamps=["at"]).fit(X, y) for X in frames]
     said = [model.predict_proba(X) for model, X in zip(made, frames, strict=True)]
     for other in said[1:]:
         np.testing.assert_array_equal(other, said[0])
@@ -109,6 +109,6 @@ def test_timestamps_of_all_types_are_the_same():
 def test_a_date_that_was_not_asked_for_is_refused(frame_of):
     at, y = evenings(20)
     with pytest.raises(TypeError, match="name its column in timestamps"):
-        StreamClassifier(taught="asset").fit(frame_of({"at": at}), y)
+        StreamClassifier(head="asset").fit(frame_of({"at": at}), y)
     with pytest.raises(ValueError, match="must be a list of names"):
-        StreamClassifier(taught="asset", timestamps="at").fit(frame_of({"at": at}), y)
+        StreamClassifier(head="asset", timestamps="at").fit(frame_of({"at": at}), y)

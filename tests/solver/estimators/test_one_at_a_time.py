@@ -89,7 +89,7 @@ def test_rows_without_names_are_predicted_by_another_method():
 
 def test_words_booleans_and_none_are_learned():
     random, cities = np.random.default_rng(0), ["Oslo", "Rome", "Lima"]
-    model, right = StreamClassifier(taught="asset"), []
+    model, right = StreamClassifier(head="asset"), []
     for k in range(400):
         x = {"city": cities[random.integers(3)], "open": bool(k % 2), "warmth": random.normal()}
         y = (x["city"] == "Oslo") == x["open"]
@@ -112,7 +112,7 @@ def test_names_that_are_no_texts_are_those_of_a_table():
 
 def test_words_that_are_counted_are_sparse_rows():
     texts = [{"sun": 1, "sand": 2}, {"rain": 1, "fog": 1}, {"sun": 2, "sea": 1}, {"fog": 3}] * 30
-    model = StreamClassifier(taught="asset")
+    model = StreamClassifier(head="asset")
     for x, y in zip(texts, ["dry", "wet"] * 60, strict=True):
         model.learn_one(x, y)
     assert model.n_features_in_ == 5

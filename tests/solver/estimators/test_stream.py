@@ -39,9 +39,7 @@ def test_scikit_learn_checks_them(estimator, check):
 
 @pytest.mark.hard
 @pytest.mark.sweep
-@pytest.mark.parametrize(
-    "variant", [StreamClassifier(taught="asset", missing="indicator")], ids=repr
-)
+@pytest.mark.parametrize("variant", [StreamClassifier(head="asset", missing="indicator")], ids=repr)
 def test_scikit_learn_checks_a_variant(variant):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SkipTestWarning)  # pandas and the array API

@@ -26,10 +26,10 @@ def test_labels_that_each_met_in_an_order_of_its_own_stay_theirs():
     np.testing.assert_allclose(merged.predict_proba(X).sum(axis=1), 1.0)
 
 
-@pytest.mark.parametrize("taught", ["working_set", "asset"])
-def test_a_merged_model_is_saved_as_any_other(taught, tmp_path):
+@pytest.mark.parametrize("head", ["working_set", "asset"])
+def test_a_merged_model_is_saved_as_any_other(head, tmp_path):
     X, y = samples()
-    first = StreamClassifier(taught=taught).partial_fit(X[:300], y[:300])
+    first = StreamClassifier(head=head).partial_fit(X[:300], y[:300])
     second = first.sibling().partial_fit(X[300:], y[300:])
     merged = merge([first, second])
     save(merged, tmp_path / "model")

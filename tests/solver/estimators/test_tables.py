@@ -61,12 +61,12 @@ def rooms(n, seed=0):
 
 def fitted(n=300, **parameters):
     X, y = rooms(n)
-    return StreamClassifier(taught="asset", **parameters).fit(X, y)
+    return StreamClassifier(head="asset", **parameters).fit(X, y)
 
 
 def test_categories_and_numbers_are_learned_together():
     X, y = rooms(800)
-    model = StreamClassifier(taught="asset").fit(X.rows(0, 600), y[:600])
+    model = StreamClassifier(head="asset").fit(X.rows(0, 600), y[:600])
     assert np.mean(model.predict(X.rows(600, 800)) == y[600:]) > 0.9
     assert model.feature_names_in_.tolist() == ["warmth", "city", "open"]
     assert model.n_features_in_ == 3
@@ -127,24 +127,24 @@ def test_targets_are_learned_from_tables():
 def test_a_frame_of_numbers_has_the_bits_of_an_array():
     X = np.random.default_rng(0).normal(size=(300, 2))
     y = X[:, 0] > X[:, 1]
-    by_name = StreamClassifier(taught="asset").partial_fit(Frame(["a", "b"], X.tolist()), y)
-    by_place = StreamClassifier(taught="asset").partial_fit(X, y)
+    by_name = StreamClassifier(head="asset").partial_fit(Frame(["a", "b"], X.tolist()), y)
+    by_place = StreamClassifier(head="asset").partial_fit(X, y)
     turned = Frame(["b", "a"], X[:, ::-1].tolist())
     np.testing.assert_array_equal(by_name.predict_proba(turned), by_place.predict_proba(X))
 
 
 def test_columns_without_names_are_taken_by_their_places():
     X = np.random.default_rng(0).normal(size=(50, 2))
-    model = StreamClassifier(taught="asset").fit(Frame([0, 1], X), X[:, 0] > 0.0)
+    model = StreamClassifier(head="asset").fit(Frame([0, 1], X), X[:, 0] > 0.0)
     assert not hasattr(model, "feature_names_in_")
     np.testing.assert_array_equal(model.predict(X), model.predict(Frame([0, 1], X)))
     words = Frame([0, 1], [["a", 1.0], ["b", 2.0]] * 10)
-    assert StreamClassifier(taught="asset").fit(words, [0, 1] * 10).score(words, [0, 1] * 10) == 1.0
+    assert StreamClassifier(head="asset").fit(words, [0, 1] * 10).score(words, [0, 1] * 10) == 1.0
 
 
 def test_a_model_of_sparse_rows_has_no_names():
     X = csr_matrix(np.eye(4))
-    model = StreamClassifier(taught="asset").fit(X, [0, 1, 0, 1])
+    model = StreamClassifier(head="asset").fit(X, [0, 1, 0, 1])
     with pytest.raises(ValueError, match="sparse rows without names"):
         model.predict([{"a": 1.0}])
 
@@ -152,7 +152,7 @@ def test_a_model_of_sparse_rows_has_no_names():
 @pytest.mark.parametrize("learned", [40, 200])
 def test_a_pickled_model_goes_on_bit_for_bit(learned):
     X, y = rooms(300)
-    model = StreamClassifier(taught="asset").partial_fit(X.rows(0, learned), y[:learned])
+    model = StreamClassifier(head="asset").partial_fit(X.rows(0, learned), y[:learned])
     other = pickle.loads(pickle.dumps(model))  # noqa: S301
     for each in (model, other):
         rows = [dict(zip(X.columns, row, strict=True)) for row in X.rows(learned, 300).to_numpy()]

@@ -18,14 +18,14 @@ def samples():
     return X, [f"class {code}" for code in codes]
 
 
-def model(taught="working_set", task="classification", temporal=False):
-    return StreamModel(task, taught, preparing=Preparing(), temporal=temporal, seed=0)
+def model(head="working_set", task="classification", temporal=False):
+    return StreamModel(task, head, preparing=Preparing(), temporal=temporal, seed=0)
 
 
-def parts(taught="working_set", kind=np.asarray):
+def parts(head="working_set", kind=np.asarray):
     """Two models: all of the first samples, and in turn the others."""
     X, y = samples()
-    first = model(taught)
+    first = model(head)
     first.absorb(kind(X[:FIRST]), y[:FIRST])
     second = sibling(first)
     for one, start in ((first, FIRST), (second, FIRST + 1)):
@@ -40,12 +40,12 @@ def share_right(one, kind=np.asarray):
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse], ids=["dense", "sparse"])
-@pytest.mark.parametrize("taught", ["working_set", "asset"])
-def test_the_merged_model_predicts_about_as_one_of_all_samples(taught, kind):
+@pytest.mark.parametrize("head", ["working_set", "asset"])
+def test_the_merged_model_predicts_about_as_one_of_all_samples(head, kind):
     X, y = samples()
-    one = model(taught)
+    one = model(head)
     one.absorb(kind(X[:ALL]), y[:ALL])
-    merged = merge(parts(taught, kind))
+    merged = merge(parts(head, kind))
     assert share_right(merged, kind) >= share_right(one, kind) - 0.01
 
 

@@ -27,9 +27,9 @@ def table(seed, n):
     return cells_of_rows(rows), signs[a, b].tolist()
 
 
-def model(texts="crossed", taught="asset", task="classification"):
+def model(texts="crossed", head="asset", task="classification"):
     preparing = Preparing(texts=texts)
-    return StreamModel(task, taught, preparing=preparing, temporal=False, seed=0)
+    return StreamModel(task, head, preparing=preparing, temporal=False, seed=0)
 
 
 def share_right(one, rows, y):
