@@ -4,7 +4,7 @@ What is admitted is learned whatever happens: it is written to the journal next,
 holds no refusals. Duplicates are recognised here, too.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from service.engine.broken import not_yet_learned
@@ -14,7 +14,7 @@ from service.engine.journal_parts import Accepted, Admitted, in_parts
 from service.engine.late_labels import Found, Joining, LabelRequest, Run
 from service.engine.learn_request import LearnRequest, Reply
 from service.engine.predictions import Remembered, Remembering, RememberRequest
-from service.errors import ModelBroken, Refusal
+from service.errors import AnotherState, ModelBroken, Refusal
 from service.model.draft import Draft, Limits
 from service.model.learner import Learner
 from service.model.live import Model
@@ -26,14 +26,49 @@ from service.storage.entries import Entry, KeyedRequest
 class Admission(NamedTuple):
     """What becomes of a group of requests, duplicates excepted.
 
-    admitted: what is learned, model by model and in order. remembered: predictions. settled:
-    labels of which none is learned, to be answered when the rest of their group is durable.
+    Attributes:
+        admitted: what is learned, model by model and in order.
+        remembered: predictions.
+        settled: labels of which none is learned, to be answered when the rest of their group is
+            durable.
+        refused: requests that need no look at a log.
+        unsure: refusals that are wrong if another replica has learned since, such as that of
+            another state. They are answered like `settled`.
     """
 
     admitted: list[Admitted]
     remembered: list[Remembered]
     settled: list[tuple[LabelRequest, Found]]
     refused: list[Reply]
+    unsure: list[tuple[Model, Reply]]
+
+    @property
+    def models(self) -> set[Model]:
+        """The models of all requests that wait for a commit."""
+        return {
+            *(item.request.model for item in self.admitted),
+            *(item.request.model for item in self.remembered),
+            *self.confirmed,
+        }
+
+    @property
+    def confirmed(self) -> set[Model]:
+        """The models about which something is answered that needs no entry."""
+        return {
+            *(request.model for request, _ in self.settled),
+            *(item.request.model for item in self.remembered if item.new is None),
+            *(model for model, _ in self.unsure),
+        }
+
+    def of(self, models: Collection[int]) -> "Admission":
+        """Return the part for some models, without refusals."""
+        return Admission(
+            [item for item in self.admitted if item.request.model.id in models],
+            [item for item in self.remembered if item.request.model.id in models],
+            [item for item in self.settled if item[0].model.id in models],
+            [],
+            [item for item in self.unsure if item[0].id in models],
+        )
 
     @property
     def entries(self) -> list[Entry]:
@@ -57,7 +92,7 @@ def admit(
     usable: returns the learner of a model, or raises if the model was deleted or broke while the
     request waited. clock: returns the time, in milliseconds since 1970; read where rows wait.
     """
-    of_group = Admission([], [], [], [])
+    of_group = Admission([], [], [], [], [])
     by_model: dict[Model, list[LearnRequest | LabelRequest]] = {}
     predictions: dict[Model, list[RememberRequest]] = {}
     for request in requests:
@@ -120,7 +155,10 @@ def _admit_to(
             key = request.key if isinstance(request, LearnRequest) else None
             durable = isinstance(error, ModelBroken) and duplicates.knows(model.id, key)
             refusal = not_yet_learned(model) if durable else error
-            of_group.refused.append((request.answer, refusal))
+            if isinstance(error, AnotherState):
+                of_group.unsure.append((model, (request.answer, refusal)))
+            else:
+                of_group.refused.append((request.answer, refusal))
             count_rejected(request)
         else:
             if item is not None:

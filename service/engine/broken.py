@@ -12,6 +12,7 @@ logger = logging.getLogger(__name__)
 def mark_broken(learner: Learner, error: Exception) -> NotYetLearned:
     """Let a model learn no more, because its state is between two entries of the journal."""
     model = learner.model
+    learner.failed_live = True
     logger.exception("model %s: learning failed", model.name)
     model.broken = f"learning failed after sequence {learner.sequence}: {error}"
     return not_yet_learned(model)
@@ -22,4 +23,12 @@ def not_yet_learned(model: Model) -> NotYetLearned:
     return NotYetLearned(
         f"model {model.name!r}: {model.broken}; the request is in the journal, and a restart "
         "carries it out"
+    )
+
+
+def learned_elsewhere(model: Model) -> NotYetLearned:
+    """Return the answer to a request that is in the log of a model that is led elsewhere since."""
+    return NotYetLearned(
+        f"another replica leads model {model.name!r} since; the request is in its log, and that "
+        "replica learns it. Do not send the samples again, unless under the same Idempotency-Key"
     )

@@ -12,7 +12,7 @@ from service.spec.following import Start
 from service.spec.heads import HEADS
 from service.spec.model import ModelSpec
 from service.storage.catalogue import Catalogue, NameTaken
-from service.storage.journal import Journal
+from service.storage.log import LogReader
 from service.storage.snapshot_format import State
 
 _WAITING_ROWS = "pending"
@@ -42,12 +42,12 @@ def check_same(model: Model, champion: Model, spec: ModelSpec) -> None:
         )
 
 
-def starting(champion: Learner, spec: ModelSpec, start: Start, journal: Journal) -> LoadedModel:
+def starting(champion: Learner, spec: ModelSpec, start: Start, log: LogReader) -> LoadedModel:
     """Return a model at a sequence of its champion, not served yet. Raises Invalid."""
     if start == "state":
         return _of_state(champion, spec)
     learner = Learner(Model(0, "", spec))
-    begin = journal.begin(champion.model.id) if start == "samples" else None
+    begin = log.begin() if start == "samples" else None
     learner.sequence = champion.sequence if begin is None else begin
     return fill_model(learner.model, State(*learner.state()), "it")
 

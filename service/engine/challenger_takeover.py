@@ -14,16 +14,24 @@ from service.model.live import Model
 from service.spec.stored import read_stored_spec
 from service.storage.entries import CatalogueEntry, Entry, next_term
 from service.storage.interfaces import Storage
-from service.storage.journal import Journal
+from service.storage.journal import LogDeleted
+from service.storage.term import Term
 
 # Its log may go on while it is read, by a leader who has not noticed yet that it is replaced.
 _ATTEMPTS = 5
 
 
 class TakenOver(NamedTuple):
-    """A challenger whose term has begun. own: entries of its own log that are not applied yet."""
+    """A challenger whose term has begun.
+
+    Attributes:
+        learner: what its snapshot or rollback has.
+        term: of its own log.
+        own: entries of its own log that are not applied yet.
+    """
 
     learner: Learner
+    term: Term
     own: list[Entry]
 
 
@@ -33,33 +41,25 @@ def take_over(entry: CatalogueEntry, storage: Storage) -> TakenOver:
     entry: its entry in the catalogue. It is broken where it cannot be read. Raises NotLeader,
     StorageFailed, StartupError, OSError.
     """
-    journal, spec = storage.journal, read_stored_spec(entry.spec)
+    spec = read_stored_spec(entry.spec)
     for _ in range(_ATTEMPTS):
-        journal.reread(entry.number)
-        before = journal.rollbacks(entry.number)
+        log = storage.journal.reader(entry.number)
         learner = Learner(Model(entry.number, entry.name, spec), entry.epoch)
-        bring_back(learner, storage, products_as_set, no_check, entry.follows)
-        blocks = journal.blocks(entry.number, learner.sequence)
+        bring_back(learner, log, storage, products_as_set, entry.follows)
+        blocks = log.blocks(learner.sequence)
         own = [] if learner.model.broken else [one for block in blocks for one in block]
-        if journal.rollbacks(entry.number) != before:
-            continue  # what it is by now is another state
-        term = next_term(journal.epoch_since(entry.number, 0) or learner.epoch)
+        epoch = next_term(log.epoch_since(0) or learner.epoch)
         try:
-            journal.append_epoch(entry.number, learner.sequence, term)
+            term = log.begin_term(learner.sequence, epoch)
+        except LogDeleted:
+            raise
         except NotLeader:
-            continue
-        learner.epoch = term
-        return TakenOver(learner, own)
+            continue  # what it is by now may be another state
+        learner.epoch = epoch
+        return TakenOver(learner, term, own)
     raise NotLeader(f"the log of model {entry.name!r} goes on; try again")
 
 
 def products_as_set(_: int) -> AbstractContextManager[None]:
     """Return a context that changes nothing: replicas compute with one thread anyway."""
     return nullcontext()
-
-
-def no_check(_: Learner, __: Journal) -> None:
-    """Check nothing: what is missing may have been written since. A term begins with a check.
-
-    A challenger has it in its champion's log, whose term has begun.
-    """

@@ -31,7 +31,6 @@ from service.settings import Settings
 from service.spec.following import Start
 from service.spec.model import ModelSpec
 from service.storage.entries import Entry
-from service.storage.interfaces import Storage
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +60,6 @@ class Challengers:
 
     def __init__(
         self,
-        storage: Storage,
         models: LiveModels,
         new_models: NewModels,
         commits: Commits,
@@ -69,7 +67,6 @@ class Challengers:
         settings: Settings,
         threads: Threads,
     ) -> None:
-        self._journal = storage.journal
         self._models, self._new_models = models, new_models
         self._commits, self._snapshots = commits, snapshots
         self._settings, self._threads = settings, threads
@@ -79,7 +76,7 @@ class Challengers:
         """Register all models that follow another one. Raises StartupError."""
         for learner in self._models.learners():
             if learner.model.champion is not None:
-                own = self._journal.blocks(learner.model.id, learner.sequence)
+                own = self._models.term(learner.model).log.blocks(learner.sequence)
                 self.begin(learner, [entry for block in own for entry in block])
 
     def begin(self, learner: Learner, own: Iterable[Entry] = ()) -> None:
@@ -98,7 +95,7 @@ class Challengers:
         if model is not None:
             check_same(model, champion, spec)
             return model, False
-        loaded = starting(above, spec, start, self._journal)
+        loaded = starting(above, spec, start, self._models.term(champion).log)
         learner = self._new_models.add_follower(name, loaded, champion)
         above.record_losses()
         self.begin(learner)
@@ -173,6 +170,11 @@ class Challengers:
             del self._of[model]
             model.champion = None
 
+    def rolled_back(self, model: Model) -> None:
+        """Forget what a challenger's own log had before it was rolled back, which is void."""
+        if model in self._of:
+            self._of[model].own.clear()
+
     def forget(self, model: Model) -> None:
         """Forget a deleted challenger, and delete what was kept for it alone."""
         self._of.pop(model, None)
@@ -197,13 +199,13 @@ class Challengers:
         """
         learner, above = one.learner, one.learner.model.champion
         # In doubt it may have a checkpoint here, or have none.
-        if learner.model.broken or above is None or self._commits.in_doubt:
+        if learner.model.broken or above is None or self._commits.in_doubt(learner.model, above):
             return []
         try:
             self._apply_own(one)
             until = one.own[0].sequence if one.own else math.inf
             champion = self._models.learner(above)
-            blocks = following_blocks(self._journal, champion, learner)
+            blocks = following_blocks(self._models.term(above).log, champion, learner)
             return list(takewhile(lambda block: block.entries[-1].sequence <= until, blocks))
         except StorageFailed as error:
             logger.info("model %s: learns on later: %s", learner.model.name, error)

@@ -2,17 +2,18 @@
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from service.diagnostics.metrics import Metrics
 from service.engine.live_models import LiveModels
 from service.engine.remembered_keys import RememberedKeys
 from service.engine.replay import Computing, replay
-from service.errors import InDoubt, NotLeader, StartupError, StorageFailed
+from service.errors import NotLeader, StartupError, StorageFailed
+from service.model.learner import Learner
 from service.model.live import Model
 from service.storage.entries import Entry, KeyedRequest
-from service.storage.interfaces import Storage
-from service.storage.journal import Unfinished
+from service.storage.journal import Journal, Unfinished
+from service.storage.term import Part, State, Term
 
 logger = logging.getLogger(__name__)
 
@@ -23,100 +24,144 @@ _PATIENCE_SECONDS = 0.25
 class Commits:
     """Appends to the journal for all models. Used by the writer's thread.
 
-    After an append that is in doubt, the journal takes nothing of that model until the doubt is
-    settled, so `settle` comes before each group.
+    After an append that is in doubt, its term writes nothing until the doubt is over, so `settle`
+    comes before each group.
     """
 
     def __init__(
-        self, storage: Storage, models: LiveModels, keys: RememberedKeys, metrics: Metrics
+        self, journal: Journal, models: LiveModels, keys: RememberedKeys, metrics: Metrics
     ) -> None:
-        self._storage = storage
-        self._models, self._keys = models, keys
+        self._journal, self._models, self._keys = journal, models, keys
         self._metrics = metrics
-        self._in_doubt: set[int] = set()
-        # The new keys of commits that are unfinished, by their models.
-        self._unfinished: dict[int, list[KeyedRequest]] = {}
+        # Of commits that are unfinished, the model, which may not be here any more, and new keys.
+        self._unfinished: dict[Term, tuple[Model, list[KeyedRequest]]] = {}
 
     def append(
-        self, entries: Sequence[Entry], new_keys: list[KeyedRequest]
-    ) -> dict[int, StorageFailed]:
-        """Write what was admitted in one commit; the models of which nothing was written."""
-        if not entries:
+        self,
+        entries: Sequence[Entry],
+        new_keys: Sequence[KeyedRequest],
+        confirmed: Collection[Model] = (),
+    ) -> dict[Term, StorageFailed]:
+        """Write what was admitted in one commit; return the terms of which nothing was written.
+
+        Args:
+            entries: of any number of models, each model's in order.
+            new_keys: those of the entries.
+            confirmed: models about which something is answered that needs no entry. Their logs
+                have to show that nobody else writes them.
+        """
+        parts = self._parts(entries, new_keys, confirmed)
+        if not parts:
             return {}
         began = time.monotonic()
-        failures = self._append(entries, self._keys.with_answers(new_keys), _PATIENCE_SECONDS)
-        for model, error in failures.items():
-            if isinstance(error, Unfinished):
-                self._unfinished[model] = [key for key in new_keys if key.model == model]
+        failures = self._journal.append(parts, _PATIENCE_SECONDS)
         if not failures:
             self._metrics.commit.observe(time.monotonic() - began)
-        self._keys.committed(new_keys, failures)
+        for term in parts:
+            keys = [key for key in new_keys if key.model == term.model]
+            error = failures.get(term)
+            if isinstance(error, Unfinished):
+                self._unfinished[term] = self._models.of_term(term), keys
+            else:
+                self._keys.committed(term.model, keys, error)
+        _log(failures)
         return failures
 
-    def finished(self, seconds: float) -> dict[int, StorageFailed | None]:
-        """What became of models' parts of commits that were Unfinished; see `Journal.finished`."""
-        ended = self._storage.journal.finished(seconds)
-        self._note({model: error for model, error in ended.items() if error is not None})
-        for model, error in ended.items():
-            new_keys = self._unfinished.pop(model, [])
-            if error is None:
-                self._keys.committed_late(new_keys)
+    def _parts(
+        self,
+        entries: Sequence[Entry],
+        new_keys: Sequence[KeyedRequest],
+        confirmed: Collection[Model],
+    ) -> dict[Term, Part]:
+        """Return what each term writes: with new keys also answers that are not written yet."""
+        of_models: dict[int, list[Entry]] = {model.id: [] for model in confirmed}
+        keys: dict[int, list[KeyedRequest]] = {}
+        for entry in entries:
+            of_models.setdefault(entry.model, []).append(entry)
+        for key in new_keys:
+            keys.setdefault(key.model, self._keys.unwritten(key.model)).append(key)
+        return {
+            self._models.term_with_id(model): Part(of_model, keys.get(model, ()))
+            for model, of_model in of_models.items()
+        }
+
+    def finished(self, seconds: float) -> dict[Term, StorageFailed | None]:
+        """Return what became of parts that were Unfinished; see `Journal.finished`."""
+        ended = self._journal.finished(seconds)
+        for term, error in ended.items():
+            _, keys = self._unfinished.pop(term)
+            if not term.over:
+                self._keys.committed(term.model, keys, error)
+        _log({term: error for term, error in ended.items() if error is not None})
         return ended
 
     @property
     def unfinished(self) -> set[Model]:
         """The models of which a part of a commit is unfinished."""
-        learners = [self._models.with_id(model_id) for model_id in self._unfinished]
-        return {learner.model for learner in learners if learner is not None}
+        return {model for model, _ in self._unfinished.values()}
+
+    def is_busy(self, model: Model) -> bool:
+        """Return whether a part of a commit of a model is unfinished."""
+        return model in self.unfinished
 
     def append_alone(self, entry: Entry) -> None:
         """Write a fit or a checkpoint in a commit of its own. Raises StorageFailed."""
-        failures = self._append([entry])
-        if error := failures.get(entry.model):
+        term = self._models.term_with_id(entry.model)
+        failures = self._journal.append({term: Part([entry])})
+        _log(failures)
+        if error := failures.get(term):
             raise error
 
+    def in_doubt(self, *models: Model) -> bool:
+        """Return whether it is not known of one of these models what its last commit wrote."""
+        return any(
+            term.state is State.IN_DOUBT
+            for learner, term in self._models.terms()
+            if learner.model in models
+        )
+
     @property
-    def in_doubt(self) -> bool:
-        """Whether it is not known of some model what its last commit wrote."""
-        return bool(self._in_doubt)
+    def doubtful(self) -> list[Model]:
+        """The models of which it is not known what their last commits wrote."""
+        return [
+            learner.model
+            for learner, term in self._models.terms()
+            if term.state is State.IN_DOUBT
+        ]
 
     def settle(self, computing: Computing) -> Iterator[Model]:
         """Learn what commits in doubt have written after all; the models that are settled."""
-        for model_id in list(self._in_doubt):
-            learner = self._models.with_id(model_id)
-            if learner is not None:
-                try:
-                    self._storage.journal.settle(model_id)
-                    for found in replay(learner, self._storage, computing):
-                        self._keys.add_answered(found)
-                except NotLeader:  # it was not written, and no request waits for it
-                    self._models.release(learner.model)
-                    self._in_doubt.discard(model_id)
-                    continue
-                except (StorageFailed, StartupError) as error:
-                    logger.error("model %s: a commit is in doubt: %s", learner.model.name, error)
-                    continue
-                learner.publish()
-                yield learner.model
-            self._in_doubt.discard(model_id)
+        for learner, term in self._models.terms():
+            if term.state is not State.IN_DOUBT:
+                continue
+            try:
+                if term.settle():
+                    self._learn_found(learner, term, computing)
+            except NotLeader:  # its model has ended, and no request waits for it
+                continue
+            except (StorageFailed, StartupError) as error:
+                logger.error("a commit is in doubt: model=%s error=%s", learner.model.name, error)
+                continue
+            self._keys.resolved(term.model)
+            yield learner.model
 
-    def _append(
-        self,
-        entries: Sequence[Entry],
-        keys: Sequence[KeyedRequest] = (),
-        patience: float | None = None,
-    ) -> dict[int, StorageFailed]:
-        failures = self._storage.journal.append(entries, keys, patience)
-        self._note(failures)
-        return failures
+    def _learn_found(self, learner: Learner, term: Term, computing: Computing) -> None:
+        """Learn the commit that was in doubt, and is in the log. Raises StorageFailed.
 
-    def _note(self, failures: Mapping[int, StorageFailed]) -> None:
-        """Log failures, remember doubts, and let the models go that other replicas write by now."""
-        self._in_doubt |= {model for model, e in failures.items() if isinstance(e, InDoubt)}
-        for model_id, error in failures.items():
-            learner = self._models.with_id(model_id)
-            if isinstance(error, NotLeader) and learner is not None:
-                self._models.release(learner.model)
-        failed = (error for error in failures.values() if not isinstance(error, Unfinished))
-        for detail in {error.detail for error in failed}:
-            logger.error("%s", detail)
+        A broken model learns nothing more: what it serves is a state that its log has.
+        """
+        if not learner.model.broken:
+            blocks = term.doubtful_blocks(learner.sequence)
+            for answered in replay(learner, term.log, computing, blocks):
+                self._keys.add_answered(answered)
+        if learner.model.broken:
+            term.abandon_replay()
+        else:
+            term.replayed(learner.sequence)
+        learner.publish()
+
+
+def _log(failures: Mapping[Term, StorageFailed]) -> None:
+    failed = [error for error in failures.values() if not isinstance(error, Unfinished)]
+    for detail in {error.detail for error in failed}:
+        logger.error("%s", detail)

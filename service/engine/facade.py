@@ -166,11 +166,16 @@ class Engine(Intake):
 
     def recovered_model(self, name: str) -> Model | None:
         """Return the model of a name, in any phase, if it is learned here; on any thread."""
-        return self._writer.models.get(name)
+        model = self._writer.models.get(name)
+        return model if model is not None and model.led else None
+
+    def term_of(self, model: Model) -> int:
+        """Return where the term of a model that is learned here began in its log; 0 if it ended."""
+        return self._writer.models.term_began(model)
 
     def recovered(self) -> list[Model]:
         """Return all models that exist so far, in any phase; on any thread."""
-        return self._writer.models.all()
+        return [model for model in self._writer.models.all() if model.led]
 
     @property
     def model_changes(self) -> int:

@@ -20,7 +20,7 @@ from service.samples.validation import Samples
 from service.spec.heads import HeadName
 from service.storage.entries import Entry
 from service.storage.interfaces import Storage
-from service.storage.journal import Journal
+from service.storage.log import LogReader
 
 # What is read from the journal at a time, at least one block.
 _TURN_SAMPLES, _TURN_BYTES = 1024, 4 << 20
@@ -52,15 +52,16 @@ def needed_by_challengers(storage: Storage, champion: Model, snapshots: int) -> 
 
 
 def following_blocks(
-    journal: Journal, champion: Learner, challenger: Learner
+    log: LogReader, champion: Learner, challenger: Learner
 ) -> Iterator[FollowedBlock]:
     """Return the blocks that a challenger learns in its next turn; its champion has learned them.
 
-    Raises StartupError if the journal cannot be read or does not go back that far.
+    log: the champion's. Raises StartupError if it does not go back that far, or is damaged, and
+    StorageFailed where it cannot be read now.
     """
     reached, n_bytes = challenger.sequence, 0
     first = reached
-    blocks = journal.blocks(champion.model.id, reached)
+    blocks = log.blocks(reached)
     learned = takewhile(lambda block: block[-1].sequence <= champion.sequence, blocks)
     for entries in learned:
         if not entries[0].samples:

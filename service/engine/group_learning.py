@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from service.diagnostics.metrics import Metrics
 from service.engine.absorb import remember
 from service.engine.admission import Admission, admit, count_rejected
-from service.engine.broken import mark_broken
+from service.engine.broken import learned_elsewhere, mark_broken
 from service.engine.challengers import Challengers
 from service.engine.commits import Commits
 from service.engine.duplicates import Duplicates
@@ -27,7 +27,7 @@ from service.engine.remembered_keys import RememberedKeys
 from service.engine.snapshot_schedule import SnapshotSchedule
 from service.engine.turns import Turns, Work
 from service.engine.unfinished import Committed, UnfinishedCommits
-from service.errors import Refusal, ServerFailed, StorageFailed
+from service.errors import NotYetLearned, Refusal, ServerFailed, StorageFailed
 from service.model.live import Model
 from service.native.threads import Threads
 from service.settings import Settings
@@ -91,18 +91,26 @@ class GroupLearning:
         admission = self._admitted(requests, duplicates)
         if admission is None:
             return
-        failures = self._commits.append(admission.entries, duplicates.new)
-        self._learn_committed(self._unfinished.leave(Committed(admission, duplicates, failures)))
+        failures = self._commits.append(admission.entries, duplicates.new, admission.confirmed)
+        self._learn_committed(self._unfinished.leave(admission, duplicates, failures))
 
     def _learn_committed(self, durable: Committed) -> None:
         """Learn what is durable, publish it and answer."""
         admission, duplicates, failures = durable
-        committed = [item for item in admission.admitted if item.request.model.id not in failures]
-        replies = admission.refused
+        replies, committed = admission.refused, list[Admitted]()
         for item in admission.admitted:
-            if error := failures.get(item.request.model.id):
+            model = item.request.model
+            if error := failures.get(model.id):
                 count_rejected(item.request)
                 replies.append((item.request.answer, error))
+            elif not model.led:  # its term has ended since
+                replies.append((item.request.answer, learned_elsewhere(model)))
+            else:
+                committed.append(item)
+        replies += [
+            (answer, failures.get(model.id, refusal))
+            for model, (answer, refusal) in admission.unsure
+        ]
         full = {
             item.request.model
             for item in admission.admitted
@@ -131,6 +139,12 @@ class GroupLearning:
         for model in full:
             with _logged(f"model {model.name}: no snapshot; its log stays full"):
                 self._snapshots.make_room(self._models.learner(model))
+
+    def give_up(self, models: Iterable[Model]) -> None:
+        """Answer what was left to learn for models whose terms have ended."""
+        for model in models:
+            if replies := self._turns.give_up(model):
+                self._acknowledge(replies, ())
 
     def go_on(self) -> None:
         """Learn what has become durable, and the next part of a large request."""
@@ -181,7 +195,7 @@ class GroupLearning:
             except Refusal as refusal:
                 yield request.answer, refusal
             except Exception as error:  # the journal has them: no state between is served
-                yield request.answer, mark_broken(self._models.learner(model), error)
+                yield request.answer, self._broken(model, error)
             else:
                 changed[model] = None
                 yield request.answer, prediction
@@ -196,20 +210,29 @@ class GroupLearning:
                 count_rejected(request)
                 yield request.answer, error
             else:
-                learner = self._models.learner(model)
                 count_unlearned(request, found)
-                yield request.answer, found.answer(model, learner.sequence, learner.epoch)
+                published = model.published
+                yield request.answer, found.answer(model, published.sequence, published.epoch)
+
+    def _broken(self, model: Model, error: Exception) -> NotYetLearned:
+        """Let a model learn no more, unless its term has ended meanwhile."""
+        if not model.led:
+            return learned_elsewhere(model)
+        return mark_broken(self._models.learner(model), error)
 
     def _after_learning(self, model: Model) -> None:
+        if not model.led:
+            return
         with _logged(f"model {model.name}: keys were not forgotten"):
-            self._keys.forget_oldest(model.id)
+            self._keys.forget_oldest(self._models.term(model))
         self.snapshot_if_due(model)
 
     def _settle(self) -> None:
         """Learn the samples of commits in doubt that were written after all."""
-        if not self._commits.in_doubt:
+        doubtful = self._commits.doubtful
+        if not doubtful:
             return
-        with self._challengers.all_paused():
+        with self._challengers.paused(doubtful):
             settled = list(self._commits.settle(self._threads.using))
         if settled:
             self._threads.use(self._settings.threads)
@@ -224,7 +247,7 @@ class GroupLearning:
                 answer = {
                     "model": request.model.name,
                     "sequence": item.sequence,
-                    "epoch": self._models.learner(request.model).epoch,
+                    "epoch": request.model.published.epoch,
                     "samples": len(request.samples.y),
                 }
                 replies.append((request.durable, answer))

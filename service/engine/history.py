@@ -1,7 +1,7 @@
 """A model's kept snapshots: they are described, and the model is rolled back to one."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import Any
@@ -10,7 +10,7 @@ from service.engine.broken import mark_broken
 from service.engine.live_models import LiveModels
 from service.engine.model_files import ModelFileError, fill_model, spec_in
 from service.engine.remembered_keys import RememberedKeys
-from service.errors import StartupError, StorageFailed, UnknownSnapshot, UnusableSnapshot
+from service.errors import StorageFailed, UnknownSnapshot, UnusableSnapshot
 from service.heads.scores import score_in
 from service.model.learner import Learner
 from service.model.live import Model, rfc3339
@@ -18,6 +18,7 @@ from service.storage.entries import Rollback, new_epoch
 from service.storage.interfaces import Storage
 from service.storage.snapshot_format import DamagedSnapshot, decode_state
 from service.storage.snapshots import Snapshots
+from service.storage.term import Term
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +36,7 @@ class History:
         keys: RememberedKeys,
         one_thread: Callable[[], AbstractContextManager[None]],
     ) -> None:
-        self._journal, self._snapshots = storage.journal, storage.snapshots
+        self._snapshots, self._replays = storage.snapshots, storage.journal.replays
         self._models, self._keys = models, keys
         self._one_thread = one_thread
 
@@ -51,29 +52,58 @@ class History:
         A broken model learns again, without the entries that broke it. Raises UnknownModel,
         UnknownSnapshot, UnusableSnapshot, StorageFailed.
         """
-        learner = self._models.learner(model)
+        learner, term = self._models.learner(model), self._models.term(model)
         with self._one_thread():  # as recovery does
             content, source = _restored(model, self._snapshots, sequence)
-        # After a broken model's sequence there are samples that it could not learn.
-        learned = learner.sequence
-        at = max(learned, self._journal.end(model.id))
+        at = term.stands_behind(learner.sequence, self._listed(model))
+        # Only this process knows what it has not learned. What the log of a model has that could
+        # not be loaded, or not be replayed, may have been learned and acknowledged before.
+        learned = learner.sequence if learner.failed_live else at
         rolled_back = {"to": sequence, "at": at, "time": rfc3339(datetime.now(UTC))}
         # What comes before a rollback is not replayed, so its answers must be written.
-        self._keys.write()
+        self._keys.write(term)
         rollback = Rollback(rolled_back, self.pin(model, content), new_epoch())
-        self._journal.append_rollback(model.id, rollback, learned)
+        self.roll_back_to(learner, term, source, rollback, learned)
+        logger.info("model %s: rolled back to %d at sequence %d", model.name, sequence, at)
+        return model.describe()
+
+    def roll_back_to(
+        self, learner: Learner, term: Term, source: Learner, rollback: Rollback, learned: int
+    ) -> None:
+        """Write a rollback to a pinned state, apply and publish it, and unpin what is not needed.
+
+        Args:
+            learner: of the model.
+            term: of its log.
+            source: a learner of the pinned state.
+            rollback: to write.
+            learned: see `Term.roll_back`.
+
+        Raises StorageFailed, NotYetLearned.
+        """
+        model = learner.model
+        try:
+            pinned = self._snapshots.pinned_names(model.id)
+        except OSError as error:
+            raise StorageFailed(f"the states that are kept could not be listed: {error}") from None
+        unneeded = term.roll_back(rollback, learned, pinned, _PINNED)
         self._keys.forget_unlearned(model.id, learned)
         try:
-            learner.roll_back(source, rolled_back, rollback.epoch)
+            learner.roll_back(source, rollback.description, rollback.epoch)
             learner.publish()
         except Exception as error:  # the journal has the rollback: no state between is served
             raise mark_broken(learner, error) from None
-        logger.info("model %s: rolled back to %d at sequence %d", model.name, sequence, at)
-        self.unpin(model)
-        return model.describe()
+        self._replays.end(model.id)  # what ended processes is not replayed any more
+        self.unpin(model, unneeded)
+
+    def _listed(self, model: Model) -> list[int]:
+        try:
+            return self._snapshots.sequences(model.id)
+        except OSError as error:
+            raise StorageFailed(f"the snapshots could not be listed: {error}") from None
 
     def pin(self, model: Model, content: bytes) -> str:
-        """Keep the bytes of a state for a rollback, and return their digest.
+        """Keep the bytes of a state for a rollback, and return their name.
 
         Raises StorageFailed.
         """
@@ -84,12 +114,11 @@ class History:
                 f"the state to go back to could not be kept: {error.strerror or error}"
             ) from None
 
-    def unpin(self, model: Model) -> None:
-        """Delete the states that only older rollbacks restored; each has its own file."""
+    def unpin(self, model: Model, unneeded: Collection[str]) -> None:
+        """Delete states that only older rollbacks restored; a failure is logged."""
         try:
-            last = self._journal.rollbacks(model.id)[:_PINNED]
-            self._snapshots.unpin_others(model.id, {rollback.digest for rollback in last})
-        except (OSError, StartupError) as error:
+            self._snapshots.unpin(model.id, unneeded)
+        except OSError as error:
             logger.error("model %s: states of older rollbacks are kept: %s", model.name, error)
 
 

@@ -11,9 +11,10 @@ not delay its takeover.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from contextlib import asynccontextmanager
+from typing import Any, Protocol, TypeVar
 
 from service.engine.challenger_takeover import TakenOver, take_over
 from service.engine.challengers import Challengers
@@ -24,6 +25,8 @@ from service.errors import NotLeader, NotReady, StartupError, StorageFailed
 from service.model.live import Model
 from service.storage.entries import CatalogueEntry
 from service.storage.interfaces import Storage
+from service.storage.journal import LogDeleted
+from service.storage.term import Term
 
 logger = logging.getLogger(__name__)
 
@@ -32,12 +35,30 @@ T = TypeVar("T")
 # Models that are brought back at the same time, to lead them, and to stand by for them: one that
 # takes long to load must not keep another one from keeping up.
 _AT_A_TIME, _FOLLOWED_AT_A_TIME = 2, 2
+# Each waits for one answer of NATS.
+_CONFIRMED_AT_A_TIME = 4
+
+
+class InOrder(Protocol):
+    """Runs a function on the writer's thread, between the requests of a model."""
+
+    def __call__(
+        self, model: Model | None, run: Callable[[], Any], samples: int = 1
+    ) -> Awaitable[Any]:
+        """Return the function's result; see `Orders.in_order`."""
+
+
+class _Lock:
+    """A lock, and how many have it or await it."""
+
+    def __init__(self) -> None:
+        self.lock, self.users = asyncio.Lock(), 0
 
 
 class Leading:
     """The models that this server leads and follows. Used on the event loop.
 
-    in_order: runs a function on the writer's thread, between the requests of a model.
+    in_order: runs a function on the writer's thread.
     begin_to_follow: called with a model that follows another one from now on.
     """
 
@@ -47,7 +68,7 @@ class Leading:
         models: LiveModels,
         keys: RememberedKeys,
         challengers: Challengers,
-        in_order: Callable[[Model | None, Callable[[], Any]], Awaitable[Any]],
+        in_order: InOrder,
         begin_to_follow: Callable[[Model], None],
     ) -> None:
         self._storage, self._models, self._keys = storage, models, keys
@@ -56,10 +77,12 @@ class Leading:
         self._workers = ThreadPoolExecutor(_AT_A_TIME, "takeover")
         self._after_champions = ThreadPoolExecutor(1, "challenger takeover")
         self._standby = ThreadPoolExecutor(_FOLLOWED_AT_A_TIME, "standby")
+        self._confirming = ThreadPoolExecutor(_CONFIRMED_AT_A_TIME, "confirm")
         # Whoever waits for a thread has no lock, which a takeover would have to wait for.
         self._room = asyncio.Semaphore(_FOLLOWED_AT_A_TIME)
         self._followed: dict[str, Standby] = {}
-        self._locks: dict[str, asyncio.Lock] = {}
+        # By names, while somebody has or awaits them: anybody may ask for any name.
+        self._locks: dict[str, _Lock] = {}
         self.takeovers = 0
 
     @property
@@ -69,7 +92,8 @@ class Leading:
 
     def leads(self, name: str) -> bool:
         """Return whether this server learns a model."""
-        return self._models.get(name) is not None
+        model = self._models.get(name)
+        return model is not None and model.led
 
     async def lead(self, name: str) -> bool:
         """Learn a model from now on; return False if no model has its name.
@@ -78,14 +102,13 @@ class Leading:
         """
         if self.leads(name):
             return True
-        async with self._locks.setdefault(name, asyncio.Lock()):
+        async with self._locked(name):
             if self.leads(name):
                 return True
             entry = await self._on(self._workers, self._storage.catalogue.find, name)
             if entry is None:
                 self._followed.pop(name, None)
                 self._models.forget_released(name)
-                self._locks.pop(name, None)  # anybody may ask for any name, several at a time
                 return False
             self._check_made(name)
             if self.leads(name):
@@ -95,11 +118,31 @@ class Leading:
                     await self._lead_challenger(entry)
                 else:
                     await self._lead_alone(entry)
+            except LogDeleted:  # by a replica that has not come to the end of it
+                await self._on(self._workers, self._storage.catalogue.finish_deletion, entry)
+                return False
             except StartupError as error:
                 raise NotLeader(f"model {name!r} cannot be read: {error}") from None
             except OSError as error:  # of snapshots: nothing was learned
                 raise NotReady(f"model {name!r} cannot be read: {error}; try again") from None
             return True
+
+    @asynccontextmanager
+    async def _locked(self, name: str) -> AsyncIterator[None]:
+        """Let one at a time take over or follow a model.
+
+        The lock is kept as long as somebody waits for it: two takeovers at a time would each end
+        the other's term.
+        """
+        one = self._locks.setdefault(name, _Lock())
+        one.users += 1
+        try:
+            async with one.lock:
+                yield
+        finally:
+            one.users -= 1
+            if not one.users:
+                del self._locks[name]
 
     def _check_made(self, name: str) -> None:
         """Raise NotLeader for a model that is in the catalogue, and about to be learned here."""
@@ -128,9 +171,9 @@ class Leading:
             standby = Standby(entry, self._storage)
         await self._on(self._workers, standby.catch_up)
         # Its log may take seconds to answer, which the models that are led need not.
-        await self._on(self._workers, standby.begin_term)
+        term = await self._on(self._workers, standby.begin_term)
         await self._check_exists(entry)
-        await self._in_order(None, lambda: self._begin(standby))
+        await self._in_order(None, lambda: self._begin(standby, term), samples=0)
 
     async def _has_champion(self, entry: CatalogueEntry) -> bool:
         """Return whether a model follows one that exists. Raises NotLeader if it is led elsewhere.
@@ -148,7 +191,9 @@ class Leading:
     async def _lead_challenger(self, entry: CatalogueEntry) -> None:
         taken = await self._on(self._after_champions, take_over, entry, self._storage)
         await self._check_exists(entry)
-        await self._in_order(None, lambda: self._begin_challenger(taken, entry.follows))
+        await self._in_order(
+            None, lambda: self._begin_challenger(taken, entry.follows), samples=0
+        )
         self._begin_to_follow(taken.learner.model)
 
     def _begin_challenger(self, taken: TakenOver, follows: int | None) -> None:
@@ -156,7 +201,7 @@ class Leading:
         champion, model = self._models.with_id(follows or 0), taken.learner.model
         if champion is None:  # it was handed over or deleted meanwhile
             raise NotLeader(f"model {model.name!r} is not led here: the one that it follows is not")
-        self._models.adopt_follower(taken.learner, champion.model)
+        self._models.adopt_follower(taken.learner, taken.term, champion.model)
         self._challengers.begin(taken.learner, taken.own)
         logger.info(
             "model %s: follows %s from sequence %d on",
@@ -178,11 +223,11 @@ class Leading:
             if found.follows == champion.id:
                 await self.lead(found.name)
 
-    def _begin(self, standby: Standby) -> None:
+    def _begin(self, standby: Standby, term: Term) -> None:
         """Learn for a model whose term has begun, on the writer's thread."""
         model = standby.learner.model
-        answered = standby.answered()
-        self._models.adopt(standby.learner)
+        answered = standby.answered(term.log)
+        self._models.adopt(standby.learner, term)
         self._keys.add_answered(answered)
         self.takeovers += 1
         logger.info(
@@ -196,12 +241,26 @@ class Leading:
         """Stop learning a model, after the requests that came for it before."""
         model = self._models.get(name)
         if model is not None:
-            await self._in_order(model, lambda: self._models.release(model))
+            await self._in_order(model, lambda: self._end(model), samples=0)
+
+    def _end(self, model: Model) -> None:
+        """End the term of a model, on the writer's thread; for one that has ended do nothing."""
+        if model.led and self._models.is_live(model):
+            self._models.term(model).end()
+
+    async def confirm(self, name: str) -> None:
+        """Make sure that no other replica has learned for a model that is learned here.
+
+        Raises NotLeader, StorageFailed.
+        """
+        model = self._models.get(name)
+        if model is not None:
+            await self._on(self._confirming, self._models.term(model).confirm)
 
     async def follow(self, name: str) -> None:
         """Learn everything that a model's log has by now, to be ready to lead it."""
-        async with self._room, self._locks.setdefault(name, asyncio.Lock()):
-            if self.leads(name):
+        async with self._room, self._locked(name):
+            if self.leads(name) or self._models.is_being_made(name):
                 return
             standby = self._followed.get(name)
             if standby is None:
@@ -217,8 +276,7 @@ class Leading:
 
     def unfollow(self, name: str) -> None:
         """Stop following a model."""
-        lock = self._locks.get(name)
-        if lock is None or not lock.locked():
+        if name not in self._locks:
             self._followed.pop(name, None)
 
     def stop(self) -> None:
@@ -226,3 +284,4 @@ class Leading:
         self._workers.shutdown(wait=False, cancel_futures=True)
         self._after_champions.shutdown(wait=False, cancel_futures=True)
         self._standby.shutdown(wait=False, cancel_futures=True)
+        self._confirming.shutdown(wait=False, cancel_futures=True)

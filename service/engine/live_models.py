@@ -1,4 +1,10 @@
-"""The models that are learned here: found by name or number, recovered, handed over, deleted."""
+"""The models that are learned here: found by name or number, recovered, handed over, deleted.
+
+A model is learned with the term of its log. When the term is over, its model has ended: nothing
+begins for it any more. Whoever noticed may be any thread, in the middle of anything, so the writer
+removes it later, where it is not in use (`remove_ended`). That is the only way in which a model is
+released.
+"""
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -6,8 +12,10 @@ from contextlib import contextmanager
 from service.engine.recovery_order import Room, recover
 from service.engine.remembered_keys import RememberedKeys
 from service.errors import (
+    AnotherState,
     ModelBroken,
     NotLeader,
+    StorageFailed,
     UnknownModel,
 )
 from service.model.learner import Learner
@@ -15,6 +23,7 @@ from service.model.live import Model
 from service.model.moment import Moment, check_moment
 from service.storage.interfaces import Storage
 from service.storage.snapshot_format import State
+from service.storage.term import Term
 
 
 class LiveModels:
@@ -27,6 +36,7 @@ class LiveModels:
         self._storage = storage
         self._keys = keys
         self._learners: dict[str, Learner] = {}
+        self._terms: dict[Model, Term] = {}
         self.changes = 0
         # Names of models that were learned here until another replica of the fleet had them.
         self._released = set[str]()
@@ -65,12 +75,12 @@ class LiveModels:
         """
         n_models = len(self._storage.catalogue.models())
         report(f"recovering: 0 of {n_models} models done" if n_models else "recovering")
-        for learner in recover(self._storage, use_threads, room):
-            self.register(learner.model.name, learner)
+        for learner, term in recover(self._storage, use_threads, room):
+            self.register(learner.model.name, learner, term)
             report(f"recovering: {len(self)} of {n_models} models done")
         self._recover_followers()
         for model in self.all():
-            self._keys.load(model.id)
+            self._keys.load(self._terms[model].log)
         self._storage.snapshots.set_others_aside({model.id for model in self.all()})
 
     def _recover_followers(self) -> None:
@@ -81,8 +91,8 @@ class LiveModels:
                 continue
             _follow_again(learner, champion)
 
-    def adopt_follower(self, learner: Learner, champion: Model) -> None:
-        """Learn for a model of a fleet that follows another one, once its term has begun.
+    def adopt_follower(self, learner: Learner, term: Term, champion: Model) -> None:
+        """Learn for a model of a fleet that follows another one, with its term.
 
         Raises NotLeader, UnknownModel, StartupError.
         """
@@ -90,29 +100,46 @@ class LiveModels:
         _follow_again(learner, above)
         above.record_losses()
         learner.publish()
-        self.adopt(learner)
+        self.adopt(learner, term)
 
-    def adopt(self, learner: Learner) -> None:
-        """Learn for a model from now on, whose term has begun. Raises StartupError, NotLeader."""
+    def adopt(self, learner: Learner, term: Term) -> None:
+        """Learn for a model from now on, with its term. Raises StartupError, NotLeader."""
         if self.get(learner.model.name) is not None:
+            term.end()
             raise NotLeader(f"a model {learner.model.name!r} is learned here already")
-        self._keys.load(learner.model.id)
+        self._keys.load(term.log)
         self._released.discard(learner.model.name)
-        self.register(learner.model.name, learner)
+        self.register(learner.model.name, learner, term)
+        if term.over:  # since it began, and nobody was told
+            self._note_end(term)
+            raise term.not_leader()
 
-    def release(self, model: Model) -> None:
-        """Learn no more for a model, which another replica of the fleet has, or will have.
+    def _note_end(self, term: Term) -> None:
+        """Let nothing begin for the model of a term that is over; on any thread.
 
         Nor for those that follow it: they learn where it does.
         """
-        if self.is_live(model):
-            for follower in self.followers(model):
-                self.release(follower.model)
-            model.led = False
+        for model, own in list(self._terms.items()):
+            if own is term and model.led:
+                model.led = False
+                for follower in self.followers(model):
+                    self._terms[follower.model].end()
+
+    @property
+    def ended(self) -> list[Model]:
+        """The models whose terms are over, and which are here still."""
+        return [model for model in self.all() if not model.led]
+
+    def remove_ended(self) -> None:
+        """Forget the models whose terms are over; on the writer's thread, between two steps."""
+        for model in self.ended:
             self._released.add(model.name)
-            self._keys.forget(model.id)
-            del self._learners[model.name]
-            self.changes += 1
+            self._remove(model)
+
+    def _remove(self, model: Model) -> None:
+        self._keys.forget(model.id)
+        del self._learners[model.name], self._terms[model]
+        self.changes += 1
 
     def is_released(self, name: str) -> bool:
         """Return whether a model was learned here, and is learned elsewhere since."""
@@ -135,10 +162,33 @@ class LiveModels:
         finally:
             self._being_made.discard(name)
 
-    def register(self, name: str, learner: Learner) -> None:
-        """Add a model under this name, with the learner that learns it from now on."""
-        self._learners[name] = learner
+    def register(self, name: str, learner: Learner, term: Term) -> None:
+        """Add a model under this name, with its learner and the term of its log."""
+        self._learners[name], self._terms[learner.model] = learner, term
+        term.on_end = self._note_end
         self.changes += 1
+
+    def term(self, model: Model) -> Term:
+        """Return the term of a model. Raises UnknownModel if it was deleted, NotLeader."""
+        self.learner(model)
+        return self._terms[model]
+
+    def term_with_id(self, model_id: int) -> Term:
+        """Return the term of the model of this number, which is here."""
+        return next(term for model, term in self._terms.items() if model.id == model_id)
+
+    def term_began(self, model: Model) -> int:
+        """Return where a model's term began in its log; 0 if it is over; on any thread."""
+        term = self._terms.get(model)
+        return 0 if term is None or term.over else term.began
+
+    def of_term(self, term: Term) -> Model:
+        """Return the model of a term, which is here."""
+        return next(model for model, own in self._terms.items() if own is term)
+
+    def terms(self) -> list[tuple[Learner, Term]]:
+        """Return the learners and terms of all models, oldest first."""
+        return [(one, self._terms[one.model]) for one in self.learners()]
 
     def state(self, model: Model) -> State:
         """Return a copy of what a model has learned, to be gone on from by one learner.
@@ -150,17 +200,30 @@ class LiveModels:
 
     def delete(self, model: Model) -> None:
         """Delete a model with its journal and snapshots. Raises UnknownModel, StorageFailed."""
-        self.learner(model)
-        self._storage.catalogue.delete(model.id)
-        self._keys.forget(model.id)
-        del self._learners[model.name]
-        self.changes += 1
+        term = self.term(model)
+        term.on_end = _stays_led  # it is not another replica's now, but nobody's
+        try:
+            self._storage.catalogue.delete(term)
+        except StorageFailed:
+            term.on_end = self._note_end
+            if term.over:
+                self._note_end(term)
+            raise
+        self._remove(model)
         self._storage.snapshots.delete(model.id)
 
     def check(self, model: Model, expected: Collection[Moment]) -> None:
-        """Raise AnotherState unless a model is in one of these states, and UnknownModel."""
+        """Raise AnotherState unless a model is in one of these states, and UnknownModel.
+
+        A refusal is no append, which the log would refuse after the term: so the term is confirmed.
+        Raises NotLeader, StorageFailed.
+        """
         learner = self.learner(model)
-        check_moment(model.name, learner.epoch, learner.sequence, expected)
+        try:
+            check_moment(model.name, learner.epoch, learner.sequence, expected)
+        except AnotherState:
+            self._terms[model].confirm()
+            raise
 
     def is_live(self, model: Model) -> bool:
         """Return whether a model has not been deleted."""
@@ -180,6 +243,10 @@ class LiveModels:
         if model.broken:
             raise ModelBroken(f"model {model.name!r}: {model.broken}")
         return learner
+
+
+def _stays_led(_: Term) -> None:
+    """Do nothing: the model is deleted next."""
 
 
 def _follow_again(learner: Learner, champion: Learner) -> None:

@@ -137,22 +137,19 @@ class Merges:
 
         Raises UnknownModel, NotLeader, ModelBroken, StorageFailed.
         """
-        learner, journal = self._models.usable(model), self._storage.journal
+        learner, term = self._models.usable(model), self._models.term(model)
         at = found.description["at"]
         # Fewer samples than before are another line: a partition was lost, and made anew.
         epoch = learner.epoch if at > learner.sequence else new_epoch()
         rollback = Rollback(found.description, found.digest, epoch)
-        journal.append_rollback(model.id, rollback, learner.sequence)
-        learner.roll_back(found.source, found.description, epoch)
-        learner.publish()
+        self._history.roll_back_to(learner, term, found.source, rollback, learner.sequence)
         model.notice = ""
-        older = journal.rollbacks(model.id)[_KEPT - 1 :]
+        older = term.log.rollbacks()[_KEPT - 1 :]
         try:
             if older:
-                journal.drop(model.id, older[0].description["at"])
+                term.drop(older[0].description["at"])
         except StorageFailed as error:
             logger.warning("model %s: its log is purged later: %s", model.name, error)
-        self._history.unpin(model)
 
 
 def _learner_of(name: str, state: State) -> Learner:

@@ -21,6 +21,7 @@ from service.spec.stored import read_stored_spec
 from service.storage.entries import new_epoch
 from service.storage.interfaces import Storage
 from service.storage.snapshot_format import DamagedSnapshot, State, decode_state, read_state
+from service.storage.term import Term
 from solver.prepare.named_rows import table_of
 from solver.rows.matrix import Matrix, SparseRows
 from solver.rows.seen import Seen
@@ -76,8 +77,8 @@ def load_content(content: bytes, source: str) -> LoadedModel:
     return fill_model(Model(0, "", spec_in(state, source)), state, source)
 
 
-def add_model(name: str, path: Path, storage: Storage) -> LoadedModel:
-    """Add the model in a file to the catalogue, under a new name.
+def add_model(name: str, path: Path, storage: Storage) -> tuple[LoadedModel, Term]:
+    """Add the model in a file to the catalogue, under a new name; return it and its log's term.
 
     It is in the catalogue only once its snapshot is durable, so an empty model of this name never
     exists. Raises ModelFileError, StorageFailed, OSError.
@@ -85,19 +86,20 @@ def add_model(name: str, path: Path, storage: Storage) -> LoadedModel:
     return add_state(name, _read_model_file(path)[0], str(path), storage)
 
 
-def add_state(name: str, state: State, source: str, storage: Storage) -> LoadedModel:
+def add_state(
+    name: str, state: State, source: str, storage: Storage
+) -> tuple[LoadedModel, Term]:
     """Add a model of a state, which messages call `source`; see `add_model`.
 
     Raises ModelFileError, StorageFailed, OSError.
     """
     loaded = fill_model(Model(0, name, spec_in(state, source)), state, source)
-    add_loaded(name, loaded, storage)
-    return loaded
+    return loaded, add_loaded(name, loaded, storage)
 
 
 def add_loaded(
     name: str, loaded: LoadedModel, storage: Storage, follows: int | None = None
-) -> None:
+) -> Term:
     """Add a model that is not served yet; see `add_model`. Raises StorageFailed, OSError.
 
     follows: the number of the model whose log it learns from.
@@ -106,7 +108,10 @@ def add_loaded(
     model_id, epoch = None, new_epoch()
     plain = {**loaded.state.plain, "model": name, "epoch": epoch}
     try:
-        with storage.catalogue.creating(name, model.spec.plain(), epoch, follows) as model_id:
+        with storage.catalogue.creating(
+            name, model.spec.plain(), epoch, follows, learner.sequence
+        ) as term:
+            model_id = term.model
             snapshots.save(model_id, loaded.state._replace(plain=plain))
     except InDoubt:
         raise  # it may exist
@@ -114,10 +119,10 @@ def add_loaded(
         if model_id is not None:
             snapshots.delete(model_id)  # the next model gets this number
         raise
-    storage.journal.begin_at(model_id, learner.sequence)
     model.id, model.name, learner.epoch = model_id, name, epoch
     learner.publish()
     model.note_snapshot(learner.sequence, snapshots.written(model_id, learner.sequence))
+    return term
 
 
 def fill_model(model: Model, state: State, source: str) -> LoadedModel:

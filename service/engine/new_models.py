@@ -49,10 +49,10 @@ class NewModels:
             logger.info(text, name, model.published.sequence, path)
             return
         try:
-            loaded = add_model(name, path, self._storage)
+            loaded, term = add_model(name, path, self._storage)
         except (ModelFileError, StorageFailed, OSError) as error:
             raise StartupError(f"--load: {error}") from None
-        self._models.register(name, loaded.learner)
+        self._models.register(name, loaded.learner, term)
         logger.info("model %s: loaded %s, %s", name, path, describe(loaded))
 
     def create(self, name: str, spec: ModelSpec, *others: ModelSpec) -> tuple[Model, bool]:
@@ -74,9 +74,9 @@ class NewModels:
     def _create(self, name: str, spec: ModelSpec) -> Model:
         epoch, creating = new_epoch(), self._storage.catalogue.creating
         with self._models.making(name):
-            with creating(name, spec.plain(), epoch) as model_id:
-                learner = Learner(Model(model_id, name, spec), epoch)
-            self._models.register(name, learner)
+            with creating(name, spec.plain(), epoch) as term:
+                learner = Learner(Model(term.model, name, spec), epoch)
+            self._models.register(name, learner, term)
         return learner.model
 
     def add_follower(self, name: str, loaded: LoadedModel, champion: Model) -> Learner:
@@ -114,11 +114,11 @@ class NewModels:
     def _add(self, name: str, loaded: LoadedModel, follows: int | None = None) -> None:
         with self._models.making(name):
             try:
-                add_loaded(name, loaded, self._storage, follows)
+                term = add_loaded(name, loaded, self._storage, follows)
             except OSError as error:
                 reason = error.strerror or error
                 raise StorageFailed(f"the state could not be written: {reason}") from None
-            self._models.register(name, loaded.learner)
+            self._models.register(name, loaded.learner, term)
 
     def _check_room(self) -> None:
         """Raise TooManyModels if no other model may be made."""

@@ -176,7 +176,7 @@ class Orders:
 
         def roll_back() -> dict[str, Any]:
             self._writer.models.check(model, expected)
-            return self._writer.history.roll_back(model, sequence)
+            return self._writer.roll_back(model, sequence)
 
         description: dict[str, Any] = await self.in_order(model, roll_back)
         self.refits.rolled_back(model)

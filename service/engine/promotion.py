@@ -76,27 +76,26 @@ class Promotion:
 
     def _exchange(self, above: Learner, below: Learner) -> None:
         pair = above, below
+        terms = [self._models.term(one.model) for one in pair]
         saving = self._begin_to_save(pair)
         states = _state_for(above, below), _state_for(below, above)
         with self._one_thread():  # as recovery does
             sources = _source(above, below, states[0]), _source(below, above, states[1])
         # What comes before a rollback is not replayed, so its answers must be written.
-        self._keys.write()
+        for term in terms:
+            self._keys.write(term)
         rollbacks = [
             self._rollback(one, other.model.name, state)
             for one, other, state in zip(pair, pair[::-1], states, strict=True)
         ]
         self._wait_until_saved(saving)
-        self._journal.append_exchange(
-            {one.model.id: rollback for one, rollback in zip(pair, rollbacks, strict=True)}
-        )
+        self._journal.exchange(dict(zip(terms, rollbacks, strict=True)))
         for learner, source, rollback in zip(pair, sources, rollbacks, strict=True):
             try:
                 learner.roll_back(source, rollback.description, rollback.epoch)
                 learner.publish()
             except Exception as error:  # the journal has it: no state between is served
                 mark_broken(learner, error)
-            self._history.unpin(learner.model)
         text = "model %s: took the place of %s at sequence %d, and the other way round"
         logger.info(text, below.model.name, above.model.name, above.sequence)
 

@@ -54,7 +54,7 @@ def leave_out(data: Path, name: str) -> int:
     with _stopped(data) as storage:
         model = _find(storage, name)
         learner = Learner(Model(model.number, name, read_stored_spec(model.spec)), model.epoch)
-        restore_newest(learner, storage.journal, storage.snapshots)
+        restore_newest(learner, storage.journal.reader(model.number), storage.snapshots)
         replays = storage.journal.replays
         replays.leave_out(model.number, learner.sequence, replays.most)
         return learner.sequence
@@ -73,15 +73,15 @@ def delete(data: Path, name: str) -> None:
                     f"model {other.name!r} learns from the log of {name!r}: delete it first, or "
                     f"start a server and DELETE {name!r} there, which keeps what both have learned"
                 )
-        storage.catalogue.delete(model.number)
+        storage.catalogue.delete(storage.journal.reader(model.number).begin_term(0))
         storage.snapshots.delete(model.number)
 
 
 def _standing(model: CatalogueEntry, storage: Storage) -> Standing:
-    journal, snapshots = storage.journal, storage.snapshots.sequences(model.number)
-    rolled_back_at = journal.rolled_back_at(model.number) or 0
-    end = max(journal.end(model.number), rolled_back_at, *snapshots[:1])
-    left_out = journal.replays.ended(model.number) >= journal.replays.most
+    log, replays = storage.journal.reader(model.number), storage.journal.replays
+    snapshots = storage.snapshots.sequences(model.number)
+    end = max(log.end(), log.rolled_back_at() or 0, *snapshots[:1])
+    left_out = replays.ended(model.number) >= replays.most
     return Standing(model.name, end, snapshots, left_out)
 
 

@@ -5,8 +5,8 @@ of the same sequence, which may be older; what came after both at this sequence 
 """
 
 import logging
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple
 
 from service.engine.origin import difference
 from service.engine.replay import Computing, replay
@@ -16,9 +16,11 @@ from service.model.live import Model
 from service.spec.stored import read_stored_spec
 from service.storage.entries import KeyedRequest
 from service.storage.interfaces import Storage
-from service.storage.journal import Journal
+from service.storage.journal import Replays
+from service.storage.log import LogReader
 from service.storage.snapshot_format import DamagedSnapshot, State, UnreadableSnapshot
 from service.storage.snapshots import Snapshots
+from service.storage.term import Term
 
 logger = logging.getLogger(__name__)
 
@@ -28,77 +30,105 @@ _RESTORING = 2**63
 
 def recover_model(
     learner: Learner, storage: Storage, computing: Computing, champion: int | None = None
-) -> Learner:
+) -> tuple[Learner, Term]:
     """Fill a new learner with its model, as it was acknowledged; see `recovery_order.recover`.
 
     champion: the number of the model that it follows. Then it is what its newest snapshot or
     rollback has, and goes on from there as it does beside requests (`engine.challengers`).
 
-    Raises StartupError.
+    Returns the learner and the term of its log. Raises StartupError.
     """
-    found = bring_back(
-        learner,
-        storage,
-        computing,
-        lambda whole, journal: check_complete(whole, journal, champion),
-        champion,
-    )
+    model = learner.model
     try:
+        log = storage.journal.reader(model.id)
+        found = list[KeyedRequest]()
+        try:
+            found = bring_back(learner, log, storage, computing, champion)
+        except StorageFailed as error:  # the other models can be read
+            model.broken = f"{error}; start the server again"
+            logger.error("model %s is broken: %s", model.name, error)
+        term = log.begin_term(learner.sequence)
+        if not model.broken:
+            of_samples = log if champion is None else storage.journal.reader(champion)
+            check_complete(learner, of_samples, term, storage.journal.name)
         if found:
-            storage.answers.write(found)
+            term.write_answers(found)
     except StorageFailed as error:
         raise StartupError(f"{error}; make room for it and start again") from None
     learner.publish()
-    logger.info("model %s: recovered at sequence %d", learner.model.name, learner.sequence)
-    return learner
+    logger.info("model %s: recovered at sequence %d", model.name, learner.sequence)
+    return learner, term
 
 
 def bring_back(
     learner: Learner,
+    log: LogReader,
     storage: Storage,
     computing: Computing,
-    check: Callable[[Learner, Journal], None],
     champion: int | None = None,
 ) -> list[KeyedRequest]:
     """Fill a new learner with its model; keys whose answers had not been written, with them.
 
-    check: is called once everything is learned, and may raise StartupError. champion: see
-    `recover_model`.
+    Where what is there is damaged, the model is broken. Nothing is written to the log.
 
-    Where something cannot be read, the model is broken. Nothing is written to the journal.
+    Args:
+        learner: new, of the model.
+        log: of the model.
+        storage: of its snapshots, and of the marks of replays.
+        computing: see `replay`.
+        champion: see `recover_model`.
+
+    Raises StorageFailed where something cannot be read now: the same may succeed later.
     """
-    model, journal = learner.model, storage.journal
-    damaged, found, epoch = list[int](), list[KeyedRequest](), None
-    if _may_begin(learner, journal, _RESTORING):
+    model, replays = learner.model, storage.journal.replays
+    skipped, found, epoch = Skipped([], []), list[KeyedRequest](), None
+    if _may_begin(learner, replays, _RESTORING):
         try:
-            damaged = restore_newest(learner, journal, storage.snapshots, computing)
-            epoch = journal.epoch_since(model.id, learner.sequence)
+            skipped = restore_newest(learner, log, storage.snapshots, computing)
+            epoch = log.epoch_since(learner.sequence)
             if champion is None:
                 rows_of_blocks = replay(
-                    learner, storage, computing, lambda after: _may_begin(learner, journal, after)
+                    learner,
+                    log,
+                    computing,
+                    may_begin=lambda after: _may_begin(learner, replays, after),
                 )
                 found = [row for rows in rows_of_blocks for row in rows]
             elif model.snapshot_time is None and model.rolled_back is None:
                 raise StartupError("it has no complete snapshot; delete it and create it again")
-        except StartupError as error:  # the other models are whole
-            model.broken = str(error)
+        except StartupError as error:
+            if skipped.unreadable:
+                raise StorageFailed(
+                    f"model {model.name!r}: its snapshot of sequence {skipped.unreadable[0]} "
+                    f"cannot be read now, and the log alone does not do: {error}"
+                ) from None
+            model.broken = str(error)  # the other models are whole
             logger.error("model %s is broken: %s", model.name, error)
-        else:
-            check(learner, journal)
         finally:  # answers to what comes before its beginning have the snapshot's
             learner.epoch = epoch or learner.epoch
+    if log.faults:
+        model.broken = forked(log)
     if not model.broken:  # the way back is found
-        journal.replays.end(model.id)
-        for sequence in damaged:
+        replays.end(model.id)
+        for sequence in skipped.damaged:
             storage.snapshots.set_aside(model.id, sequence)
     return found
 
 
-def _may_begin(learner: Learner, journal: Journal, after: int) -> bool:
+def forked(log: LogReader) -> str:
+    """Return why a model learns nothing more whose log has what cannot be."""
+    return (
+        f"the {log.name} has what cannot be: {'; '.join(log.faults)}. Nothing is learned until "
+        "somebody decides: `wolfstream fleet verify` says what is there; then roll the model back "
+        "to a snapshot, or delete it"
+    )
+
+
+def _may_begin(learner: Learner, replays: Replays, after: int) -> bool:
     """Whether to go on after a sequence; not where processes have ended: it is broken then."""
     model = learner.model
-    ended = journal.replays.begin(model.id, after)
-    if ended < journal.replays.most:
+    ended = replays.begin(model.id, after)
+    if ended < replays.most:
         return True
     what = "loading its snapshot" if after == _RESTORING else f"its replay after sequence {after}"
     model.broken = (
@@ -115,20 +145,31 @@ def _alone(_: int) -> AbstractContextManager[None]:
     return nullcontext()
 
 
+class Skipped(NamedTuple):
+    """The sequences of snapshots that were passed over.
+
+    Attributes:
+        damaged: those that never can be read again.
+        unreadable: those that cannot be read now, and may be whole.
+    """
+
+    damaged: list[int]
+    unreadable: list[int]
+
+
 def restore_newest(
-    learner: Learner, journal: Journal, snapshots: Snapshots, computing: Computing = _alone
-) -> list[int]:
+    learner: Learner, log: LogReader, snapshots: Snapshots, computing: Computing = _alone
+) -> Skipped:
     """Fill a new learner with the newest undamaged state, if there is any.
 
     computing: is entered to load a snapshot, while others use the journal.
 
-    Returns the sequences of the damaged snapshots that were skipped; one that cannot be read now is
-    skipped too, but may be whole. Raises StartupError.
+    Returns the snapshots that were passed over. Raises StartupError, StorageFailed.
     """
     model = learner.model
-    rolled_back_at = journal.rolled_back_at(model.id)
-    damaged, unreadable = list[int](), list[int]()
-    for sequence in snapshots.sequences(model.id):
+    rolled_back_at = log.rolled_back_at()
+    skipped = Skipped([], [])
+    for sequence in _sequences(model, snapshots):
         if rolled_back_at is not None and sequence <= rolled_back_at:
             break
         try:
@@ -137,23 +178,42 @@ def restore_newest(
                 learner.restore(state.plain, state.arrays)
         except DamagedSnapshot as error:
             logger.warning("model %s: %s; trying the one before", model.name, error)
-            (unreadable if isinstance(error, UnreadableSnapshot) else damaged).append(sequence)
+            unreadable = isinstance(error, UnreadableSnapshot)
+            (skipped.unreadable if unreadable else skipped.damaged).append(sequence)
             continue
         _note_origin(model, sequence, state)
         model.note_snapshot(sequence, snapshots.written(model.id, sequence))
-        return damaged
+        return skipped
     if rolled_back_at is not None:
         with computing(1):
-            _restore_rollback(learner, journal, snapshots)
-        whole = set(snapshots.sequences(model.id)) - {*damaged, *unreadable}
+            _restore_rollback(learner, log, snapshots)
+        passed_over = {*skipped.damaged, *skipped.unreadable}
+        whole = set(_sequences(model, snapshots)) - passed_over
         model.snapshot_sequence = max(whole, default=0)
-    return damaged
+    return skipped
 
 
-def _restore_rollback(learner: Learner, journal: Journal, snapshots: Snapshots) -> None:
-    model, rollback = learner.model, journal.rollbacks(learner.model.id)[0]
+def _sequences(model: Model, snapshots: Snapshots) -> list[int]:
+    try:
+        return snapshots.sequences(model.id)
+    except OSError as error:
+        raise StorageFailed(
+            f"the snapshots of model {model.name!r} cannot be listed now: {error}"
+        ) from None
+
+
+def _restore_rollback(learner: Learner, log: LogReader, snapshots: Snapshots) -> None:
+    """Fill a new learner with the state that its model was rolled back to last.
+
+    Raises StartupError, and StorageFailed where the state cannot be read now.
+    """
+    model, rollback = learner.model, log.rollbacks()[0]
     try:
         state = snapshots.pinned(model.id, rollback.digest)
+    except UnreadableSnapshot as error:
+        raise StorageFailed(
+            f"the state that model {model.name!r} was rolled back to cannot be read now: {error}"
+        ) from None
     except DamagedSnapshot as error:
         raise StartupError(
             f"model {model.name!r}: the state that it was rolled back to: {error}. Restore the "
@@ -177,15 +237,21 @@ def _note_origin(model: Model, sequence: int, state: State) -> None:
         logger.warning("model %s: %s", model.name, model.notice)
 
 
-def check_complete(learner: Learner, journal: Journal, champion: int | None = None) -> None:
-    """Raise StartupError if more was acknowledged than there is."""
-    model = learner.model
-    reached = max(learner.sequence, journal.end(model.id if champion is None else champion))
-    acknowledged = journal.acknowledged(model.id)
+def check_complete(learner: Learner, log: LogReader, term: Term, journal: str) -> None:
+    """Raise StartupError if more was acknowledged than there is.
+
+    Args:
+        learner: that has learned everything.
+        log: that its samples are in.
+        term: of its own log.
+        journal: what to restore.
+    """
+    model, reached = learner.model, max(learner.sequence, log.end())
+    acknowledged = term.acknowledged()
     if reached < acknowledged:
         raise StartupError(
             f"model {model.name!r}: {acknowledged} samples were acknowledged, but "
-            f"its journal and its snapshots end at {reached}. Restore {journal.name} and what "
+            f"its journal and its snapshots end at {reached}. Restore {journal} and what "
             "belongs to it from a backup (`wolfstream restore`); `wolfstream serve --recover` goes "
             "on without what is lost"
         )

@@ -17,6 +17,7 @@ from service.model.live import Model
 from service.spec.stored import read_stored_spec
 from service.storage.entries import CatalogueEntry
 from service.storage.interfaces import Storage
+from service.storage.term import Term
 
 # While it is recovered, a model takes this multiple of its snapshot's bytes, what its heads took
 # when it was saved, and these besides.
@@ -30,8 +31,10 @@ class Room(NamedTuple):
     n_bytes: int
 
 
-def recover(storage: Storage, use_threads: Callable[[int], None], room: Room) -> Iterator[Learner]:
-    """Yield the learners of all models, as they were acknowledged, each once it is recovered.
+def recover(
+    storage: Storage, use_threads: Callable[[int], None], room: Room
+) -> Iterator[tuple[Learner, Term]]:
+    """Yield the learners and terms of all models, as they were acknowledged, each once recovered.
 
     use_threads: sets the threads of a matrix product.
 
@@ -46,7 +49,7 @@ def recover(storage: Storage, use_threads: Callable[[int], None], room: Room) ->
         key=lambda one: one.alone,
     )
     sharing = Sharing(use_threads)
-    running: dict[Future[Learner], _Wanted] = {}
+    running: dict[Future[tuple[Learner, Term]], _Wanted] = {}
     pool = ThreadPoolExecutor(room.models, "recovery")
     try:
         while waiting or running:
@@ -98,7 +101,7 @@ def _fits(one: _Wanted, others: list[_Wanted], room: Room) -> bool:
     return one.n_bytes + sum(other.n_bytes for other in others) <= room.n_bytes
 
 
-def _recover(one: _Wanted, storage: Storage, sharing: "Sharing") -> Learner:
+def _recover(one: _Wanted, storage: Storage, sharing: "Sharing") -> tuple[Learner, Term]:
     number, name, spec, epoch, _ = one.found
     with sharing.using_storage():
         learner = Learner(Model(number, name, read_stored_spec(spec)), epoch)

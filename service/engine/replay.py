@@ -20,7 +20,7 @@ from service.heads.fit import fit_from_record
 from service.model.learner import Learner
 from service.samples.predicted import from_prediction_record
 from service.storage.entries import Entry, KeyedRequest
-from service.storage.interfaces import Storage
+from service.storage.log import LogReader
 
 logger = logging.getLogger(__name__)
 
@@ -30,28 +30,34 @@ Computing: TypeAlias = Callable[[int], AbstractContextManager[None]]
 
 def replay(
     learner: Learner,
-    storage: Storage,
+    log: LogReader,
     computing: Computing,
+    blocks: Iterator[list[Entry]] | None = None,
     may_begin: Callable[[int], bool] = lambda _: True,
 ) -> Iterator[list[KeyedRequest]]:
-    """Learn what the journal has after a learner's sequence, block by block.
+    """Learn what a log has after a learner's sequence, block by block.
 
-    computing: entered for each block with its number of threads; nothing is read within it.
-    may_begin: is asked before each block, which it may not even read, with the sequence before it.
+    Args:
+        learner: that nobody else uses.
+        log: of its model.
+        computing: entered for each block with its number of threads; nothing is read within it.
+        blocks: those to learn; None for all after the learner's sequence.
+        may_begin: is asked before each block, which it may not even read, with the sequence
+            before it.
 
     Yields keys whose answers had not been written, with their answers. Where learning fails, the
-    model is broken from there on. Raises StartupError.
+    model is broken from there on. Raises StartupError, StorageFailed.
     """
     model = learner.model
-    unanswered, end = _unanswered(learner, storage)
-    blocks, before = storage.journal.blocks(model.id, learner.sequence), list[Results]()
+    unanswered, end = _unanswered(learner, log)
+    blocks, before = blocks or log.blocks(learner.sequence), list[Results]()
     while may_begin(learner.sequence) and (block := next(blocks, None)):
         _check_continuous(learner, block)
         if block[-1].sequence > end:  # another replica has written it since
-            unanswered, end = _unanswered(learner, storage)
+            unanswered, end = _unanswered(learner, log)
         epoch = None
         if any(entry.sequence in unanswered for entry in block):
-            epoch = storage.journal.epoch_before(model.id, block[-1].sequence)
+            epoch = log.epoch_before(block[-1].sequence)
         try:
             with computing(block[0].threads):
                 found = _replay_block(learner, block, unanswered, epoch or learner.epoch, before)
@@ -62,14 +68,13 @@ def replay(
         yield found
 
 
-def _unanswered(learner: Learner, storage: Storage) -> tuple[dict[int, KeyedRequest], int]:
-    """The keys that need answers, by their sequences, and the sequence up to which all are known.
+def _unanswered(learner: Learner, log: LogReader) -> tuple[dict[int, KeyedRequest], int]:
+    """Return the keys that need answers, by their sequences, and up to where all are known.
 
     Raises StartupError, StorageFailed.
     """
-    number = learner.model.id
-    rows = storage.answers.unanswered(number, learner.sequence)
-    return {row.sequence: row for row in rows}, storage.journal.end(number)
+    rows = log.unanswered(learner.sequence)
+    return {row.sequence: row for row in rows}, log.end()
 
 
 def _replay_block(
@@ -116,11 +121,14 @@ def _replay_block(
 
 
 def _check_continuous(learner: Learner, block: list[Entry]) -> None:
-    first = block[0].sequence - block[0].samples
-    if first != learner.sequence:
-        raise StartupError(
-            f"model {learner.model.name!r}: its journal goes on after sample {first}, but the "
-            f"newest undamaged snapshot ends at {learner.sequence}. Restore the snapshots of the "
-            "data directory from a backup (`wolfstream restore`); starting without them would "
-            "silently lose acknowledged samples"
-        )
+    """Raise StartupError unless each entry of a block comes directly after what was learned."""
+    reached = learner.sequence
+    for entry in block:
+        if entry.sequence - entry.samples != reached:
+            raise StartupError(
+                f"model {learner.model.name!r}: its journal goes on after sample "
+                f"{entry.sequence - entry.samples}, but what comes before ends at {reached}. "
+                "Restore the snapshots of the data directory from a backup (`wolfstream restore`); "
+                "starting without them would silently lose acknowledged samples"
+            )
+        reached = entry.sequence

@@ -44,10 +44,9 @@ def begin_epochs(storage: Storage) -> None:
     Raises StartupError, StorageFailed.
     """
     for model, *_ in storage.catalogue.models():
-        ends = (storage.journal.end(model), storage.journal.rolled_back_at(model) or 0)
-        storage.journal.append_epoch(
-            model, max(*ends, *storage.snapshots.sequences(model)[:1]), new_epoch()
-        )
+        log = storage.journal.reader(model)
+        ends = (log.end(), log.rolled_back_at() or 0)
+        log.begin_term(max(*ends, *storage.snapshots.sequences(model)[:1]), new_epoch())
 
 
 def salvage(data: Path) -> None:
@@ -73,7 +72,7 @@ def _salvage_model(number: int, files: SnapshotFiles, storage: Storage) -> None:
         try:
             state = files.load(number, sequence)
             name = state.plain.get("model", f"recovered-{number}")
-            loaded = add_state(name, state, source, storage)
+            loaded, _ = add_state(name, state, source, storage)
         except (DamagedSnapshot, ModelFileError) as error:
             logger.warning("%s; trying the one before", error)
         else:

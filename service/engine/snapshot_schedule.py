@@ -43,7 +43,7 @@ class SnapshotSchedule:
         last_seconds: float | None,
     ) -> None:
         self._storage = storage
-        self._journal, self._snapshots = storage.journal, storage.snapshots
+        self._snapshots = storage.snapshots
         self._models, self._keys = models, keys
         self._metrics = metrics
         self._samples = samples
@@ -102,7 +102,8 @@ class SnapshotSchedule:
         kept for that one either.
         """
         for model, saving in list(self._saving.items()):
-            if wait or saving.done():
+            # What a snapshot makes superfluous is dropped in the log, which may be busy now.
+            if wait or (saving.done() and not self._commits.is_busy(model)):
                 del self._saving[model]
                 self._finish(model, saving)
 
@@ -145,7 +146,7 @@ class SnapshotSchedule:
             checkpoint = learner.checkpoint()
         try:
             # What comes before a snapshot is not replayed, so its answers must be written.
-            self._keys.write()
+            self._keys.write(self._models.term(model))
             self._commits.append_alone(_checkpoint(learner))
         except StorageFailed as error:
             logger.error("model %s: no snapshot: %s; the journal is kept", model.name, error)
@@ -182,8 +183,9 @@ class SnapshotSchedule:
         full = model in self._full
         self._full.discard(model)
         if not self._models.is_live(model):
-            if model.led:  # else another replica has it, which needs what is saved
-                self._snapshots.delete(model.id)
+            self._delete_if_gone(model)
+            return
+        if not model.led:  # another replica has it, which needs what is saved
             return
         try:
             left = saving.result()
@@ -197,22 +199,32 @@ class SnapshotSchedule:
             if full:
                 self._drop_all(model, newest)
             elif known:
-                self._journal.drop(model.id, self._superfluous(model, known[0]))
+                self._models.term(model).drop(self._superfluous(model, known[0]))
             if left:
-                self._journal.drop_predictions(model.id, left)
+                self._models.term(model).drop_predictions(left)
             self._metrics.snapshots_saved += 1
         except Exception as error:  # whatever numpy and zipfile raise under low memory, too
             self._metrics.snapshots_failed += 1
             logger.error("model %s: no snapshot: %r; the journal is kept", model.name, error)
 
+    def _delete_if_gone(self, model: Model) -> None:
+        """Delete what was saved of a model that was deleted meanwhile; no other has its number."""
+        try:
+            found = self._storage.catalogue.find(model.name)
+        except StorageFailed as error:
+            logger.warning("snapshots of a deleted model may be left: %s", error)
+            return
+        if found is None or found.number != model.id:
+            self._snapshots.delete(model.id)
+
     def _drop_all(self, model: Model, saved: int) -> None:
         """Drop what a snapshot that was read back makes superfluous, of a log that is full."""
         self._read_back[model] = saved
-        self._journal.drop(model.id, self._superfluous(model, saved, snapshots=1))
+        self._models.term(model).drop(self._superfluous(model, saved, snapshots=1))
         champion = model.champion
         if champion is not None and champion in self._read_back:
             up_to = self._superfluous(champion, self._read_back[champion], snapshots=1)
-            self._journal.drop(champion.id, up_to)
+            self._models.term(champion).drop(up_to)
 
 
 def _learned_since_snapshot(learner: Learner) -> bool:

@@ -2,8 +2,8 @@
 
 import logging
 
-from service.engine.challenger_takeover import no_check, products_as_set
-from service.engine.recovery import bring_back, check_complete
+from service.engine.challenger_takeover import products_as_set
+from service.engine.recovery import bring_back, check_complete, forked
 from service.engine.replay import replay
 from service.errors import NotLeader, StartupError, StorageFailed
 from service.model.learner import Learner
@@ -11,7 +11,9 @@ from service.model.live import Model
 from service.spec.stored import read_stored_spec
 from service.storage.entries import CatalogueEntry, KeyedRequest, Rollback, next_term
 from service.storage.interfaces import Storage
-from service.storage.journal import Journal
+from service.storage.journal import LogDeleted
+from service.storage.log import LogReader
+from service.storage.term import Term
 
 logger = logging.getLogger(__name__)
 
@@ -22,12 +24,16 @@ _ATTEMPTS = 5
 class Standby:
     """A model that this replica stands by for. Used by one thread at a time.
 
-    entry: its entry in the catalogue. learner: what was learned so far.
+    Attributes:
+        entry: its entry in the catalogue.
+        learner: what was learned so far.
     """
 
     def __init__(self, entry: CatalogueEntry, storage: Storage) -> None:
+        """Begin with a model that has learned nothing; `catch_up` learns."""
         self.entry = entry
         self._storage = storage
+        self._log: LogReader | None = None
         self.learner = self._begin()
 
     def _begin(self) -> Learner:
@@ -46,10 +52,11 @@ class Standby:
 
     def catch_up(self) -> None:
         """Learn everything that the log has by now. Raises StartupError, StorageFailed."""
-        if self._begun and not self.learner.model.broken:
+        if self._log is not None and self._begun and not self.learner.model.broken:
             self._keep_losses(self.learner)
             try:
-                self._note(self.replay())
+                self._log.read_on()
+                self._note(self._log, self._replay(self._log))
             except StartupError as error:  # the leader has purged what was not read
                 logger.info("model %s: read again from its snapshot: %s", self.entry.name, error)
                 self._begun = False
@@ -57,9 +64,9 @@ class Standby:
                 self._begun = False
                 raise
             else:
-                self._begun = self._last_rollback() == self._rollback
+                self._begun = _last_rollback(self._log) == self._rollback
         for _ in range(_ATTEMPTS):
-            if not self._begun or self.learner.model.broken:
+            if self._log is None or not self._begun or self.learner.model.broken:
                 self._load()
             if self._begun:
                 self.learner.publish()
@@ -73,57 +80,67 @@ class Standby:
         is for the state that it restores.
         """
         self.learner = self._begin()
-        self._storage.journal.reread(self.entry.number)
-        self._rollback = self._last_rollback()
-        self._note(bring_back(self.learner, self._storage, products_as_set, no_check))
-        self._begun = self._last_rollback() == self._rollback
+        log = self._log = self._storage.journal.reader(self.entry.number)
+        self._rollback = _last_rollback(log)
+        self._note(log, bring_back(self.learner, log, self._storage, products_as_set))
+        self._begun = _last_rollback(log) == self._rollback
 
-    def replay(self) -> list[KeyedRequest]:
+    def _replay(self, log: LogReader) -> list[KeyedRequest]:
         """Learn what comes next in the log; keys that had no answers, with them."""
-        blocks = replay(self.learner, self._storage, products_as_set)
+        blocks = replay(self.learner, log, products_as_set)
         return [row for found in blocks for row in found]
 
-    def begin_term(self) -> None:
+    def begin_term(self) -> Term:
         """Write that this replica leads from the log's end on, which is learned by then.
 
-        Raises NotLeader if that cannot be reached, StorageFailed, StartupError.
+        Returns the term, which has the log from now on. Raises NotLeader if that cannot be
+        reached, StorageFailed, StartupError.
         """
-        learner, journal, number = self.learner, self._storage.journal, self.entry.number
+        log = self._log
+        assert log is not None, "catch up first"
+        learner = self.learner
         for _ in range(_ATTEMPTS):
-            term = next_term(journal.epoch_since(number, 0) or learner.epoch)
+            if log.faults:
+                learner.model.broken = forked(log)
+            epoch = next_term(log.epoch_since(0) or learner.epoch)
             # A broken model's journal goes beyond what was learned.
-            end = journal.end(number) if learner.model.broken else 0
+            end = log.end() if learner.model.broken else 0
             try:
-                journal.append_epoch(number, max(end, learner.sequence), term)
+                term = log.begin_term(max(end, learner.sequence), epoch)
+            except LogDeleted:
+                raise
             except NotLeader:
-                self._note(self.replay())
-                if self._last_rollback() != self._rollback:
+                log.read_on()
+                self._note(log, self._replay(log))
+                if _last_rollback(log) != self._rollback:
                     self._begun = False
                     break
             else:
-                learner.epoch = term
-                self._check(journal)
+                self._log, self._begun = None, False
+                learner.epoch = epoch
+                self._check(log, term)
                 learner.publish()
-                return
+                return term
         raise NotLeader(f"the log of model {self.entry.name!r} goes on; try again")
 
-    def answered(self) -> list[KeyedRequest]:
+    def answered(self, log: LogReader) -> list[KeyedRequest]:
         """Return the keys whose answers are not in the log, with their answers."""
-        unanswered = self._storage.answers.unanswered(self.entry.number, 0)
+        unanswered = log.unanswered(0)
         return [self._found[row.sequence] for row in unanswered if row.sequence in self._found]
 
-    def _note(self, found: list[KeyedRequest]) -> None:
+    def _note(self, log: LogReader, found: list[KeyedRequest]) -> None:
         self._found |= {row.sequence: row for row in found}
         if self._found:
-            self._found = {row.sequence: row for row in self.answered()}
+            self._found = {row.sequence: row for row in self.answered(log)}
 
-    def _last_rollback(self) -> Rollback | None:
-        return next(iter(self._storage.journal.rollbacks(self.entry.number)), None)
-
-    def _check(self, journal: Journal) -> None:
-        """Raise unless the log has everything that was acknowledged."""
+    def _check(self, log: LogReader, term: Term) -> None:
+        """Let the model be broken unless the log has everything that was acknowledged."""
         try:
-            check_complete(self.learner, journal)
+            check_complete(self.learner, log, term, self._storage.journal.name)
         except StartupError as error:
             self.learner.model.broken = str(error)
             logger.error("model %s is broken: %s", self.entry.name, error)
+
+
+def _last_rollback(log: LogReader) -> Rollback | None:
+    return next(iter(log.rollbacks()), None)

@@ -65,12 +65,13 @@ def export_model(
         storage = stack.enter_context(closing(open_storage(data, read_only=True)))
         learner, champion = _empty_learner(data, storage.catalogue, name)
         model = learner.model
-        end, snapshots = storage.journal.end(champion or model.id), storage.snapshots
+        log, snapshots = storage.journal.reader(model.id), storage.snapshots
+        end = log.end() if champion is None else storage.journal.reader(champion).end()
         if sequence is not None:
             return Exported(_kept(model, snapshots, sequence), end, while_serving)
-        restore_newest(learner, storage.journal, snapshots)
+        restore_newest(learner, log, snapshots)
         if not while_serving and champion is None:
-            for _ in replay(learner, storage, Threads().using):
+            for _ in replay(learner, log, Threads().using):
                 watch(learner.sequence, end)
         elif not learner.sequence:
             raise TransferError(
@@ -96,7 +97,7 @@ def import_model(data: Path, path: Path, name: str) -> LoadedModel:
                 raise TransferError(
                     f"{data} has a model {name!r}; choose another --name, or DELETE that one"
                 )
-            return add_model(name, path, storage)
+            return add_model(name, path, storage)[0]
     except DirectoryInUse:
         raise TransferError(
             f"a server holds {data}; stop it first, or let it take the file as it starts: "

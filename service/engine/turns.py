@@ -12,13 +12,13 @@ from typing import Any
 from service.diagnostics.metrics import Metrics
 from service.engine.absorb import Results, absorb_block, absorb_part, joined_answer, together
 from service.engine.admission import count_rejected
-from service.engine.broken import mark_broken, not_yet_learned
+from service.engine.broken import learned_elsewhere, mark_broken, not_yet_learned
 from service.engine.duplicates import Duplicates
 from service.engine.journal_parts import Admitted
 from service.engine.late_labels import Found, LabelRequest, count_unlearned
 from service.engine.learn_request import LearnRequest, Reply
 from service.engine.live_models import LiveModels
-from service.errors import ModelBroken
+from service.errors import ModelBroken, NotYetLearned
 from service.model.live import Model
 
 
@@ -91,9 +91,7 @@ class Turns:
             large = len(block[0].parts) > 1
             replies = self._learn_part(work, block[0]) if large else self._learn(work, block)
         except Exception as error:  # its samples are durable: only this model stops
-            broken = isinstance(error, ModelBroken)
-            learner = self._models.learner(work.model)
-            failed = not_yet_learned(work.model) if broken else mark_broken(learner, error)
+            failed = self._failed(work.model, error)
             for item in work.blocks.popleft():
                 count_rejected(item.request)
             return [(item.request.answer, failed) for item in block]
@@ -106,6 +104,22 @@ class Turns:
         counts.learn_requests += len(waited)
         counts.learn_seconds += sum(waited)
         return replies
+
+    def _failed(self, model: Model, error: Exception) -> NotYetLearned:
+        """Return the answer to requests that are durable, and were not learned for a reason."""
+        if not model.led:
+            return learned_elsewhere(model)
+        if isinstance(error, ModelBroken):
+            return not_yet_learned(model)
+        return mark_broken(self._models.learner(model), error)
+
+    def give_up(self, model: Model) -> list[Reply]:
+        """Leave the rest of a model's work to the replica that leads it now; return the replies."""
+        work = self._waiting.pop(model, None)
+        if work is None:
+            return []
+        replies = [(request.answer, learned_elsewhere(model)) for request in work.requests()]
+        return [*replies, *work.duplicates.replies(replies)]
 
     def _learn(self, work: Work, block: list[Admitted]) -> list[Reply]:
         """Absorb and publish one block; the answers to its requests."""

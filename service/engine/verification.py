@@ -13,7 +13,7 @@ from service.samples.predicted import from_prediction_record, rows_of
 from service.storage.data_directory import journal_path, n_bytes, open_storage
 from service.storage.entries import Entry
 from service.storage.interfaces import Storage
-from service.storage.journal import Journal
+from service.storage.log import LogReader
 from service.storage.snapshot_format import DamagedSnapshot, decode_state
 from service.storage.snapshots import Snapshots
 
@@ -65,17 +65,18 @@ def _verify_model(
 ) -> Iterator[str]:
     """The problems of a model. champion: the number of the one whose log it learns from, if any."""
     journal, snapshots = storage.journal, storage.snapshots
+    log = journal.reader(model)
     kept, damaged = snapshots.sequences(model), set[int]()
     remedy = f"a start of model {name!r} falls back to the one before; restore it from a backup"
     for sequence in kept:
         for problem in _verify_snapshot(model, sequence, snapshots, watch):
             damaged.add(sequence)
             yield f"{problem}; {remedy}"
-    at = journal.rolled_back_at(model)
+    at = log.rolled_back_at()
     if at is not None:
         kept = [sequence for sequence in kept if sequence > at] + [at]
         try:
-            snapshots.pinned(model, journal.rollbacks(model)[0].digest)
+            snapshots.pinned(model, log.rollbacks()[0].digest)
         except DamagedSnapshot as error:
             yield (
                 f"{snapshots.name(model, at)}: model {name!r}: the state that it was rolled back "
@@ -84,7 +85,7 @@ def _verify_model(
     # The journal is kept for the newest snapshot and for the one before, to fall back on.
     bases = [sequence for sequence in kept[:2] if sequence not in damaged]
     bases = bases or [sequence for sequence in kept if sequence not in damaged][:1] or [0]
-    begins = journal.begin(model if champion is None else champion)
+    begins = log.begin() if champion is None else journal.reader(champion).begin()
     if begins is not None and bases[-1] < begins <= bases[0]:
         yield (
             f"{journal.name}: model {name!r}: the journal begins at {begins}, so there is no "
@@ -92,7 +93,7 @@ def _verify_model(
             f"POST /v1/models/{name}/snapshot"
         )
         bases = bases[:1]
-    for problem in _verify_entries(journal, model, bases[-1], champion is not None, watch):
+    for problem in _verify_entries(log, bases[-1], champion is not None, watch):
         yield (
             f"{journal.name}: model {name!r}: {problem}; restore the data directory from a backup, "
             "or export a snapshot with --sequence"
@@ -115,14 +116,14 @@ def _verify_snapshot(
 
 
 def _verify_entries(
-    journal: Journal, model: int, first: int, follows: bool, watch: Watch
+    log: LogReader, first: int, follows: bool, watch: Watch
 ) -> Iterator[str]:
     """Yield what is missing or unreadable after a snapshot.
 
     follows: whether the samples between are in the log of another model.
     """
     reached = first
-    for block in journal.blocks(model, first):
+    for block in log.blocks(first):
         for entry in block:
             begins = entry.sequence - entry.samples
             if begins != reached and not follows:

@@ -8,7 +8,7 @@ that came before them and those that came after. No other thread touches the jou
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,7 +19,7 @@ from service.engine.group_learning import Acknowledge, GroupLearning, GroupReque
 from service.engine.history import History
 from service.engine.kept_fit import keep_fit
 from service.engine.late_labels import LabelRequest
-from service.engine.leading import Leading
+from service.engine.leading import InOrder, Leading
 from service.engine.learn_request import LearnRequest
 from service.engine.live_models import LiveModels
 from service.engine.model_files import LoadedModel
@@ -30,7 +30,7 @@ from service.engine.recovery_order import Room
 from service.engine.remembered_keys import RememberedKeys
 from service.engine.snapshot_schedule import SnapshotSchedule
 from service.engine.uploads import filled
-from service.errors import InDoubt, NotLeader, Refusal
+from service.errors import InDoubt, Refusal
 from service.heads.fit import Fit, Window
 from service.model.live import Model
 from service.native.threads import Threads
@@ -58,15 +58,13 @@ class Writer:
         self.catalogue = storage.catalogue
         self._settings = settings
         self._acknowledge = acknowledge
-        self._keys = RememberedKeys(
-            storage.answers, settings.idempotency_keys, settings.idempotency_bytes
-        )
+        self._keys = RememberedKeys(settings.idempotency_keys, settings.idempotency_bytes)
         self._threads = Threads()
         self.metrics = Metrics()
         self.models = LiveModels(storage, self._keys)
         self.new_models = NewModels(storage, self.models, settings.models)
         self.history = History(storage, self.models, self._keys, self._one_thread)
-        self._commits = Commits(storage, self.models, self._keys, self.metrics)
+        self._commits = Commits(storage.journal, self.models, self._keys, self.metrics)
         self.snapshots = SnapshotSchedule(
             storage,
             self.models,
@@ -78,7 +76,6 @@ class Writer:
             _LAST_SECONDS if settings.fleet else None,
         )
         self.challengers = Challengers(
-            storage,
             self.models,
             self.new_models,
             self._commits,
@@ -144,6 +141,7 @@ class Writer:
         Large requests are only begun: call `go_on` until no model is `busy`.
         """
         self.metrics.busy_since = time.monotonic()
+        self._remove_ended()
         learning: list[GroupRequest] = []
         for item in group:
             if isinstance(item, Order):
@@ -157,9 +155,18 @@ class Writer:
         self._learn(learning)
         self.metrics.busy_since = None
 
+    def _remove_ended(self) -> None:
+        """Forget the models whose terms have ended, and answer what was left to learn for them."""
+        if ended := self.models.ended:
+            self._learning.give_up(ended)
+            self.models.remove_ended()
+
     @property
     def busy(self) -> set[Model]:
-        """The models in the middle of a large request; no other request of theirs may begin."""
+        """The models of which something goes on; no other request of theirs may begin.
+
+        Some may not be here any more: the clients of their last commits still wait for an answer.
+        """
         return self._learning.busy
 
     def waiting(self) -> list[LearnRequest | LabelRequest]:
@@ -169,6 +176,7 @@ class Writer:
     def go_on(self) -> None:
         """Learn the next part of a large request."""
         self.metrics.busy_since = time.monotonic()
+        self._remove_ended()
         self._learning.go_on()
         self.metrics.busy_since = None
 
@@ -178,7 +186,7 @@ class Writer:
 
     def leading(
         self,
-        in_order: Callable[[Model | None, Callable[[], Any]], Awaitable[Any]],
+        in_order: InOrder,
         begin_to_follow: Callable[[Model], None],
     ) -> Leading:
         """Return the object that decides which models of a fleet are learned here."""
@@ -198,6 +206,12 @@ class Writer:
         """Make a model that follows another one; see `Challengers.make`."""
         with self._one_thread():  # as recovery does
             return self.challengers.make(name, champion, spec, start)
+
+    def roll_back(self, model: Model, sequence: int) -> dict[str, Any]:
+        """Roll a model back to a snapshot; see `History.roll_back`."""
+        description = self.history.roll_back(model, sequence)
+        self.challengers.rolled_back(model)
+        return description
 
     def delete(self, model: Model) -> None:
         """Delete a model with its journal and snapshots; its challengers become independent.
@@ -223,8 +237,6 @@ class Writer:
             with self.challengers.paused([order.model]):
                 result = order.run()
         except Refusal as error:
-            if isinstance(error, NotLeader) and order.model is not None:
-                self.models.release(order.model)
             self._acknowledge([(order.answer, error)], ())
         except Exception as failure:  # the writer must go on for the other models
             logger.exception("an order of the writer failed")

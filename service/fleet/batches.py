@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from service.fleet.connection import NatsConnection, NotConnected
 
-_EXPECTED = "Nats-Expected-Last-Subject-Sequence"
+EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 # How long an answer is waited for; the messages of a batch are on their way by then.
 _ANSWER_SECONDS, _MESSAGES_A_SECOND = 2.0, 10
 _NAME_BYTES = 12
@@ -51,4 +51,4 @@ def _place(batch: str, number: int) -> dict[str, str]:
 
 
 def _expectation(message: Message) -> dict[str, str]:
-    return {} if message.expected is None else {_EXPECTED: str(message.expected)}
+    return {} if message.expected is None else {EXPECTED: str(message.expected)}

@@ -15,16 +15,37 @@ from service.storage.entries import Entry, KeyedRequest, Rollback
 from service.storage.seals import BrokenSeal, seal, unseal
 
 # The format, first in each message. A reader refuses a format that it does not know.
-FORMAT = 1
+FORMAT = 2
+# The bytes of a commit's name that all commits of one term have in common.
+WRITER_BYTES = 6
 # The bytes of a message that are left to headers and to the fields around its part of the rows.
 _AROUND_BYTES = 2048
+
+
+class OtherFormat(Exception):
+    """A message is of a format that this version does not read; the text follows a log's name."""
 
 
 class LogRow(NamedTuple):
     """A row of a model's log.
 
-    kind: that of an `Entry`, or "key", "answer", "shorter" (an answer in the place of another one),
-    "rollback", "epoch". time: in milliseconds since 1970. The others are those of an entry.
+    Attributes:
+        kind: that of an `Entry`, or one of these:
+
+            | kind | says |
+            |---|---|
+            | created | the model was made; first in each log, and the maker's term begins |
+            | epoch | another replica's term begins, in this epoch |
+            | rollback | the model went back to a pinned state |
+            | unpinned | these pinned states are deleted now or later |
+            | key, answer | the idempotency key of a request, and its answer |
+            | shorter | an answer in the place of another one |
+            | forgotten | the keys up to this sequence are forgotten |
+            | purged | the messages before one are deleted now or later (`log_index.Purge`) |
+            | deleted | the model was deleted; last in the log |
+        sequence: of the model, when the row was written.
+        time: in milliseconds since 1970.
+        samples: as of an entry, like the rest.
     """
 
     kind: str
@@ -67,14 +88,28 @@ def encode(
 
 
 def decode(message: bytes) -> Part:
-    """Return the content of a message; the inverse of `encode`. Raises BrokenSeal."""
+    """Return the content of a message; the inverse of `encode`. Raises BrokenSeal, OtherFormat."""
     try:
         form, *place, sealed = msgpack.unpackb(message)
     except (ValueError, TypeError, msgpack.UnpackException):
         raise BrokenSeal from None
-    if form != FORMAT or len(place) != len(Part._fields) - 1:
+    if form != FORMAT:
+        raise OtherFormat(_other_format(form))
+    if len(place) != len(Part._fields) - 1:
         raise BrokenSeal
     return Part._make((*place, unseal(sealed, *place)))
+
+
+def _other_format(form: object) -> str:
+    if isinstance(form, int) and form < FORMAT:
+        return (
+            f"has format {form}, and this version reads {FORMAT}: export its models with the "
+            "version that wrote them (`wolfstream fleet backup`), and restore them here"
+        )
+    return (
+        f"has a message of format {str(form)[:20]}, and this version reads {FORMAT}: start the "
+        "version that wrote it"
+    )
 
 
 def joined(parts: Sequence[Part]) -> list[LogRow]:

@@ -20,18 +20,26 @@ from service.access.key_file import KeyFile
 from service.access.keys import ApiKeys
 from service.fleet.commit_messages import LogRow, read_rollback
 from service.fleet.importing import Moved, MovingError
+from service.fleet.jetstream_log import JetStreamLog
 from service.fleet.log_index import ENTRIES, WITH_SAMPLES, KnownKey
-from service.fleet.model_log import ModelLog
 from service.fleet.opening import Fleet
 from service.storage.backup import finish
-from service.storage.data_directory import journal_path, open_storage, owned, snapshots_path
+from service.storage.data_directory import (
+    high_water_path,
+    journal_path,
+    open_storage,
+    owned,
+    snapshots_path,
+)
 from service.storage.entries import CatalogueEntry, Rollback, now
+from service.storage.high_water import HighWater
 from service.storage.reach import Reach, check_empty, reaches_of
 from service.storage.snapshot_files import SnapshotFiles
 from service.storage.snapshot_format import DamagedSnapshot
 from service.storage.sqlite_catalogue import SqliteCatalogue
 from service.storage.sqlite_file import SqliteFile
 from service.storage.sqlite_rows import LATER, SAMPLES, Row, answer_row, key_row, sealed
+from service.storage.term import Term
 
 # How often a model is read again because its leader purged its log meanwhile.
 _ATTEMPTS = 3
@@ -46,8 +54,13 @@ def export_models(fleet: Fleet, data: Path) -> Iterator[Moved]:
     """
     if data.exists() and any(data.iterdir()):
         raise MovingError(f"{data} is not empty; name a directory that does not exist yet")
-    with owned(data), closing(SqliteFile(journal_path(data))) as file:
-        catalogue, files = SqliteCatalogue(file), SnapshotFiles(snapshots_path(data), kept=1 << 20)
+    with (
+        owned(data),
+        closing(SqliteFile(journal_path(data))) as file,
+        closing(HighWater(high_water_path(data))) as high_water,
+    ):
+        catalogue = SqliteCatalogue(file, high_water)
+        files = SnapshotFiles(snapshots_path(data), kept=1 << 20)
         copy = _Copy(fleet, file, catalogue, files)
         there = [(model, _milliseconds(made)) for model, made in fleet.catalogue.made()]
         numbers = {model.number for model, _ in there}
@@ -86,12 +99,17 @@ class _Copy(NamedTuple):
 
 
 class _Copied(NamedTuple):
-    """A copied model: its number there, from where to where its log goes, and its rollbacks."""
+    """A copied model: its term there, from where to where its log goes, and its rollbacks."""
 
-    number: int
+    term: Term
     begin: int | None
     end: int
     rollbacks: list[Rollback]
+
+    @property
+    def number(self) -> int:
+        """The model's number there."""
+        return self.term.model
 
 
 _Made = tuple[CatalogueEntry, int]
@@ -110,7 +128,7 @@ def _export_together(copy: _Copy, champion: _Made, following: list[_Made]) -> li
         if len(copied) > len(following):
             return [Moved(name, one.end) for name, one in copied.items()]
         for one in copied.values():
-            copy.catalogue.delete(one.number)
+            copy.catalogue.delete(one.term)
             copy.files.delete(one.number)
     raise MovingError(f"model {champion[0].name!r} learns faster than it can be copied; try again")
 
@@ -125,12 +143,14 @@ def _export(
     fleet, files = copy.fleet, copy.files
     until = None if above is None else above.end
     follows = None if above is None else above.number
-    with copy.catalogue.creating(model.name, model.spec, model.epoch, follows, made) as number:
+    with copy.catalogue.creating(
+        model.name, model.spec, model.epoch, follows, made=made
+    ) as term:
+        number = term.model
         bases = [*_copy_snapshots(model, fleet, files, number, until)]
         bases += [0] if above is None else []
-        fleet.storage.journal.reread(model.number)
-        log = fleet.logs.of(model.number)
-        log.chain.read_all()
+        log = fleet.journal.new_log(model.number)
+        log.read_all()
         rollbacks = log.index.rollbacks()
         needed = [one for one in rollbacks if until is None or one.description["at"] <= until]
         copied = _copy_pinned(needed, fleet, model.number, files, number)
@@ -141,8 +161,8 @@ def _export(
         if whole and not exchanged and any(begin is None or begin <= base for base in bases):
             _write(copy.file, number, log, until, copied)
             end = max(log.index.end if above is None else 0, *bases)
-            return _Copied(number, begin, end, rollbacks)
-    copy.catalogue.delete(number)
+            return _Copied(term, begin, end, rollbacks)
+    copy.catalogue.delete(term)
     files.delete(number)
     return None
 
@@ -182,7 +202,8 @@ def _copy_pinned(
     copied = set[str]()
     for rollback in rollbacks:
         with suppress(DamagedSnapshot):
-            files.pin(number, fleet.snapshots.pinned_content(model, rollback.digest))
+            content = fleet.snapshots.pinned_content(model, rollback.digest)
+            files.pin(number, content, rollback.digest)
             copied.add(rollback.digest)
     return copied
 
@@ -192,7 +213,7 @@ def _milliseconds(moment: datetime) -> int:
 
 
 def _write(
-    file: SqliteFile, number: int, log: ModelLog, until: int | None, pinned: set[str]
+    file: SqliteFile, number: int, log: JetStreamLog, until: int | None, pinned: set[str]
 ) -> None:
     """Write a log's rows up to a sequence, in the transaction that creates the model.
 
@@ -210,7 +231,7 @@ def _write(
         file.insert("INSERT INTO log", rows[start : start + _ROWS])
 
 
-def _event_and_entry_rows(number: int, log: ModelLog, pinned: set[str]) -> Iterator[Row]:
+def _event_and_entry_rows(number: int, log: JetStreamLog, pinned: set[str]) -> Iterator[Row]:
     places, at = count(LATER), -1
     for commit in log.chain.read(0):
         for row in commit.rows:
@@ -233,7 +254,7 @@ def _row(number: int, place: int, row: LogRow) -> Row:
     return Row(number, sequence, place, kind, time, samples, block, head, threads, record)
 
 
-def _key_rows(number: int, log: ModelLog, key: KnownKey) -> Iterator[Row]:
+def _key_rows(number: int, log: JetStreamLog, key: KnownKey) -> Iterator[Row]:
     request, time = key.request._replace(model=number), now()
     yield key_row(request, time)
     answer = log.answer(key)

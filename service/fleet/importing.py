@@ -15,6 +15,7 @@ from service.access.key_file import KeyFile
 from service.access.keys import ApiKeys, KeysError
 from service.errors import WolfstreamError
 from service.fleet.commit_messages import LogRow
+from service.fleet.jetstream_term import JetStreamTerm
 from service.fleet.log_index import ENTRIES
 from service.fleet.opening import Fleet
 from service.storage.data_directory import (
@@ -119,13 +120,13 @@ def _brought_in_before(
 def _end(model: CatalogueEntry, source: Storage, data: Path) -> int:
     """Return the sequence of the last sample of a model in a directory."""
     sequences = SnapshotFiles(snapshots_path(data)).sequences(model.number)
-    return max([source.journal.end(model.number), *sequences])
+    return max([source.journal.reader(model.number).end(), *sequences])
 
 
 def _end_there(number: int, fleet: Fleet) -> int:
     """Return the sequence of the last sample of a model in the fleet."""
     storage = fleet.storage
-    return max([storage.journal.end(number), *storage.snapshots.sequences(number)])
+    return max([storage.journal.reader(number).end(), *storage.snapshots.sequences(number)])
 
 
 def _import(
@@ -137,31 +138,35 @@ def _import(
     fleet: Fleet,
 ) -> tuple[int, Moved]:
     """Copy one model. follows: the number in the fleet of the model that it follows, if any."""
-    creating = fleet.catalogue.creating(model.name, model.spec, model.epoch, follows)
-    with creating as number:
-        try:
-            _copy(model, number, data, source, file, fleet)
-        except BaseException:
-            fleet.catalogue.discard(number)
-            raise
-    return number, Moved(model.name, _end(model, source, data))
+    begin = source.journal.reader(model.number).begin() or 0
+    creating = fleet.catalogue.creating(model.name, model.spec, model.epoch, follows, begin)
+    with creating as term:
+        assert isinstance(term, JetStreamTerm)
+        _copy(model, term, data, source, file, fleet)
+    return term.model, Moved(model.name, _end(model, source, data))
 
 
 def _copy(
-    model: CatalogueEntry, number: int, data: Path, source: Storage, file: SqliteFile, fleet: Fleet
+    model: CatalogueEntry,
+    term: JetStreamTerm,
+    data: Path,
+    source: Storage,
+    file: SqliteFile,
+    fleet: Fleet,
 ) -> None:
     """Copy a model's snapshots, the states that it was rolled back to, and its log."""
+    number = term.model
     snapshots = SnapshotFiles(snapshots_path(data))
     for sequence in reversed(snapshots.sequences(model.number)):
         fleet.snapshots.save(number, snapshots.load(model.number, sequence))
-    rollbacks = source.journal.rollbacks(model.number)
+    rollbacks = source.journal.reader(model.number).rollbacks()
     for rollback in rollbacks:
         # Those of older rollbacks may be gone: only the last one is needed.
         with nullcontext() if rollback is rollbacks[0] else suppress(DamagedSnapshot):
             content = snapshots.pinned_content(model.number, rollback.digest)
-            fleet.snapshots.pin(number, content)
+            fleet.snapshots.pin(number, content, rollback.digest)
     for rows in _commits(_rows(model, file)):
-        fleet.logs.of(number).store_event(rows)
+        term.write(rows)
 
 
 def _rows(model: CatalogueEntry, file: SqliteFile) -> Iterator[LogRow]:

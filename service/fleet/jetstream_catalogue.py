@@ -22,10 +22,12 @@ from service.errors import InDoubt, StartupError, StorageFailed
 from service.fleet.bucket_watch import follow, watching
 from service.fleet.connection import NatsConnection, Refused, Unanswered
 from service.fleet.known_models import NOTHING_KNOWN, KnownModels, known
-from service.fleet.model_log import ModelLogs
+from service.fleet.jetstream_journal import JetStreamJournal
+from service.fleet.jetstream_term import JetStreamTerm
 from service.fleet.streams import MODELS_BUCKET, STATES, log_of, shares_stream, states_of
 from service.storage.catalogue import NameTaken
 from service.storage.entries import CatalogueEntry
+from service.storage.term import Term
 
 logger = logging.getLogger(__name__)
 
@@ -56,8 +58,8 @@ class JetStreamCatalogue:
     Raises StartupError if the bucket cannot be read.
     """
 
-    def __init__(self, connection: NatsConnection, logs: ModelLogs) -> None:
-        self._nats, self._logs = connection, logs
+    def __init__(self, connection: NatsConnection, journal: JetStreamJournal) -> None:
+        self._nats, self._journal = connection, journal
         try:
             self._bucket: KeyValue = connection.run(
                 connection.stream.key_value(MODELS_BUCKET), _SECONDS
@@ -149,6 +151,11 @@ class JetStreamCatalogue:
 
         The bucket's leader answers: of a model that was just deleted, a copy may have the entry.
         """
+        found = self._entry(name)
+        return None if found is None else found[0]
+
+    def _entry(self, name: str) -> tuple[CatalogueEntry, int] | None:
+        """Return the model of a name, and the revision of its entry. Raises StorageFailed."""
         if not _NAME.fullmatch(name):
             return None
         subject = f"$KV.{MODELS_BUCKET}.{_key(name)}"
@@ -156,21 +163,38 @@ class JetStreamCatalogue:
             found = self._nats.run(self._nats.last_of_leader(_STREAM, subject), _SECONDS)
         except (Refused, Unanswered) as error:
             raise StorageFailed(f"the catalogue could not be read: {error}") from None
-        return _read(found.body) if found and found.body else None
+        return (_read(found.body), found.sequence) if found and found.body else None
 
     @contextmanager
     def creating(
-        self, name: str, spec: dict[str, Any], epoch: str, follows: int | None = None
-    ) -> Iterator[int]:
-        """Add a model, which exists once the block has ended without an error."""
+        self,
+        name: str,
+        spec: dict[str, Any],
+        epoch: str,
+        follows: int | None = None,
+        sequence: int = 0,
+    ) -> Iterator[Term]:
+        """Add a model, which exists once the block has ended without an error.
+
+        Its log has a first row by then. So no log of a model is empty, and an append that names
+        the end 0 is never right by chance, after all of a log was purged.
+        """
         if self.find(name) is not None:
             raise NameTaken(f"the fleet has a model {name!r} already")
         number = self._new_number()
         while follows is not None and not shares_stream(number, follows):
             number = self._new_number()
-        self._logs.begin(number)
-        yield number
-        self._add(CatalogueEntry(number, name, spec, epoch, follows))
+        term = self._journal.new_log(number).begin_new(sequence, epoch)
+        try:
+            yield term
+            self._add(CatalogueEntry(number, name, spec, epoch, follows))
+            term.note_durable(sequence)
+        except InDoubt:
+            raise  # it may exist
+        except BaseException:
+            term.end()
+            self.discard(number)
+            raise
 
     def _new_number(self) -> int:
         try:
@@ -193,19 +217,51 @@ class JetStreamCatalogue:
                     f"the catalogue has not answered: {error}; look at the model before you go on"
                 ) from None
 
-    def delete(self, model: int) -> None:
-        """Remove a model, then its log and its snapshots."""
+    def delete(self, term: Term) -> None:
+        """Remove the model of a term, then its log and its snapshots.
+
+        Its log says so first, and takes nothing more: what another replica has learned meanwhile
+        makes that row refused, and so the model stays.
+        """
+        assert isinstance(term, JetStreamTerm)
+        term.write_deletion()
+        entry = next((one for one in self._all_models() if one.number == term.model), None)
+        if entry is None:
+            self.discard(term.model)
+        else:
+            self.finish_deletion(entry)
+
+    def _all_models(self) -> list[CatalogueEntry]:
         try:
-            for entry, _ in self._nats.run(self._look(), 4 * _SECONDS).made:
-                if entry.number == model:
-                    self._nats.run(self._bucket.delete(_key(entry.name)), _SECONDS)
-        except (nats.errors.Error, Refused, Unanswered) as error:
-            raise StorageFailed(f"the catalogue could not be written: {error}") from None
-        self.discard(model)
+            return self.models()
+        except StartupError as error:
+            raise InDoubt(f"{error}; the model is deleted once it can be read") from None
+
+    def finish_deletion(self, entry: CatalogueEntry) -> None:
+        """Remove a model whose log says that it was deleted.
+
+        Only the entry that was read is deleted: a model that was made since under the same name
+        has another one.
+        """
+        found = self._entry(entry.name)
+        if found is not None and found[0].number == entry.number:
+            work = self._bucket.delete(_key(entry.name), last=found[1])
+            try:
+                self._nats.run(work, _SECONDS)
+            except KeyWrongLastSequenceError:
+                pass  # another replica was quicker
+            except (nats.errors.Error, APIError, Unanswered) as error:
+                raise InDoubt(
+                    f"the catalogue could not be written: {error}; the model learns nothing more, "
+                    "and is deleted once the catalogue answers"
+                ) from None
+        self.discard(entry.number)
 
     def discard(self, model: int) -> None:
-        """Purge the log and the snapshots of a model that is not, or no longer, in the bucket."""
-        self._logs.forget(model)
+        """Purge the log and the snapshots of a model that is not, or no longer, in the bucket.
+
+        No other model has its number, so this may come late.
+        """
         log, subject = log_of(model)
         for stream, of_model in ((log, subject), (STATES, states_of(model, ">"))):
             try:

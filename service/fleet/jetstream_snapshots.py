@@ -4,17 +4,17 @@ A snapshot exists once that last message is stored; parts without it are from an
 """
 
 import asyncio
-import hashlib
 import json
 import secrets
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
 
 import msgpack
 
-from service.fleet.connection import NatsConnection, Refused, Unanswered
+from service.fleet.batches import EXPECTED
+from service.fleet.connection import NatsConnection, NotConnected, Refused, Unanswered
 from service.fleet.streams import STATES, states_of
 from service.storage.snapshot_format import (
     DamagedSnapshot,
@@ -23,7 +23,7 @@ from service.storage.snapshot_format import (
     decode_state,
     encode_state,
 )
-from service.storage.snapshots import SnapshotDescription
+from service.storage.snapshots import SnapshotDescription, is_content_of, pinned_name
 
 T = TypeVar("T")
 
@@ -35,8 +35,10 @@ _AT_A_TIME = 8
 _HEADER_BYTES = 2048
 # A larger plain part is read from the snapshot itself.
 _PLAIN_BYTES = 256 << 10
-# The characters of a digest in a subject.
-_DIGITS = 32
+
+
+class _NotStored(OSError):
+    """A server has refused a message, or none was asked: it is not stored, and never will be."""
 
 
 class _Manifest(NamedTuple):
@@ -109,29 +111,31 @@ class JetStreamSnapshots:
             self._call(lambda: self._nats.ask(aside, found.body))
             self._purge(subject)
 
-    def pin(self, model: int, content: bytes) -> str:
-        """Keep the bytes of a snapshot until `unpin_others`; return their digest."""
-        digest = hashlib.sha256(content).hexdigest()[:_DIGITS]
-        self._put(model, ("pinned", digest), content, b"")
-        return digest
+    def pin(self, model: int, content: bytes, name: str | None = None) -> str:
+        """Keep the bytes of a snapshot until `unpin`, and return their name."""
+        name = pinned_name(content) if name is None else name
+        self._put(model, ("pinned", name), content, b"")
+        return name
 
-    def pinned(self, model: int, digest: str) -> State:
+    def pinned(self, model: int, name: str) -> State:
         """Return the state in pinned bytes. Raises DamagedSnapshot."""
-        name = states_of(model, "pinned", digest)
-        return decode_state(self.pinned_content(model, digest), name)
+        return decode_state(self.pinned_content(model, name), states_of(model, "pinned", name))
 
-    def pinned_content(self, model: int, digest: str) -> bytes:
-        """Return the bytes that were pinned under a digest. Raises DamagedSnapshot."""
-        content = self._content(model, ("pinned", digest))
-        if hashlib.sha256(content).hexdigest()[:_DIGITS] != digest:
-            name = states_of(model, "pinned", digest)
-            raise DamagedSnapshot(name, "does not match its digest")
+    def pinned_content(self, model: int, name: str) -> bytes:
+        """Return the bytes that were pinned under a name. Raises DamagedSnapshot."""
+        content = self._content(model, ("pinned", name))
+        if not is_content_of(name, content):
+            raise DamagedSnapshot(states_of(model, "pinned", name), "does not match its digest")
         return content
 
-    def unpin_others(self, model: int, digests: set[str]) -> None:
-        """Delete the pinned bytes of a model, except these."""
-        for digest in set(self._listed(model, "pinned")) - digests:
-            self._remove(model, "pinned", digest)
+    def pinned_names(self, model: int) -> list[str]:
+        """Return the names of all pinned states of a model."""
+        return sorted(self._listed(model, "pinned"))
+
+    def unpin(self, model: int, names: Collection[str]) -> None:
+        """Delete pinned states of a model."""
+        for name in names:
+            self._remove(model, "pinned", name)
 
     def delete(self, model: int) -> None:
         """Delete everything that is stored for a model."""
@@ -150,7 +154,8 @@ class JetStreamSnapshots:
         parts = secrets.token_hex(8)
         size = self._nats.max_payload - _HEADER_BYTES
         pieces = [content[start : start + size] for start in range(0, len(content), size)]
-        before = self._manifest(states_of(model, *at))
+        subject = states_of(model, *at)
+        before = self._call(lambda: self._nats.last_of_leader(STATES, subject))
         manifest = _Manifest(
             parts,
             len(pieces),
@@ -160,12 +165,34 @@ class JetStreamSnapshots:
         )
         try:
             self._call(lambda: self._put_parts(states_of(model, "parts", parts), pieces))
-            self._call(lambda: self._nats.ask(states_of(model, *at), msgpack.packb(manifest)))
-        except OSError:
+            self._store_manifest(subject, manifest, 0 if before is None else before.sequence)
+        except _NotStored:
             self._forget_parts(model, parts)
             raise
         if before is not None:
-            self._forget_parts(model, before.parts)
+            self._forget_parts(model, _decoded(before.body).parts)
+
+    def _store_manifest(self, subject: str, manifest: _Manifest, after: int) -> None:
+        """Store a snapshot's last message, after which the snapshot exists.
+
+        Raises _NotStored where it certainly is not stored. Without an answer it may be stored, now
+        or later: its parts must stay, or a whole snapshot would be replaced by one without parts.
+        It names the message that it replaces, so it never comes after another save of this kind.
+
+        Args:
+            subject: of the snapshot.
+            manifest: the content.
+            after: the last message of the subject; 0 if there is none.
+        """
+        body, headers = msgpack.packb(manifest), {EXPECTED: str(after)}
+        try:
+            self._call(lambda: self._nats.ask(subject, body, headers))
+        except _NotStored:
+            raise
+        except OSError:
+            found = self._manifest(subject)
+            if found is None or found.parts != manifest.parts:
+                raise
 
     async def _put_parts(self, subject: str, pieces: list[bytes]) -> None:
         for start in range(0, len(pieces), _AT_A_TIME):
@@ -206,7 +233,7 @@ class JetStreamSnapshots:
 
     def _manifest(self, subject: str) -> _Manifest | None:
         found = self._call(lambda: self._nats.last(STATES, subject))
-        return None if found is None else _Manifest._make(msgpack.unpackb(found.body))
+        return None if found is None else _decoded(found.body)
 
     def _remove(self, model: int, kind: str, token: object) -> None:
         subject = states_of(model, kind, token)
@@ -222,8 +249,17 @@ class JetStreamSnapshots:
         self._call(lambda: self._nats.call(f"STREAM.PURGE.{STATES}", {"filter": subject}))
 
     def _call(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run a coroutine on the connection's loop and return its result. Raises OSError."""
+        """Run a coroutine on the connection's loop and return its result.
+
+        Raises OSError, and _NotStored where a server has refused it.
+        """
         try:
             return self._nats.run(work(), _SECONDS)
-        except (Refused, Unanswered) as error:
+        except (Refused, NotConnected) as error:
+            raise _NotStored(str(error)) from None
+        except Unanswered as error:
             raise OSError(str(error)) from None
+
+
+def _decoded(body: bytes) -> _Manifest:
+    return _Manifest._make(msgpack.unpackb(body))

@@ -1,12 +1,16 @@
-"""A replica's index of a model's log: the places of commits and keys, but no samples.
+"""In-memory index of one model's log: where its commits and idempotency keys are.
 
-Some commits one after another are a segment: so the index of a log with a commit for each of its
-samples stays small. What is purged are whole segments, and never the last one. A checkpoint begins
-one, and so does a rollback: its state may replace all that comes before.
+Up to 64 consecutive commits form a segment, the unit of purging, so even a log with one commit per
+sample has a small index. A checkpoint or a rollback begins a new segment: its state may replace
+everything before it. The last segment is never purged.
+
+It also knows what a log can be, and notes what cannot be (`faults`): two commits of samples at one
+sequence, a key that was committed twice, a commit of another writer than the one whose term it is.
+It holds no samples, and does not look for missing messages: `Chain` does.
 """
 
 import json
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from service.fleet.commit_messages import LogRow, read_key, read_rollback
 from service.storage.entries import KeyedRequest, Rollback
@@ -14,13 +18,25 @@ from service.storage.entries import KeyedRequest, Rollback
 _COMMITS_OF_SEGMENT = 64
 WITH_SAMPLES = frozenset({"samples", "labels"})
 ENTRIES = WITH_SAMPLES | {"prediction", "fit", "checkpoint"}
+# Rows of which no snapshot has to know.
+_WITHOUT_STATE = frozenset(
+    {"key", "answer", "shorter", "created", "purged", "forgotten", "unpinned", "deleted"}
+)
+# Rows with which the term of another writer begins.
+_BEGIN_A_TERM = frozenset({"created", "epoch"})
+# More are not reported: a log that is forked may have one for each commit.
+_MOST_FAULTS = 10
 
 
 class Commit(NamedTuple):
     """A commit in a log.
 
-    previous, first, last: sequences in the stream of the message before it, and of its own.
-    writer: what all commits have in common that one replica wrote while it led.
+    Attributes:
+        previous: the sequence in the stream of the message before it.
+        first: the sequence of its first message.
+        last: the sequence of its last message.
+        writer: what all commits of one term have in common.
+        rows: its content.
     """
 
     previous: int
@@ -55,7 +71,7 @@ class Segment:
             elif row.kind == "prediction":
                 self.predictions = max(self.predictions, row.sequence)
                 self.remembered = max(self.remembered, row.block)
-            elif row.kind not in ("key", "answer", "shorter"):
+            elif row.kind not in _WITHOUT_STATE:
                 self.others = max(self.others, row.sequence)
 
     def superfluous(self, up_to: int, remembered: int) -> bool:
@@ -92,21 +108,54 @@ class KnownKey(NamedTuple):
 Event: TypeAlias = tuple[int, str, Rollback | None]
 
 
+class Purge(NamedTuple):
+    """What a row of the log says that a purge deletes, at once or at any later time.
+
+    Attributes:
+        before: the message before which everything goes.
+        up_to: the sequence of the snapshot that made it superfluous.
+        left: the number of predicted rows that wait no longer.
+        kept: the last message of the chain of kept keys that the purge made necessary.
+    """
+
+    before: int
+    up_to: int
+    left: int
+    kept: int
+
+
 class LogIndex:
     """The index of one model's log. Used by one thread at a time.
 
-    end: the sequence of the last sample that it has. reached: of the last one that counts, as a
-    rollback makes those after it void. unanswered: the sequences of keys without an answer.
+    Attributes:
+        segments: of the log, as far as it was not purged.
+        keys: sequence -> key, of those that are known.
+        unanswered: the sequences of keys without an answer.
+        end: the sequence of the last sample.
+        reached: the sequence of the last sample that counts: a rollback makes those after it void.
+        kept: up to where the chain of kept keys has to be read.
+        floor: the message before which all may be purged.
+        faults: what cannot be, a sentence for each. A rollback replaces what they are about.
+        deleted: whether the log says that the model was deleted.
     """
 
     def __init__(self, model: int) -> None:
+        """Begin before the first commit of a model's log."""
         self._model = model
         self.segments: list[Segment] = []
         self.keys: dict[int, KnownKey] = {}
         self.unanswered: set[int] = set()
-        self.end = self.reached = 0
+        self.end = self.reached = self.kept = self.floor = 0
+        self.faults: list[str] = []
+        self.deleted = False
         # In the log's order.
         self._events: list[Event] = []
+        # After which the next sample comes; None before the first row that says so.
+        self._position: int | None = None
+        # Whose term it is; None before the first commit that was read.
+        self._writer: bytes | None = None
+        # Key -> sequence, to recognise one that is committed twice.
+        self._sequences: dict[bytes, int] = {}
 
     def add(self, commit: Commit) -> None:
         """Take the next commit of the log."""
@@ -114,30 +163,94 @@ class LogIndex:
         if begins or not self.segments or self.segments[-1].commits >= _COMMITS_OF_SEGMENT:
             self.segments.append(Segment(commit))
         self.segments[-1].add(commit)
+        self._check_writer(commit)
         for row in commit.rows:
             if row.kind in WITH_SAMPLES:
-                self.end = self.reached = row.sequence
+                self._check_samples(row, commit.first)
+                self.end = self.reached = self._position = row.sequence
             else:
                 self.add_row(row, commit.first)
 
+    def _check_writer(self, commit: Commit) -> None:
+        """Note a commit of another writer than the one whose term it is."""
+        begins = bool(commit.rows) and commit.rows[0].kind in _BEGIN_A_TERM
+        if self.deleted:
+            self._note(f"message {commit.first} comes after the deletion of the model")
+        elif not begins and self._writer not in (None, commit.writer):
+            self._note(
+                f"message {commit.first} was written by another replica than the one whose term "
+                "it is"
+            )
+        self._writer = commit.writer
+
+    def _check_samples(self, row: LogRow, message: int) -> None:
+        """Note samples that do not come directly after those before them."""
+        after = row.sequence - row.samples
+        if self._position is not None and after != self._position:
+            self._note(
+                f"message {message} has the samples after {after}, where those after "
+                f"{self._position} should come"
+            )
+
+    def _note(self, fault: str) -> None:
+        if len(self.faults) < _MOST_FAULTS:
+            self.faults.append(fault)
+
     def add_row(self, row: LogRow, place: int, kept: bool = False) -> None:
-        """Take a key, an answer, a rollback or an epoch; others are nothing to remember."""
-        known = self.keys.get(row.sequence)
+        """Take a row without samples; entries among them are nothing to remember."""
         if row.kind == "key":
-            if known is None:
-                self.keys[row.sequence] = KnownKey(read_key(self._model, row), place, kept=kept)
-                self.unanswered.add(row.sequence)
+            self._add_key(row, place, kept)
         elif row.kind in ("answer", "shorter"):
+            known = self.keys.get(row.sequence)
             if known is not None and (known.answer is None or row.kind == "shorter"):
                 self.keys[row.sequence] = known.answered(row, place, kept)
                 self.unanswered.discard(row.sequence)
         elif row.kind == "rollback":
-            rollback, learned = read_rollback(row)
-            self._forget([one for one in self.keys if one > learned])
-            self._events.append((row.sequence, rollback.epoch, rollback))
-            self.reached = min(self.reached, row.sequence)
+            self._add_rollback(row)
         elif row.kind == "epoch":
             self._events.append((row.sequence, json.loads(row.record)["epoch"], None))
+        elif row.kind == "created":
+            self._position = row.sequence
+        elif row.kind == "purged":
+            self._add_purge(Purge(**_record(row)))
+        elif row.kind == "forgotten":
+            self.forget_keys(row.sequence)
+        elif row.kind == "deleted":
+            self.deleted = True
+
+    def _add_key(self, row: LogRow, place: int, kept: bool) -> None:
+        if row.sequence in self.keys:
+            return
+        request = read_key(self._model, row)
+        earlier = self._sequences.get(request.key)
+        if earlier is not None and not kept and not self.keys[earlier].kept:
+            self._note(
+                f"message {place} has an idempotency key at sequence {row.sequence} that was "
+                f"committed at {earlier} before"
+            )
+        self._sequences[request.key] = row.sequence
+        self.keys[row.sequence] = KnownKey(request, place, kept=kept)
+        self.unanswered.add(row.sequence)
+
+    def _add_rollback(self, row: LogRow) -> None:
+        rollback, learned = read_rollback(row)
+        self._forget([one for one in self.keys if one > learned])
+        self._events.append((row.sequence, rollback.epoch, rollback))
+        self.reached = min(self.reached, row.sequence)
+        if self._position is not None:
+            self._position = row.sequence
+        self.faults.clear()
+
+    def _add_purge(self, purge: Purge) -> None:
+        """Forget what a purge deletes, whether that has happened by now or not."""
+        self.segments = [
+            one
+            for one, following in zip(self.segments, [*self.segments[1:], None], strict=True)
+            if following is None or following.first > purge.before
+        ]
+        self._events = [event for event in self._events if event[0] >= purge.up_to]
+        self.kept = max(self.kept, purge.kept)
+        self.floor = max(self.floor, purge.before)
 
     def epoch_since(self, sequence: int) -> str | None:
         """Return the last epoch that began at a sequence or after it."""
@@ -147,10 +260,10 @@ class LogIndex:
         """Return the last epoch that began before a sequence."""
         return _last_epoch([event for event in self._events if event[0] < sequence])
 
-    @property
     def last_event(self) -> int:
-        """The highest sequence at which an epoch began; 0 where none did."""
-        return max((at for at, *_ in self._events), default=0)
+        """Return the highest sequence of a rollback, an epoch, a fit or a checkpoint; 0 of none."""
+        of_segments = (one.others for one in self.segments)
+        return max([0, *(at for at, *_ in self._events), *of_segments])
 
     def rollbacks(self) -> list[Rollback]:
         """Return the rollbacks, the last one first."""
@@ -177,11 +290,6 @@ class LogIndex:
             after = following.first
         return gone, after if gone else 0
 
-    def forget(self, up_to: int, n_segments: int) -> None:
-        """Forget events before a sequence, which a snapshot has, and the first segments."""
-        del self.segments[:n_segments]
-        self._events = [event for event in self._events if event[0] >= up_to]
-
     def add_kept(self, commit: Commit) -> None:
         """Take keys and answers that are kept elsewhere, which count more than those in the log."""
         for row in commit.rows:
@@ -200,8 +308,15 @@ class LogIndex:
 
     def _forget(self, sequences: list[int]) -> None:
         for sequence in sequences:
-            del self.keys[sequence]
+            key = self.keys.pop(sequence).request.key
+            if self._sequences.get(key) == sequence:
+                del self._sequences[key]
         self.unanswered.difference_update(sequences)
+
+
+def _record(row: LogRow) -> dict[str, Any]:
+    fields: dict[str, Any] = json.loads(row.record)
+    return fields
 
 
 def _last_epoch(events: list[Event]) -> str | None:

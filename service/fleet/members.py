@@ -37,13 +37,20 @@ _SUSPECTED_SECONDS = 2.0
 class Led(NamedTuple):
     """A model that a replica leads.
 
-    term: where it began in the log; 0 of a new model. sequence: that is durable. number: the
-    model's; 0 where an older version does not name it.
+    Attributes:
+        term: where the replica's term began in the log.
+        sequence: that is durable.
+        number: of the model. One that was made later has a larger number.
     """
 
     term: int
     sequence: int
-    number: int = 0
+    number: int
+
+    @property
+    def since(self) -> tuple[int, int]:
+        """What orders claims: terms in one log, and models that had the same name in turn."""
+        return self.number, self.term
 
 
 class Formats(NamedTuple):
@@ -143,7 +150,7 @@ class Members:
     def leader_of(self, name: str) -> Replica | None:
         """The other replica that says that it leads a model; of several the one since latest."""
         claims = [replica for replica in self.others() if name in replica.leads]
-        return max(claims, key=lambda replica: replica.leads[name].term, default=None)
+        return max(claims, key=lambda replica: replica.leads[name].since, default=None)
 
     def suspect(self, url: str) -> None:
         """Take a replica for gone that could not be connected to, for a while."""
@@ -231,7 +238,7 @@ def leaders_of(living: Sequence[Replica]) -> dict[str, Replica]:
     leaders = dict[str, Replica]()
     for replica in living:
         for name, led in replica.leads.items():
-            if name not in leaders or leaders[name].leads[name].term < led.term:
+            if name not in leaders or leaders[name].leads[name].since < led.since:
                 leaders[name] = replica
     return leaders
 

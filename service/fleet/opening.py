@@ -8,11 +8,9 @@ from typing import NamedTuple
 from service.fleet.api_keys import FleetKeys
 from service.fleet.connection import NatsConnection
 from service.fleet.identity import identity
-from service.fleet.jetstream_answers import JetStreamAnswers
 from service.fleet.jetstream_catalogue import JetStreamCatalogue
 from service.fleet.jetstream_journal import JetStreamJournal
 from service.fleet.jetstream_snapshots import JetStreamSnapshots
-from service.fleet.model_log import ModelLogs
 from service.fleet.streams import KEYS_BUCKET, make_bucket, make_streams
 from service.storage.data_directory import high_water_path, replays_path
 from service.storage.high_water import HighWater
@@ -43,19 +41,15 @@ class Fleet(NamedTuple):
     """A replica's access to its fleet. storage: closing it closes the connection."""
 
     nats: NatsConnection
-    logs: ModelLogs
+    journal: JetStreamJournal
     catalogue: JetStreamCatalogue
     high_water: HighWater
     snapshots: JetStreamSnapshots
     storage: Storage
 
-    def term_of(self, model: int) -> int:
-        """Return where this replica's term begins in a model's log; 0 for a new model."""
-        return self.logs.known(model).term
-
     def note_acknowledged(self, model: int, sequence: int) -> None:
         """Record a sequence that a leader has acknowledged: the log must not end before it."""
-        if model and self.high_water.of(model) < sequence:
+        if model:
             self.high_water.note(model, sequence)
 
 
@@ -65,19 +59,13 @@ def open_fleet(nats: NatsConnection, data: Path, snapshots_kept: int = 4) -> Fle
     data: the replica's own directory, which may be empty; this process locks it.
     """
     remember_fleet(data, identity(nats))
-    logs, high_water = ModelLogs(nats), HighWater(high_water_path(data))
+    high_water = HighWater(high_water_path(data))
     replays = ReplayMarks(replays_path(data), most=_ENDED_REPLAYS)
-    journal = JetStreamJournal(logs, high_water, replays)
-    catalogue = JetStreamCatalogue(nats, logs)
+    journal = JetStreamJournal(nats, high_water, replays)
+    catalogue = JetStreamCatalogue(nats, journal)
     snapshots = JetStreamSnapshots(nats, snapshots_kept)
-    return Fleet(
-        nats,
-        logs,
-        catalogue,
-        high_water,
-        snapshots,
-        Storage(journal, catalogue, JetStreamAnswers(logs), snapshots),
-    )
+    storage = Storage(journal, catalogue, snapshots)
+    return Fleet(nats, journal, catalogue, high_water, snapshots, storage)
 
 
 @contextmanager

@@ -1,7 +1,10 @@
 """Commits at the ends of chains of one stream: all of them are stored, once, or none ever is.
 
 They are sent at the ends that their writers know of until a server has answered. A server refuses
-them where another message has come since.
+them where another message has come since. Then the message in their place says what became of
+them: it is the commit itself, which was stored although nobody heard so, or it names the same end
+as the message before it, and the commit never will be stored. If what is there comes after another
+message, which was purged, the commit may have been that one: nothing is proven.
 """
 
 import asyncio
@@ -27,7 +30,12 @@ from service.storage.journal import LogFull
 _ANOTHER_END = frozenset({10071, 10164})
 _PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.01, 0.2
 # Rows of commits that a full log takes: without them it could not be led or purged.
-_ESSENTIAL = frozenset({"checkpoint", "epoch", "rollback", "answer", "shorter"})
+_ESSENTIAL = frozenset(
+    {
+        *("checkpoint", "created", "epoch", "rollback", "answer", "shorter"),
+        *("purged", "forgotten", "unpinned", "deleted"),
+    }
+)
 
 
 class Planned(NamedTuple):
@@ -45,10 +53,13 @@ class Planned(NamedTuple):
 
 
 class Overtaken(Exception):
-    """Another commit has taken the place of one to write.
+    """Another commit has taken the place of one to write, which never will be stored.
 
-    number: of that one among those that were to be written. commit, first, last: the name and the
-    messages of the other one.
+    Attributes:
+        number: of that one among those that were to be written.
+        commit: the name of the other one.
+        first: the first message of the other one.
+        last: the last message of the other one.
     """
 
     def __init__(self, number: int, commit: bytes, first: int, last: int) -> None:
@@ -56,16 +67,28 @@ class Overtaken(Exception):
         self.number, self.commit, self.first, self.last = number, commit, first, last
 
 
-async def store(nats: NatsConnection, planned: Sequence[Planned], seconds: float) -> int:
+class Unproven(InDoubt):
+    """What is in the place of a commit does not tell whether that was stored, and nothing will."""
+
+
+async def store(
+    nats: NatsConnection, planned: Sequence[Planned], seconds: float, *, sent: bool = False
+) -> int:
     """Store commits of several chains of one stream; return the first message.
 
-    seconds: how long they are sent again. Raises StorageFailed, InDoubt, Overtaken.
+    Args:
+        nats: the connection.
+        planned: the commits.
+        seconds: how long they are sent again.
+        sent: whether something at their ends was sent before, and may have been stored.
+
+    Raises StorageFailed, Overtaken, Unproven, and InDoubt where none of these is known in time.
     """
-    deadline, pause, sent = time.monotonic() + seconds, _PAUSE_SECONDS, False
+    deadline, pause = time.monotonic() + seconds, _PAUSE_SECONDS
     log = planned[0].messages.name
     while True:
         try:
-            return await _send_or_find(nats, planned)
+            return await _send_or_find(nats, planned, sent_before=sent)
         except NotConnected as error:
             if not sent:
                 raise StorageFailed(f"{error}; nothing was learned") from None
@@ -92,10 +115,17 @@ def _refusal(log: str, error: Refused) -> StorageFailed:
     return StorageFailed(f"the {log} could not be written: {error}; nothing was learned")
 
 
-async def _send_or_find(nats: NatsConnection, planned: Sequence[Planned]) -> int:
+async def _send_or_find(
+    nats: NatsConnection, planned: Sequence[Planned], *, sent_before: bool
+) -> int:
     """Send commits, unless they are there; return the first message.
 
-    Raises Refused, Unanswered, and Overtaken where another commit is there.
+    Args:
+        nats: the connection.
+        planned: the commits.
+        sent_before: whether they were sent without an answer, and may have been stored.
+
+    Raises Refused, Unanswered, Overtaken, Unproven.
     """
     n_messages = sum(len(one.bodies) for one in planned)
     try:
@@ -104,22 +134,27 @@ async def _send_or_find(nats: NatsConnection, planned: Sequence[Planned]) -> int
         if error.code not in _ANOTHER_END:
             raise
         refusal = str(error)
-    found = [await _find(number, one) for number, one in enumerate(planned)]
+    found = [await _find(number, one, sent_before) for number, one in enumerate(planned)]
     if found[0] is None:
         raise Unanswered(refusal)
     return found[0]
 
 
-async def _find(number: int, planned: Planned) -> int | None:
+async def _find(number: int, planned: Planned, sent_before: bool) -> int | None:
     """Return the first message of a commit that may have been stored; None if it is not here.
 
-    Raises Unanswered, and Overtaken where another commit is in its place.
+    Raises Unanswered, Overtaken where another commit is in its place, and Unproven.
     """
     found = await planned.messages.next_after(planned.last)
     if found is None:  # in this copy of the stream
         return None
     part, first = found
     if part.commit != planned.commit:
+        if sent_before and part.previous != planned.last:
+            raise Unproven(
+                f"the {planned.messages.name} goes on at message {first}, after others that were "
+                "purged; the commit may have been one of them"
+            )
         raise Overtaken(number, part.commit, first, first + part.parts - 1)
     return first
 

@@ -2,7 +2,7 @@
 
     WOLFSTREAM_LOG_0 ...    wolfstream.log.<stream>.<model>            the models' logs
     WOLFSTREAM_STATES       wolfstream.states.<model>.at.<sequence>    snapshots
-                            wolfstream.states.<model>.pinned.<digest>  what rollbacks went back to
+                            wolfstream.states.<model>.pinned.<name>    what rollbacks went back to
                             wolfstream.states.<model>.parts.<id>.<n>   their bytes
                             wolfstream.states.<model>.answers          what the log no longer yields
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 
 from service.errors import StartupError, StorageFailed
-from service.fleet.commit_messages import Part, decode
+from service.fleet.commit_messages import WRITER_BYTES, OtherFormat, Part, decode
 from service.fleet.connection import NatsConnection, Refused, Stored, Unanswered
 from service.storage.seals import BrokenSeal
 
@@ -38,6 +38,17 @@ class SubjectMessages:
         except (Refused, Unanswered) as error:
             raise StorageFailed(f"the {self.name} cannot be read: {error}") from None
         return 0 if found is None else found.sequence
+
+    async def last_writer(self) -> bytes | None:
+        """Return the writer of the last message, as the stream's leader knows; None without one.
+
+        On the connection's loop. Raises Refused, Unanswered, for a damaged message too.
+        """
+        found = await self._nats.last_of_leader(self.stream, self.subject)
+        try:
+            return None if found is None else self._decoded(found).commit[:WRITER_BYTES]
+        except StartupError as error:
+            raise Unanswered(str(error)) from None
 
     async def purge(self, before: int) -> None:
         """Delete all messages before an existing one; on the connection's loop.
@@ -106,10 +117,11 @@ class SubjectMessages:
     def _decoded(self, stored: Stored) -> Part:
         try:
             part = decode(stored.body)
+        except OtherFormat as error:
+            raise StartupError(f"the {self.name} {error}") from None
         except BrokenSeal:
             raise StartupError(
-                f"the {self.name} is damaged: message {stored.sequence} is not what was written, "
-                "or was written by a newer version"
+                f"the {self.name} is damaged: message {stored.sequence} is not what was written"
             ) from None
         if part.model != self._model:
             raise StartupError(f"the {self.name} has a message of model {part.model}")

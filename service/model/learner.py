@@ -56,6 +56,8 @@ class Learner:
         self.snapshot_attempt = 0
         self._restored_at = 0
         self.fitted = 0
+        # Whether learning failed in this process, so that nothing after it was ever acknowledged.
+        self.failed_live = False
         self.pending = None if model.spec.pending is None else Pending(model.spec.pending)
         self.losses: RecentLosses | None = None
         # What a snapshot says of how it followed.
@@ -180,7 +182,7 @@ class Learner:
             self.losses.begin_epoch(self.sequence, epoch)
         self._followed = None
         self.model.following = Following()
-        self.model.broken = ""
+        self.model.broken, self.failed_live = "", False
 
     def stand_for(self, other: "Learner") -> None:
         """Take the heads and rows of another learner, which changes places with a third."""

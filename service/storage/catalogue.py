@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from service.errors import StorageFailed
 from service.storage.entries import CatalogueEntry
+from service.storage.term import Term
 
 
 class NameTaken(StorageFailed):
@@ -30,15 +31,37 @@ class Catalogue(Protocol):
         """
 
     def creating(
-        self, name: str, spec: dict[str, Any], epoch: str, follows: int | None = None
-    ) -> AbstractContextManager[int]:
-        """Add a model, whose number the context manager yields.
+        self,
+        name: str,
+        spec: dict[str, Any],
+        epoch: str,
+        follows: int | None = None,
+        sequence: int = 0,
+    ) -> AbstractContextManager[Term]:
+        """Add a model; the context manager yields the first term of its log.
 
-        epoch: the first one of the model. follows: see `CatalogueEntry`.
+        The model exists, durably, once the `with` block has ended without an error. Its number is
+        durable before the block begins, and is never given again.
 
-        The model exists, durably, once the `with` block has ended without an error. Raises
-        StorageFailed, and NameTaken.
+        Args:
+            name: of the model.
+            spec: that it is made with.
+            epoch: its first one.
+            follows: see `CatalogueEntry`.
+            sequence: that it begins with; a snapshot of it must be saved within the block.
+
+        Raises StorageFailed, and NameTaken.
         """
 
-    def delete(self, model: int) -> None:
-        """Remove a model with its entries and keys; durable on return. Raises StorageFailed."""
+    def delete(self, term: Term) -> None:
+        """Remove the model of a term with its log and keys; durable on return.
+
+        The log refuses everything from then on, so nothing is acknowledged that is deleted. Raises
+        what methods of terms raise.
+        """
+
+    def finish_deletion(self, entry: CatalogueEntry) -> None:
+        """Remove a model whose log says that it was deleted, which a crash has left in parts.
+
+        Raises StorageFailed.
+        """

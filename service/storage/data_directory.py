@@ -12,7 +12,6 @@ from service.storage.high_water import HighWater
 from service.storage.interfaces import Storage
 from service.storage.replay_marks import ReplayMarks
 from service.storage.snapshot_files import SnapshotFiles
-from service.storage.sqlite_answers import SqliteAnswers
 from service.storage.sqlite_catalogue import SqliteCatalogue
 from service.storage.sqlite_file import SqliteFile, is_blank
 from service.storage.sqlite_journal import SqliteJournal
@@ -70,7 +69,8 @@ def open_storage(data: Path, snapshots_kept: int = 4, read_only: bool = False) -
     file = SqliteFile(journal_path(data), read_only, snapshots.pin)
     high_water = HighWater(high_water_path(data), read_only)
     replays = ReplayMarks(replays_path(data), read_only)
-    journal, catalogue = SqliteJournal(file, high_water, replays), SqliteCatalogue(file)
+    journal = SqliteJournal(file, high_water, replays)
+    catalogue = SqliteCatalogue(file, high_water)
     # A server may mark what comes after the moment that is read.
     if not read_only and high_water.last() > catalogue.last_event():
         journal.close()
@@ -79,7 +79,7 @@ def open_storage(data: Path, snapshots_kept: int = 4, read_only: bool = False) -
             "its end. Restore the data directory from a backup (`wolfstream restore`); `wolfstream "
             "serve --recover` goes on without what is lost"
         )
-    return Storage(journal, catalogue, SqliteAnswers(file), snapshots)
+    return Storage(journal, catalogue, snapshots)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 A journal whose last commits are lost looks like one that ended earlier. The mark shows the
 difference: `DIR/high-water` has 16 bytes for each model's number, a sequence and a digest. A commit
 is marked after its fsync and before its acknowledgement, without an fsync of the mark's own, so
-the mark is never ahead of what was durable. It survives the end of the process. After a loss of
+the mark is never ahead of what was durable. It never goes back. It survives the end of the process. After a loss of
 power it may be as old as the last snapshot, with which it is fsynced: then a tail that was lost
 after that is not noticed.
 """
@@ -12,6 +12,7 @@ import hashlib
 import logging
 import os
 import struct
+import threading
 from pathlib import Path
 
 from service.errors import StartupError
@@ -23,7 +24,7 @@ _SLOT = struct.Struct("<Q8s")
 
 
 class HighWater:
-    """The marks of one directory. Used by one thread at a time.
+    """The marks of one directory; any thread may use them.
 
     path: of the file, which is made where it is missing. read_only: reads one that is there.
     Raises StartupError.
@@ -34,6 +35,8 @@ class HighWater:
         self._failed = False
         # Of the models that were noted here; predictions, which are many, leave it as it was.
         self._noted: dict[int, int] = {}
+        # Around looking at a mark and raising it: two threads of a replica raise marks.
+        self._raising = threading.Lock()
         self._file: int | None = None
         try:
             if not read_only:
@@ -48,14 +51,16 @@ class HighWater:
     def note(self, model: int, sequence: int) -> None:
         """Mark that all of a model up to a sequence is durable; a failure is logged."""
         assert self._file is not None
-        if self._noted.get(model) == sequence:
+        if self._noted.get(model, -1) >= sequence:
             return
-        try:
-            os.pwrite(self._file, _slot(model, sequence), model * _SLOT.size)
-        except OSError as error:
-            self._log(error)
-        else:
-            self._noted[model] = sequence
+        with self._raising:
+            try:
+                if self.of(model) < sequence:
+                    os.pwrite(self._file, _slot(model, sequence), model * _SLOT.size)
+            except OSError as error:
+                self._log(error)
+            else:
+                self._noted[model] = sequence
 
     def of(self, model: int) -> int:
         """Return the marked sequence of a model; 0 without a whole mark."""

@@ -1,4 +1,4 @@
-"""What durable storage promises, whatever journal it has, and its four interfaces together.
+"""What durable storage promises, whatever journal it has, and its three interfaces together.
 
 The writer's thread makes all calls, except those of `Snapshots`, which any thread may make. A
 model is known by the number that the catalogue gave it, which is never given to another model.
@@ -10,7 +10,6 @@ raises StartupError where it is missing or damaged.
 
 from typing import NamedTuple
 
-from service.storage.answers import Answers
 from service.storage.catalogue import Catalogue
 from service.storage.journal import Journal
 from service.storage.snapshots import Snapshots
@@ -21,9 +20,8 @@ class Storage(NamedTuple):
 
     journal: Journal
     catalogue: Catalogue
-    answers: Answers
     snapshots: Snapshots
 
     def close(self) -> None:
-        """Close the journal, and with it the catalogue and the answers."""
+        """Close the journal, and with it the catalogue."""
         self.journal.close()

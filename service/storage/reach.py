@@ -27,10 +27,11 @@ def reaches_of(storage: Storage) -> Iterator[Reach | str]:
     """Yield for each model what can be restored, or a message that says what is missing."""
     journal = storage.journal
     for model in storage.catalogue.models():
-        begin, end = journal.begin(model.number), journal.end(model.number)
+        log = journal.reader(model.number)
+        begin, end = log.begin(), log.end()
         bases = [0] if begin in (None, 0) else []
         bases += storage.snapshots.sequences(model.number)
-        bases += [rollback.description["at"] for rollback in journal.rollbacks(model.number)]
+        bases += [rollback.description["at"] for rollback in log.rollbacks()]
         whole = [base for base in bases if begin is None or begin <= base]
         if not whole:
             yield (

@@ -15,7 +15,7 @@ from service.storage.directory_copy import copy_directory, copy_files
 from service.storage.entries import new_epoch
 from service.storage.reach import MANIFEST, BackupError, Reach, check_empty, reaches_of
 from service.storage.snapshot_files import SnapshotFiles
-from service.storage.sqlite_catalogue import SqliteCatalogue
+from service.storage.sqlite_catalogue import models_in
 from service.storage.sqlite_file import SqliteFile
 from service.storage.sqlite_point import Cut, cut_at_sequence, cut_at_time, cut_challenger
 
@@ -73,9 +73,10 @@ def _bring_back(data: Path, to: Point | None) -> list[Reach]:
                 reaches.append(found)
             newest = {reach.model: reach.newest for reach in reaches}
             for number, name, *_ in storage.catalogue.models():
-                pinned = {rollback.digest for rollback in storage.journal.rollbacks(number)}
-                storage.snapshots.unpin_others(number, pinned)
-                storage.journal.append_epoch(number, newest[name], new_epoch())
+                log, snapshots = storage.journal.reader(number), storage.snapshots
+                needed = {rollback.digest for rollback in log.rollbacks()}
+                snapshots.unpin(number, set(snapshots.pinned_names(number)) - needed)
+                log.begin_term(newest[name], new_epoch())
     except StorageFailed as error:
         raise BackupError(error.detail) from None
     return reaches
@@ -88,7 +89,7 @@ def _cut(data: Path, to: Point) -> dict[str, int]:
     """
     ends = dict[str, int]()
     with closing(SqliteFile(journal_path(data))) as file:
-        listed = SqliteCatalogue(file).models()
+        listed = models_in(file)
         models = {model.name: model.number for model in listed}
         challengers = {one.number: one.follows for one in listed if one.follows in models.values()}
         if to.time is None and to.model not in models:

@@ -1,12 +1,12 @@
 """Snapshots in files: `DIR/snapshots/<model>/<sequence>.snapshot`.
 
-States that rollbacks restored are pinned in the same folder, in `<digest>.pinned`.
+States that rollbacks restored are pinned in the same folder, in `<digest>-<unique>.pinned`.
 """
 
 import contextlib
-import hashlib
 import logging
 import shutil
+from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,15 +20,18 @@ from service.storage.snapshot_format import (
     write_content,
     write_state,
 )
-from service.storage.snapshots import SnapshotDescription
+from service.storage.snapshots import (
+    DIGITS,
+    SnapshotDescription,
+    is_content_of,
+    pinned_name,
+)
 
 logger = logging.getLogger(__name__)
 
 _SUFFIX = ".snapshot"
 _PINNED = ".pinned"
 _DELETED = ".deleted"
-# The characters of a digest in a file's name.
-_DIGITS = 32
 
 
 class SnapshotFiles:
@@ -98,32 +101,34 @@ class SnapshotFiles:
         with contextlib.suppress(OSError):
             path.rename(path.with_suffix(".damaged"))
 
-    def pin(self, model: int, content: bytes) -> str:
-        """Keep the bytes of a snapshot until `unpin_others`; their digest."""
-        digest = hashlib.sha256(content).hexdigest()[:_DIGITS]
+    def pin(self, model: int, content: bytes, name: str | None = None) -> str:
+        """Keep the bytes of a snapshot until `unpin`, and return their name."""
+        name = pinned_name(content) if name is None else name
         make_directory(self._folder(model))
-        write_content(self._pinned_path(model, digest), content)
-        return digest
+        self._drop_partial(model, pinned=True)
+        write_content(self._pinned_path(model, name), content)
+        return name
 
-    def pinned(self, model: int, digest: str) -> State:
+    def pinned(self, model: int, name: str) -> State:
         """Return the state in the bytes that were pinned. Raises DamagedSnapshot."""
-        name = self._pinned_path(model, digest).name
-        return decode_state(self.pinned_content(model, digest), name)
+        return decode_state(self.pinned_content(model, name), self._pinned_path(model, name).name)
 
-    def pinned_content(self, model: int, digest: str) -> bytes:
-        """Return the bytes that were pinned under a digest. Raises DamagedSnapshot."""
-        path = self._pinned_path(model, digest)
+    def pinned_content(self, model: int, name: str) -> bytes:
+        """Return the bytes that were pinned under a name. Raises DamagedSnapshot."""
+        path = self._pinned_path(model, name)
         content = read_content(path)
-        if hashlib.sha256(content).hexdigest()[:_DIGITS] != digest:
+        if not is_content_of(name, content):
             raise DamagedSnapshot(path.name, "does not match its digest")
         return content
 
-    def unpin_others(self, model: int, digests: set[str]) -> None:
-        """Delete the pinned states of a model, except these."""
-        self._drop_partial(model, pinned=True)
-        for path in self._folder(model).glob(f"*{_PINNED}"):
-            if path.stem not in digests:
-                path.unlink(missing_ok=True)
+    def pinned_names(self, model: int) -> list[str]:
+        """Return the names of all pinned states of a model."""
+        return sorted(path.stem for path in self._folder(model).glob(f"*{_PINNED}"))
+
+    def unpin(self, model: int, names: Collection[str]) -> None:
+        """Delete pinned states of a model."""
+        for name in names:
+            self._pinned_path(model, name).unlink(missing_ok=True)
 
     def delete(self, model: int) -> None:
         """Delete all snapshots of a model.
@@ -158,14 +163,14 @@ class SnapshotFiles:
         While the one is written, the other may be.
         """
         for partial in self._folder(model).glob("*.partial"):
-            if (len(partial.stem) == _DIGITS) is pinned:
+            if (len(partial.stem) >= DIGITS) is pinned:
                 partial.unlink(missing_ok=True)
 
     def _path(self, model: int, sequence: int) -> Path:
         return self._folder(model) / f"{sequence:020d}{_SUFFIX}"
 
-    def _pinned_path(self, model: int, digest: str) -> Path:
-        return self._folder(model) / f"{digest}{_PINNED}"
+    def _pinned_path(self, model: int, name: str) -> Path:
+        return self._folder(model) / f"{name}{_PINNED}"
 
     def _folder(self, model: int) -> Path:
         return self._directory / str(model)

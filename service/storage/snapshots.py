@@ -3,10 +3,31 @@
 Any thread may use it. `storage.interfaces` has what all of durable storage promises.
 """
 
+import hashlib
+import secrets
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from service.storage.snapshot_format import State
+
+
+# The characters of a digest in the name of a pinned state, and the bytes that make it unique.
+DIGITS, _UNIQUE_BYTES = 32, 4
+
+
+def pinned_name(content: bytes) -> str:
+    """Return a new name for a pinned state, which begins with its digest."""
+    return f"{_digest(content)}-{secrets.token_hex(_UNIQUE_BYTES)}"
+
+
+def is_content_of(name: str, content: bytes) -> bool:
+    """Return whether bytes are those that were pinned under a name."""
+    return name.partition("-")[0] == _digest(content)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:DIGITS]
 
 
 class SnapshotDescription(NamedTuple):
@@ -50,17 +71,26 @@ class Snapshots(Protocol):
     def set_aside(self, model: int, sequence: int) -> None:
         """Keep a damaged snapshot where it is no longer counted as one."""
 
-    def pin(self, model: int, content: bytes) -> str:
-        """Keep the bytes of a snapshot for a rollback; their digest. Raises OSError.
+    def pin(self, model: int, content: bytes, name: str | None = None) -> str:
+        """Keep the bytes of a snapshot for a rollback, and return their name; durable on return.
 
-        Durable on return.
+        Args:
+            model: whose state it is.
+            content: the bytes.
+            name: under which they were pinned elsewhere; None makes a name that never was used,
+                so that unpinning another state is right however late it comes.
+
+        Raises OSError.
         """
 
-    def pinned(self, model: int, digest: str) -> State:
-        """Return the state that was pinned under a digest. Raises DamagedSnapshot."""
+    def pinned(self, model: int, name: str) -> State:
+        """Return the state that was pinned under a name. Raises DamagedSnapshot."""
 
-    def unpin_others(self, model: int, digests: set[str]) -> None:
-        """Delete the pinned states of a model, except these. Raises OSError."""
+    def pinned_names(self, model: int) -> list[str]:
+        """Return the names of all pinned states of a model. Raises OSError."""
+
+    def unpin(self, model: int, names: Collection[str]) -> None:
+        """Delete pinned states of a model. Raises OSError."""
 
     def delete(self, model: int) -> None:
         """Forget all snapshots of a model."""

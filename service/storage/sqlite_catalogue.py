@@ -8,7 +8,9 @@ from typing import Any
 from service.errors import StartupError, StorageFailed
 from service.storage.catalogue import NameTaken
 from service.storage.entries import CatalogueEntry, now
+from service.storage.high_water import HighWater
 from service.storage.sqlite_file import SqliteFile
+from service.storage.sqlite_log import SqliteLog, SqliteTerm
 from service.storage.sqlite_rows import (
     OF_SERVER,
     SAMPLES,
@@ -16,26 +18,33 @@ from service.storage.sqlite_rows import (
     event_row,
     read_created,
 )
+from service.storage.term import Term
 
 # Deletions are remembered, of this many events of the catalogue.
 _EVENTS_KEPT = 10_000
 
 
+def models_in(file: SqliteFile) -> list[CatalogueEntry]:
+    """Return all models in a database, oldest first. Raises StartupError."""
+    with file.reading():
+        rows = file.db.execute(
+            "SELECT * FROM log WHERE model = ? AND kind = 'created' ORDER BY sequence",
+            (OF_SERVER,),
+        )
+        return [read_created(row) for row in rows]
+
+
 class SqliteCatalogue:
     """`storage.catalogue.Catalogue` in a database. Used by one thread at a time."""
 
-    def __init__(self, file: SqliteFile) -> None:
-        self._file = file
+    def __init__(self, file: SqliteFile, high_water: HighWater) -> None:
+        """Use a database, and the marks of what was durable."""
+        self._file, self._high_water = file, high_water
         self._names: dict[str, int] | None = None
 
     def models(self) -> list[CatalogueEntry]:
         """Return all models, oldest first."""
-        with self._file.reading():
-            rows = self._file.db.execute(
-                "SELECT * FROM log WHERE model = ? AND kind = 'created' ORDER BY sequence",
-                (OF_SERVER,),
-            )
-            return [read_created(row) for row in rows]
+        return models_in(self._file)
 
     def find(self, name: str) -> CatalogueEntry | None:
         """Return the model of a name; None if there is none."""
@@ -55,8 +64,9 @@ class SqliteCatalogue:
         spec: dict[str, Any],
         epoch: str,
         follows: int | None = None,
+        sequence: int = 0,
         made: int | None = None,
-    ) -> Iterator[int]:
+    ) -> Iterator[Term]:
         """Add a model that exists once the block has ended without an error.
 
         made: when it was, in milliseconds since 1970, if that was elsewhere and before.
@@ -66,11 +76,24 @@ class SqliteCatalogue:
         with self._file.transaction():
             model = self._next_event()
             self._insert("created", model, created_record(name, spec, epoch, follows), made)
-            yield model
+            term = SqliteLog(self._file, self._high_water, model).begin_term(sequence)
+            yield term
         self._known()[name] = model
+        if sequence:
+            term.note_durable(sequence)
+            self._high_water.sync()
 
-    def delete(self, model: int) -> None:
+    def delete(self, term: Term) -> None:
         """Remove a model: its deletion is written, and all else that the journal has of it goes."""
+        assert isinstance(term, SqliteTerm)
+        with term.writing():
+            self._delete(term.model)
+        term.end()
+
+    def finish_deletion(self, entry: CatalogueEntry) -> None:
+        """Do nothing: a deletion is one transaction."""
+
+    def _delete(self, model: int) -> None:
         names = [name for name, number in self._known().items() if number == model]
         with self._file.transaction():
             event = self._next_event()

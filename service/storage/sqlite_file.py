@@ -129,13 +129,13 @@ class SqliteFile:
         """Raise StartupError for damage that would hide rows silently."""
         result = self.db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if result != "ok":
-            raise self._damaged(result)
+            raise self.damaged(result)
 
     def _check_rows(self) -> None:
         """Raise StartupError for rows that this version would pass over."""
         columns = tuple(name for _, name, *_ in self.db.execute("PRAGMA table_info(log)"))
         if columns != Row._fields:
-            raise self._damaged("its table has other columns than it was made with")
+            raise self.damaged("its table has other columns than it was made with")
         found = self.db.execute(
             "SELECT DISTINCT model, kind, min(place, ?) FROM log", (LATER,)
         ).fetchall()
@@ -147,15 +147,16 @@ class SqliteFile:
                 "backup (`wolfstream restore`)"
             )
         if any(KINDS[kind] != place for _, kind, place in found):
-            raise self._damaged("entries are out of order")
+            raise self.damaged("entries are out of order")
         of_models = {model for model, *_ in found} - {OF_SERVER}
         made = self.db.execute(
             "SELECT sequence FROM log WHERE model = ? AND kind = 'created'", (OF_SERVER,)
         )
         if not of_models <= {number for (number,) in made}:
-            raise self._damaged("it has entries of a model that it does not have")
+            raise self.damaged("it has entries of a model that it does not have")
 
-    def _damaged(self, detail: str) -> StartupError:
+    def damaged(self, detail: str) -> StartupError:
+        """Return the error of a journal that is not what was written."""
         return StartupError(
             f"the journal {self.path} is damaged: {detail}. Restore the data directory from a "
             "backup (`wolfstream restore`); starting with it would silently lose acknowledged "
@@ -168,7 +169,7 @@ class SqliteFile:
         try:
             yield
         except (BrokenSeal, UnicodeDecodeError) as error:  # of the schema's own text too
-            raise self._damaged(str(error)) from None
+            raise self.damaged(str(error)) from None
         except (sqlite3.Error, OSError) as error:
             raise StartupError(
                 f"the journal {self.path} cannot be read: {error}; check the directory's "

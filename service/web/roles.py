@@ -35,7 +35,7 @@ class Roles:
         """Return what this replica announces of itself; on any thread."""
         ready = self._engine.readiness.reached and not self._draining
         leads = {
-            model.name: Led(self._fleet.term_of(model.id), model.published.sequence, model.id)
+            model.name: Led(self._engine.term_of(model), model.published.sequence, model.id)
             for model in self._engine.recovered()
         }
         followed = self._engine.leading.followed
@@ -87,8 +87,8 @@ class Roles:
         for one in (ranked_by, name):
             leader, own = self.members.leader_of(one), self._engine.recovered_model(one)
             if own is not None:
-                term = self._fleet.term_of(own.id)
-                if leader is None or leader.leads[one].term < term:
+                since = own.id, self._engine.term_of(own)
+                if leader is None or leader.leads[one].since < since:
                     return self._here
             if leader is not None:
                 return leader
