@@ -1,6 +1,6 @@
 """A directory in the state that a disk may have after a loss of power.
 
-The recorder (`recorder.c`) tells what a process did below a directory, call by call. What it
+The layer under libc (`calls.c`) tells what a process did below a directory, call by call. What it
 synced is there afterwards; of what it did not sync, a disk may have anything: each write whole,
 not at all, half of it, or some of its sectors; each name as it was before a rename or after it. A
 sector is written as a whole or not at all. A file that was synced under a name that was not is gone
@@ -10,14 +10,12 @@ with it.
 import os
 import shutil
 import struct
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-SOURCE = Path(__file__).with_name("recorder.c")
 SECTOR = 512
 KINDS = ("", "create", "truncate", "write", "sync", "sync directory", "rename", "unlink", "mkdir")
 KINDS += ("rmdir", "unknown")
@@ -59,17 +57,6 @@ class Folder:
 
 # What a change of names makes of some of them; None removes a name.
 Change = list[tuple[Folder, str, "File | Folder | None"]]
-
-
-def build_recorder(folder: Path) -> Path | None:
-    """Return the recorder as a library, or None where there is no compiler of C."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        return None
-    library = folder / "recorder.so"
-    flags = ["-O1", "-shared", "-fPIC", "-ldl", "-lpthread"]
-    subprocess.run([compiler, str(SOURCE), "-o", str(library), *flags], check=True)
-    return library
 
 
 def read_records(path: Path) -> Iterator[Record]:
