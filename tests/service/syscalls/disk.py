@@ -10,7 +10,7 @@ with it.
 import os
 import shutil
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -85,13 +85,13 @@ class Disk:
         self._top = self._scan(root)
         self.unsynced_writes = self.unsynced_names = 0
 
-    def follow(self, records: Iterator[Record]) -> None:
+    def follow(self, records: Iterable[Record]) -> None:
         """Do what a process did."""
         for record in records:
             self._do(record)
 
-    def lose_power(self, random: Random, loss: str) -> None:
-        """Make of the directory what is left, and of that what is durable from now on.
+    def lose_power(self, random: Random, loss: str, to: Path | None = None) -> None:
+        """Make of the directory what is left, or write that to another one.
 
         loss: of what was not synced, all is dropped or kept; or what came first is kept, up to a
         write that is cut in half; or all names are kept, and writes torn; or each by itself.
@@ -101,8 +101,9 @@ class Disk:
         self.unsynced_names = len(self._renamed)
         for change in _kept_changes(self._renamed, random, loss):
             _rename(change)
-        shutil.rmtree(self._root)
-        _write(self._top, self._root, random, loss)
+        if to is None:
+            shutil.rmtree(self._root)
+        _write(self._top, to or self._root, random, loss)
 
     def _scan(self, path: Path) -> Folder:
         found = Folder()

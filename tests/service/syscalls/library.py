@@ -107,6 +107,15 @@ class SystemCalls:
         """Let nothing fail any more."""
         self._library.syscalls_heal()
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Have nothing fail within the block; faults are met again after it."""
+        self._library.syscalls_pause(1)
+        try:
+            yield
+        finally:
+            self._library.syscalls_pause(0)
+
     def record(self, root: Path, log: Path) -> None:
         """Record what happens below a directory from now on; `disk.read_records` reads the log."""
         assert self._library.syscalls_record(os.fsencode(root), os.fsencode(log))
