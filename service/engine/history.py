@@ -9,6 +9,7 @@ from typing import Any
 from service.engine.broken import mark_broken
 from service.engine.live_models import LiveModels
 from service.engine.model_files import ModelFileError, fill_model, spec_in
+from service.engine.recovery import check_creation
 from service.engine.remembered_keys import RememberedKeys
 from service.errors import StartupError, StorageFailed, UnknownSnapshot, UnusableSnapshot
 from service.heads.scores import score_in
@@ -16,7 +17,7 @@ from service.model.learner import Learner
 from service.model.live import Model, rfc3339
 from service.storage.entries import Rollback, new_epoch
 from service.storage.interfaces import Storage
-from service.storage.snapshot_format import DamagedSnapshot, decode_state
+from service.storage.snapshot_format import DamagedSnapshot, decode_state, encode_state
 from service.storage.snapshots import Snapshots
 
 logger = logging.getLogger(__name__)
@@ -53,7 +54,7 @@ class History:
         """
         learner = self._models.learner(model)
         with self._one_thread():  # as recovery does
-            content, source = _restored(model, self._snapshots, sequence)
+            content, source = _restored(learner, self._snapshots, sequence)
         # After a broken model's sequence there are samples that it could not learn.
         learned = learner.sequence
         at = max(learned, self._journal.end(model.id))
@@ -62,6 +63,7 @@ class History:
         self._keys.write()
         rollback = Rollback(rolled_back, self.pin(model, content), new_epoch())
         self._journal.append_rollback(model.id, rollback, learned)
+        self._journal.replays.end(model.id)  # it begins with the rollback from now on
         self._keys.forget_unlearned(model.id, learned)
         try:
             learner.roll_back(source, rolled_back, rollback.epoch)
@@ -115,18 +117,24 @@ def _describe(model: Model, snapshots: Snapshots, sequence: int) -> dict[str, An
     }
 
 
-def _restored(model: Model, snapshots: Snapshots, sequence: int) -> tuple[bytes, Learner]:
-    """Return the bytes of a snapshot, and a learner restored from them.
+def _restored(present: Learner, snapshots: Snapshots, sequence: int) -> tuple[bytes, Learner]:
+    """Return the bytes of a snapshot as a model goes back to it, and a learner restored from them.
 
+    present: the model's learner, from whose count both count remembered rows on.
     Raises UnknownSnapshot, UnusableSnapshot.
     """
+    model = present.model
     kept = snapshots.sequences(model.id)
     if sequence in kept:
         try:
             content = snapshots.content(model.id, sequence)
             state = decode_state(content, "it")
-            source = Model(model.id, model.name, spec_in(state, "it"))
-            return content, fill_model(source, state, "it").learner
+            check_creation(present, state, "it")
+            source = fill_model(Model(model.id, model.name, spec_in(state, "it")), state, "it")
+            if source.learner.count_rows_on(present) and source.learner.pending is not None:
+                arrays = state.arrays | source.learner.pending.state()
+                content = b"".join(encode_state(state._replace(arrays=arrays)))
+            return content, source.learner
         except (DamagedSnapshot, ModelFileError) as error:
             kept = snapshots.sequences(model.id)
             if sequence in kept:  # otherwise a newer one has replaced it

@@ -104,7 +104,7 @@ def add_loaded(
     """
     model, learner, snapshots = loaded.model, loaded.learner, storage.snapshots
     model_id, epoch = None, new_epoch()
-    plain = {**loaded.state.plain, "model": name, "epoch": epoch}
+    plain = {**loaded.state.plain, "model": name, "epoch": epoch, "creation": epoch}
     try:
         with storage.catalogue.creating(name, model.spec.plain(), epoch, follows) as model_id:
             snapshots.save(model_id, loaded.state._replace(plain=plain))
@@ -112,10 +112,11 @@ def add_loaded(
         raise  # it may exist
     except BaseException:
         if model_id is not None:
-            snapshots.delete(model_id)  # the next model gets this number
+            snapshots.delete(model_id)
         raise
     storage.journal.begin_at(model_id, learner.sequence)
-    model.id, model.name, learner.epoch = model_id, name, epoch
+    model.id, model.name = model_id, name
+    learner.epoch = learner.creation = epoch
     learner.publish()
     model.note_snapshot(learner.sequence, snapshots.written(model_id, learner.sequence))
 

@@ -194,7 +194,7 @@ def _milliseconds(moment: datetime) -> int:
 def _write(
     file: SqliteFile, number: int, log: ModelLog, until: int | None, pinned: set[str]
 ) -> None:
-    """Write a log's rows up to a sequence, in the transaction that creates the model.
+    """Write a log's rows up to a sequence, before the model is there.
 
     pinned: digests of the states that were copied; rollbacks to others are left out.
     """
@@ -206,8 +206,9 @@ def _write(
         ),
         *(row for key in log.index.keys.values() for row in _key_rows(number, log, key)),
     ]
-    for start in range(0, len(rows), _ROWS):
-        file.insert("INSERT INTO log", rows[start : start + _ROWS])
+    with file.transaction():
+        for start in range(0, len(rows), _ROWS):
+            file.insert("INSERT INTO log", rows[start : start + _ROWS])
 
 
 def _event_and_entry_rows(number: int, log: ModelLog, pinned: set[str]) -> Iterator[Row]:

@@ -32,7 +32,7 @@ class Catalogue(Protocol):
     def creating(
         self, name: str, spec: dict[str, Any], epoch: str, follows: int | None = None
     ) -> AbstractContextManager[int]:
-        """Add a model, whose number the context manager yields.
+        """Add a model, whose number the context manager yields: it is given once, for good.
 
         epoch: the first one of the model. follows: see `CatalogueEntry`.
 
