@@ -126,8 +126,8 @@ void syscalls_heal(void) { n_faults = 0; }
 
 static int paused;
 
-/* Let nothing fail for a while, or go on. */
-void syscalls_pause(int on) { paused = on; }
+/* Let nothing fail for a while (1), or go on (-1). */
+void syscalls_pause(int change) { paused += change; }
 
 /* The fault that a call meets; NULL if it has none. path: NULL for that of the descriptor. */
 static struct fault *met(enum call call, int file, const char *path) {

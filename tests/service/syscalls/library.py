@@ -114,7 +114,7 @@ class SystemCalls:
         try:
             yield
         finally:
-            self._library.syscalls_pause(0)
+            self._library.syscalls_pause(-1)
 
     def record(self, root: Path, log: Path) -> None:
         """Record what happens below a directory from now on; `disk.read_records` reads the log."""
