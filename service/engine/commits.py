@@ -124,9 +124,7 @@ class Commits:
     def doubtful(self) -> list[Model]:
         """The models of which it is not known what their last commits wrote."""
         return [
-            learner.model
-            for learner, term in self._models.terms()
-            if term.state is State.IN_DOUBT
+            learner.model for learner, term in self._models.terms() if term.state is State.IN_DOUBT
         ]
 
     def settle(self, computing: Computing) -> Iterator[Model]:
@@ -151,9 +149,12 @@ class Commits:
         A broken model learns nothing more: what it serves is a state that its log has.
         """
         if not learner.model.broken:
-            blocks = term.doubtful_blocks(learner.sequence)
-            for answered in replay(learner, term.log, computing, blocks):
-                self._keys.add_answered(answered)
+            try:
+                blocks = term.doubtful_blocks(learner.sequence)
+                for answered in replay(learner, term.log, computing, blocks):
+                    self._keys.add_answered(answered)
+            except StartupError as error:  # no state between is served
+                learner.model.broken = str(error)
         if learner.model.broken:
             term.abandon_replay()
         else:

@@ -81,8 +81,8 @@ def _first_answer(row: KeyedRequest) -> Any:
     """Return the result of a request whose key is in the journal."""
     if row.answer is None:
         return AnswerMissing(
-            f"these samples are in the journal, up to sequence {row.sequence}, but it has no answer "
-            "to them; send what is new under another key"
+            f"these samples are in the journal, up to sequence {row.sequence}, and their answer is "
+            "lost; send what is new under another key"
         )
     return _marked(msgpack.unpackb(row.answer))
 

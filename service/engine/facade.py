@@ -60,7 +60,7 @@ class Engine(Intake):
             settings.queue_samples, settings.queue_bytes, settings.group_samples
         )
         super().__init__(queue, Phase())
-        self._warm_up = warm_up
+        self._warm_up, self._in_fleet = warm_up, bool(settings.fleet)
         self.readiness = Readiness(self._phase, warm_up)
         self._waiters = SequenceWaiters(settings.wait_seconds)
         self._delivery = Delivery(self._waiters)
@@ -196,6 +196,14 @@ class Engine(Intake):
                 raise NotLeader(f"another replica leads model {name!r}")
             raise UnknownModel.named(name)
         return model
+
+    async def confirm(self, model: Model) -> None:
+        """Make sure that what a model says is not old: no other replica has learned for it since.
+
+        Raises NotLeader, StorageFailed.
+        """
+        if self._in_fleet:
+            await self.leading.confirm(model.name)
 
     def models(self) -> list[Model]:
         """Return all live models by name. Raises NotReady."""

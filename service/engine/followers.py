@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from service.engine.challengers import Turn
-from service.errors import Refusal
+from service.errors import NotLeader, Refusal, UnknownModel
 from service.model.live import Model
 
 logger = logging.getLogger(__name__)
@@ -87,19 +87,32 @@ class Followers:
                 await _heard(model, news)
                 while True:
                     quiet = await self._pause(rested)
-                    turn = await self._take(model)
-                    if not turn.blocks:
+                    turn = await self._next_turn(model)
+                    if turn is None or not turn.blocks:
                         break
                     seconds = await self._learn_turn(model, turn, quiet)
                     rest = max(_LEAST_REST_SECONDS, seconds * _REST / (1.0 + model.lag / _LAG))
                     rested = time.monotonic() + rest
-        except Refusal as refusal:  # it was deleted, or its champion was
+        except (NotLeader, UnknownModel) as refusal:  # it was deleted, or its champion was
             logger.info("model %s: no longer follows its champion: %s", model.name, refusal.detail)
         except Exception:  # the other challengers, and their champions, go on
             logger.exception(
                 "model %s: no longer follows its champion; restart the server", model.name
             )
         del self._tasks[model], self._news[model]
+
+    async def _next_turn(self, model: Model) -> Turn | None:
+        """Return what a model learns next; None where that cannot be read or written for now.
+
+        Raises NotLeader, UnknownModel.
+        """
+        try:
+            return await self._take(model)
+        except (NotLeader, UnknownModel):
+            raise
+        except Refusal as refusal:
+            logger.info("model %s: learns on later: %s", model.name, refusal.detail)
+            return None
 
     def _is_quiet(self) -> bool:
         return not self._busy() and time.monotonic() - self._stirred >= _QUIET_SECONDS

@@ -9,6 +9,7 @@ from typing import Any
 from service.engine.broken import mark_broken
 from service.engine.live_models import LiveModels
 from service.engine.model_files import ModelFileError, fill_model, spec_in
+from service.engine.recovery import check_creation
 from service.engine.remembered_keys import RememberedKeys
 from service.errors import StorageFailed, UnknownSnapshot, UnusableSnapshot
 from service.heads.scores import score_in
@@ -16,7 +17,7 @@ from service.model.learner import Learner
 from service.model.live import Model, rfc3339
 from service.storage.entries import Rollback, new_epoch
 from service.storage.interfaces import Storage
-from service.storage.snapshot_format import DamagedSnapshot, decode_state
+from service.storage.snapshot_format import DamagedSnapshot, decode_state, encode_state
 from service.storage.snapshots import Snapshots
 from service.storage.term import Term
 
@@ -54,7 +55,7 @@ class History:
         """
         learner, term = self._models.learner(model), self._models.term(model)
         with self._one_thread():  # as recovery does
-            content, source = _restored(model, self._snapshots, sequence)
+            content, source = _restored(learner, self._snapshots, sequence)
         at = term.stands_behind(learner.sequence, self._listed(model))
         # Only this process knows what it has not learned. What the log of a model has that could
         # not be loaded, or not be replayed, may have been learned and acknowledged before.
@@ -87,13 +88,13 @@ class History:
         except OSError as error:
             raise StorageFailed(f"the states that are kept could not be listed: {error}") from None
         unneeded = term.roll_back(rollback, learned, pinned, _PINNED)
+        self._replays.end(model.id)  # what has ended processes is not replayed any more
         self._keys.forget_unlearned(model.id, learned)
         try:
             learner.roll_back(source, rollback.description, rollback.epoch)
             learner.publish()
         except Exception as error:  # the journal has the rollback: no state between is served
             raise mark_broken(learner, error) from None
-        self._replays.end(model.id)  # what ended processes is not replayed any more
         self.unpin(model, unneeded)
 
     def _listed(self, model: Model) -> list[int]:
@@ -144,18 +145,24 @@ def _describe(model: Model, snapshots: Snapshots, sequence: int) -> dict[str, An
     }
 
 
-def _restored(model: Model, snapshots: Snapshots, sequence: int) -> tuple[bytes, Learner]:
-    """Return the bytes of a snapshot, and a learner restored from them.
+def _restored(present: Learner, snapshots: Snapshots, sequence: int) -> tuple[bytes, Learner]:
+    """Return the bytes of a snapshot as a model goes back to it, and a learner restored from them.
 
+    present: the model's learner, from whose count both count remembered rows on.
     Raises UnknownSnapshot, UnusableSnapshot.
     """
+    model = present.model
     kept = snapshots.sequences(model.id)
     if sequence in kept:
         try:
             content = snapshots.content(model.id, sequence)
             state = decode_state(content, "it")
-            source = Model(model.id, model.name, spec_in(state, "it"))
-            return content, fill_model(source, state, "it").learner
+            check_creation(present, state, "it")
+            source = fill_model(Model(model.id, model.name, spec_in(state, "it")), state, "it")
+            if source.learner.count_rows_on(present) and source.learner.pending is not None:
+                arrays = state.arrays | source.learner.pending.state()
+                content = b"".join(encode_state(state._replace(arrays=arrays)))
+            return content, source.learner
         except (DamagedSnapshot, ModelFileError) as error:
             kept = snapshots.sequences(model.id)
             if sequence in kept:  # otherwise a newer one has replaced it

@@ -191,9 +191,7 @@ class Leading:
     async def _lead_challenger(self, entry: CatalogueEntry) -> None:
         taken = await self._on(self._after_champions, take_over, entry, self._storage)
         await self._check_exists(entry)
-        await self._in_order(
-            None, lambda: self._begin_challenger(taken, entry.follows), samples=0
-        )
+        await self._in_order(None, lambda: self._begin_challenger(taken, entry.follows), samples=0)
         self._begin_to_follow(taken.learner.model)
 
     def _begin_challenger(self, taken: TakenOver, follows: int | None) -> None:

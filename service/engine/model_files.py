@@ -86,9 +86,7 @@ def add_model(name: str, path: Path, storage: Storage) -> tuple[LoadedModel, Ter
     return add_state(name, _read_model_file(path)[0], str(path), storage)
 
 
-def add_state(
-    name: str, state: State, source: str, storage: Storage
-) -> tuple[LoadedModel, Term]:
+def add_state(name: str, state: State, source: str, storage: Storage) -> tuple[LoadedModel, Term]:
     """Add a model of a state, which messages call `source`; see `add_model`.
 
     Raises ModelFileError, StorageFailed, OSError.
@@ -106,7 +104,7 @@ def add_loaded(
     """
     model, learner, snapshots = loaded.model, loaded.learner, storage.snapshots
     model_id, epoch = None, new_epoch()
-    plain = {**loaded.state.plain, "model": name, "epoch": epoch}
+    plain = {**loaded.state.plain, "model": name, "epoch": epoch, "creation": epoch}
     try:
         with storage.catalogue.creating(
             name, model.spec.plain(), epoch, follows, learner.sequence
@@ -117,9 +115,10 @@ def add_loaded(
         raise  # it may exist
     except BaseException:
         if model_id is not None:
-            snapshots.delete(model_id)  # the next model gets this number
+            snapshots.delete(model_id)
         raise
-    model.id, model.name, learner.epoch = model_id, name, epoch
+    model.id, model.name = model_id, name
+    learner.epoch = learner.creation = epoch
     learner.publish()
     model.note_snapshot(learner.sequence, snapshots.written(model_id, learner.sequence))
     return term

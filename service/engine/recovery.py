@@ -175,6 +175,7 @@ def restore_newest(
         try:
             with computing(1):
                 state = snapshots.load(model.id, sequence)
+                check_creation(learner, state, snapshots.name(model.id, sequence))
                 learner.restore(state.plain, state.arrays)
         except DamagedSnapshot as error:
             logger.warning("model %s: %s; trying the one before", model.name, error)
@@ -224,6 +225,15 @@ def _restore_rollback(learner: Learner, log: LogReader, snapshots: Snapshots) ->
     source = Learner(Model(model.id, model.name, spec), learner.epoch)
     source.restore(state.plain, state.arrays)
     learner.roll_back(source, rollback.description, rollback.epoch)
+
+
+def check_creation(learner: Learner, state: State, name: str) -> None:
+    """Raise DamagedSnapshot for a snapshot that was saved for another model of the same number.
+
+    name: of the snapshot. Those of older versions do not say for which model they were saved.
+    """
+    if state.plain.get("creation", learner.creation) != learner.creation:
+        raise DamagedSnapshot(name, "belongs to another model, which had the same number")
 
 
 def _note_origin(model: Model, sequence: int, state: State) -> None:

@@ -52,7 +52,7 @@ class RememberedKeys:
         model = log.model
         self.forget(model)
         self._logs[model] = log
-        sequences = {key: sequence for sequence, key in log.keys()}
+        sequences = {key: sequence for sequence, key in log.keys()}  # noqa: SIM118
         if sequences:
             self._sequences[model] = sequences
         for sequence, n_bytes in log.sizes(_SMALL_BYTES):

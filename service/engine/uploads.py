@@ -27,7 +27,7 @@ _IT = "the state"
 _LARGEST_SEQUENCE = 10**18
 # The fields that a first life lacks.
 OF_ANOTHER_LIFE = (
-    *("rolled_back", "epoch", "model", "made", "trained", "following"),
+    *("rolled_back", "epoch", "creation", "model", "made", "trained", "following"),
     "losses",  # of an array, too, for those that follow
 )
 

@@ -115,9 +115,7 @@ def _verify_snapshot(
         watch(len(content))
 
 
-def _verify_entries(
-    log: LogReader, first: int, follows: bool, watch: Watch
-) -> Iterator[str]:
+def _verify_entries(log: LogReader, first: int, follows: bool, watch: Watch) -> Iterator[str]:
     """Yield what is missing or unreadable after a snapshot.
 
     follows: whether the samples between are in the log of another model.

@@ -143,9 +143,7 @@ def _export(
     fleet, files = copy.fleet, copy.files
     until = None if above is None else above.end
     follows = None if above is None else above.number
-    with copy.catalogue.creating(
-        model.name, model.spec, model.epoch, follows, made=made
-    ) as term:
+    with copy.catalogue.creating(model.name, model.spec, model.epoch, follows, made=made) as term:
         number = term.model
         bases = [*_copy_snapshots(model, fleet, files, number, until)]
         bases += [0] if above is None else []
@@ -215,7 +213,7 @@ def _milliseconds(moment: datetime) -> int:
 def _write(
     file: SqliteFile, number: int, log: JetStreamLog, until: int | None, pinned: set[str]
 ) -> None:
-    """Write a log's rows up to a sequence, in the transaction that creates the model.
+    """Write a log's rows up to a sequence, before the model is there.
 
     pinned: digests of the states that were copied; rollbacks to others are left out.
     """
@@ -227,8 +225,9 @@ def _write(
         ),
         *(row for key in log.index.keys.values() for row in _key_rows(number, log, key)),
     ]
-    for start in range(0, len(rows), _ROWS):
-        file.insert("INSERT INTO log", rows[start : start + _ROWS])
+    with file.transaction():
+        for start in range(0, len(rows), _ROWS):
+            file.insert("INSERT INTO log", rows[start : start + _ROWS])
 
 
 def _event_and_entry_rows(number: int, log: JetStreamLog, pinned: set[str]) -> Iterator[Row]:

@@ -21,9 +21,9 @@ from nats.js.kv import KeyValue
 from service.errors import InDoubt, StartupError, StorageFailed
 from service.fleet.bucket_watch import follow, watching
 from service.fleet.connection import NatsConnection, Refused, Unanswered
-from service.fleet.known_models import NOTHING_KNOWN, KnownModels, known
 from service.fleet.jetstream_journal import JetStreamJournal
 from service.fleet.jetstream_term import JetStreamTerm
+from service.fleet.known_models import NOTHING_KNOWN, KnownModels, known
 from service.fleet.streams import MODELS_BUCKET, STATES, log_of, shares_stream, states_of
 from service.storage.catalogue import NameTaken
 from service.storage.entries import CatalogueEntry

@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from service.errors import InDoubt, NotLeader, StorageFailed
+from service.errors import InDoubt, StorageFailed
 from service.fleet.commit_messages import (
     LogRow,
     entry_row,

@@ -40,6 +40,7 @@ class Learner:
     """Learns for one model, and publishes what it has learned. Used by one thread.
 
     sequence: of the last sample absorbed. epoch: the life of the model that it counts in.
+    creation: the first epoch of the model, which its snapshots name; empty if it has none yet.
     rows: what the model's rows are so far.
     snapshot_attempt: sequence at which a snapshot was last begun.
     fitted: samples in the windows of the fits since then, and rows that were remembered.
@@ -50,7 +51,7 @@ class Learner:
     def __init__(self, model: Model, epoch: str = "") -> None:
         self.model = model
         self.sequence = 0
-        self.epoch = epoch
+        self.epoch = self.creation = epoch
         self.rows = StreamRows(preparing(model.spec.prepare))
         self._heads = LearningHeads(model.spec)
         self.snapshot_attempt = 0
@@ -184,6 +185,16 @@ class Learner:
         self.model.following = Following()
         self.model.broken, self.failed_live = "", False
 
+    def count_rows_on(self, before: "Learner") -> bool:
+        """Count remembered rows on from another learner's count; whether that is a higher one.
+
+        A model never counts a row as it counted one before: what was dropped or passed over by
+        the count of the one would take the other with it.
+        """
+        if self.pending is None or before.pending is None:
+            return False
+        return self.pending.count_on(before.pending.remembered)
+
     def stand_for(self, other: "Learner") -> None:
         """Take the heads and rows of another learner, which changes places with a third."""
         self._take_heads(other)
@@ -212,6 +223,8 @@ class Learner:
             "heads": heads,
             **of_rows,
         }
+        if self.creation:
+            plain["creation"] = self.creation
         if self.pending is not None:
             arrays |= self.pending.state()
         if self.model.rolled_back is not None:

@@ -144,6 +144,12 @@ class Pending:
         while self._ids.waiting > spec.max_rows or self._n_bytes > spec.max_bytes:
             self._leave()
 
+    def count_on(self, remembered: int) -> bool:
+        """Count rows on from a count, unless that is lower; return whether the count changed."""
+        changed = remembered > self.remembered
+        self.remembered = max(self.remembered, remembered)
+        return changed
+
     def join(self, joined: Joined, y: Sequence[Label | float]) -> None:
         """Drop rows whose labels have come; one that had expired since is labelled as well."""
         settled = dict(zip(joined.ids, map(Labelled, y, joined.prediction), strict=True))

@@ -4,11 +4,10 @@ import logging
 import sqlite3
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from service.storage.directories import make_private
+from service.storage.directories import aside_path, make_private
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +67,7 @@ class SideFile:
         return db
 
     def _begin_anew(self, error: Exception) -> sqlite3.Connection | None:
-        aside = self._path.with_name(f"{self._path.name}.{datetime.now(UTC):aside-%Y%m%dT%H%M%S}")
+        aside = aside_path(self._path)
         logger.error("%s: %s; it is set aside as %s", self._path, error, aside.name)
         try:
             self._path.rename(aside)

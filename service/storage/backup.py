@@ -1,11 +1,11 @@
 """Backups: a data directory is copied while a server writes it.
 
 A backup is a data directory itself, with `backup.json`, which is written last. It holds the journal
-as of one moment, and the snapshots that existed before that moment, so none is ahead of it.
+as of one moment, and the states that were saved before that moment, so none is ahead of it
+(`storage.directory_copy`).
 
-    snapshots are listed -> the journal's moment is fixed -> snapshots, then the journal are copied
-
-Where the server has deleted in the meantime what the listed snapshots need, the copy begins again.
+Where a state is missing that the journal needs, because the server has deleted it in the meantime
+or a model was made or rolled back, the copy begins again.
 """
 
 import json
@@ -18,12 +18,14 @@ from typing import Any
 from service.storage.data_directory import (
     DirectoryInUse,
     check_journal_end,
+    high_water_path,
     journal_path,
     open_storage,
     owned,
 )
 from service.storage.directories import make_private, sync_directory
-from service.storage.directory_copy import copy_directory, copy_files, sync
+from service.storage.directory_copy import ChangedMeanwhile, copy_directory, copy_files, sync
+from service.storage.high_water import HighWater
 from service.storage.reach import MANIFEST, BackupError, Reach, check_empty, reaches_of
 
 _ATTEMPTS = 3
@@ -45,9 +47,14 @@ def back_up(data: Path, to: Path, also: tuple[Path, ...] = ()) -> list[Reach]:
         pass
     missing = ""
     for _ in range(_ATTEMPTS):
-        copy_directory(data, to)
+        acknowledged = _acknowledged(data)
+        try:
+            copy_directory(data, to)
+        except ChangedMeanwhile:
+            missing = "models were made or rolled back while their files were listed"
+            continue
         with closing(open_storage(to, read_only=True)) as storage:
-            found = list(reaches_of(storage))
+            found = list(reaches_of(storage, acknowledged))
         missing = next((problem for problem in found if isinstance(problem, str)), "")
         if not missing:
             reaches = [reach for reach in found if isinstance(reach, Reach)]
@@ -55,7 +62,16 @@ def back_up(data: Path, to: Path, also: tuple[Path, ...] = ()) -> list[Reach]:
             finish(to, reaches)
             return reaches
         shutil.rmtree(to)
-    raise BackupError(f"{missing}: the server saved snapshots faster than they could be copied")
+    raise BackupError(f"{missing}: the server changed faster than it could be copied; try again")
+
+
+def _acknowledged(data: Path) -> dict[int, int]:
+    """Return the sequence up to which each model was durable before now."""
+    with (
+        closing(open_storage(data, read_only=True)) as storage,
+        closing(HighWater(high_water_path(data), read_only=True)) as marks,
+    ):
+        return {model.number: marks.of(model.number) for model in storage.catalogue.models()}
 
 
 def finish(to: Path, reaches: list[Reach]) -> None:

@@ -3,11 +3,16 @@
 import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 
 from service.errors import StartupError
-from service.storage.directories import is_plain_file, make_directory, make_private, sync_directory
+from service.storage.directories import (
+    aside_path,
+    is_plain_file,
+    make_directory,
+    make_private,
+    sync_directory,
+)
 from service.storage.high_water import HighWater
 from service.storage.interfaces import Storage
 from service.storage.replay_marks import ReplayMarks
@@ -113,14 +118,14 @@ def set_aside(data: Path) -> Path:
 
     Returns the directory in which the snapshots are now. Raises OSError.
     """
-    suffix = f"{datetime.now(UTC):aside-%Y%m%dT%H%M%S}"
-    lost = write_ahead_path(journal_path(data)), high_water_path(data), snapshots_path(data)
-    for path in lost:
+    snapshots = aside_path(snapshots_path(data))
+    for path in (write_ahead_path(journal_path(data)), high_water_path(data)):
         if path.exists():
-            path.rename(path.with_name(f"{path.name}.{suffix}"))
+            path.rename(aside_path(path))
+    if snapshots_path(data).exists():
+        snapshots_path(data).rename(snapshots)
     sync_directory(data)
-    path = snapshots_path(data)
-    return path.with_name(f"{path.name}.{suffix}")
+    return snapshots
 
 
 def _check_files(data: Path) -> None:
@@ -162,7 +167,7 @@ def forget_high_water(data: Path) -> None:
     replays_path(data).unlink(missing_ok=True)
     path = high_water_path(data)
     if path.exists():
-        path.rename(path.with_name(f"{path.name}.{datetime.now(UTC):aside-%Y%m%dT%H%M%S}"))
+        path.rename(aside_path(path))
         sync_directory(data)
 
 

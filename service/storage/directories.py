@@ -2,6 +2,8 @@
 
 import os
 import stat
+from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 
 _DIRECTORY_MODE, _FILE_MODE = 0o700, 0o600
@@ -15,6 +17,17 @@ def make_directory(path: Path) -> None:
         make_directory(path.parent)
     path.mkdir(_DIRECTORY_MODE, exist_ok=True)
     sync_directory(path.parent)
+
+
+def unused_path(path: Path) -> Path:
+    """Return a path, or one with a number after it where there is something already."""
+    others = (path.with_name(f"{path.name}-{number}") for number in count(2))
+    return next((other for other in others if not other.exists()), path) if path.exists() else path
+
+
+def aside_path(path: Path) -> Path:
+    """Return a path beside another one, to set what is there aside under the present time."""
+    return unused_path(path.with_name(f"{path.name}.{datetime.now(UTC):aside-%Y%m%dT%H%M%S}"))
 
 
 def sync_directory(path: Path) -> None:

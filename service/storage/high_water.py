@@ -3,9 +3,9 @@
 A journal whose last commits are lost looks like one that ended earlier. The mark shows the
 difference: `DIR/high-water` has 16 bytes for each model's number, a sequence and a digest. A commit
 is marked after its fsync and before its acknowledgement, without an fsync of the mark's own, so
-the mark is never ahead of what was durable. It never goes back. It survives the end of the process. After a loss of
-power it may be as old as the last snapshot, with which it is fsynced: then a tail that was lost
-after that is not noticed.
+the mark is never ahead of what was durable. It never goes back. It survives the end of the process.
+After a loss of power it may be as old as the last snapshot, with which it is fsynced: then a tail
+that was lost after that is not noticed.
 """
 
 import hashlib

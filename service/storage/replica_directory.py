@@ -17,7 +17,7 @@ from service.storage.data_directory import (
     replays_path,
     side_path,
 )
-from service.storage.directories import make_directory, make_private, sync_directory
+from service.storage.directories import make_directory, make_private, sync_directory, unused_path
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ def _fleet_of(data: Path) -> str:
 
 def _set_aside(data: Path) -> Path:
     """Move the files about models into a directory; return the directory."""
-    aside = data / f"{datetime.now(UTC):aside-%Y%m%dT%H%M%S}"
+    aside = unused_path(data / f"{datetime.now(UTC):aside-%Y%m%dT%H%M%S}")
     make_directory(aside)
     for path in (high_water_path(data), replays_path(data)):
         if path.exists():

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path
 
-from service.storage.directories import make_directory
+from service.storage.directories import aside_path, make_directory, unused_path
 from service.storage.snapshot_format import (
     DamagedSnapshot,
     State,
@@ -99,7 +99,7 @@ class SnapshotFiles:
         """Rename a damaged snapshot's file, so that it is no longer listed."""
         path = self._path(model, sequence)
         with contextlib.suppress(OSError):
-            path.rename(path.with_suffix(".damaged"))
+            path.rename(unused_path(path.with_suffix(".damaged")))
 
     def pin(self, model: int, content: bytes, name: str | None = None) -> str:
         """Keep the bytes of a snapshot until `unpin`, and return their name."""
@@ -146,7 +146,7 @@ class SnapshotFiles:
         """Rename the folders of all other models, and finish deletions that were interrupted."""
         for folder in sorted(self._directory.glob("*")):
             if folder.name.isdigit() and int(folder.name) not in models:
-                aside = folder.with_name(f"{folder.name}.{datetime.now(UTC):aside-%Y%m%dT%H%M%S}")
+                aside = aside_path(folder)
                 folder.rename(aside)
                 logger.warning(
                     "%s belongs to no model of the journal and is now %s: `wolfstream snapshot "

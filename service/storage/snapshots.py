@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, Protocol
 
 from service.storage.snapshot_format import State
 
-
 # The characters of a digest in the name of a pinned state, and the bytes that make it unique.
 DIGITS, _UNIQUE_BYTES = 32, 4
 

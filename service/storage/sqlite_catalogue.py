@@ -69,19 +69,34 @@ class SqliteCatalogue:
     ) -> Iterator[Term]:
         """Add a model that exists once the block has ended without an error.
 
+        Its number is durable before the block begins, so what is written under it there never
+        belongs to another model.
+
         made: when it was, in milliseconds since 1970, if that was elsewhere and before.
         """
         if name in self._known():
             raise NameTaken(f"the journal has a model {name!r}")
+        model = self._give_number()
+        term = SqliteLog(self._file, self._high_water, model).begin_term(sequence)
+        yield term
         with self._file.transaction():
-            model = self._next_event()
+            self._file.run("DELETE FROM log WHERE model = ? AND sequence = ?", (OF_SERVER, model))
             self._insert("created", model, created_record(name, spec, epoch, follows), made)
-            term = SqliteLog(self._file, self._high_water, model).begin_term(sequence)
-            yield term
         self._known()[name] = model
         if sequence:
             term.note_durable(sequence)
             self._high_water.sync()
+
+    def _give_number(self) -> int:
+        """Return a number that no model had or will have.
+
+        Until its model exists, the number is that of a model that was deleted and had no name.
+        """
+        with self._file.transaction():
+            model = self._next_event()
+            record = json.dumps({"model": model, "name": ""}).encode()
+            self._insert("deleted", model, record)
+        return model
 
     def delete(self, term: Term) -> None:
         """Remove a model: its deletion is written, and all else that the journal has of it goes."""

@@ -36,6 +36,8 @@ from service.storage.sqlite_rows import (
 )
 from service.storage.term import Part, State, Term
 
+_NO_ENTRIES = Part()
+
 
 class SqliteLog:
     """`storage.log.LogReader` in a database. Used by one thread at a time.
@@ -47,7 +49,6 @@ class SqliteLog:
         deleted: False, because a deleted model has no rows.
     """
 
-    faults: list[str] = []
     deleted = False
 
     def __init__(self, file: SqliteFile, high_water: HighWater, model: int) -> None:
@@ -60,6 +61,7 @@ class SqliteLog:
         """
         self._file, self._high_water, self.model = file, high_water, model
         self.name = f"journal {file.path}"
+        self.faults: list[str] = []
         # The sequence of the last row that came after its samples, and its place.
         self._last_place: tuple[int | None, int] = (None, 0)
 
@@ -254,7 +256,7 @@ class SqliteTerm(Term):
         ]
 
     @contextmanager
-    def writing(self, part: Part = Part()) -> Iterator[None]:
+    def writing(self, part: Part = _NO_ENTRIES) -> Iterator[None]:
         """Have a commit under way: the file's transaction decides what becomes of it.
 
         Args:
@@ -286,7 +288,7 @@ class SqliteTerm(Term):
         """Insert a rollback, within a transaction."""
         self._insert_event(rollback.description["at"], "rollback", rollback_record(rollback))
 
-    def _resolve(self, part: Part) -> bool:
+    def _resolve(self, _part: Part) -> bool:
         """Make sure that the commit, which failed, does not come back."""
         self._file.settle()
         return False

@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from service.errors import NotLeader, StorageFailed
+from service.errors import NotLeader, StartupError, StorageFailed
 from service.storage.entries import Entry, KeyedRequest, Rollback
 from service.storage.log import LogReader
 
@@ -147,25 +147,33 @@ class Term(ABC):
             sequence: of the learner, which must be where the commit begins. Any other one would
                 learn samples twice, or not at all.
 
-        Raises StorageFailed, StartupError, and AssertionError for another learner.
+        Raises StartupError for another learner, and where there is nothing to replay.
         """
         part = self._in_doubt
-        assert part is not None and part.entries and self._found, "there is nothing to replay"
+        if part is None or not part.entries or not self._found:
+            raise StartupError(f"the {self.log.name} has no commit that is to be replayed")
         first = part.entries[0]
-        assert sequence == first.sequence - first.samples, (
-            f"the learner is at {sequence}, the commit begins after {first.sequence}"
-        )
-        return iter(blocks_of(part.entries))
+        if sequence != first.sequence - first.samples:
+            raise StartupError(
+                f"a commit of the {self.log.name} begins after sequence "
+                f"{first.sequence - first.samples}, and the learner is at {sequence}"
+            )
+        return blocks_of(part.entries)
 
     def replayed(self, up_to: int) -> None:
         """End the doubt: the learner has the commit that was found.
 
         Args:
             up_to: the sequence of the learner, which must be that of the commit's last sample.
+
+        Raises StartupError for a learner elsewhere.
         """
         part = self._in_doubt
-        assert part is not None and self._found, "nothing was in doubt"
-        assert up_to == part.entries[-1].sequence, f"the learner stopped at {up_to}"
+        last = None if part is None else part.entries[-1].sequence
+        if up_to != last:
+            raise StartupError(
+                f"a commit of the {self.log.name} ends at {last}, the learner stopped at {up_to}"
+            )
         self._end_doubt()
 
     def abandon_replay(self) -> None:

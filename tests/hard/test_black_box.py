@@ -1,7 +1,8 @@
 """A server that is killed, or loses power, seen through its answers alone (`tests.hard.black_box`).
 
 HARD_CRASHES says how often, 100 by default; three tenths of them are losses of power, where a
-compiler of C is found: after each the directory is what a disk might have (`tests.hard.power`).
+compiler of C is found: after each the directory is what a disk might have
+(`tests.service.syscalls`).
 """
 
 import os
@@ -15,8 +16,9 @@ import pytest
 
 from tests.hard.black_box.campaign import Campaign
 from tests.hard.conftest import Report
-from tests.hard.power.disk import LOSSES, Disk, build_recorder, read_records
 from tests.service.process import CommandProcess
+from tests.service.syscalls.disk import LOSSES, Disk, read_records
+from tests.service.syscalls.library import build_library
 
 pytestmark = [pytest.mark.hard, pytest.mark.timeout(9000)]
 
@@ -51,7 +53,7 @@ def test_kills(server: CommandProcess, report: Report) -> None:
 def test_losses_of_power(
     server: CommandProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, report: Report
 ) -> None:
-    recorder = build_recorder(tmp_path)
+    recorder = build_library()
     if recorder is None:
         pytest.skip("there is no compiler of C here: install gcc")
     root, log = tmp_path / "disk", tmp_path / "calls"

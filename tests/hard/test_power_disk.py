@@ -9,8 +9,9 @@ from random import Random
 
 import pytest
 
-from tests.hard.power.disk import LOSSES, Disk, build_recorder, read_records
 from tests.service.streams import three_classes
+from tests.service.syscalls.disk import LOSSES, Disk, read_records
+from tests.service.syscalls.library import build_library
 from tests.service.writer_bench import Bench
 
 pytestmark = pytest.mark.hard
@@ -35,7 +36,7 @@ Lose = Callable[[str, str], dict[str, bytes]]
 @pytest.fixture
 def lose(tmp_path: Path) -> Lose:
     """What is left, by path, of what a program wrote, after a loss of some kind."""
-    recorder = build_recorder(tmp_path)
+    recorder = build_library()
     if recorder is None:
         pytest.skip("there is no compiler of C here: install gcc")
     root, log = tmp_path / "root", tmp_path / "log"

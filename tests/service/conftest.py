@@ -1,4 +1,4 @@
-"""Fixtures: one real server for a test module, and a fresh model name for a test."""
+"""Fixtures: a real server for a test module, a fresh model name, and system calls that fail."""
 
 import uuid
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from tests.service.process import ServerProcess
+from tests.service.syscalls.library import SystemCalls, build_library
 
 
 @pytest.fixture(scope="module")
@@ -28,3 +29,12 @@ def client(server: ServerProcess) -> Iterator[httpx.Client]:
 def name() -> str:
     """A model name that no other test uses."""
     return f"m{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture(scope="session")
+def system_calls() -> SystemCalls:
+    """The system calls of this process, which fail where a test says so."""
+    library = build_library()
+    if library is None:
+        pytest.skip("there is no compiler of C here: install gcc")
+    return SystemCalls(library)

@@ -59,6 +59,8 @@ def add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
         check_awaited(model, awaited)
         if awaited is not None:
             await engine.reached(model, awaited)
+        # Clients compare its sequence, to decide whether to send samples again.
+        await engine.confirm(model)
         return respond(request, JSON, model.describe())
 
     @app.get(

@@ -1,6 +1,6 @@
 """A directory in the state that a disk may have after a loss of power.
 
-The recorder (`recorder.c`) tells what a process did below a directory, call by call. What it
+The layer under libc (`calls.c`) tells what a process did below a directory, call by call. What it
 synced is there afterwards; of what it did not sync, a disk may have anything: each write whole,
 not at all, half of it, or some of its sectors; each name as it was before a rename or after it. A
 sector is written as a whole or not at all. A file that was synced under a name that was not is gone
@@ -10,14 +10,12 @@ with it.
 import os
 import shutil
 import struct
-import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-SOURCE = Path(__file__).with_name("recorder.c")
 SECTOR = 512
 KINDS = ("", "create", "truncate", "write", "sync", "sync directory", "rename", "unlink", "mkdir")
 KINDS += ("rmdir", "unknown")
@@ -61,17 +59,6 @@ class Folder:
 Change = list[tuple[Folder, str, "File | Folder | None"]]
 
 
-def build_recorder(folder: Path) -> Path | None:
-    """Return the recorder as a library, or None where there is no compiler of C."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        return None
-    library = folder / "recorder.so"
-    flags = ["-O1", "-shared", "-fPIC", "-ldl", "-lpthread"]
-    subprocess.run([compiler, str(SOURCE), "-o", str(library), *flags], check=True)
-    return library
-
-
 def read_records(path: Path) -> Iterator[Record]:
     """The records of a log, whose last one may have been cut short by the end of the process."""
     content = path.read_bytes() if path.exists() else b""
@@ -98,13 +85,13 @@ class Disk:
         self._top = self._scan(root)
         self.unsynced_writes = self.unsynced_names = 0
 
-    def follow(self, records: Iterator[Record]) -> None:
+    def follow(self, records: Iterable[Record]) -> None:
         """Do what a process did."""
         for record in records:
             self._do(record)
 
-    def lose_power(self, random: Random, loss: str) -> None:
-        """Make of the directory what is left, and of that what is durable from now on.
+    def lose_power(self, random: Random, loss: str, to: Path | None = None) -> None:
+        """Make of the directory what is left, or write that to another one.
 
         loss: of what was not synced, all is dropped or kept; or what came first is kept, up to a
         write that is cut in half; or all names are kept, and writes torn; or each by itself.
@@ -114,8 +101,9 @@ class Disk:
         self.unsynced_names = len(self._renamed)
         for change in _kept_changes(self._renamed, random, loss):
             _rename(change)
-        shutil.rmtree(self._root)
-        _write(self._top, self._root, random, loss)
+        if to is None:
+            shutil.rmtree(self._root)
+        _write(self._top, to or self._root, random, loss)
 
     def _scan(self, path: Path) -> Folder:
         found = Folder()
