@@ -81,7 +81,9 @@ class Fleet:
         with tempfile.TemporaryDirectory() as folder:
             member = open_fleet(connect(self.nats.addresses, 1 << 30, 1 << 30), Path(folder))
             (number,) = [m.number for m in member.storage.catalogue.models() if m.name == _MODEL]
-            rows = [row for commit in member.journal.reader(number).chain.read(0) for row in commit.rows]
+            rows = [
+                row for commit in member.journal.reader(number).chain.read(0) for row in commit.rows
+            ]
             member.storage.close()
         return sum(row.samples for row in rows if row.kind in WITH_SAMPLES)
 

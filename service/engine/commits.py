@@ -13,7 +13,7 @@ from service.model.learner import Learner
 from service.model.live import Model
 from service.storage.entries import Entry, KeyedRequest
 from service.storage.journal import Journal, Unfinished
-from service.storage.term import Part, State, Term
+from service.storage.term import Part, Term
 
 logger = logging.getLogger(__name__)
 
@@ -129,9 +129,7 @@ class Commits:
 
     def settle(self, computing: Computing) -> Iterator[Model]:
         """Learn what commits in doubt have written after all; the models that are settled."""
-        for learner, term in self._models.terms():
-            if term.state is not State.IN_DOUBT:
-                continue
+        for learner, term in self._models.doubtful():
             try:
                 if term.settle():
                     self._learn_found(learner, term, computing)

@@ -86,7 +86,7 @@ class GroupLearning:
 
     def learn(self, requests: list[GroupRequest]) -> None:
         """Take a group from admission to its answers. Large requests are only begun."""
-        self._settle()
+        self.settle()
         duplicates = Duplicates(self._keys)
         admission = self._admitted(requests, duplicates)
         if admission is None:
@@ -227,7 +227,7 @@ class GroupLearning:
             self._keys.forget_oldest(self._models.term(model))
         self.snapshot_if_due(model)
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Learn the samples of commits in doubt that were written after all."""
         doubtful = self._commits.doubtful
         if not doubtful:

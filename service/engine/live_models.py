@@ -23,7 +23,7 @@ from service.model.live import Model
 from service.model.moment import Moment, check_moment
 from service.storage.interfaces import Storage
 from service.storage.snapshot_format import State
-from service.storage.term import Term
+from service.storage.term import State, Term
 
 
 class LiveModels:
@@ -37,6 +37,8 @@ class LiveModels:
         self._keys = keys
         self._learners: dict[str, Learner] = {}
         self._terms: dict[Model, Term] = {}
+        # Models whose terms are over, and terms with a commit in doubt; some are not here any more.
+        self._ended, self._doubtful = set[Model](), set[Term]()
         self.changes = 0
         # Names of models that were learned here until another replica of the fleet had them.
         self._released = set[str]()
@@ -122,19 +124,31 @@ class LiveModels:
         for model, own in list(self._terms.items()):
             if own is term and model.led:
                 model.led = False
+                self._ended.add(model)
                 for follower in self.followers(model):
                     self._terms[follower.model].end()
 
-    @property
-    def ended(self) -> list[Model]:
-        """The models whose terms are over, and which are here still."""
-        return [model for model in self.all() if not model.led]
+    def remove_ended(self) -> list[Model]:
+        """Forget the models whose terms are over, and return them.
 
-    def remove_ended(self) -> None:
-        """Forget the models whose terms are over; on the writer's thread, between two steps."""
-        for model in self.ended:
-            self._released.add(model.name)
-            self._remove(model)
+        On the writer's thread, between two steps.
+        """
+        removed = list[Model]()
+        while self._ended:
+            model = self._ended.pop()
+            if self.is_live(model):
+                self._released.add(model.name)
+                self._remove(model)
+                removed.append(model)
+        return removed
+
+    def doubtful(self) -> list[tuple[Learner, Term]]:
+        """Return the learners and terms of models whose last commits are in doubt."""
+        if not self._doubtful:
+            return []
+        over = {term for term in self._doubtful if term.state is not State.IN_DOUBT}
+        self._doubtful -= over
+        return [pair for pair in self.terms() if pair[1] in self._doubtful]
 
     def _remove(self, model: Model) -> None:
         self._keys.forget(model.id)
@@ -165,7 +179,7 @@ class LiveModels:
     def register(self, name: str, learner: Learner, term: Term) -> None:
         """Add a model under this name, with its learner and the term of its log."""
         self._learners[name], self._terms[learner.model] = learner, term
-        term.on_end = self._note_end
+        term.on_end, term.on_doubt = self._note_end, self._doubtful.add
         self.changes += 1
 
     def term(self, model: Model) -> Term:

@@ -142,6 +142,7 @@ class Writer:
         """
         self.metrics.busy_since = time.monotonic()
         self._remove_ended()
+        self._learning.settle()
         learning: list[GroupRequest] = []
         for item in group:
             if isinstance(item, Order):
@@ -157,9 +158,7 @@ class Writer:
 
     def _remove_ended(self) -> None:
         """Forget the models whose terms have ended, and answer what was left to learn for them."""
-        if ended := self.models.ended:
-            self._learning.give_up(ended)
-            self.models.remove_ended()
+        self._learning.give_up(self.models.remove_ended())
 
     @property
     def busy(self) -> set[Model]:

@@ -59,12 +59,14 @@ class Term(ABC):
         state: see `State`.
         began: where the term began in the log; later terms of a model have larger numbers.
         on_end: called once, with the term, when it is over; on any thread.
+        on_doubt: called with the term whenever a commit is in doubt.
     """
 
     def __init__(self, log: LogReader, began: int) -> None:
         self.log, self.began = log, began
         self.state = State.LIVE
         self.on_end: Callable[[Term], None] = _nothing
+        self.on_doubt: Callable[[Term], None] = _nothing
         # Around changes of `state`: `confirm` may end the term on another thread.
         self._changing = threading.Lock()
         # The part of the commit that is in doubt; None unless `state` is IN_DOUBT.
@@ -122,6 +124,7 @@ class Term(ABC):
         """Write nothing more until it is known whether the part under way was stored."""
         self._in_doubt, self._found = part, False
         self._go_on(State.UNFINISHED, State.IN_DOUBT)
+        self.on_doubt(self)
 
     def settle(self) -> bool:
         """Find out whether the commit in doubt was stored; return whether it was.

@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +20,26 @@ if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
 
-from service.fleet import batches, chained_subject, jetstream_journal, subject_messages
+from service.fleet import (
+    batches,
+    commits_under_way,
+    jetstream_log,
+    jetstream_term,
+    subject_messages,
+)
 from service.fleet.connection import NatsConnection, Refused, Unanswered
-from service.fleet.jetstream_answers import JetStreamAnswers
 from service.fleet.jetstream_catalogue import JetStreamCatalogue
 from service.fleet.jetstream_journal import JetStreamJournal
+from service.fleet.jetstream_log import JetStreamLog
 from service.fleet.jetstream_snapshots import JetStreamSnapshots
-from service.fleet.model_log import ModelLogs
 from service.fleet.streams import log_of, make_streams
 from service.storage.catalogue import NameTaken
 from service.storage.high_water import HighWater
 from service.storage.journal import LogFull, Unfinished
+from service.storage.log import LogReader
 from service.storage.replay_marks import ReplayMarks
 from service.storage.snapshot_format import State
+from service.storage.term import Part, State as TermState, Term
 
 # Above those that catalogues give.
 _numbers = itertools.count(1000)
@@ -48,8 +56,8 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServers]:
 class Replica:
     """A journal of its own connection, whose next appends have a fate.
 
-    fate: "lost" are not sent, "unheard" are stored without an answer, a number is the refusal,
-    "held" are sent once `let_go` is called.
+    terms: the last term that was begun here, by models. fate: "lost" are not sent, "unheard" are
+    stored without an answer, a number is the refusal, "held" are sent once `let_go` is called.
     behind: so many of the next looks meet a copy of the stream that is behind: it has nothing.
     read: how many messages were read.
     """
@@ -59,8 +67,11 @@ class Replica:
         self.nats = NatsConnection(servers.addresses, "test")
         make_streams(self.nats, _LOG_BYTES, 1 << 30)
         marks = HighWater(data / "high-water"), ReplayMarks(data / "replays")
-        self.logs = ModelLogs(self.nats)
-        self.journal = JetStreamJournal(self.logs, *marks)
+        self.journal = JetStreamJournal(self.nats, *marks)
+        self.catalogue = JetStreamCatalogue(self.nats, self.journal)
+        self.snapshots = JetStreamSnapshots(self.nats)
+        self.terms: dict[int, Term] = {}
+        self._readers: dict[int, JetStreamLog] = {}
         self.fate: list[Any] = []
         self._ask = self.nats.ask
         self.nats.ask = self._ask_with_fate  # type: ignore[method-assign]
@@ -94,18 +105,49 @@ class Replica:
     def entry(self, model: int, sequence: int, record: bytes = b"r") -> Entry:
         return Entry(model, sequence, 1, sequence, "asset", 1, record)
 
+    def make(self, model: int) -> Term:
+        """Begin the log of a new model, which no fate befalls."""
+        fate, self.fate = self.fate, []
+        term = self.terms[model] = self.journal.new_log(model).begin_new(0, "first")
+        self.fate = fate
+        return term
+
+    def lead(self, model: int, epoch: str = "term of another") -> Term:
+        """Begin a term behind all that the log has."""
+        log = self.journal.reader(model)
+        term = self.terms[model] = log.begin_term(log.end(), epoch)
+        return term
+
+    def term(self, model: int) -> Term:
+        """Return the term of a model, which is made unless it was led here."""
+        return self.terms[model] if model in self.terms else self.make(model)
+
     def append(self, model: int, *sequences: int, record: bytes = b"r") -> StorageFailed | None:
         entries = [self.entry(model, at, record) for at in sequences]
-        return self.journal.append(entries).get(model)
+        return self.commit(model, Part(entries))
 
-    def wait_until_settled(self, model: int) -> None:
-        """Settle a model's doubt, which is refused until a server is connected and has its log."""
+    def commit(self, model: int, part: Part, patience: float | None = None) -> StorageFailed | None:
+        term = self.term(model)
+        return self.journal.append({term: part}, patience).get(term)
+
+    def replay(self, model: int, after: int) -> list[int]:
+        """Settle the doubt of a model that has learned so far; the sequences that it replays."""
+        term = self.terms[model]
+        if not term.settle():
+            return []
+        blocks = term.doubtful_blocks(after)
+        replayed = [entry.sequence for block in blocks for entry in block]
+        term.replayed(replayed[-1])
+        return replayed
+
+    def replay_once_connected(self, model: int, after: int) -> list[int]:
+        """Settle a doubt, which is refused until a server is connected and has the log."""
         deadline = time.monotonic() + 60
         while True:
             try:
-                self.journal.settle(model)
+                replayed = self.replay(model, after)
                 self.nats.run(self.nats.last(*log_of(model)), 10)
-                return
+                return replayed
             except (StorageFailed, Unanswered):
                 if time.monotonic() > deadline:
                     raise
@@ -116,7 +158,22 @@ class Replica:
         self.nats.run(self.nats.call(f"STREAM.PURGE.{stream}", {"filter": subject, "keep": 1}), 60)
 
     def told(self, model: int, after: int = 0) -> list[int]:
-        return [entry.sequence for block in self.journal.blocks(model, after) for entry in block]
+        """The sequences of a log: what a reader has of it, which reads on."""
+        if model not in self._readers:
+            self._readers[model] = self.journal.new_log(model)
+        log = self._readers[model]
+        log.read_on()
+        return told(log, after)
+
+
+def told(log: LogReader, after: int = 0) -> list[int]:
+    return [entry.sequence for block in log.blocks(after) for entry in block]
+
+
+def be_patient(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Send commits again for so long."""
+    for module in (commits_under_way, jetstream_log, jetstream_term):
+        monkeypatch.setattr(module, "PATIENCE_SECONDS", seconds)
 
 
 def filled(replica: Replica, model: int) -> int:
@@ -144,15 +201,15 @@ def replicas(servers: NatsServers, tmp_path: Path) -> Iterator[tuple[Replica, Re
 
 @pytest.fixture(autouse=True)
 def settling_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jetstream_journal, "_SETTLE_SECONDS", 60.0)
-    monkeypatch.setattr(chained_subject, "_RESOLVE_SECONDS", 60.0)
+    monkeypatch.setattr(jetstream_term, "_SETTLE_SECONDS", 60.0)
+    monkeypatch.setattr(jetstream_term, "_RESOLVE_SECONDS", 60.0)
     monkeypatch.setattr(batches, "_ANSWER_SECONDS", 60.0)
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("PATIENCE_SECONDS", "_RESOLVE_SECONDS"):
-        monkeypatch.setattr(chained_subject, name, 0.0)
+    be_patient(monkeypatch, 0.0)
+    monkeypatch.setattr(jetstream_term, "_RESOLVE_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -167,8 +224,8 @@ def test_one_commit_is_read_without_those_after_it(replicas: Pair, model: int):
     leader, _ = replicas
     for sequence in range(1, 30):
         leader.append(model, sequence)
-    chain = leader.logs.of(model).chain
-    first = next(iter(chain.read(0))).first
+    chain = leader.terms[model].log.chain
+    _, first, *_ = (commit.first for commit in chain.read(0))
     leader.read = 0
     assert [row.sequence for row in chain.commit_at(first)] == [1]
     assert leader.read == 1
@@ -179,44 +236,56 @@ class TestTerms:
         old, new = replicas
         assert old.append(model, 1) is None
         assert new.told(model) == [1]
-        new.journal.append_epoch(model, 1, "term of new")
+        new.lead(model, "term of new")
         assert isinstance(old.append(model, 2), NotLeader)
         assert new.append(model, 2) is None
         assert isinstance(old.append(model, 2), NotLeader)
         assert old.told(model) == [1, 2]
-        assert old.journal.epoch_since(model, 0) == "term of new"
+        assert old.journal.reader(model).epoch_since(0) == "term of new"
+        assert told(old.terms[model].log) == [1]
+
+    def test_the_first_refusal_ends_a_term_before_it_is_told_of(self, replicas: Pair, model: int):
+        old, new = replicas
+        old.append(model, 1)
+        ended = list[Term]()
+        old.terms[model].on_end = ended.append
+        new.lead(model)
+        assert isinstance(old.append(model, 2), NotLeader)
+        assert ended == [old.terms[model]]
+        assert old.terms[model].state is TermState.OVER
+        with pytest.raises(NotLeader):
+            old.terms[model].confirm()
+        old.terms[model].end()
+        assert len(ended) == 1
 
     def test_who_has_not_read_all_begins_none(self, replicas: Pair, model: int):
         old, new = replicas
         old.append(model, 1)
-        assert new.told(model) == [1]
+        log = new.journal.reader(model)
         old.append(model, 2)
         with pytest.raises(NotLeader):
-            new.journal.append_epoch(model, 1, "term of new")
-        assert new.told(model, 1) == [2]
-        new.journal.append_epoch(model, 2, "term of new")
+            log.begin_term(1, "term of new")
+        log.read_on()
+        assert told(log, 1) == [2]
+        log.begin_term(2, "term of new")
         assert isinstance(old.append(model, 3), NotLeader)
 
     def test_of_rivals_one_wins_each_round(self, replicas: Pair, model: int):
-        logs = [replica.logs.of(model) for replica in replicas]
-        loops = [replica.nats for replica in replicas]
-        for round_ in range(1, 30):
-            for log in logs:
-                log.chain.read_on()
-            rows: list[Any] = []
-            storing = [
-                asyncio.run_coroutine_threadsafe(log.chain.store(rows), nats.loop)
-                for log, nats in zip(logs, loops, strict=True)
-            ]
-            results = [future.exception(30) for future in storing]
-            assert sorted(type(one) for one in results if one) == [NotLeader], round_
+        replicas[0].make(model)
+        with ThreadPoolExecutor(len(replicas)) as threads:
+            for round_ in range(1, 30):
+                logs = [replica.journal.reader(model) for replica in replicas]
+                beginning = [threads.submit(log.begin_term, 0, f"e{round_}") for log in logs]
+                results = [future.exception(30) for future in beginning]
+                assert sorted(type(one) for one in results if one) == [NotLeader], round_
 
     def test_who_made_a_model_writes_nothing_behind_the_term_of_another(self, replicas: Pair):
         maker, other = replicas
-        catalogue = JetStreamCatalogue(maker.nats, maker.logs)
-        with catalogue.creating(f"made-{next(_numbers)}", {}, "epoch") as model:
+        with maker.catalogue.creating(f"made-{next(_numbers)}", {}, "epoch") as term:
             pass
-        other.journal.append_epoch(model, 0, "term of other")
+        model = term.model
+        maker.terms[model] = term
+        other.lead(model)
         assert other.append(model, 1) is None
         assert isinstance(maker.append(model, 1), NotLeader)
         assert other.told(model) == [1]
@@ -224,10 +293,25 @@ class TestTerms:
     def test_what_was_not_learned_begins_none(self, replicas: Pair, model: int):
         old, new = replicas
         old.append(model, 1, 2)
-        assert new.told(model) == [1, 2]
+        log = new.journal.reader(model)
         with pytest.raises(NotLeader):
-            new.journal.append_epoch(model, 1, "term of new")
-        new.journal.append_epoch(model, 2, "term of new")
+            log.begin_term(1, "term of new")
+        log.begin_term(2, "term of new")
+
+    def test_later_ones_of_a_model_have_larger_numbers(self, replicas: Pair, model: int):
+        began = [replicas[0].make(model).began]
+        began += [replicas[at % 2].lead(model, f"e{at}").began for at in range(4)]
+        assert began == sorted(set(began))
+
+    def test_confirming_one_tells_of_another(self, replicas: Pair, model: int):
+        old, new = replicas
+        old.append(model, 1)
+        old.terms[model].confirm()
+        new.lead(model)
+        with pytest.raises(NotLeader):
+            old.terms[model].confirm()
+        assert old.terms[model].over
+        new.terms[model].confirm()
 
 
 class TestCopyThatIsBehind:
@@ -255,49 +339,48 @@ class TestCopyThatIsBehind:
         assert reader.told(model) == [1]
 
     def test_hides_no_snapshot(self, replicas: Pair, model: int):
-        nats = replicas[0].nats
-        snapshots = JetStreamSnapshots(nats)
+        snapshots = replicas[0].snapshots
         state = State({"sequence": 7, "spec": {}}, {"X": np.zeros((300, 500))})
         snapshots.save(model, state)
         replicas[0].behind = 3
         assert np.array_equal(snapshots.load(model, 7).arrays["X"], state.arrays["X"])
 
     def test_hides_no_model(self, replicas: Pair):
-        catalogue = JetStreamCatalogue(replicas[0].nats, replicas[0].logs)
+        catalogue = replicas[0].catalogue
         name = f"hidden-{next(_numbers)}"
         stop_copies(replicas[0].nats)
         assert catalogue.find(name) is None
-        with catalogue.creating(name, {}, "epoch") as number:
+        with catalogue.creating(name, {}, "epoch") as term:
             pass
         found = catalogue.find(name)
         assert found is not None
-        assert found.number == number
-        assert number in [entry.number for entry in catalogue.models()]
+        assert found.number == term.model
+        assert term.model in [entry.number for entry in catalogue.models()]
         assert catalogue.find("model.*") is None
 
     @pytest.mark.parametrize("of", ["a=b", "*", ">", "a.*", "a b", "", "a" * 500])
     def test_a_name_that_no_model_can_have_is_that_of_none(self, replicas: Pair, of: str):
         """Though the subject of its entry would be that of another model, or match it."""
-        catalogue = JetStreamCatalogue(replicas[0].nats, replicas[0].logs)
+        catalogue = replicas[0].catalogue
         with contextlib.suppress(NameTaken), catalogue.creating("a.b", {}, "epoch"):
             pass
         assert catalogue.find("a.b") is not None
         assert catalogue.find(of) is None
 
     def test_keeps_no_deleted_model(self, replicas: Pair):
-        catalogue = JetStreamCatalogue(replicas[0].nats, replicas[0].logs)
+        catalogue = replicas[0].catalogue
         name = f"deleted-{next(_numbers)}"
-        with catalogue.creating(name, {}, "epoch") as number:
+        with catalogue.creating(name, {}, "epoch") as term:
             pass
         stop_copies(replicas[0].nats)
         assert catalogue.find(name) is not None
-        assert number in [entry.number for entry in catalogue.models()]
-        catalogue.delete(number)
+        assert term.model in [entry.number for entry in catalogue.models()]
+        catalogue.delete(term)
         assert catalogue.find(name) is None
-        assert number not in [entry.number for entry in catalogue.models()]
+        assert term.model not in [entry.number for entry in catalogue.models()]
 
     def test_keeps_no_model_from_its_deletion(self, replicas: Pair):
-        catalogue = JetStreamCatalogue(replicas[0].nats, replicas[0].logs)
+        catalogue = replicas[0].catalogue
         name = f"kept-{next(_numbers)}"
         everything = catalogue._all
         before = asyncio.run_coroutine_threadsafe(everything(), replicas[0].nats.loop).result(30)
@@ -306,10 +389,10 @@ class TestCopyThatIsBehind:
         async def late() -> Any:
             return answers.pop() if answers else await everything()
 
-        with catalogue.creating(name, {}, "epoch") as number:
+        with catalogue.creating(name, {}, "epoch") as term:
             pass
         catalogue._all = late  # type: ignore[method-assign]
-        catalogue.delete(number)
+        catalogue.delete(term)
         assert catalogue.find(name) is None
 
 
@@ -348,9 +431,9 @@ class TestDoubt:
         refused = leader.append(model, 3)
         assert isinstance(refused, StorageFailed)
         assert not isinstance(refused, InDoubt)
-        leader.journal.settle(model)
         written = [] if fate == "lost" else [2]
-        assert leader.told(model, 1) == written
+        assert leader.replay(model, 1) == written
+        assert told(leader.terms[model].log, 1) == written
         assert leader.append(model, 3) is None
         assert reader.told(model) == [1, *written, 3]
 
@@ -360,9 +443,9 @@ class TestDoubt:
         leader.append(model, 1)
         leader.fate = ["unheard"]
         entry, key = leader.entry(model, 2), KeyedRequest(model, 2, b"k", b"d", None, 1)
-        assert isinstance(leader.journal.append([entry], [key])[model], InDoubt)
-        leader.journal.settle(model)
-        assert JetStreamAnswers(leader.logs).unanswered(model, 1) == [key]
+        assert isinstance(leader.commit(model, Part([entry], [key])), InDoubt)
+        assert leader.replay(model, 1) == [2]
+        assert leader.terms[model].log.unanswered(1) == [key]
 
     @pytest.mark.usefixtures("impatient")
     def test_that_ends_well_does_not_make_a_leader_of_who_was_replaced(
@@ -373,11 +456,11 @@ class TestDoubt:
         old.fate = ["unheard"]
         assert isinstance(old.append(model, 2), InDoubt)
         assert new.told(model) == [1, 2]
-        new.journal.append_epoch(model, 2, "term of new")
+        new.lead(model)
         assert new.append(model, 3) is None
-        old.journal.settle(model)
-        assert old.told(model, 1) == [2]
+        assert old.replay(model, 1) == [2]
         assert isinstance(old.append(model, 3), NotLeader)
+        assert told(old.terms[model].log, 1) == [2]
         assert old.told(model, 1) == [2, 3]
 
     @pytest.mark.usefixtures("impatient")
@@ -386,8 +469,9 @@ class TestDoubt:
         leader.fate = ["lost"] * 2
         assert isinstance(leader.append(model, 1), InDoubt)
         with pytest.raises(StorageFailed):
-            leader.journal.settle(model)
-        leader.journal.settle(model)
+            leader.replay(model, 0)
+        assert leader.terms[model].state is TermState.IN_DOUBT
+        assert leader.replay(model, 0) == []
         assert leader.told(model) == []
 
     @pytest.mark.usefixtures("impatient")
@@ -396,21 +480,38 @@ class TestDoubt:
         old.append(model, 1)
         old.fate = ["lost"]
         assert isinstance(old.append(model, 2), InDoubt)
-        assert new.told(model) == [1]
-        new.journal.append_epoch(model, 1, "term of new")
+        new.lead(model)
         with pytest.raises(NotLeader):
-            old.journal.settle(model)
+            old.replay(model, 1)
 
     @pytest.mark.usefixtures("impatient")
     def test_about_a_term_that_was_written_means_to_begin_anew(self, replicas: Pair, model: int):
         leader, _ = replicas
         leader.append(model, 1)
+        log = leader.journal.reader(model)
         leader.fate = ["unheard"]
         with pytest.raises(InDoubt):
-            leader.journal.append_epoch(model, 1, "e")
+            log.begin_term(1, "e")
         assert isinstance(leader.append(model, 2), NotLeader)
-        leader.logs.forget(model)  # as who leads it next does
-        assert leader.journal.epoch_since(model, 1) == "e"
+        with pytest.raises(NotLeader):
+            log.begin_term(1, "f")
+        log.read_on()
+        assert log.epoch_since(1) == "e"
+        log.begin_term(1, "f")
+        assert leader.journal.reader(model).epoch_since(1) == "f"
+
+    @pytest.mark.usefixtures("impatient")
+    @pytest.mark.parametrize("fate", ["lost", "unheard"])
+    def test_about_anything_but_entries_ends_the_term(self, replicas: Pair, model: int, fate: str):
+        """What it would have changed was not applied, and nobody replays it."""
+        leader, _ = replicas
+        leader.append(model, 1)
+        leader.fate = [fate]
+        with pytest.raises(InDoubt):
+            leader.terms[model].forget_keys(1)
+        assert isinstance(leader.append(model, 2), NotLeader)
+        leader.lead(model)
+        assert leader.append(model, 2) is None
 
 
 class TestUnfinished:
@@ -420,41 +521,61 @@ class TestUnfinished:
         leader, reader = replicas
         other = next(_numbers)
         leader.append(model, 1)
+        leader.make(other)
         leader.fate = ["held"]
-        told = leader.journal.append([leader.entry(model, 2)], patience=0.001)
-        assert isinstance(told[model], Unfinished)
+        part, term = Part([leader.entry(model, 2)]), leader.terms[model]
+        assert isinstance(leader.commit(model, part, patience=0.001), Unfinished)
         assert leader.append(other, 1) is None
         assert leader.journal.finished(0) == {}
         leader.let_go()
-        assert leader.journal.finished(60) == {model: None}
+        assert leader.journal.finished(60) == {term: None}
         assert leader.journal.finished(0) == {}
-        assert leader.journal.acknowledged(model) == 2
+        assert term.acknowledged() == 2
         assert leader.append(model, 3) is None
         assert reader.told(model) == [1, 2, 3]
 
     def test_lets_nothing_else_use_its_log(self, replicas: Pair, model: int):
         leader, _ = replicas
         leader.append(model, 1)
+        term = leader.terms[model]
         leader.fate = ["held"]
-        leader.journal.append([leader.entry(model, 2)], patience=0.001)
+        leader.commit(model, Part([leader.entry(model, 2)]), patience=0.001)
         refused = leader.append(model, 2)
         assert isinstance(refused, StorageFailed)
         assert not isinstance(refused, (InDoubt, NotLeader))
         with pytest.raises(StorageFailed, match="has not answered yet"):
-            leader.told(model)
+            told(term.log)
         leader.let_go()
-        assert leader.journal.finished(60) == {model: None}
-        assert leader.told(model) == [1, 2]
+        assert leader.journal.finished(60) == {term: None}
+        assert told(term.log) == [1, 2]
 
     @pytest.mark.usefixtures("impatient")
     def test_may_end_in_doubt(self, replicas: Pair, model: int):
         leader, _ = replicas
+        term, part = leader.make(model), Part([leader.entry(model, 1)])
         leader.fate = ["unheard"]
-        told = leader.journal.append([leader.entry(model, 1)], patience=0.0) or {}
-        told |= leader.journal.finished(60) if isinstance(told[model], Unfinished) else {}
-        assert isinstance(told[model], InDoubt)
-        leader.journal.settle(model)
-        assert leader.told(model) == [1]
+        error = leader.commit(model, part, patience=0.0)
+        if isinstance(error, Unfinished):
+            error = leader.journal.finished(60)[term]
+        assert isinstance(error, InDoubt)
+        assert leader.replay(model, 0) == [1]
+        assert told(term.log) == [1]
+
+    def test_has_its_own_result_after_another_term_has_begun(self, replicas: Pair, model: int):
+        leader, _ = replicas
+        leader.append(model, 1)
+        first, held = leader.terms[model], Part([leader.entry(model, 2)])
+        leader.fate = ["held"]
+        assert isinstance(leader.commit(model, held, patience=0.001), Unfinished)
+        first.end()
+        second = leader.lead(model)
+        assert leader.append(model, 2) is None
+        leader.let_go()
+        ended = leader.journal.finished(60)
+        assert [*ended] == [first]
+        assert isinstance(ended[first], NotLeader)
+        assert not second.over
+        assert leader.told(model) == [1, 2]
 
 
 class TestRefusals:
@@ -483,14 +604,13 @@ class TestRefusals:
         leader, reader = replicas
         sequence, bound = filled(leader, model), bound_of_log(leader, model)
         checkpoint = Entry(model, sequence, 0, sequence, "asset", 1, b"", "checkpoint")
-        assert leader.journal.append([checkpoint]) == {}
+        assert leader.commit(model, Part([checkpoint])) is None
         assert reader.told(model)[-2:] == [sequence, sequence]
-        reader.journal.append_epoch(model, sequence, "term of reader")
+        reader.lead(model)
         assert isinstance(reader.append(model, sequence + 1, record=bytes(100)), LogFull)
         assert bound_of_log(leader, model) == bound
-        reader.journal.drop(model, sequence)
+        reader.terms[model].drop(sequence)
         assert reader.append(model, sequence + 1) is None
-        leader.journal.reread(model)
         assert leader.told(model) == [sequence, sequence + 1]
 
     @pytest.mark.usefixtures("impatient")
@@ -501,7 +621,7 @@ class TestRefusals:
         assert isinstance(leader.append(model, 2), InDoubt)
         beside = model + 8000  # in the same stream
         filled(other, beside)
-        leader.journal.settle(model)
+        assert leader.replay(model, 1) == []
         assert leader.told(model) == [1]
         leader.purge(beside)
 
@@ -509,7 +629,7 @@ class TestRefusals:
         leader, reader = replicas
         assert leader.append(model, 1, 2, 3, record=bytes(700_000)) is None
         assert reader.told(model) == [1, 2, 3]
-        reader.journal.append_epoch(model, 3, "term of reader")
+        reader.lead(model)
         assert isinstance(leader.append(model, 4, 5, record=bytes(700_000)), NotLeader)
         assert reader.told(model, 3) == []
 
@@ -517,7 +637,7 @@ class TestRefusals:
         self, tmp_path: Path, model: int, monkeypatch: pytest.MonkeyPatch
     ):
         monkeypatch.setattr(batches, "_ANSWER_SECONDS", 2.0)
-        monkeypatch.setattr(chained_subject, "PATIENCE_SECONDS", 2.0)
+        be_patient(monkeypatch, 2.0)
         servers = NatsServers(tmp_path / "nats").start()
         replica = Replica(servers, tmp_path / "data")
         try:
@@ -526,8 +646,8 @@ class TestRefusals:
             refused = replica.append(model, 2)
             servers.start_one(0)
             assert isinstance(refused, (StorageFailed, type(None)))
-            replica.wait_until_settled(model)
-            end = 1 if refused else 2
+            replayed = replica.replay_once_connected(model, 1)
+            end = 1 if refused and not replayed else 2
             assert replica.told(model) == list(range(1, end + 1))
             assert replica.append(model, end + 1) is None
         finally:
@@ -541,7 +661,7 @@ class TestDamage:
         for sequence in (1, 2, 3):
             leader.append(model, sequence)
         stream, _ = log_of(model)
-        gone = leader.logs.of(model).chain.last - 1
+        gone = leader.terms[model].log.chain.last - 1
         leader.nats.run(leader.nats.call(f"STREAM.MSG.DELETE.{stream}", {"seq": gone}), 5)
         with pytest.raises(StartupError, match="gap"):
             reader.told(model)
