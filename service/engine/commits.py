@@ -114,18 +114,12 @@ class Commits:
 
     def in_doubt(self, *models: Model) -> bool:
         """Return whether it is not known of one of these models what its last commit wrote."""
-        return any(
-            term.state is State.IN_DOUBT
-            for learner, term in self._models.terms()
-            if learner.model in models
-        )
+        return not set(models).isdisjoint(self.doubtful)
 
     @property
     def doubtful(self) -> list[Model]:
         """The models of which it is not known what their last commits wrote."""
-        return [
-            learner.model for learner, term in self._models.terms() if term.state is State.IN_DOUBT
-        ]
+        return [learner.model for learner, _ in self._models.doubtful()]
 
     def settle(self, computing: Computing) -> Iterator[Model]:
         """Learn what commits in doubt have written after all; the models that are settled."""

@@ -23,7 +23,7 @@ from service.model.live import Model
 from service.model.moment import Moment, check_moment
 from service.storage.interfaces import Storage
 from service.storage.snapshot_format import State
-from service.storage.term import State, Term
+from service.storage.term import Term, TermState
 
 
 class LiveModels:
@@ -146,7 +146,7 @@ class LiveModels:
         """Return the learners and terms of models whose last commits are in doubt."""
         if not self._doubtful:
             return []
-        over = {term for term in self._doubtful if term.state is not State.IN_DOUBT}
+        over = {term for term in self._doubtful if term.state is not TermState.IN_DOUBT}
         self._doubtful -= over
         return [pair for pair in self.terms() if pair[1] in self._doubtful]
 

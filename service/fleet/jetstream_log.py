@@ -17,7 +17,7 @@ from service.fleet.planned_commits import Overtaken, store
 from service.fleet.streams import log_of
 from service.storage.entries import Entry, KeyedRequest, Rollback, now
 from service.storage.journal import LogDeleted
-from service.storage.term import State, Term, blocks_of
+from service.storage.term import Term, TermState, blocks_of
 
 # How long an append is sent again before it is in doubt, and how long one is waited for.
 PATIENCE_SECONDS, SECONDS = 10.0, 60.0
@@ -121,7 +121,7 @@ class JetStreamLog:
         if self.term is None:
             yield from self.chain.read(after)
             return
-        if self.term.state is State.UNFINISHED:
+        if self.term.state is TermState.UNFINISHED:
             raise StorageFailed(f"the {self.name} has not answered yet")
         yield from self.chain.read(after, _OWN_READ_SECONDS, self.chain.last)
 

@@ -34,7 +34,7 @@ from service.storage.sqlite_rows import (
     rollback_record,
     unsealed,
 )
-from service.storage.term import Part, State, Term
+from service.storage.term import Part, Term, TermState
 
 _NO_ENTRIES = Part()
 
@@ -303,7 +303,7 @@ class SqliteTerm(Term):
 
     def confirm(self) -> None:
         """Raise NotLeader if the term is over: no other process can have begun one."""
-        if self.state is State.OVER:
+        if self.state is TermState.OVER:
             raise self.not_leader()
 
     def roll_back(

@@ -23,7 +23,7 @@ from service.storage.entries import Entry, KeyedRequest, Rollback
 from service.storage.log import LogReader
 
 
-class State(enum.Enum):
+class TermState(enum.Enum):
     """What a term may do now; see the picture above."""
 
     LIVE = "live"
@@ -56,7 +56,7 @@ class Term(ABC):
 
     Attributes:
         log: what the term has read and written. Nothing of a later term is ever in it.
-        state: see `State`.
+        state: see `TermState`.
         began: where the term began in the log; later terms of a model have larger numbers.
         on_end: called once, with the term, when it is over; on any thread.
         on_doubt: called with the term whenever a commit is in doubt.
@@ -64,7 +64,7 @@ class Term(ABC):
 
     def __init__(self, log: LogReader, began: int) -> None:
         self.log, self.began = log, began
-        self.state = State.LIVE
+        self.state = TermState.LIVE
         self.on_end: Callable[[Term], None] = _nothing
         self.on_doubt: Callable[[Term], None] = _nothing
         # Around changes of `state`: `confirm` may end the term on another thread.
@@ -82,35 +82,35 @@ class Term(ABC):
     @property
     def over(self) -> bool:
         """Whether nothing can be written any more."""
-        return self.state is State.OVER
+        return self.state is TermState.OVER
 
     def end(self) -> None:
         """End the term for good; a second call does nothing."""
         with self._changing:
-            ends, self.state = self.state is not State.OVER, State.OVER
+            ends, self.state = self.state is not TermState.OVER, TermState.OVER
         if ends:
             self.on_end(self)
 
     def check(self) -> None:
         """Raise NotLeader or StorageFailed unless something can be written now."""
-        if self.state is State.OVER:
+        if self.state is TermState.OVER:
             raise self.not_leader()
-        if self.state is State.UNFINISHED:
+        if self.state is TermState.UNFINISHED:
             raise StorageFailed(f"the {self.log.name} has not answered yet")
-        if self.state is State.IN_DOUBT:
+        if self.state is TermState.IN_DOUBT:
             raise StorageFailed(f"an earlier commit of the {self.log.name} is in doubt")
 
     def begin(self) -> None:
         """Note that a commit is under way. Raises NotLeader, StorageFailed."""
         with self._changing:
             self.check()
-            self.state = State.UNFINISHED
+            self.state = TermState.UNFINISHED
 
     def finish(self) -> None:
         """Note that the commit under way was stored, or that nothing of it was."""
-        self._go_on(State.UNFINISHED, State.LIVE)
+        self._go_on(TermState.UNFINISHED, TermState.LIVE)
 
-    def _go_on(self, before: State, after: State) -> None:
+    def _go_on(self, before: TermState, after: TermState) -> None:
         """Change from one state into another, unless the term is over."""
         with self._changing:
             if self.state is before:
@@ -123,7 +123,7 @@ class Term(ABC):
     def doubt(self, part: Part) -> None:
         """Write nothing more until it is known whether the part under way was stored."""
         self._in_doubt, self._found = part, False
-        self._go_on(State.UNFINISHED, State.IN_DOUBT)
+        self._go_on(TermState.UNFINISHED, TermState.IN_DOUBT)
         self.on_doubt(self)
 
     def settle(self) -> bool:
@@ -135,7 +135,7 @@ class Term(ABC):
         Raises StorageFailed while it cannot be known, and NotLeader, which ends the term, where
         another one has begun.
         """
-        if self.state is State.OVER:
+        if self.state is TermState.OVER:
             raise self.not_leader()
         if self._in_doubt is not None and not self._found:
             self._found = self._resolve(self._in_doubt)
@@ -185,7 +185,7 @@ class Term(ABC):
 
     def _end_doubt(self) -> None:
         self._in_doubt, self._found = None, False
-        self._go_on(State.IN_DOUBT, State.LIVE)
+        self._go_on(TermState.IN_DOUBT, TermState.LIVE)
 
     def stands_behind(self, learned: int, snapshots: Sequence[int]) -> int:
         """Return the sequence that a rollback must come after.
