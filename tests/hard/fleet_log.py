@@ -16,6 +16,9 @@ from service.samples.record import from_record
 from service.storage.entries import CatalogueEntry
 from tests.hard.fleet_clients import Sent
 
+# Rows with which the term of another writer begins.
+BEGIN_A_TERM = frozenset({"created", "epoch"})
+
 
 class Log:
     """A model's log from its first message on.
@@ -31,11 +34,11 @@ class Log:
         self.faults = list[str]()
         self.reached = 0
         self._writer = b""
-        for commit in fleet.logs.of(model.number).chain.read(0):
+        for commit in fleet.journal.new_log(model.number).chain.read(0):
             self._take(model.name, commit)
 
     def _take(self, name: str, commit: Commit) -> None:
-        if self._writer not in (b"", commit.writer) and commit.rows[0].kind != "epoch":
+        if self._writer not in (b"", commit.writer) and commit.rows[0].kind not in BEGIN_A_TERM:
             self.faults.append(f"{name}: message {commit.first} is of another leader than its term")
         self._writer = commit.writer
         for row in commit.rows:

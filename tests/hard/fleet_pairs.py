@@ -25,6 +25,7 @@ from service.settings import Settings
 from service.spec.stored import read_stored_spec
 from service.storage.entries import CatalogueEntry
 from tests.hard.fleet_clients import Promoted, Read
+from tests.hard.fleet_log import BEGIN_A_TERM
 
 # What a challenger's log may have besides terms, and a champion's besides samples.
 _OWN = frozenset({"checkpoint", "rollback"})
@@ -35,7 +36,7 @@ class _Half:
 
     def __init__(self, fleet: Fleet, entry: CatalogueEntry, reads: list[Read]) -> None:
         self.name, self.entry = entry.name, entry
-        commits = list(fleet.logs.of(entry.number).chain.read(0))
+        commits = list(fleet.journal.new_log(entry.number).chain.read(0))
         self.rows = [row for commit in commits for row in commit.rows]
         model = Model(entry.number, entry.name, read_stored_spec(entry.spec))
         self.learner = Learner(model, entry.epoch)
@@ -49,7 +50,7 @@ class _Half:
         self.faults = [
             f"{self.name}: message {later.first} is of another leader than its term"
             for one, later in pairwise(commits)
-            if one.writer != later.writer and later.rows[0].kind != "epoch"
+            if one.writer != later.writer and later.rows[0].kind not in BEGIN_A_TERM
         ]
 
     def apply_checkpoints(self) -> None:

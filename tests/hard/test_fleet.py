@@ -136,6 +136,6 @@ def _begin_of_log(parts: Parts, folder: Path) -> int:
     fleet = open_fleet(connect(parts.nats.addresses, 1 << 30, 1 << 30), folder)
     try:
         (model,) = fleet.storage.catalogue.models()
-        return fleet.storage.journal.begin(model.number) or 0
+        return fleet.storage.journal.reader(model.number).begin() or 0
     finally:
         fleet.storage.close()

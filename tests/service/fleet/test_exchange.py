@@ -14,12 +14,11 @@ from tests.service.nats import MISSING, NatsServers
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
-from service.fleet import chained_subject
 from service.fleet.connection import Unanswered
-from service.fleet.jetstream_catalogue import JetStreamCatalogue
 from service.fleet.streams import log_of, shares_stream
 from service.storage.catalogue import NameTaken
-from tests.service.fleet.test_log import Replica, bound_of_log
+from service.storage.term import Part
+from tests.service.fleet.test_log import Replica, be_patient, bound_of_log
 from tests.service.fleet.trio import wait_for
 
 _STREAMS = 8
@@ -38,38 +37,35 @@ def replicas(servers: NatsServers, tmp_path: Path) -> Iterator[Pair]:
 
 @pytest.fixture
 def models(replicas: Pair) -> tuple[int, int]:
-    """A champion with one sample, and its challenger, which has a term in its log."""
+    """A champion with one sample, and its challenger, which are led by the first replica."""
     champion = next(_numbers)
     challenger = champion + 10_000 * _STREAMS
     assert replicas[0].append(champion, 1) is None
-    replicas[0].journal.append_epoch(challenger, 1, "first term")
+    replicas[0].make(challenger)
     return champion, challenger
 
 
 def exchange(replica: Replica, models: tuple[int, int]) -> None:
     told = {"to": 1, "at": 1, "time": "2026-01-01T00:00:00Z"}
-    replica.journal.append_exchange({one: Rollback(told, "d", f"e{one}") for one in models})
+    replica.journal.exchange(
+        {replica.terms[one]: Rollback(told, f"d{one}", f"e{one}") for one in models}
+    )
 
 
 def exchanged(replica: Replica, models: tuple[int, int]) -> list[bool]:
     """Which of the two logs have it, read anew."""
-    for model in models:
-        replica.journal.reread(model)
-    return [bool(replica.journal.rollbacks(model)) for model in models]
-
-
-def begin_term(replica: Replica, model: int) -> None:
-    replica.journal.append_epoch(model, 1, "term of another")
+    return [bool(replica.journal.reader(model).rollbacks()) for model in models]
 
 
 def test_both_logs_have_it_and_go_on(replicas: Pair, models: tuple[int, int]):
     leader, reader = replicas
     exchange(leader, models)
     assert leader.append(models[0], 2) is None
-    leader.journal.append_epoch(models[1], 1, "goes on")
+    checkpoint = leader.entry(models[1], 1)._replace(samples=0, kind="checkpoint")
+    assert leader.commit(models[1], Part([checkpoint])) is None
     assert exchanged(reader, models) == [True, True]
     assert reader.told(models[0], 1) == [2]
-    assert reader.journal.epoch_since(models[1], 1) == "goes on"
+    assert reader.told(models[1], 1) == [1]
 
 
 @pytest.mark.parametrize("taken", [0, 1])
@@ -77,10 +73,13 @@ def test_neither_has_it_where_another_replica_writes_one_of_them(
     replicas: Pair, models: tuple[int, int], taken: int
 ):
     old, new = replicas
-    begin_term(new, models[taken])
+    new.lead(models[taken])
     with pytest.raises(NotLeader):
         exchange(old, models)
     assert exchanged(new, models) == [False, False]
+    assert [old.terms[model].over for model in models] == [taken == 0, taken == 1]
+    assert isinstance(old.append(models[taken], 2), NotLeader)
+    assert old.append(models[1 - taken], 2) is None
 
 
 def test_without_an_answer_it_is_sent_again_and_stored_once(
@@ -90,41 +89,31 @@ def test_without_an_answer_it_is_sent_again_and_stored_once(
     leader.fate = ["lost", "unheard", "lost"]
     exchange(leader, models)
     assert exchanged(reader, models) == [True, True]
-    assert [len(reader.journal.rollbacks(model)) for model in models] == [1, 1]
+    assert [len(reader.journal.reader(model).rollbacks()) for model in models] == [1, 1]
 
 
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chained_subject, "PATIENCE_SECONDS", 0.0)
-    monkeypatch.setattr(chained_subject, "_RESOLVE_SECONDS", 60.0)
-
-
-@pytest.mark.usefixtures("impatient")
-class TestDoubt:
-    def test_of_one_that_was_not_stored_is_over_with_the_next_commit(
-        self, replicas: Pair, models: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-    ):
-        leader, reader = replicas
-        leader.fate = ["lost"]
-        with pytest.raises(InDoubt):
-            exchange(leader, models)
-        monkeypatch.setattr(chained_subject, "PATIENCE_SECONDS", 60.0)
-        assert leader.append(models[0], 2) is None
-        leader.journal.append_epoch(models[1], 2, "goes on")
-        assert exchanged(reader, models) == [False, False]
-
-    def test_of_one_that_was_stored_ends_the_term_of_who_has_not_applied_it(
-        self, replicas: Pair, models: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-    ):
-        leader, reader = replicas
-        leader.fate = ["unheard"]
-        with pytest.raises(InDoubt):
-            exchange(leader, models)
-        monkeypatch.setattr(chained_subject, "PATIENCE_SECONDS", 60.0)
-        assert isinstance(leader.append(models[0], 2), NotLeader)
-        with pytest.raises(NotLeader):
-            leader.journal.append_epoch(models[1], 2, "goes on")
-        assert exchanged(reader, models) == [True, True]
+@pytest.mark.parametrize(("fate", "stored"), [("lost", False), ("unheard", True)])
+def test_without_an_answer_in_time_it_ends_both_terms(
+    replicas: Pair,
+    models: tuple[int, int],
+    fate: str,
+    stored: bool,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """Neither model has applied it, so who leads them next reads whether it is there."""
+    leader, reader = replicas
+    be_patient(monkeypatch, 0.0)
+    leader.fate = [fate]
+    with pytest.raises(InDoubt):
+        exchange(leader, models)
+    be_patient(monkeypatch, 60.0)
+    assert [leader.terms[model].over for model in models] == [True, True]
+    assert isinstance(leader.append(models[0], 2), NotLeader)
+    assert exchanged(reader, models) == [stored, stored]
+    for model in models:
+        reader.lead(model)
+    exchange(reader, models)
+    assert [len(leader.journal.reader(model).rollbacks()) for model in models] == [1 + stored] * 2
 
 
 def test_a_full_log_takes_it(replicas: Pair, models: tuple[int, int]):
@@ -147,24 +136,24 @@ class TestCatalogue:
     """The numbers of models decide in which streams their logs are."""
 
     def test_gives_a_challenger_a_log_in_the_stream_of_its_champion(self, replicas: Pair):
-        catalogue = JetStreamCatalogue(replicas[0].nats, replicas[0].logs)
+        catalogue = replicas[0].catalogue
         with catalogue.creating("champion", {}, "epoch") as champion:
             pass
         for name in ("one", "another"):
-            with catalogue.creating(name, {}, "epoch", champion) as number:
+            with catalogue.creating(name, {}, "epoch", champion.model) as made:
                 pass
-            assert shares_stream(number, champion)
-            assert number != champion
+            assert shares_stream(made.model, champion.model)
+            assert made.model != champion.model
 
     def test_of_another_replica_knows_who_follows_whom(self, replicas: Pair):
-        own, other = (JetStreamCatalogue(one.nats, one.logs) for one in replicas)
+        own, other = (one.catalogue for one in replicas)
         with own.creating("above", {}, "epoch") as champion:
             pass
-        with own.creating("below", {}, "epoch", champion) as challenger:
+        with own.creating("below", {}, "epoch", champion.model) as challenger:
             pass
         assert {"above", "below"} <= {found.name for found in other.models()}
         assert other.champions["below"] == "above"
-        assert other.is_followed(champion)
+        assert other.is_followed(champion.model)
         own.delete(champion)
         assert "above" not in {found.name for found in other.models()}
         assert "below" not in other.champions
@@ -174,7 +163,7 @@ class TestCatalogue:
     def test_of_another_replica_is_told_of_changes_without_asking(
         self, replicas: Pair, monkeypatch: pytest.MonkeyPatch
     ):
-        own, other = (JetStreamCatalogue(one.nats, one.logs) for one in replicas)
+        own, other = (one.catalogue for one in replicas)
         other.watch()
 
         async def unanswered(*_: Any) -> None:
@@ -183,17 +172,17 @@ class TestCatalogue:
         monkeypatch.setattr(replicas[1].nats, "get", unanswered)
         with own.creating("over", {}, "epoch") as champion:
             pass
-        with own.creating("under", {}, "epoch", champion) as challenger:
+        with own.creating("under", {}, "epoch", champion.model) as challenger:
             pass
         wait_for(lambda: other.champions.get("under") == "over")
-        assert other.is_followed(champion)
+        assert other.is_followed(champion.model)
         own.delete(champion)
         wait_for(lambda: "under" not in other.champions)
         own.delete(challenger)
-        wait_for(lambda: not other.is_followed(champion))
+        wait_for(lambda: not other.is_followed(champion.model))
 
     def test_says_that_a_name_is_taken(self, replicas: Pair):
-        catalogue = JetStreamCatalogue(replicas[0].nats, replicas[0].logs)
+        catalogue = replicas[0].catalogue
         with catalogue.creating("taken", {}, "epoch"):
             pass
         with pytest.raises(NameTaken), catalogue.creating("taken", {}, "epoch"):

@@ -104,7 +104,7 @@ def test_one_that_failed_half_way_goes_on(embedded: Path, fleet: NatsServers, tm
     with opened(fleet, data) as there:
         models = {entry.name: entry for entry in there.storage.catalogue.models()}
         assert [models["first"], models["first-b"]] == before
-        assert there.storage.journal.end(models["second"].number) == 80
+        assert there.storage.journal.reader(models["second"].number).end() == 80
     third = brought_in(embedded, fleet)
     assert third.exit_code == 1
     assert "the fleet has models of these names already: first, " in third.output

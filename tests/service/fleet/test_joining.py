@@ -48,8 +48,8 @@ def join() -> Iterator[Callable[[NatsServers, Path], Fleet]]:
 
 def made(fleet: Fleet, name: str) -> int:
     """Return the number of a new model."""
-    with fleet.storage.catalogue.creating(name, {}, EPOCH) as number:
-        return number
+    with fleet.storage.catalogue.creating(name, {}, EPOCH) as term:
+        return term.model
 
 
 def test_a_directory_remembers_nothing_of_another_fleet(
@@ -66,11 +66,11 @@ def test_a_directory_remembers_nothing_of_another_fleet(
     side_path(data).write_bytes(b"numbers of the last hours")
     again = join(servers, data)
     number = again.storage.catalogue.find("m").number  # type: ignore[union-attr]
-    assert again.storage.journal.acknowledged(number) == 80
+    assert again.high_water.of(number) == 80
     again.storage.close()
     with caplog.at_level(logging.WARNING, "service"):
         elsewhere = join(other, data)
-    assert elsewhere.storage.journal.acknowledged(number) == 0
+    assert elsewhere.high_water.of(number) == 0
     (aside,) = data.glob("aside-*")
     assert f"is in {aside} now" in caplog.text
     assert {path.name for path in aside.iterdir()} >= {"high-water", "replays", "monitor.sqlite"}
@@ -84,7 +84,7 @@ def test_a_directory_of_an_older_version_is_remembered(
     fleet.note_acknowledged(number := made(fleet, "older"), 80)
     fleet.storage.close()
     (data / "fleet").unlink()
-    assert join(servers, data).storage.journal.acknowledged(number) == 80
+    assert join(servers, data).high_water.of(number) == 80
 
 
 def test_a_directory_with_models_of_its_own_is_refused(servers: NatsServers, tmp_path: Path):

@@ -39,7 +39,7 @@ from service.storage.journal import LogFull, Unfinished
 from service.storage.log import LogReader
 from service.storage.replay_marks import ReplayMarks
 from service.storage.snapshot_format import State
-from service.storage.term import Part, State as TermState, Term
+from service.storage.term import Part, Term, TermState
 
 # Above those that catalogues give.
 _numbers = itertools.count(1000)
@@ -669,6 +669,13 @@ class TestDamage:
     def test_a_message_that_nobody_here_wrote_is_refused(self, replicas: Pair, model: int):
         leader, reader = replicas
         leader.append(model, 1)
-        leader.nats.run(leader.nats.ask(log_of(model)[1], b"\x93\x01\x02\x03"), 5)
+        leader.nats.run(leader.nats.ask(log_of(model)[1], b"\x93\x02\x02\x03"), 5)
         with pytest.raises(StartupError, match="damaged"):
+            reader.told(model)
+
+    def test_a_message_of_another_format_says_how_to_go_on(self, replicas: Pair, model: int):
+        leader, reader = replicas
+        leader.append(model, 1)
+        leader.nats.run(leader.nats.ask(log_of(model)[1], b"\x93\x01\x02\x03"), 5)
+        with pytest.raises(StartupError, match="has format 1, .*`wolfstream fleet backup`"):
             reader.told(model)

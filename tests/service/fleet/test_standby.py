@@ -14,7 +14,9 @@ from service.model.live import Model
 from service.samples.record import to_record
 from service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
 from service.storage.interfaces import Storage
+from service.storage.log import LogReader
 from service.storage.snapshot_format import State, encode_state
+from service.storage.term import Part, Term
 from tests.service.nats import MISSING, NatsServers
 from tests.service.specs import read_papers_spec
 from tests.service.streams import part, two_classes
@@ -48,15 +50,17 @@ def pair(tmp_path: Path) -> Iterator[tuple[Storage, Storage]]:
 def test_it_has_the_answers_that_a_leader_did_not_write(pair: tuple[Storage, Storage]):
     """Of requests in all that it read, at once or later; a key that is sent again is answered."""
     leader, standby = pair
-    with leader.catalogue.creating("m", SPEC, "first") as number:
+    with leader.catalogue.creating("m", SPEC, "first") as term:
         pass
+    number = term.model
     follower = Standby(CatalogueEntry(number, "m", SPEC, "first"), standby)
     for end in (5, 10, 15):
         record = to_record(part(SAMPLES, end - 5, end))
         entry = Entry(number, end, 5, end, "working_set", 1, record)
-        assert not leader.journal.append([entry], [keyed(number, end)])
+        assert not leader.journal.append({term: Part([entry], [keyed(number, end)])})
         follower.catch_up()
-    answers = {row.sequence: msgpack.unpackb(row.answer or b"\xc0") for row in follower.answered()}
+    rows = follower.answered(standby.journal.reader(number))
+    answers = {row.sequence: msgpack.unpackb(row.answer or b"\xc0") for row in rows}
     assert {at: answer["sequence"] for at, answer in answers.items()} == {5: 5, 10: 10, 15: 15}
 
 
@@ -66,18 +70,20 @@ def test_their_epochs_are_those_in_which_the_samples_were_written(
 ):
     """So they are the first answers: those that the leaders gave, or would have given next."""
     leader, standby = pair
-    with leader.catalogue.creating("m", SPEC, "life") as number:
+    with leader.catalogue.creating("m", SPEC, "life") as term:
         pass
+    number = term.model
     follower = Standby(CatalogueEntry(number, "m", SPEC, "life"), standby)
-    for end, term in ((5, None), (10, "life.1"), (15, "life.2")):
-        if term is not None:
-            leader.journal.append_epoch(number, end - 5, term)
-        assert not leader.journal.append([entry_of(number, end)], [keyed(number, end)])
+    for end, epoch in ((5, None), (10, "life.1"), (15, "life.2")):
+        if epoch is not None:
+            term = leader.journal.reader(number).begin_term(end - 5, epoch)
+        part = Part([entry_of(number, end)], [keyed(number, end)])
+        assert not leader.journal.append({term: part})
         if not at_once:
             follower.catch_up()
     follower.catch_up()
-    follower.begin_term()
-    assert epochs_of(follower) == {5: "life", 10: "life.1", 15: "life.2"}
+    led = follower.begin_term()
+    assert epochs_of(follower, led.log) == {5: "life", 10: "life.1", 15: "life.2"}
     assert follower.learner.epoch == "life.3"
 
 
@@ -85,19 +91,20 @@ def test_the_epoch_is_that_of_the_snapshot_where_its_term_was_purged(
     pair: tuple[Storage, Storage],
 ):
     leader, standby = pair
-    with leader.catalogue.creating("m", SPEC, "life") as number:
+    with leader.catalogue.creating("m", SPEC, "life") as term:
         pass
-    leader.journal.append_epoch(number, 0, "life.1")
-    assert not leader.journal.append([entry_of(number, 5)])
+    number = term.model
+    term = leader.journal.reader(number).begin_term(0, "life.1")
+    assert not leader.journal.append({term: Part([entry_of(number, 5)])})
     first = Standby(CatalogueEntry(number, "m", SPEC, "life"), leader)
     first.catch_up()
     leader.snapshots.save(number, State(*first.learner.state()))
-    leader.journal.drop(number, 5)
-    assert not leader.journal.append([entry_of(number, 10)], [keyed(number, 10)])
-    leader.journal.append_epoch(number, 10, "life.2")
+    term.drop(5)
+    assert not leader.journal.append({term: Part([entry_of(number, 10)], [keyed(number, 10)])})
+    leader.journal.reader(number).begin_term(10, "life.2")
     follower = Standby(CatalogueEntry(number, "m", SPEC, "life"), standby)
     follower.catch_up()
-    assert epochs_of(follower) == {10: "life.1"}
+    assert epochs_of(follower, standby.journal.reader(number)) == {10: "life.1"}
     assert follower.learner.epoch == "life.2"
 
 
@@ -105,16 +112,17 @@ def keyed(number: int, end: int) -> KeyedRequest:
     return KeyedRequest(number, end, b"key %d" % end, b"digest", None, 5)
 
 
-def epochs_of(standby: Standby) -> dict[int, str]:
-    """Return the epochs of the answers that a standby has, by their sequences."""
-    return {row.sequence: msgpack.unpackb(row.answer or b"")["epoch"] for row in standby.answered()}
+def epochs_of(standby: Standby, log: LogReader) -> dict[int, str]:
+    """Return the epochs of the answers that a standby has and a log lacks, by their sequences."""
+    rows = standby.answered(log)
+    return {row.sequence: msgpack.unpackb(row.answer or b"")["epoch"] for row in rows}
 
 
 class Exchange:
     """A leader that exchanges its model with another one just as a standby reads its snapshots."""
 
-    def __init__(self, leader: Storage, standby: Storage, number: int) -> None:
-        self._leader, self._number = leader, number
+    def __init__(self, leader: Storage, standby: Storage, term: Term) -> None:
+        self._leader, self._term = leader, term
         self._sequences, self.begun = standby.snapshots.sequences, 0
         standby.snapshots.sequences = self.meanwhile  # type: ignore[method-assign]
 
@@ -127,7 +135,7 @@ class Exchange:
             content = b"".join(encode_state(State(*other.state())))
             digest = self._leader.snapshots.pin(number, content)
             told = {"to": 5, "at": 5, "time": "2026-01-01T00:00:00Z", "of": "other"}
-            self._leader.journal.append_rollback(number, Rollback(told, digest, "second"), 5)
+            self._term.roll_back(Rollback(told, digest, "second"), 5, [digest], 4)
         return found
 
 
@@ -141,10 +149,11 @@ def of_exchanged(learner: Learner) -> tuple[str, Any]:
 def test_what_is_exchanged_while_it_is_loaded_is_loaded_anew(pair: tuple[Storage, Storage]):
     """What comes after the exchange is learned by the state that the model has since."""
     leader, standby = pair
-    with leader.catalogue.creating("m", SPEC, "first") as number:
+    with leader.catalogue.creating("m", SPEC, "first") as term:
         pass
-    assert not leader.journal.append([entry_of(number, 5)])
-    exchange = Exchange(leader, standby, number)
+    number = term.model
+    assert not leader.journal.append({term: Part([entry_of(number, 5)])})
+    exchange = Exchange(leader, standby, term)
     follower = Standby(CatalogueEntry(number, "m", SPEC, "first"), standby)
     follower.catch_up()
     expected = read_papers_spec(OTHER).working_set
@@ -156,13 +165,15 @@ def test_a_challenger_that_is_exchanged_while_it_is_taken_over_is_loaded_anew(
     pair: tuple[Storage, Storage],
 ):
     leader, standby = pair
-    with leader.catalogue.creating("m", SPEC, "first") as champion:
+    with leader.catalogue.creating("m", SPEC, "first") as above:
         pass
-    with leader.catalogue.creating("b", SPEC, "first", champion) as number:
+    champion = above.model
+    with leader.catalogue.creating("b", SPEC, "first", champion) as term:
+        number = term.model
         learner = Learner(Model(number, "b", read_papers_spec({"asset": None})))
         learner.absorb("working_set", part(SAMPLES, 0, 5))
         leader.snapshots.save(number, State(*learner.state()))
-    Exchange(leader, standby, number)
+    Exchange(leader, standby, term)
     taken = take_over(CatalogueEntry(number, "b", SPEC, "first", champion), standby)
     expected = read_papers_spec(OTHER).working_set
     assert of_exchanged(taken.learner) == ("second", expected)
@@ -177,10 +188,11 @@ def test_a_replica_may_be_killed_twice_while_it_loads_a_model(
     pair: tuple[Storage, Storage], ended: int, broken: bool
 ):
     leader, standby = pair
-    with leader.catalogue.creating("m", SPEC, "first") as number:
+    with leader.catalogue.creating("m", SPEC, "first") as term:
         pass
+    number = term.model
     entry = Entry(number, 5, 5, 5, "working_set", 1, to_record(part(SAMPLES, 0, 5)))
-    assert not leader.journal.append([entry])
+    assert not leader.journal.append({term: Part([entry])})
     standby.journal.replays.leave_out(number, 0, ended)
     follower = Standby(CatalogueEntry(number, "m", SPEC, "first"), standby)
     follower.catch_up()

@@ -15,7 +15,7 @@ from tests.service.specs import PAPERS
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
-from service.fleet import chained_subject
+from service.fleet import commits_under_way, jetstream_log, jetstream_term
 
 BODY = {"x": [[1, 2], [2, 1]], "y": [0, 1]}
 
@@ -49,7 +49,8 @@ def hurry_in_the_end() -> None:
     """Let a replica that ends save for a second only, and soon give up what nobody answers."""
     look_for_others_briefly()
     writer._LAST_SECONDS = 1.0
-    chained_subject.PATIENCE_SECONDS = 1.5
+    for module in (commits_under_way, jetstream_log, jetstream_term):
+        module.PATIENCE_SECONDS = 1.5
 
 
 def test_one_ends_in_time_though_no_server_answers(tmp_path: Path):
