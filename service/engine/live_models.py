@@ -180,6 +180,7 @@ class LiveModels:
         """Add a model under this name, with its learner and the term of its log."""
         self._learners[name], self._terms[learner.model] = learner, term
         term.on_end, term.on_doubt = self._note_end, self._doubtful.add
+        self._keys.read_from(term.log)
         self.changes += 1
 
     def term(self, model: Model) -> Term:

@@ -47,6 +47,10 @@ class RememberedKeys:
         # model -> keys of its commit in doubt
         self._doubtful: dict[int, set[bytes]] = {}
 
+    def read_from(self, log: LogReader) -> None:
+        """Read the answers of a model from its log."""
+        self._logs[log.model] = log
+
     def load(self, log: LogReader) -> None:
         """Remember the keys in a model's log. Raises StartupError, StorageFailed."""
         model = log.model

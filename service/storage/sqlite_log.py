@@ -70,18 +70,22 @@ class SqliteLog:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Tell damage, which stays, from a read that failed, which may be tried again."""
+        """Tell damage, which stays, from a read that failed, which may be tried again.
+
+        SQLite calls its file malformed also where one read failed (SQLITE_IOERR_CORRUPTFS). The
+        structure was checked when the file was opened; what is in a row is checked here.
+        """
         try:
             yield
         except (BrokenSeal, UnicodeDecodeError) as error:
             raise self._file.damaged(str(error)) from None
-        except sqlite3.DatabaseError as error:
-            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-            if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-                raise self._file.damaged(str(error)) from None
-            raise StorageFailed(f"the journal could not be read: {error}") from error
-        except OSError as error:
-            raise StorageFailed(f"the journal could not be read: {error}") from error
+        except (sqlite3.Error, OSError) as error:
+            if not hasattr(error, "sqlite_errorcode") and not isinstance(error, OSError):
+                raise self._file.damaged(str(error)) from None  # a text is not one
+            raise StorageFailed(
+                f"the journal {self._file.path} cannot be read now: {error}; if it stays so, "
+                "restore the data directory from a backup (`wolfstream restore`)"
+            ) from error
 
     def begin(self) -> int | None:
         """Return the sequence after which the entries begin; None if there are none."""

@@ -96,9 +96,11 @@ class Term(ABC):
         if self.state is TermState.OVER:
             raise self.not_leader()
         if self.state is TermState.UNFINISHED:
-            raise StorageFailed(f"the {self.log.name} has not answered yet")
+            raise StorageFailed(f"the {self.log.name} has not answered yet; nothing was learned")
         if self.state is TermState.IN_DOUBT:
-            raise StorageFailed(f"an earlier commit of the {self.log.name} is in doubt")
+            raise StorageFailed(
+                f"an earlier commit of the {self.log.name} is in doubt; nothing was learned"
+            )
 
     def begin(self) -> None:
         """Note that a commit is under way. Raises NotLeader, StorageFailed."""

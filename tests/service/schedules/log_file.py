@@ -99,7 +99,7 @@ def _plain(path: Path, _identity: tuple[int, int]) -> dict[str, Any]:
     return content
 
 
-def is_pinned(folder: Path, model: int, digest: str) -> bool:
-    """Return whether the state of a digest is kept, and has it."""
-    path = folder / str(model) / f"{digest}.pinned"
+def is_pinned(folder: Path, model: int, name: str) -> bool:
+    """Return whether the state of a name is kept, and has the digest with which that begins."""
+    path, digest = folder / str(model) / f"{name}.pinned", name.partition("-")[0]
     return path.exists() and hashlib.sha256(path.read_bytes()).hexdigest().startswith(digest)
