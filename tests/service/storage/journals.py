@@ -8,6 +8,7 @@ from service.spec.heads import HeadName
 from service.storage.data_directory import open_storage
 from service.storage.entries import Entry, EntryKind
 from service.storage.interfaces import Storage
+from tests.service.storage.writing import log_of
 
 
 def entry(
@@ -24,7 +25,7 @@ def entry(
 
 def sequences(storage: Storage, model: int, after: int = 0) -> list[list[int]]:
     """Sequences of a model's entries, block by block."""
-    return [[item.sequence for item in block] for block in storage.journal.blocks(model, after)]
+    return [[item.sequence for item in block] for block in log_of(storage, model).blocks(after)]
 
 
 @contextlib.contextmanager

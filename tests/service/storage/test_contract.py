@@ -14,7 +14,7 @@ from service.storage.entries import Entry, EntryKind, KeyedRequest, Rollback
 from service.storage.interfaces import Storage
 from service.storage.snapshot_format import DamagedSnapshot, State
 from tests.service.nats import MISSING, NatsServers
-from tests.service.storage.writing import append, create
+from tests.service.storage.writing import append, create, delete, held, log_of, new_term, term_of
 
 _names = (f"a..{number}" for number in itertools.count())
 
@@ -81,7 +81,10 @@ def rollback(at: int, epoch: str = "later") -> Rollback:
 
 
 def told(storage: Storage, model: int, after: int = 0) -> list[list[bytes]]:
-    return [[entry.record for entry in block] for block in storage.journal.blocks(model, after)]
+    """What a new reader of the log reads; it is what the term reads that writes it."""
+    found, term = list(log_of(storage, model).blocks(after)), held(storage, model)
+    assert term is None or list(term.log.blocks(after)) == found
+    return [[entry.record for entry in block] for block in found]
 
 
 class TestModels:
@@ -115,7 +118,7 @@ class TestModels:
         storage, name = open_again(), next(_names)
         first, other = create(storage, name, {}), create(storage, next(_names), {})
         append(storage, [samples(first, 1), samples(other, 1)])
-        storage.catalogue.delete(first)
+        delete(storage, first)
         storage = open_again()
         assert create(storage, name, {}) > other
         assert told(storage, first) == []
@@ -133,7 +136,7 @@ class TestEntries:
         ]
         append(storage, written)
         append(storage, [samples(model, 7)])
-        assert list(open_again().journal.blocks(model, 0)) == [
+        assert list(log_of(open_again(), model).blocks(0)) == [
             written[:2],
             written[2:],
             [samples(model, 7)],
@@ -141,9 +144,9 @@ class TestEntries:
 
     def test_of_a_new_model_are_none(self, storage: Storage, model: int):
         assert told(storage, model) == []
-        assert storage.journal.begin(model) is None
-        assert storage.journal.end(model) == 0
-        assert storage.journal.append([]) == {}
+        assert log_of(storage, model).begin() is None
+        assert log_of(storage, model).end() == 0
+        assert storage.journal.append({}) == {}
 
     def test_of_several_models_share_a_commit(self, storage: Storage, model: int):
         other = create(storage, next(_names), {})
@@ -157,7 +160,7 @@ class TestEntries:
         assert told(storage, model, 1) == [[b"r", b"r"], [b"7"]]
         assert told(storage, model, 3) == [[b"7"]]
         assert told(storage, model, 7) == []
-        assert (storage.journal.begin(model), storage.journal.end(model)) == (0, 7)
+        assert (log_of(storage, model).begin(), log_of(storage, model).end()) == (0, 7)
 
     def test_without_samples_stand_behind_those_of_their_sequence(
         self, open_again: Callable[[], Storage]
@@ -177,20 +180,20 @@ class TestEntries:
         model = create(storage, next(_names), {})
         for sequence in range(1, 201):
             append(storage, [samples(model, sequence, record=b"%d" % sequence)])
-        storage.journal.drop(model, 190)
-        begin = storage.journal.begin(model)
+        term_of(storage, model).drop(190)
+        begin = log_of(storage, model).begin()
         assert begin is not None
         assert 100 < begin <= 190
         append(storage, [samples(model, 201, record=b"201")])
         storage = open_again()
-        assert storage.journal.begin(model) == begin
+        assert log_of(storage, model).begin() == begin
         assert told(storage, model, 190) == [[b"%d" % n] for n in range(191, 202)]
 
     def test_all_dropped_leaves_a_log_that_goes_on(self, open_again: Callable[[], Storage]):
         storage = open_again()
         model = create(storage, next(_names), {})
         append(storage, [samples(model, 1)])
-        storage.journal.drop(model, 1)
+        term_of(storage, model).drop(1)
         storage = open_again()
         append(storage, [samples(model, 2, record=b"2")])
         assert told(storage, model, 1) == [[b"2"]]
@@ -199,7 +202,7 @@ class TestEntries:
         for remembered in range(1, 201):
             row = event(model, 0, "prediction", b"%d" % remembered)
             append(storage, [row._replace(block=remembered)])
-        storage.journal.drop_predictions(model, 150)
+        term_of(storage, model).drop_predictions(150)
         left = [int(record) for block in told(storage, model) for record in block]
         assert left == list(range(left[0], 201))
         assert 50 < left[0] <= 151
@@ -212,11 +215,11 @@ class TestKeys:
         append(storage, [samples(model, 2), samples(model, 5)], [keyed(model, 5), keyed(model, 2)])
         append(storage, [samples(model, 6)], [keyed(model, 5, b"five"), keyed(model, 6)])
         storage = open_again()
-        assert list(storage.answers.keys(model)) == [(2, b"k2"), (5, b"k5"), (6, b"k6")]
-        assert storage.answers.find(model, 5) == keyed(model, 5, b"five")
-        assert storage.answers.find(model, 6) == keyed(model, 6)
-        assert storage.answers.find(model, 1) is None
-        assert storage.answers.unanswered(model, 2) == [keyed(model, 6)]
+        assert list(log_of(storage, model).keys()) == [(2, b"k2"), (5, b"k5"), (6, b"k6")]
+        assert log_of(storage, model).find(5) == keyed(model, 5, b"five")
+        assert log_of(storage, model).find(6) == keyed(model, 6)
+        assert log_of(storage, model).find(1) is None
+        assert log_of(storage, model).unanswered(2) == [keyed(model, 6)]
 
     def test_keep_their_first_answer_until_a_shorter_one_replaces_it(
         self, open_again: Callable[[], Storage]
@@ -224,16 +227,16 @@ class TestKeys:
         storage = open_again()
         model = create(storage, next(_names), {})
         append(storage, [samples(model, 1)], [keyed(model, 1)])
-        storage.answers.write([keyed(model, 1, b"a" * 300)])
-        storage.answers.write([keyed(model, 1, b"b" * 400)])
-        ((sequence, n_bytes),) = storage.answers.sizes(model, 256)
+        term_of(storage, model).write_answers([keyed(model, 1, b"a" * 300)])
+        term_of(storage, model).write_answers([keyed(model, 1, b"b" * 400)])
+        ((sequence, n_bytes),) = log_of(storage, model).sizes(256)
         assert sequence == 1
         assert 300 <= n_bytes < 350
-        assert storage.answers.find(model, 1) == keyed(model, 1, b"a" * 300)
-        storage.answers.replace([keyed(model, 1, b"short")])
+        assert log_of(storage, model).find(1) == keyed(model, 1, b"a" * 300)
+        term_of(storage, model).shorten_answers([keyed(model, 1, b"short")])
         storage = open_again()
-        assert storage.answers.find(model, 1) == keyed(model, 1, b"short")
-        assert list(storage.answers.sizes(model, 256)) == []
+        assert log_of(storage, model).find(1) == keyed(model, 1, b"short")
+        assert list(log_of(storage, model).sizes(256)) == []
 
     def test_outlive_their_entries(self, open_again: Callable[[], Storage]):
         storage = open_again()
@@ -241,21 +244,21 @@ class TestKeys:
         for at in range(1, 201):
             answers = [keyed(model, at - 1, b"%d" % (at - 1) * 100)] if at > 1 else []
             append(storage, [samples(model, at)], [*answers, keyed(model, at)])
-        storage.answers.replace([keyed(model, 3, b"short")])
-        storage.journal.drop(model, 190)
-        assert storage.answers.find(model, 2) == keyed(model, 2, b"2" * 100)
+        term_of(storage, model).shorten_answers([keyed(model, 3, b"short")])
+        term_of(storage, model).drop(190)
+        assert log_of(storage, model).find(2) == keyed(model, 2, b"2" * 100)
         storage = open_again()
-        assert [sequence for sequence, _ in storage.answers.keys(model)] == list(range(1, 201))
-        assert storage.answers.find(model, 2) == keyed(model, 2, b"2" * 100)
-        assert storage.answers.find(model, 3) == keyed(model, 3, b"short")
-        assert storage.answers.find(model, 199) == keyed(model, 199, b"199" * 100)
+        assert list(log_of(storage, model).keys()) == [(at, b"k%d" % at) for at in range(1, 201)]
+        assert log_of(storage, model).find(2) == keyed(model, 2, b"2" * 100)
+        assert log_of(storage, model).find(3) == keyed(model, 3, b"short")
+        assert log_of(storage, model).find(199) == keyed(model, 199, b"199" * 100)
 
     def test_can_be_forgotten(self, storage: Storage, model: int):
         for at in (1, 2, 3):
             append(storage, [samples(model, at)], [keyed(model, at)])
-        storage.answers.drop(model, 2)
-        assert list(storage.answers.keys(model)) == [(3, b"k3")]
-        assert storage.answers.find(model, 2) is None
+        term_of(storage, model).forget_keys(2)
+        assert list(log_of(storage, model).keys()) == [(3, b"k3")]
+        assert log_of(storage, model).find(2) is None
 
 
 class TestRollbacks:
@@ -264,34 +267,34 @@ class TestRollbacks:
         model = create(storage, next(_names), {})
         append(storage, [samples(model, 1), samples(model, 2)], [keyed(model, 1), keyed(model, 2)])
         append(storage, [event(model, 2, record=b"void")])
-        storage.journal.append_rollback(model, rollback(2), 1)
+        term_of(storage, model).roll_back(rollback(2), 1, [], 4)
         append(storage, [event(model, 2, record=b"fit")])
         append(storage, [samples(model, 3, record=b"3")])
         storage = open_again()
-        assert storage.journal.rollbacks(model) == [rollback(2)]
-        assert storage.journal.rolled_back_at(model) == 2
+        assert log_of(storage, model).rollbacks() == [rollback(2)]
+        assert log_of(storage, model).rolled_back_at() == 2
         assert told(storage, model, 2) == [[b"fit"], [b"3"]]
-        assert list(storage.answers.keys(model)) == [(1, b"k1")]
-        assert storage.journal.epoch_since(model, 2) == "later"
+        assert list(log_of(storage, model).keys()) == [(1, b"k1")]
+        assert log_of(storage, model).epoch_since(2) == "later"
 
     def test_a_later_snapshot_replaces_it(self, storage: Storage, model: int):
         append(storage, [samples(model, 1)])
-        storage.journal.append_rollback(model, rollback(1), 1)
+        term_of(storage, model).roll_back(rollback(1), 1, [], 4)
         append(storage, [samples(model, 2)])
-        storage.journal.drop(model, 2)
-        assert storage.journal.rollbacks(model) == []
+        term_of(storage, model).drop(2)
+        assert log_of(storage, model).rollbacks() == []
 
     def test_the_last_epoch_counts(self, open_again: Callable[[], Storage]):
         storage = open_again()
         model = create(storage, next(_names), {})
-        assert storage.journal.epoch_since(model, 0) is None
+        assert log_of(storage, model).epoch_since(0) is None
         append(storage, [samples(model, 1)])
         for epoch in ("second", "third"):
-            storage.journal.append_epoch(model, 1, epoch)
+            new_term(storage, model, epoch)
         storage = open_again()
-        assert storage.journal.epoch_since(model, 0) == "third"
-        assert storage.journal.epoch_since(model, 1) == "third"
-        assert storage.journal.epoch_since(model, 2) is None
+        assert log_of(storage, model).epoch_since(0) == "third"
+        assert log_of(storage, model).epoch_since(1) == "third"
+        assert log_of(storage, model).epoch_since(2) is None
 
     def test_the_epoch_that_samples_were_written_in_is_known(
         self, open_again: Callable[[], Storage]
@@ -300,12 +303,12 @@ class TestRollbacks:
         model = create(storage, next(_names), {})
         append(storage, [samples(model, 1)])
         for epoch in ("second", "third"):
-            storage.journal.append_epoch(model, 1, epoch)
+            new_term(storage, model, epoch)
         append(storage, [samples(model, 3, 2)])
-        storage.journal.append_rollback(model, rollback(3, "fourth"), 3)
+        term_of(storage, model).roll_back(rollback(3, "fourth"), 3, [], 4)
         append(storage, [samples(model, 4)])
         for _ in range(2):
-            found = [storage.journal.epoch_before(model, sequence) for sequence in (1, 3, 4)]
+            found = [log_of(storage, model).epoch_before(sequence) for sequence in (1, 3, 4)]
             assert found == [None, "third", "fourth"]
             storage = open_again()
 
@@ -356,13 +359,32 @@ class TestSnapshots:
         model = create(storage, next(_names), {})
         storage.snapshots.save(model, self.state(1))
         content = storage.snapshots.content(model, 1)
-        digest = storage.snapshots.pin(model, content)
-        other = storage.snapshots.pin(model, content + b"other")
-        storage.snapshots.unpin_others(model, {digest})
+        kept, other = (storage.snapshots.pin(model, content) for _ in range(2))
+        assert storage.snapshots.pinned_names(model) == sorted([kept, other])
+        storage.snapshots.unpin(model, [other])
         storage = open_again()
-        assert storage.snapshots.pinned(model, digest).plain == self.state(1).plain
+        assert storage.snapshots.pinned_names(model) == [kept]
+        assert storage.snapshots.pinned(model, kept).plain == self.state(1).plain
         with pytest.raises(DamagedSnapshot):
             storage.snapshots.pinned(model, other)
+
+    def test_a_state_pinned_under_a_name_is_found_under_it(self, storage: Storage, model: int):
+        storage.snapshots.save(model, self.state(1))
+        content = storage.snapshots.content(model, 1)
+        name = storage.snapshots.pin(model, content)
+        storage.snapshots.unpin(model, [name])
+        assert storage.snapshots.pin(model, content, name) == name
+        assert storage.snapshots.pinned_names(model) == [name]
+        assert storage.snapshots.pinned(model, name).plain == self.state(1).plain
+
+    def test_pinned_bytes_that_are_others_are_damage(self, storage: Storage, model: int):
+        storage.snapshots.save(model, self.state(1))
+        content = storage.snapshots.content(model, 1)
+        name = storage.snapshots.pin(model, content)
+        storage.snapshots.save(model, self.state(2))
+        storage.snapshots.pin(model, storage.snapshots.content(model, 2), name)
+        with pytest.raises(DamagedSnapshot):
+            storage.snapshots.pinned(model, name)
 
     def test_go_with_their_model(self, storage: Storage, model: int):
         storage.snapshots.save(model, self.state(1))

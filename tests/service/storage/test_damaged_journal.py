@@ -15,7 +15,7 @@ from service.errors import StartupError
 from service.storage.data_directory import open_storage
 from service.storage.entries import Entry, KeyedRequest
 from service.storage.wal_check import check_write_ahead
-from tests.service.storage.writing import append, create
+from tests.service.storage.writing import append, create, log_of
 
 SPEC = {"seed": 7, "kernel": {"gamma": 0.25}}
 FRAME = 24 + 4096
@@ -35,8 +35,8 @@ def contents(path: Path) -> list[object]:
     try:
         models = storage.catalogue.models()
         for model in models:
-            list(storage.answers.keys(model.number))
-        return [(model, list(storage.journal.blocks(model.number, 0))) for model in models]
+            list(log_of(storage, model.number).keys())
+        return [(model, list(log_of(storage, model.number).blocks(0))) for model in models]
     finally:
         storage.close()
 
@@ -197,13 +197,14 @@ from pathlib import Path
 from service.errors import StorageFailed
 from service.storage.data_directory import open_storage
 from service.storage.entries import Entry
-from tests.service.storage.writing import append, create
+from tests.service.storage.writing import append, create, term_of
 
 storage = open_storage(Path(sys.argv[1]))
 model = create(storage, "a", {})
 os.kill(os.getpid(), signal.SIGSTOP)  # from here on the tracer lets fsync fail
 for n in range(1, 1 + int(sys.argv[2])):
     try:
+        term_of(storage, model).settle()
         append(storage, [Entry(model, n, 1, n, "asset", 1, b"%d" % n)])
     except StorageFailed as error:
         print("failed", n, error.detail, flush=True)

@@ -13,7 +13,7 @@ from service.errors import StorageFailed
 from service.storage.entries import Entry
 from service.storage.interfaces import Storage
 from tests.service.storage.journals import entry, fill_disk, opened, pragma, sequences
-from tests.service.storage.writing import append, create
+from tests.service.storage.writing import append, create, delete, log_of, term_of
 
 
 class TestModels:
@@ -37,39 +37,39 @@ class TestModels:
         assert create(storage, "M", {}) != model
 
     def test_the_id_of_a_deleted_model_is_never_given_again(self, storage: Storage, model: int):
-        storage.catalogue.delete(model)
+        delete(storage, model)
         again = create(storage, "m", {})
         assert again > model
-        storage.catalogue.delete(again)
+        delete(storage, again)
         assert create(storage, "other", {}) > again
 
     def test_not_even_after_a_restart(self, path: Path):
         with opened(path) as storage:
             deleted = create(storage, "m", {})
-            storage.catalogue.delete(deleted)
+            delete(storage, deleted)
         with opened(path) as storage:
             assert create(storage, "m", {}) > deleted
 
     def test_entries_go_with_their_model(self, storage: Storage, model: int):
         other = create(storage, "other", {})
         append(storage, [entry(model, 1), entry(other, 1), entry(model, 2)])
-        storage.catalogue.delete(model)
+        delete(storage, model)
         assert sequences(storage, model) == []
         assert sequences(storage, other) == [[1]]
         count = "SELECT count(*) FROM log WHERE kind = 'samples'"
         assert storage.journal._file.db.execute(count).fetchone() == (1,)
 
     def test_deleting_what_is_not_there_is_nothing(self, storage: Storage, model: int):
-        storage.catalogue.delete(model + 1)
+        delete(storage, model + 1)
         assert len(storage.catalogue.models()) == 1
 
     def test_a_deletion_is_an_entry_and_the_spec_goes(self, storage: Storage, model: int):
-        storage.catalogue.delete(model)
+        delete(storage, model)
         rows = storage.journal._file.db.execute("SELECT kind FROM log").fetchall()
         assert rows == [("deleted",)]
 
     def test_a_deleted_name_may_be_taken_again(self, storage: Storage, model: int):
-        storage.catalogue.delete(model)
+        delete(storage, model)
         again = create(storage, "m", {})
         assert [item[:2] for item in storage.catalogue.models()] == [(again, "m")]
 
@@ -82,7 +82,7 @@ class TestEntries:
             Entry(model, 6, 1, 6, "asset", 8, b"\0" * 100_000),
         ]
         append(storage, written)
-        assert list(storage.journal.blocks(model, 0)) == [written[:2], written[2:]]
+        assert list(log_of(storage, model).blocks(0)) == [written[:2], written[2:]]
 
     def test_the_log_of_a_new_model_is_empty(self, storage: Storage, model: int):
         assert sequences(storage, model) == []
@@ -101,7 +101,7 @@ class TestEntries:
         written = [entry(model, n, block=size, record=b"%d" % n) for n in range(1, size + 1)]
         append(storage, written)
         with opened(path) as another:
-            assert list(another.journal.blocks(model, 0)) == [written]
+            assert list(log_of(another, model).blocks(0)) == [written]
 
     def test_entries_of_one_block_stay_together(self, storage: Storage, model: int):
         append(storage, [entry(model, 1, block=3), entry(model, 2, block=3), entry(model, 3)])
@@ -125,16 +125,16 @@ class TestEntries:
     def test_can_be_dropped_up_to_a_sequence(self, storage: Storage, model: int):
         other = create(storage, "other", {})
         append(storage, [entry(model, n) for n in (1, 2, 3)] + [entry(other, 1)])
-        storage.journal.drop(model, 2)
+        term_of(storage, model).drop(2)
         assert sequences(storage, model) == [[3]]
         assert sequences(storage, other) == [[1]]
-        storage.journal.drop(model, 2)
-        storage.journal.drop(model, 10)
+        term_of(storage, model).drop(2)
+        term_of(storage, model).drop(10)
         assert sequences(storage, model) == []
 
     def test_the_log_goes_on_behind_what_was_dropped(self, storage: Storage, model: int):
         append(storage, [entry(model, 1), entry(model, 2)])
-        storage.journal.drop(model, 2)
+        term_of(storage, model).drop(2)
         append(storage, [entry(model, 3)])
         assert sequences(storage, model) == [[3]]
 
@@ -164,7 +164,7 @@ class TestEntries:
                 append(storage, blocks[-1])
             for first in range(len(blocks) + 1):
                 after = blocks[first - 1][-1].sequence if first else 0
-                assert list(storage.journal.blocks(model, after)) == blocks[first:]
+                assert list(log_of(storage, model).blocks(after)) == blocks[first:]
 
 
 class TestRestart:
@@ -197,7 +197,7 @@ class TestFits:
 
     @staticmethod
     def records(storage: Storage, model: int, after: int = 0) -> list[list[bytes]]:
-        return [[item.record for item in block] for block in storage.journal.blocks(model, after)]
+        return [[item.record for item in block] for block in log_of(storage, model).blocks(after)]
 
     def test_stand_behind_the_entries_of_their_sequence_in_blocks_of_their_own(
         self, storage: Storage, model: int
@@ -221,10 +221,10 @@ class TestFits:
         for sequence in (1, 2):
             append(storage, [self.fit(model, sequence, b"f%d" % sequence)])
         assert self.records(storage, model, after=2) == [[b"f2"]]
-        storage.journal.drop(model, 2)
+        term_of(storage, model).drop(2)
         assert self.records(storage, model) == [[b"f2"]]
         append(storage, [entry(model, 3)])
-        storage.journal.drop(model, 3)
+        term_of(storage, model).drop(3)
         assert self.records(storage, model) == []
 
     def test_outlive_the_process_and_go_with_their_model(self, path: Path):
@@ -233,7 +233,7 @@ class TestFits:
             append(storage, [self.fit(model, 0)])
         with opened(path) as storage:
             assert self.records(storage, model) == [[b"fit"]]
-            storage.catalogue.delete(model)
+            delete(storage, model)
             count = "SELECT count(*) FROM log WHERE kind = 'fit'"
             assert storage.journal._file.db.execute(count).fetchone() == (0,)
 
@@ -252,7 +252,7 @@ class TestCheckpoints:
 
     @staticmethod
     def kinds(storage: Storage, model: int, after: int = 0) -> list[list[str]]:
-        return [[item.kind for item in block] for block in storage.journal.blocks(model, after)]
+        return [[item.kind for item in block] for block in log_of(storage, model).blocks(after)]
 
     def test_stand_behind_the_samples_of_their_sequence_among_the_fits(
         self, storage: Storage, model: int
@@ -270,5 +270,5 @@ class TestCheckpoints:
         append(storage, [self.checkpoint(model, 1)])
         append(storage, [entry(model, 2)])
         append(storage, [self.checkpoint(model, 2)])
-        storage.journal.drop(model, 2)
+        term_of(storage, model).drop(2)
         assert self.kinds(storage, model) == [["checkpoint"]]

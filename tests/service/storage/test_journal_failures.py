@@ -12,7 +12,7 @@ from service.storage.data_directory import open_storage
 from service.storage.interfaces import Storage
 from service.storage.sqlite_file import SqliteFile
 from tests.service.storage.journals import entry, fill_disk, opened, pragma, sequences
-from tests.service.storage.writing import append, create
+from tests.service.storage.writing import append, create, delete, term_of
 
 
 class TestStorageFails:
@@ -22,8 +22,8 @@ class TestStorageFails:
             lambda storage, model: append(storage, [entry(model, 10)]),
             lambda storage, model: append(storage, [entry(model, 10 + n) for n in range(1500)]),
             lambda storage, _: create(storage, "other", {}),
-            lambda storage, model: storage.catalogue.delete(model),
-            lambda storage, model: storage.journal.drop(model, 10),
+            lambda storage, model: delete(storage, model),
+            lambda storage, model: term_of(storage, model).drop(10),
         ],
         ids=["append", "append many", "create", "delete", "drop"],
     )
@@ -110,7 +110,7 @@ class TestStorageFails:
         fill_disk(storage)
         with pytest.raises(StorageFailed):
             append(storage, [entry(model, 2, record=bytes(100_000))])
-        storage.journal.drop(model, 1)
+        term_of(storage, model).drop(1)
         append(storage, [entry(model, 2, record=bytes(100_000))])
         assert sequences(storage, model) == [[2]]
 
@@ -123,7 +123,7 @@ class TestReadOnly:
             looking = open_storage(path.parent, read_only=True)
             assert [item.name for item in looking.catalogue.models()] == ["m"]
             append(storage, [entry(model, 2)])
-            storage.journal.drop(model, 1)
+            term_of(storage, model).drop(1)
             assert sequences(looking, model) == [[1]]
             assert sequences(storage, model) == [[2]]
             looking.close()
@@ -133,7 +133,7 @@ class TestReadOnly:
             model = create(storage, "m", {})
         looking = open_storage(path.parent, read_only=True)
         with pytest.raises(StorageFailed):
-            looking.catalogue.delete(model)
+            delete(looking, model)
         looking.close()
 
     def test_an_older_format_is_left_alone(self, path: Path):

@@ -9,7 +9,7 @@ from service.errors import StartupError, StorageFailed
 from service.storage.entries import KeyedRequest
 from service.storage.interfaces import Storage
 from tests.service.storage.journals import entry, fill_disk, opened, sequences
-from tests.service.storage.writing import append, create
+from tests.service.storage.writing import append, create, delete, log_of, term_of
 
 
 class TestKeys:
@@ -22,7 +22,8 @@ class TestKeys:
     @staticmethod
     def listed(storage: Storage) -> list[tuple[int, int]]:
         models = [model.number for model in storage.catalogue.models()]
-        return [(model, at) for model in models for at, _ in storage.answers.keys(model)]
+        keys = {model: list(log_of(storage, model).keys()) for model in models}
+        return [(model, at) for model, of_model in keys.items() for at, _ in of_model]
 
     def test_are_there_with_their_entries_after_a_restart(self, path: Path):
         with opened(path) as storage:
@@ -33,27 +34,27 @@ class TestKeys:
                 [self.keyed(model, 5), self.keyed(other, 7), self.keyed(model, 2)],
             )
         with opened(path) as storage:
-            assert list(storage.answers.keys(model)) == [(2, b"k2"), (5, b"k5")]
-            assert list(storage.answers.keys(other)) == [(7, b"k7")]
-            assert storage.answers.find(model, 5) == self.keyed(model, 5)
-            assert storage.answers.find(model, 7) is None
-            assert storage.answers.unanswered(model, 2) == [self.keyed(model, 5)]
+            assert list(log_of(storage, model).keys()) == [(2, b"k2"), (5, b"k5")]
+            assert list(log_of(storage, other).keys()) == [(7, b"k7")]
+            assert log_of(storage, model).find(5) == self.keyed(model, 5)
+            assert log_of(storage, model).find(7) is None
+            assert log_of(storage, model).unanswered(2) == [self.keyed(model, 5)]
 
     def test_have_their_answers_later(self, storage: Storage, model: int):
         append(storage, [entry(model, 1), entry(model, 2)], [self.keyed(model, n) for n in (1, 2)])
         append(storage, [entry(model, 3)], [self.keyed(model, 1, b"one"), self.keyed(model, 3)])
         append(storage, [], [self.keyed(model, 3, b"three")])
-        assert storage.answers.unanswered(model, 0) == [self.keyed(model, 2)]
-        assert storage.answers.find(model, 1) == self.keyed(model, 1, b"one")
-        assert storage.answers.find(model, 3) == self.keyed(model, 3, b"three")
+        assert log_of(storage, model).unanswered(0) == [self.keyed(model, 2)]
+        assert log_of(storage, model).find(1) == self.keyed(model, 1, b"one")
+        assert log_of(storage, model).find(3) == self.keyed(model, 3, b"three")
 
     def test_the_first_answer_stays_until_it_is_replaced(self, storage: Storage, model: int):
         append(storage, [entry(model, 1)], [self.keyed(model, 1)])
         for answer in (b"first", b"second"):
-            storage.answers.write([self.keyed(model, 1, answer)])
-            assert storage.answers.find(model, 1) == self.keyed(model, 1, b"first")
-        storage.answers.replace([self.keyed(model, 1, b"short")])
-        assert storage.answers.find(model, 1) == self.keyed(model, 1, b"short")
+            term_of(storage, model).write_answers([self.keyed(model, 1, answer)])
+            assert log_of(storage, model).find(1) == self.keyed(model, 1, b"first")
+        term_of(storage, model).shorten_answers([self.keyed(model, 1, b"short")])
+        assert log_of(storage, model).find(1) == self.keyed(model, 1, b"short")
 
     @pytest.mark.parametrize("size", [1024, 1025, 3000])
     def test_a_group_may_have_any_number_of_them(self, storage: Storage, model: int, size: int):
@@ -68,11 +69,11 @@ class TestKeys:
         other = create(storage, "other", {})
         entries = [entry(model, 1), entry(model, 2), entry(other, 1)]
         append(storage, entries, [self.keyed(e.model, e.sequence) for e in entries])
-        storage.journal.drop(model, 2)
+        term_of(storage, model).drop(2)
         assert self.listed(storage) == [(model, 1), (model, 2), (other, 1)]
-        storage.answers.drop(model, 1)
+        term_of(storage, model).forget_keys(1)
         assert self.listed(storage) == [(model, 2), (other, 1)]
-        storage.catalogue.delete(model)
+        delete(storage, model)
         assert self.listed(storage) == [(other, 1)]
 
     def test_are_written_with_their_entries_or_neither_is(self, storage: Storage, model: int):
@@ -87,8 +88,8 @@ class TestKeys:
     def test_cannot_be_read_from_a_closed_database(self, storage: Storage, model: int):
         storage.close()
         with pytest.raises(StorageFailed):
-            storage.answers.find(model, 1)
+            log_of(storage, model).find(1)
         with pytest.raises(StartupError):
-            storage.answers.unanswered(model, 0)
+            log_of(storage, model).unanswered(0)
         with pytest.raises(StartupError):
-            list(storage.answers.keys(model))
+            list(log_of(storage, model).keys())

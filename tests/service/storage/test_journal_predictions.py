@@ -10,7 +10,7 @@ from service.storage.interfaces import Storage
 from service.storage.sqlite_file import SqliteFile
 from service.storage.sqlite_point import Cut, cut_at_time
 from tests.service.storage.journals import entry, opened
-from tests.service.storage.writing import append, create
+from tests.service.storage.writing import append, create, log_of, term_of
 
 
 class TestPredictions:
@@ -28,12 +28,12 @@ class TestPredictions:
         append(storage, first)
         later = [self.prediction(model, 2, 4), self.labels(model, 3), entry(model, 4)]
         append(storage, later)
-        assert list(storage.journal.blocks(model, 0)) == [[one] for one in (*first, *later)]
+        assert list(log_of(storage, model).blocks(0)) == [[one] for one in (*first, *later)]
 
     def test_those_at_a_snapshots_sequence_are_replayed(self, storage: Storage) -> None:
         model = create(storage, "m", {})
         append(storage, [entry(model, 1), self.prediction(model, 1, 1), self.labels(model, 2)])
-        found = [block[0].kind for block in storage.journal.blocks(model, 1)]
+        found = [block[0].kind for block in log_of(storage, model).blocks(1)]
         assert found == ["prediction", "labels"]
 
     def test_labels_count_as_samples_where_the_journal_begins_and_ends(
@@ -41,34 +41,34 @@ class TestPredictions:
     ) -> None:
         model = create(storage, "m", {})
         append(storage, [self.prediction(model, 0, 5), self.labels(model, 5, 3)])
-        assert (storage.journal.begin(model), storage.journal.end(model)) == (2, 5)
+        assert (log_of(storage, model).begin(), log_of(storage, model).end()) == (2, 5)
 
     def test_a_snapshot_drops_those_before_it(self, storage: Storage) -> None:
         model = create(storage, "m", {})
         entries = [self.prediction(model, 0, 1), self.labels(model, 1), entry(model, 2)]
         append(storage, [*entries, self.prediction(model, 2, 2), self.labels(model, 3)])
-        storage.journal.drop(model, 2)
-        found = [block[0].kind for block in storage.journal.blocks(model, 2)]
+        term_of(storage, model).drop(2)
+        found = [block[0].kind for block in log_of(storage, model).blocks(2)]
         assert found == ["prediction", "labels"]
-        assert storage.journal.begin(model) == 2
+        assert log_of(storage, model).begin() == 2
 
     def test_those_whose_rows_have_left_are_dropped_at_any_sequence(self, storage: Storage) -> None:
         model = create(storage, "m", {})
         append(storage, [self.prediction(model, 0, up_to) for up_to in (10, 20, 30)])
-        storage.journal.drop_predictions(model, 25)
-        assert [block[0].block for block in storage.journal.blocks(model, 0)] == [30]
+        term_of(storage, model).drop_predictions(25)
+        assert [block[0].block for block in log_of(storage, model).blocks(0)] == [30]
 
     def test_places_go_on_behind_a_fit_a_rollback_and_a_restart(self, path: Path) -> None:
         with opened(path) as storage:
             model = create(storage, "m", {})
             append(storage, [self.prediction(model, 0, 1, b"forgotten")])
-            storage.journal.append_rollback(model, Rollback({"at": 0}, "digest", "next"), 0)
+            term_of(storage, model).roll_back(Rollback({"at": 0}, "digest", "next"), 0, [], 4)
             append(storage, [self.prediction(model, 0, 1, b"a")])
             append(storage, [Entry(model, 0, 0, 0, "asset", 1, b"b", "fit")])
         with opened(path) as storage:
             append(storage, [self.prediction(model, 0, 2, b"c")])
             append(storage, [self.prediction(model, 0, 3, b"d")])
-            found = [block[0].record for block in storage.journal.blocks(model, 0)]
+            found = [block[0].record for block in log_of(storage, model).blocks(0)]
         assert found == [b"a", b"b", b"c", b"d"]
 
     def test_those_after_a_point_in_time_are_cut_off(
@@ -83,5 +83,5 @@ class TestPredictions:
         with closing(SqliteFile(path)) as file:
             assert cut_at_time(file, model, 10**13) == Cut(1, dated=True, events=True)
         with opened(path) as storage:
-            found = [block[0].record for block in storage.journal.blocks(model, 0)]
+            found = [block[0].record for block in log_of(storage, model).blocks(0)]
         assert found == [b"labels", b"kept"]

@@ -211,12 +211,12 @@ class TestCutShort:
     def test_what_a_killed_process_left_is_deleted(self, snapshots: SnapshotFiles, tmp_path: Path):
         snapshots.save(1, STATE)
         folder = tmp_path / "snapshots" / "1"
-        left = [folder / f"{9:020d}.partial", folder / f"{'a0' * 16}.partial"]
+        left = [folder / f"{9:020d}.partial", folder / f"{'a0' * 16}-0123abcd.partial"]
         for path in left:
             path.write_bytes(b"half")
         snapshots.save(1, state_at(8))
         assert [path.exists() for path in left] == [False, True]
-        snapshots.unpin_others(1, set())
+        snapshots.pin(1, b"a state")
         assert not left[1].exists()
 
     def test_a_state_is_pinned_while_a_snapshot_is_saved(
@@ -231,8 +231,8 @@ class TestCutShort:
             snapshots.save(1, state_at(8))
 
         monkeypatch.setattr(os, "fsync", save_meanwhile)
-        digest = snapshots.pin(1, b"a state")
-        assert snapshots.pinned_content(1, digest) == b"a state"
+        name = snapshots.pin(1, b"a state")
+        assert snapshots.pinned_content(1, name) == b"a state"
 
     @pytest.mark.parametrize("call", ["fsync", "rename"])
     def test_a_failed_write_leaves_the_older_ones(
