@@ -1,0 +1,105 @@
+"""The writers of several replicas in one process, which tests drive by hand."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+from service.engine.group_learning import GroupRequest
+from service.engine.late_labels import LabelRequest
+from service.engine.learn_request import LearnRequest
+from service.engine.predictions import RememberRequest
+from service.engine.writer import Writer
+from service.model.live import Model
+from service.samples.ids import LateLabels
+from service.samples.validation import Samples
+from service.settings import Settings
+from service.storage.interfaces import Storage
+from tests.service.fleet.test_log import Replica
+from tests.service.specs import read_papers_spec
+from tests.service.streams import part, two_classes
+from tests.service.writer_bench import work_off
+
+SPEC: dict[str, Any] = {"working_set": None, "asset": {"dimension": 4}}
+SAMPLES = two_classes(60)
+
+
+class Server:
+    """A replica with a writer, and what it has answered; the writer's thread is the test's."""
+
+    def __init__(self, replica: Replica, data: Path) -> None:
+        self.replica, self.replies = replica, list[Any]()
+        self.storage = Storage(replica.journal, replica.catalogue, replica.snapshots)
+        settings = Settings(
+            data=data,
+            fleet=replica.nats.servers,
+            advertise="http://127.0.0.1:1",
+            snapshot_samples=10**9,
+        )
+        self.writer = Writer(self.storage, settings, lambda given, _: self.replies.extend(given))
+        self.writer.recover(lambda _: None)
+        self.leading = self.writer.leading(self._in_order, lambda _: None)
+
+    async def _in_order(self, _: Model | None, run: Callable[[], Any], samples: int = 1) -> Any:
+        assert samples <= 1
+        return run()
+
+    def close(self) -> None:
+        self.leading.stop()
+        self.writer.snapshots._saver.shutdown()
+        self.replica.journal.close()
+
+    def create(self, name: str) -> Model:
+        return self.writer.new_models.create(name, read_papers_spec(SPEC))[0]
+
+    def lead(self, name: str) -> Model:
+        """Lead a model from now on."""
+        assert asyncio.run(self.leading.lead(name))
+        return self.model(name)
+
+    def model(self, name: str) -> Model:
+        model = self.writer.models.get(name)
+        assert model is not None
+        return model
+
+    def asked(
+        self, name: str, samples: Samples, key: bytes | None = None, **more: Any
+    ) -> LearnRequest:
+        return LearnRequest(self.model(name), "asset", samples, Future(), 0.0, key, **more)
+
+    def answer_to(self, request: GroupRequest) -> Any:
+        """The answer to a request that is worked off alone."""
+        work_off(self.writer, [request])
+        return self.reply_to(request)
+
+    def reply_to(self, request: GroupRequest) -> Any:
+        return next(result for answer, result in self.replies if answer is request.answer)
+
+    def learn(self, name: str, n: int = 1, key: bytes | None = None, **more: Any) -> Any:
+        """The answer to a request with samples."""
+        return self.answer_to(self.asked(name, part(SAMPLES, 0, n), key, **more))
+
+    def predict(self, name: str, *ids: str) -> Any:
+        """The answer to a prediction whose rows wait for labels under these ids."""
+        model, rows = self.model(name), SAMPLES.X[: len(ids)]
+        published = model.published
+        response = {
+            "prediction": published.predict("asset", published.seen(rows)).prediction,
+            "sequence": published.sequence,
+            "epoch": published.epoch,
+            "head": "asset",
+        }
+        return self.answer_to(RememberRequest(model, list(ids), rows, response, Future(), 0.0))
+
+    def label(self, name: str, *ids: str) -> Any:
+        """The answer to labels for the rows of these ids."""
+        labels = LateLabels(list(ids), SAMPLES.y[: len(ids)])
+        return self.answer_to(LabelRequest(self.model(name), "asset", labels, Future(), 0.0))
+
+    def snapshot(self, name: str) -> int:
+        """Save a snapshot, note it and drop what it makes superfluous; its sequence."""
+        sequence, saving = self.writer.snapshots.start(self.model(name))
+        saving.result()
+        self.writer.snapshots.finish()
+        return sequence
