@@ -157,12 +157,13 @@ class Promises:
             what = f"the snapshot of {life.name} at {sequence}"
             _check(plain["sequence"] == sequence, f"{what} is of {plain['sequence']}")
             _check(plain["epoch"] in life.in_force(sequence), f"{what} is not of this model's log")
+            if life.champion in self.gone or (life.champion is None and life.end == 0):
+                life.begin = max(life.begin, sequence)  # it goes on from there alone
             champion = self.lives.get(life.champion or 0)
             end = max(life.end, champion.end if champion else 0)
-            if not life.samples and champion is None and life.champion is None:
-                life.begin = max(life.begin, sequence) if life.end == 0 else life.begin
-                end = life.end
-            _check(sequence <= end or life.champion is not None, f"{what} is ahead of {end}")
+            _check(sequence <= end, f"{what} is ahead of {end}")
+        for life in self.lives.values():
+            life.champion = None if life.champion in self.gone else life.champion
         for number, of_model in rows.items():
             rollbacks = [row for row in of_model if row.kind == "rollback"]
             newest = max((one.sequence for one in saved if one.model == number), default=-1)
