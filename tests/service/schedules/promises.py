@@ -163,13 +163,27 @@ class Promises:
             end = max(life.end, champion.end if champion else 0)
             _check(sequence <= end, f"{what} is ahead of {end}")
         for life in self.lives.values():
-            life.champion = None if life.champion in self.gone else life.champion
+            if life.champion in self.gone:
+                self._free(life)
         for number, of_model in rows.items():
             rollbacks = [row for row in of_model if row.kind == "rollback"]
             newest = max((one.sequence for one in saved if one.model == number), default=-1)
             if rollbacks and rollbacks[-1].sequence >= newest:
                 digest = rollbacks[-1].plain["digest"]
                 _check(is_pinned(folder, number, digest), f"model {number} lacks its pinned state")
+
+    def _free(self, life: Life) -> None:
+        """Have a model follow none from now on.
+
+        What a challenger learned since its snapshot is learned again after a crash. One that is
+        freed before it has done so reaches the same sequences of the same epoch in other states.
+        """
+        life.champion = None
+        self.states = {
+            at: said
+            for at, said in self.states.items()
+            if at[0] != life.number or at[2] <= life.begin
+        }
 
     def lose_unacknowledged(self, rows: Iterable[LogRow]) -> None:
         """Forget what a crash may have taken back: what no client was told. Raises Broken."""

@@ -115,7 +115,13 @@ class Schedule:
         self._calls, self._random = calls, Random(seed)
         self._seed, self.step = seed, 0
         self._files = files
-        self._weights = {n: weight for n, (weight, _) in _STEPS.items() if n not in without}
+        self._most_models = self._random.randint(2, _MOST_MODELS)
+        # Each seed does some steps more often than others do, and so meets what they need together.
+        self._weights = {
+            name: weight * self._random.choice((0.3, 1.0, 1.0, 6.0))
+            for name, (weight, _) in _STEPS.items()
+            if name not in without
+        }
         self.server = Server(folder, calls, self._random)
         self.promises = Promises()
         self.done = Counter[str]()
@@ -319,14 +325,14 @@ class Schedule:
 
     def _create(self) -> None:
         name, spec = self._random.choice(_NAMES), self._random.choice(_SPECS)
-        if name not in self._names() and len(self._names()) < _MOST_MODELS:
+        if name not in self._names() and len(self._names()) < self._most_models:
             new_models, papers = self.server.writer.new_models, read_papers_spec(spec)
             self._note(name)
             self._order(None, lambda: new_models.create(name, papers), self._hear_made)
 
     def _upload(self) -> None:
         name = self._random.choice(_NAMES)
-        if name not in self._names() and len(self._names()) < _MOST_MODELS:
+        if name not in self._names() and len(self._names()) < self._most_models:
             content = self._random.choice(self._uploads)
             new_models = self.server.writer.new_models
             self._note(name)
@@ -341,7 +347,7 @@ class Schedule:
 
     def _follow(self, champion: Model) -> None:
         name, spec = self._random.choice(_NAMES), self._random.choice(_SPECS)
-        if name not in self._names() and len(self._names()) < _MOST_MODELS:
+        if name not in self._names() and len(self._names()) < self._most_models:
             follow = self.server.writer.follow
             papers, start = read_papers_spec(spec), self._random.choice(("empty", "samples"))
             self._note(name, champion.name)
