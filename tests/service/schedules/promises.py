@@ -157,18 +157,33 @@ class Promises:
             what = f"the snapshot of {life.name} at {sequence}"
             _check(plain["sequence"] == sequence, f"{what} is of {plain['sequence']}")
             _check(plain["epoch"] in life.in_force(sequence), f"{what} is not of this model's log")
+            if life.champion in self.gone or (life.champion is None and life.end == 0):
+                life.begin = max(life.begin, sequence)  # it goes on from there alone
             champion = self.lives.get(life.champion or 0)
             end = max(life.end, champion.end if champion else 0)
-            if not life.samples and champion is None and life.champion is None:
-                life.begin = max(life.begin, sequence) if life.end == 0 else life.begin
-                end = life.end
-            _check(sequence <= end or life.champion is not None, f"{what} is ahead of {end}")
+            _check(sequence <= end, f"{what} is ahead of {end}")
+        for life in self.lives.values():
+            if life.champion in self.gone:
+                self._free(life)
         for number, of_model in rows.items():
             rollbacks = [row for row in of_model if row.kind == "rollback"]
             newest = max((one.sequence for one in saved if one.model == number), default=-1)
             if rollbacks and rollbacks[-1].sequence >= newest:
                 digest = rollbacks[-1].plain["digest"]
                 _check(is_pinned(folder, number, digest), f"model {number} lacks its pinned state")
+
+    def _free(self, life: Life) -> None:
+        """Have a model follow none from now on.
+
+        What a challenger learned since its snapshot is learned again after a crash. One that is
+        freed before it has done so reaches the same sequences of the same epoch in other states.
+        """
+        life.champion = None
+        self.states = {
+            at: said
+            for at, said in self.states.items()
+            if at[0] != life.number or at[2] <= life.begin
+        }
 
     def lose_unacknowledged(self, rows: Iterable[LogRow]) -> None:
         """Forget what a crash may have taken back: what no client was told. Raises Broken."""

@@ -7,7 +7,7 @@ cut short: then the process or the power ends at one of its system calls, and no
 import errno
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +49,9 @@ _SPECS: list[dict[str, Any]] = [
 ]
 _GRID = np.array([[0.0, 1.0, -1.0], [0.5, -2.0, 1.0], [0.1, 0.3, 0.7]])
 _NAMES, _MOST_MODELS = "abcd", 4
-_FILES = ("*log.sqlite-wal", "*log.sqlite*", "*.snapshot", "*.partial", "*.pinned", "*/snapshots/*")
+# Patterns of the paths whose calls fail.
+STATE_FILES = ("*.snapshot", "*.partial", "*.pinned", "*/snapshots/*")
+FILES = ("*log.sqlite-wal", "*log.sqlite*", *STATE_FILES)
 _LARGE = 11
 
 # What is done, how often in proportion, and to which kind of model.
@@ -98,15 +100,31 @@ class Sent:
 class Schedule:
     """A seed's schedule on a server of its own.
 
-    found: how often each step was done.
+    without: steps that are not done. files: patterns of the paths whose calls fail.
+    done: how often each step was done.
     """
 
-    def __init__(self, folder: Path, calls: SystemCalls, seed: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        calls: SystemCalls,
+        seed: str,
+        without: Collection[str] = (),
+        files: Sequence[str] = FILES,
+    ) -> None:
         self._calls, self._random = calls, Random(seed)
         self._seed, self.step = seed, 0
+        self._files = files
+        self._most_models = self._random.randint(2, _MOST_MODELS)
+        # Each seed does some steps more often than others do, and so meets what they need together.
+        self._weights = {
+            name: weight * self._random.choice((0.3, 1.0, 1.0, 6.0))
+            for name, (weight, _) in _STEPS.items()
+            if name not in without
+        }
         self.server = Server(folder, calls, self._random)
         self.promises = Promises()
-        self.found = Counter[str]()
+        self.done = Counter[str]()
         self.trace: list[str] = []
         self._number = self._row = 0
         self._keyed: list[Sent] = []
@@ -135,9 +153,9 @@ class Schedule:
         self.server.close()
 
     def _do_step(self) -> None:
-        (name,) = self._random.choices([*_STEPS], [weight for weight, _ in _STEPS.values()])
+        (name,) = self._random.choices([*self._weights], [*self._weights.values()])
         ends_early = self._random.random() < 0.015
-        self.found[name] += 1
+        self.done[name] += 1
         self.trace.append(f"{self.step} {name}")
         self._carry_out(name)
         records = self.server.note_calls()
@@ -307,14 +325,14 @@ class Schedule:
 
     def _create(self) -> None:
         name, spec = self._random.choice(_NAMES), self._random.choice(_SPECS)
-        if name not in self._names() and len(self._names()) < _MOST_MODELS:
+        if name not in self._names() and len(self._names()) < self._most_models:
             new_models, papers = self.server.writer.new_models, read_papers_spec(spec)
             self._note(name)
             self._order(None, lambda: new_models.create(name, papers), self._hear_made)
 
     def _upload(self) -> None:
         name = self._random.choice(_NAMES)
-        if name not in self._names() and len(self._names()) < _MOST_MODELS:
+        if name not in self._names() and len(self._names()) < self._most_models:
             content = self._random.choice(self._uploads)
             new_models = self.server.writer.new_models
             self._note(name)
@@ -329,7 +347,7 @@ class Schedule:
 
     def _follow(self, champion: Model) -> None:
         name, spec = self._random.choice(_NAMES), self._random.choice(_SPECS)
-        if name not in self._names() and len(self._names()) < _MOST_MODELS:
+        if name not in self._names() and len(self._names()) < self._most_models:
             follow = self.server.writer.follow
             papers, start = read_papers_spec(spec), self._random.choice(("empty", "samples"))
             self._note(name, champion.name)
@@ -340,16 +358,12 @@ class Schedule:
         life.may_be_gone = True
         self._broken.pop(model.name, None)
 
-        def free(_: Any) -> None:
-            for other in self.promises.lives.values():
-                if other.champion == life.number:
-                    other.champion = None
-
-        self._order(model, lambda: delete(model), free)
+        self._order(model, lambda: delete(model), lambda _: None)
 
     def _begin_turn(self, model: Model) -> None:
-        turn = self.server.writer.challengers.next_turn(model)
-        self._turns.append((model, turn))
+        challengers = self.server.writer.challengers
+        with challengers.paused([model]):  # as an order to the writer has it
+            self._turns.append((model, challengers.next_turn(model)))
 
     def _end_turn(self) -> None:
         if self._turns:
@@ -398,7 +412,7 @@ class Schedule:
 
     def _fail(self) -> None:
         call: Call = self._random.choice(get_args(Call))
-        pattern = self._random.choice(_FILES)
+        pattern = self._random.choice(self._files)
         error = self._random.choice((errno.EIO, errno.ENOSPC))
         first, times = self._random.randint(1, 4), self._random.choice((1, 2, 5, 1000))
         after = self._random.random() < 0.3
@@ -460,6 +474,7 @@ class Schedule:
         self._faulty = False
         self.server.move(loss)
         self._start(lost=True)
+        self._look()
 
     def _start(self, unreadable: bool = False, lost: bool = False) -> None:
         self._turns.clear()
