@@ -1,21 +1,26 @@
 """Storage in memory whose journal fails where a test says so, for one model and not for another."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from itertools import groupby
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias, cast
 
-from service.errors import InDoubt, StorageFailed
+from service.errors import InDoubt, NotLeader, StorageFailed
 from service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
 from service.storage.interfaces import Storage
 from service.storage.journal import LogFull, Unfinished
 from service.storage.snapshot_format import DamagedSnapshot, State
 from service.storage.snapshots import SnapshotDescription
+from service.storage.term import Part, Term, blocks_of
+
+Fate: TypeAlias = Literal["refused", "full", "lost", "written", "late"]
 
 
 class MemoryStorage:
-    """The journal, catalogue, answers and snapshots of one server.
+    """The journal, catalogue and snapshots of one server.
+
+    A term that is not the last one of its model is refused, and is over then.
 
     fate: what becomes of the next commits, by model: "refused" fails; "full" fails for want of
     room; "lost" and "written" are in doubt until they are settled, which shows the one or the
@@ -24,26 +29,219 @@ class MemoryStorage:
     """
 
     def __init__(self) -> None:
-        self.fate: dict[int, Literal["refused", "full", "lost", "written", "late"]] = {}
+        self.fate: dict[int, Fate] = {}
         self.unsettled: set[int] = set()
         self.finishing: dict[int, StorageFailed | None] = {}
-        self.late: dict[int, tuple[list[Entry], list[KeyedRequest]]] = {}
+        self.late: dict[int, tuple[_Term, Part]] = {}
         self.entries: dict[int, list[Entry]] = {}
         self.keys: dict[tuple[int, int], KeyedRequest] = {}
         self.specs: list[CatalogueEntry] = []
         self.saved: dict[int, dict[int, State]] = {}
-        self.in_doubt: set[int] = set()
-        self.terms: dict[int, str] = {}
+        self.epochs: dict[int, str] = {}
+        # The last term of each model that exists.
+        self.terms: dict[int, _Term] = {}
+        self.numbers, self.places = itertools.count(1), itertools.count(1)
 
     @property
     def storage(self) -> Storage:
         """What the writer takes."""
-        return Storage(_Journal(self), _Catalogue(self), _Answers(self), _Snapshots(self))
+        return Storage(_Journal(self), _Catalogue(self), _Snapshots(self))
+
+    def write(self, model: int, part: Part) -> None:
+        """Store what a commit has."""
+        self.entries[model] += part.entries
+        for row in part.keys:
+            known = self.keys.get(row[:2])
+            if known is None or known.answer is None:
+                self.keys[row[:2]] = row
 
 
 class _Part:
     def __init__(self, memory: MemoryStorage) -> None:
         self.memory = memory
+
+
+class _Log:
+    faults: list[str] = []
+    deleted = False
+
+    def __init__(self, memory: MemoryStorage, model: int) -> None:
+        self.memory, self.model = memory, model
+        self.name = f"log of model {model}"
+
+    @property
+    def _entries(self) -> list[Entry]:
+        return self.memory.entries.get(self.model, [])
+
+    @property
+    def _keys(self) -> list[KeyedRequest]:
+        return [row for at, row in sorted(self.memory.keys.items()) if at[0] == self.model]
+
+    def read_on(self) -> None:
+        pass
+
+    def blocks(self, after: int) -> Iterator[list[Entry]]:
+        return blocks_of(
+            [
+                e
+                for e in self._entries
+                if e.sequence > after or (e.sequence == after and not e.samples)
+            ]
+        )
+
+    def begin(self) -> int | None:
+        return self._entries[0].sequence - self._entries[0].samples if self._entries else None
+
+    def end(self) -> int:
+        return max((entry.sequence for entry in self._entries if entry.samples), default=0)
+
+    def last_event(self) -> int:
+        return max((entry.sequence for entry in self._entries if not entry.samples), default=0)
+
+    def epoch_since(self, _sequence: int) -> str | None:
+        return self.memory.epochs.get(self.model)
+
+    def epoch_before(self, _sequence: int) -> str | None:
+        return None
+
+    def rolled_back_at(self) -> int | None:
+        return None
+
+    def rollbacks(self) -> list[Rollback]:
+        return []
+
+    def keys(self) -> Iterator[tuple[int, bytes]]:
+        return ((row.sequence, row.key) for row in self._keys)
+
+    def sizes(self, above: int) -> Iterator[tuple[int, int]]:
+        for row in self._keys:
+            if row.answer is not None and len(row.answer) > above:
+                yield row.sequence, len(row.answer)
+
+    def find(self, sequence: int) -> KeyedRequest | None:
+        return self.memory.keys.get((self.model, sequence))
+
+    def unanswered(self, after: int) -> list[KeyedRequest]:
+        return [row for row in self._keys if row.sequence > after and row.answer is None]
+
+    def begin_term(self, sequence: int, epoch: str | None = None) -> Term:
+        if self.model not in self.memory.terms:
+            raise NotLeader(f"the {self.name} is empty: its model was deleted; try again")
+        if sequence < self.end():
+            raise NotLeader(f"the {self.name} goes on after sequence {sequence}")
+        if epoch is not None:
+            self.memory.epochs[self.model] = epoch
+        return _Term(self)
+
+
+class _Term(Term):
+    log: _Log
+
+    def __init__(self, log: _Log) -> None:
+        super().__init__(log, next(log.memory.places))
+        self.memory = log.memory
+        self.memory.terms[log.model] = self
+        # Whether a commit in doubt was stored.
+        self._stored = False
+
+    def begin(self) -> None:
+        self.check()
+        self.confirm()
+        super().begin()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        self.begin()
+        yield
+        self.finish()
+
+    def commit(self, part: Part, patience: float | None) -> StorageFailed | None:
+        """Write a part as the model's fate has it; why it was not written, if it was not."""
+        try:
+            self.begin()
+        except StorageFailed as error:
+            return error
+        fate = self.memory.fate.pop(self.model, None)
+        if fate == "late":
+            assert patience is not None
+            self.memory.late[self.model] = self, part
+            return Unfinished("no answer from the journal yet")
+        errors: dict[Fate, StorageFailed] = {
+            "refused": StorageFailed("the journal could not be written"),
+            "full": LogFull("the journal is full"),
+        }
+        in_doubt = InDoubt("no answer from the journal")
+        return self.finish_with(part, fate and errors.get(fate, in_doubt), fate == "written")
+
+    def finish_with(
+        self, part: Part, error: StorageFailed | None, stored: bool = False
+    ) -> StorageFailed | None:
+        """End a commit; stored: whether one in doubt was written. The error that was given."""
+        if error is None or stored:
+            self.memory.write(self.model, part)
+        if isinstance(error, NotLeader) or (isinstance(error, InDoubt) and not part.entries):
+            self.end()
+        elif isinstance(error, InDoubt):
+            self._stored = stored
+            self.doubt(part)
+        else:
+            self.finish()
+        return error
+
+    def _resolve(self, _part: Part) -> bool:
+        if self.model in self.memory.unsettled:
+            raise StorageFailed("no answer from the journal")
+        return self._stored
+
+    def acknowledged(self) -> int:
+        return 0
+
+    def note_durable(self, sequence: int) -> None:
+        pass
+
+    def confirm(self) -> None:
+        if self.over or self.memory.terms.get(self.model) is not self:
+            self.end()
+            raise self.not_leader()
+
+    def roll_back(
+        self, rollback: Rollback, learned: int, pinned: Collection[str], kept: int
+    ) -> list[str]:
+        raise NotImplementedError
+
+    def write_answers(self, answered: Sequence[KeyedRequest]) -> None:
+        with self._writing():
+            self.memory.write(self.model, Part(keys=answered))
+
+    def shorten_answers(self, shorter: Sequence[KeyedRequest]) -> None:
+        with self._writing():
+            self.memory.keys |= {row[:2]: row for row in shorter}
+
+    def forget_keys(self, up_to: int) -> None:
+        with self._writing():
+            keys = self.memory.keys
+            for at in [at for at in keys if at[0] == self.model and at[1] <= up_to]:
+                del keys[at]
+
+    def drop(self, up_to: int) -> None:
+        with self._writing():
+            entries = self.memory.entries
+            entries[self.model] = [
+                entry
+                for entry in entries[self.model]
+                if entry.sequence > up_to or (entry.sequence == up_to and not entry.samples)
+            ]
+
+    def drop_predictions(self, up_to: int) -> None:
+        raise NotImplementedError
+
+    def delete(self) -> None:
+        """Delete the log, and all keys."""
+        with self._writing():
+            del self.memory.terms[self.model], self.memory.entries[self.model]
+        for row in self.log._keys:
+            del self.memory.keys[row[:2]]
+        self.end()
 
 
 class _Replays:
@@ -69,104 +267,25 @@ class _Journal(_Part):
     name = "memory"
     replays = _Replays()
 
+    def reader(self, model: int) -> _Log:
+        return _Log(self.memory, model)
+
     def append(
-        self,
-        entries: Sequence[Entry],
-        keys: Sequence[KeyedRequest] = (),
-        patience: float | None = None,
-    ) -> dict[int, StorageFailed]:
-        memory, failures = self.memory, dict[int, StorageFailed]()
-        for model in dict.fromkeys(row.model for row in (*entries, *keys)):
-            unusable = model in memory.in_doubt or model in memory.late
-            fate = "refused" if unusable else memory.fate.pop(model, None)
-            rows = [one for one in entries if one.model == model]
-            of_rows = [row for row in keys if row.model == model]
-            if fate in (None, "written"):
-                self._write(model, rows, of_rows)
-            if fate == "late":
-                assert patience is not None
-                memory.late[model] = rows, of_rows
-                failures[model] = Unfinished("no answer from the journal yet")
-            elif fate == "refused":
-                failures[model] = StorageFailed("the journal could not be written")
-            elif fate == "full":
-                failures[model] = LogFull("the journal is full")
-            elif fate is not None:
-                failures[model] = InDoubt("no answer from the journal")
-                memory.in_doubt.add(model)
-        return failures
+        self, parts: Mapping[Term, Part], patience: float | None = None
+    ) -> dict[Term, StorageFailed]:
+        of_terms = cast(Mapping[_Term, Part], parts)
+        results = {term: term.commit(part, patience) for term, part in of_terms.items()}
+        return {term: error for term, error in results.items() if error is not None}
 
-    def _write(self, model: int, entries: list[Entry], keys: list[KeyedRequest]) -> None:
-        self.memory.entries[model] += entries
-        self.memory.keys |= {row[:2]: row for row in keys}
-
-    def finished(self, _seconds: float) -> dict[int, StorageFailed | None]:
+    def finished(self, _seconds: float) -> dict[Term, StorageFailed | None]:
         told, self.memory.finishing = self.memory.finishing, {}
+        results = dict[Term, StorageFailed | None]()
         for model, error in told.items():
-            written = self.memory.late.pop(model)
-            if error is None:
-                self._write(model, *written)
-            elif isinstance(error, InDoubt):
-                self.memory.in_doubt.add(model)
-        return told
+            term, part = self.memory.late.pop(model)
+            results[term] = term.finish_with(part, error)
+        return results
 
-    def reread(self, model: int, /) -> None:
-        pass
-
-    def settle(self, model: int, /) -> None:
-        if model in self.memory.unsettled:
-            raise StorageFailed("no answer from the journal")
-        self.memory.in_doubt.discard(model)
-
-    def append_rollback(self, model: int, rollback: Rollback, learned: int) -> None:
-        raise NotImplementedError
-
-    def append_exchange(self, rollbacks: Mapping[int, Rollback]) -> None:
-        raise NotImplementedError
-
-    def blocks(self, model: int, after: int) -> Iterator[list[Entry]]:
-        kept = self.memory.entries[model]
-        later = [e for e in kept if e.sequence > after or (e.sequence == after and not e.samples)]
-        for _, block in groupby(later, key=lambda entry: (entry.block, entry.kind)):
-            yield list(block)
-
-    def begin(self, model: int) -> int | None:
-        entries = self.memory.entries[model]
-        return entries[0].sequence - entries[0].samples if entries else None
-
-    def end(self, model: int) -> int:
-        return max((entry.sequence for entry in self.memory.entries[model]), default=0)
-
-    def acknowledged(self, _model: int) -> int:
-        return 0
-
-    def begin_at(self, model: int, sequence: int) -> None:
-        pass
-
-    def rolled_back_at(self, _model: int) -> int | None:
-        return None
-
-    def rollbacks(self, _model: int) -> list[Rollback]:
-        return []
-
-    def append_epoch(self, model: int, _sequence: int, epoch: str) -> None:
-        self.memory.terms[model] = epoch
-
-    def epoch_since(self, model: int, _sequence: int) -> str | None:
-        return self.memory.terms.get(model)
-
-    def epoch_before(self, _model: int, _sequence: int) -> str | None:
-        return None
-
-    def drop(self, model: int, up_to: int) -> None:
-        entries = self.memory.entries
-        entries[model] = [
-            entry
-            for entry in entries[model]
-            if entry.sequence > up_to or (entry.sequence == up_to and not entry.samples)
-        ]
-
-    def drop_predictions(self, model: int, up_to: int) -> None:
+    def exchange(self, rollbacks: Mapping[Term, Rollback]) -> None:
         raise NotImplementedError
 
     def damage(self) -> list[str]:
@@ -188,42 +307,24 @@ class _Catalogue(_Part):
 
     @contextmanager
     def creating(
-        self, name: str, spec: dict[str, Any], epoch: str, follows: int | None = None
-    ) -> Iterator[int]:
-        model = len(self.memory.specs) + 1
+        self,
+        name: str,
+        spec: dict[str, Any],
+        epoch: str,
+        follows: int | None = None,
+        _sequence: int = 0,
+    ) -> Iterator[Term]:
+        model = next(self.memory.numbers)
         self.memory.entries[model] = []
-        yield model
+        yield _Term(_Log(self.memory, model))
         self.memory.specs.append(CatalogueEntry(model, name, spec, epoch, follows))
 
-    def delete(self, model: int) -> None:
-        self.memory.specs = [row for row in self.memory.specs if row[0] != model]
+    def delete(self, term: Term) -> None:
+        cast(_Term, term).delete()
+        self.memory.specs = [row for row in self.memory.specs if row.number != term.model]
 
-
-class _Answers(_Part):
-    def keys(self, model: int) -> Iterator[tuple[int, bytes]]:
-        return ((row[1], row[2]) for at, row in sorted(self.memory.keys.items()) if at[0] == model)
-
-    def sizes(self, model: int, above: int) -> Iterator[tuple[int, int]]:
-        for at, row in sorted(self.memory.keys.items()):
-            if at[0] == model and row.answer is not None and len(row.answer) > above:
-                yield at[1], len(row.answer)
-
-    def find(self, model: int, sequence: int) -> KeyedRequest | None:
-        return self.memory.keys.get((model, sequence))
-
-    def unanswered(self, model: int, after: int) -> list[KeyedRequest]:
-        rows = [row for row in self.memory.keys.values() if row.sequence > after]
-        return [row for row in rows if row.model == model and row.answer is None]
-
-    def write(self, answered: Sequence[KeyedRequest]) -> None:
-        self.memory.keys |= {row[:2]: row for row in answered}
-
-    def replace(self, shorter: Sequence[KeyedRequest]) -> None:
-        self.write(shorter)
-
-    def drop(self, model: int, up_to: int) -> None:
-        for at in [at for at in self.memory.keys if at[0] == model and at[1] <= up_to]:
-            del self.memory.keys[at]
+    def finish_deletion(self, entry: CatalogueEntry) -> None:
+        pass
 
 
 class _Snapshots(_Part):
@@ -252,13 +353,16 @@ class _Snapshots(_Part):
     def set_aside(self, model: int, sequence: int) -> None:
         del self.memory.saved[model][sequence]
 
-    def pin(self, model: int, content: bytes) -> str:
+    def pin(self, model: int, content: bytes, name: str | None = None) -> str:
         raise NotImplementedError
 
-    def pinned(self, model: int, digest: str) -> State:
+    def pinned(self, model: int, name: str) -> State:
         raise NotImplementedError
 
-    def unpin_others(self, model: int, digests: set[str]) -> None:
+    def pinned_names(self, _model: int) -> list[str]:
+        return []
+
+    def unpin(self, model: int, names: Collection[str]) -> None:
         raise NotImplementedError
 
     def delete(self, model: int) -> None:

@@ -24,7 +24,7 @@ class Replica:
 
     def __init__(self) -> None:
         storage = MemoryStorage().storage
-        keys = RememberedKeys(storage.answers, 10, 1000)
+        keys = RememberedKeys(10, 1000)
         self.models = LiveModels(storage, keys)
         new_models = NewModels(storage, self.models, 10)
         self.leading = Leading(storage, self.models, keys, UNUSED, UNUSED, UNUSED)

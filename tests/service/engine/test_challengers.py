@@ -141,14 +141,14 @@ class TestRestart:
         for end in (100, 200, 300):
             learn(bench, champion, end - 100, end, 100)
             bench.snapshot(champion)
-        assert journal.begin(champion.id) == 0
+        assert journal.reader(champion.id).begin() == 0
         catch_up(bench, challenger)
         for _ in range(2):
             bench.learn(champion, part(SAMPLES, 0, 10))
             catch_up(bench, challenger)
             bench.snapshot(challenger)
             bench.snapshot(champion)
-        assert (journal.begin(champion.id) or 0) >= 300
+        assert (journal.reader(champion.id).begin() or 0) >= 300
 
     def test_without_a_snapshot_it_is_broken_and_others_go_on(
         self, bench: Bench, champion: Model

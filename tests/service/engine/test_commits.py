@@ -85,12 +85,13 @@ def test_what_fails_for_one_model_is_learned_by_the_other(server: Server) -> Non
 
 
 def test_answers_of_a_model_that_could_not_be_written_are_written_later(server: Server) -> None:
+    log = server.memory.storage.journal.reader(server.a.id)
     (first,) = server.send((server.a, 0, b"k"))
     server.memory.fate[server.a.id] = "refused"
-    server.send((server.b, 0, b"l"))
-    assert server.memory.storage.answers.unanswered(server.a.id, 0)
-    server.send((server.b, 1, b"m"))
-    assert not server.memory.storage.answers.unanswered(server.a.id, 0)
+    server.send((server.a, 1, b"l"), (server.b, 0, b"l"))
+    assert [row.sequence for row in log.unanswered(0)] == [10]
+    server.send((server.a, 1, b"m"))
+    assert [row.sequence for row in log.unanswered(0)] == [20]
     assert server.send((server.a, 0, b"k")) == [{**first, "replayed": True}]
 
 
@@ -137,13 +138,40 @@ def test_until_its_doubt_is_settled_a_model_learns_nothing_and_others_go_on(serv
     assert sequences(server.memory, server.a) == [10, 20]
 
 
-def test_a_deleted_model_leaves_no_doubt(server: Server) -> None:
+def test_a_model_in_doubt_is_deleted_once_that_is_settled(server: Server) -> None:
     server.memory.fate[server.a.id] = "written"
     server.memory.unsettled.add(server.a.id)
     server.send((server.a, 0, None))
-    server.writer.models.delete(server.a)
+    with pytest.raises(StorageFailed, match="in doubt"):
+        server.writer.models.delete(server.a)
+    assert server.a.led
+    server.memory.unsettled.clear()
     assert server.send((server.b, 0, None))[0]["sequence"] == 10
-    assert not server.writer._commits._in_doubt
+    server.writer.models.delete(server.a)
+    assert server.writer._commits.doubtful == []
+    assert server.send((server.b, 1, None))[0]["sequence"] == 20
+
+
+def test_a_model_whose_term_ends_in_doubt_leaves_none(server: Server) -> None:
+    server.memory.fate[server.a.id] = "written"
+    server.memory.unsettled.add(server.a.id)
+    server.send((server.a, 0, None))
+    server.memory.terms[server.a.id].end()
+    assert server.send((server.b, 0, None))[0]["sequence"] == 10
+    assert server.writer._commits.doubtful == []
+    assert server.writer.models.get("a") is None
+
+
+@pytest.mark.parametrize("fate", ["lost", "written"])
+def test_a_doubt_of_one_model_is_none_of_others_in_its_commit(
+    server: Server, fate: Literal["lost", "written"]
+) -> None:
+    """Nor of models whose answers are not written yet."""
+    server.send((server.a, 0, b"k"))
+    server.memory.fate[server.b.id] = fate
+    server.send((server.a, 1, None), (server.b, 0, None))
+    assert server.writer._commits.doubtful == [server.b]
+    assert server.send((server.a, 2, None))[0]["sequence"] == 30
 
 
 def test_who_waits_beside_a_large_request_is_answered_before_it(server: Server) -> None:

@@ -6,7 +6,7 @@ does when it is killed is in `test_exactly_once_server`.
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,8 @@ from service.model.learner import Learner
 from service.settings import Settings
 from service.storage.data_directory import open_storage
 from service.storage.interfaces import Storage
-from service.storage.sqlite_answers import SqliteAnswers
+from service.storage.sqlite_log import SqliteTerm
+from service.storage.term import Term
 from tests.service.specs import read_papers_spec
 from tests.service.streams import curve, part, two_classes
 from tests.service.writer_bench import work_off
@@ -133,20 +134,20 @@ def same(found: Any, first: dict[str, Any]) -> bool:
 @contextlib.contextmanager
 def at_commit(storage: Storage, act: Callable[[Callable[[], None]], None]) -> Iterator[None]:
     """Let something happen around the next commits of entries, keys and answers."""
-    append, write = storage.journal.append, storage.answers.write
+    append, write = storage.journal.append, SqliteTerm.write_answers
 
-    def appending(entries: Any, keys: Any = (), *rest: Any) -> dict[int, StorageFailed]:
-        failures: dict[int, StorageFailed] = {}
+    def appending(parts: Mapping[Term, Part], *rest: Any) -> dict[Term, StorageFailed]:
+        failures: dict[Term, StorageFailed] = {}
         try:
-            act(lambda: failures.update(append(entries, keys, *rest)))
+            act(lambda: failures.update(append(parts, *rest)))
         except StorageFailed as error:
-            return {row.model: error for row in (*entries, *keys)}
+            return dict.fromkeys(parts, error)
         return failures
 
-    storage.journal.append = appending  # type: ignore[method-assign]
-    storage.answers.write = lambda rows: act(lambda: write(rows))  # type: ignore[method-assign]
-    yield
-    storage.journal.append, storage.answers.write = append, write  # type: ignore[method-assign]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(storage.journal, "append", appending)
+        patch.setattr(SqliteTerm, "write_answers", lambda *given: act(lambda: write(*given)))
+        yield
 
 
 def killed_behind(commit: Callable[[], None]) -> None:
@@ -170,7 +171,7 @@ def test_duplicates_in_one_group_are_one_entry_and_have_one_answer(bench: Bench)
     assert isinstance(reused, KeyReused)
     assert isinstance(called, KeyReused)
     assert bench.model.published.sequence == 6
-    assert len(list(bench.storage.journal.blocks(bench.model.id, 0))) == 1
+    assert len(list(bench.storage.journal.reader(bench.model.id).blocks(0))) == 1
 
 
 def test_a_group_of_nothing_but_duplicates_writes_nothing(bench: Bench) -> None:
@@ -260,9 +261,9 @@ def test_killed_between_commit_and_answer(opened: Callable[..., Bench]) -> None:
 
 def test_killed_behind_the_answer_and_before_it_is_written(bench: Bench) -> None:
     first = [bench.ask(None, 0), bench.ask("k", 1), bench.ask("l", 2, "asset")]
-    assert len(bench.storage.answers.unanswered(bench.model.id, 0)) == 1
+    assert len(bench.storage.journal.reader(bench.model.id).unanswered(0)) == 1
     bench.crash()
-    assert bench.storage.answers.unanswered(bench.model.id, 0) == []
+    assert bench.storage.journal.reader(bench.model.id).unanswered(0) == []
     assert same(bench.ask("k", 1), first[1])
     assert same(bench.ask("l", 2, "asset"), first[2])
     assert isinstance(bench.ask("l", 2), KeyReused)
@@ -328,7 +329,7 @@ def test_answers_that_recovery_cannot_write_keep_the_server_from_starting(
 ) -> None:
     first = bench.ask("k", 0)
     with monkeypatch.context() as patch:
-        patch.setattr(SqliteAnswers, "write", lambda *_: disk_full(lambda: None))
+        patch.setattr(SqliteTerm, "write_answers", lambda *_: disk_full(lambda: None))
         with pytest.raises(StartupError, match="no space left"):
             bench.crash()
     bench.storage.close()
@@ -515,7 +516,7 @@ class TestSizeOfAnswers:
         bench = opened(idempotency_bytes=self.MOST)
         firsts = [bench.ask(f"k{number}", number % 20) for number in range(60)]
         bench.ask(None, 0)
-        bench.writer._keys.write()
+        bench.writer._keys.write(bench.writer.models.term(bench.model))
         assert self.total(bench) <= self.MOST
         for _ in range(2):
             oldest, newest = bench.ask("k0", 0), bench.ask("k59", 19)

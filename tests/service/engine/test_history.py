@@ -195,7 +195,7 @@ def test_as_many_are_kept_as_the_setting_says(tmp_path: Path) -> None:
 
 def begins(bench: Bench) -> int | None:
     looking = open_storage(bench.data, read_only=True)
-    first = looking.journal.begin(1)
+    first = looking.journal.reader(1).begin()
     looking.close()
     return first
 

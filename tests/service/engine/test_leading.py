@@ -18,6 +18,7 @@ from service.errors import NotLeader, NotReady, StorageFailed
 from service.model.live import Model
 from service.spec.model import ModelSpec
 from service.storage.entries import CatalogueEntry
+from service.storage.term import Term
 from tests.service.memory_storage import MemoryStorage
 
 
@@ -31,12 +32,7 @@ def test_a_model_whose_snapshots_cannot_be_listed_is_to_be_tried_again():
     storage: Any = SimpleNamespace(
         catalogue=SimpleNamespace(find=lambda _: entry, is_followed=lambda _: False),
         snapshots=SimpleNamespace(sequences=sequences),
-        journal=SimpleNamespace(
-            reread=lambda _: None,
-            replays=SimpleNamespace(begin=lambda *_: 0, most=2),
-            rolled_back_at=lambda _: None,
-            rollbacks=lambda _: [],
-        ),
+        journal=MemoryStorage().storage.journal,
     )
     models: Any = SimpleNamespace(get=lambda _: None, is_being_made=lambda _: False)
     unused: Any = None
@@ -48,16 +44,16 @@ def test_a_model_whose_snapshots_cannot_be_listed_is_to_be_tried_again():
         asyncio.run(lead())
 
 
-def test_a_log_that_does_not_take_a_term_holds_up_no_led_model():
+def test_a_log_that_does_not_take_a_term_holds_up_no_led_model(monkeypatch: pytest.MonkeyPatch):
     """It is waited for beside the writer, which is not asked before the term has begun."""
     storage = MemoryStorage().storage
     with storage.catalogue.creating("m", ModelSpec().plain(), "first"):
         pass
 
-    def append_epoch(*_: object) -> None:
+    def begin_term(*_: object) -> Term:
         raise StorageFailed("the log has not answered")
 
-    storage.journal.append_epoch = append_epoch  # type: ignore[method-assign]
+    monkeypatch.setattr(type(storage.journal.reader(1)), "begin_term", begin_term)
     models: Any = SimpleNamespace(get=lambda _: None, is_being_made=lambda _: False)
     never_asked: Any = None
 
@@ -107,7 +103,7 @@ class Replica:
     def __init__(self) -> None:
         self.memory = MemoryStorage()
         self.storage = self.memory.storage
-        keys = RememberedKeys(self.storage.answers, 10, 1000)
+        keys = RememberedKeys(10, 1000)
         self.models = LiveModels(self.storage, keys)
         unused: Any = None
         self.leading = Leading(self.storage, self.models, keys, unused, self._in_order, unused)
@@ -131,9 +127,9 @@ def test_a_model_that_is_being_made_here_is_not_led_a_second_time(
     asked = list[BaseException | None]()
 
     @contextmanager
-    def in_sight(*given: Any) -> Iterator[int]:
-        with creating(*given) as number:
-            yield number
+    def in_sight(*given: Any) -> Iterator[Term]:
+        with creating(*given) as term:
+            yield term
         with ThreadPoolExecutor() as beside:
             asked.append(beside.submit(replica.lead).exception(60))
 
@@ -141,7 +137,7 @@ def test_a_model_that_is_being_made_here_is_not_led_a_second_time(
     made = replica.create()
     assert [type(one) for one in asked] == [NotLeader]
     assert replica.models.get("m") is made
-    assert replica.storage.journal.epoch_since(made.id, 0) is None
+    assert replica.storage.journal.reader(made.id).epoch_since(0) is None
     assert replica.lead()
     assert replica.models.get("m") is made
 
@@ -151,15 +147,16 @@ def test_a_model_that_was_deleted_while_it_was_taken_over_is_not_led(
 ):
     replica = Replica()
     catalogue = replica.storage.catalogue
-    with catalogue.creating("m", ModelSpec().plain(), "first") as number:
+    with catalogue.creating("m", ModelSpec().plain(), "first") as term:
         pass
-    append_epoch = replica.storage.journal.append_epoch
+    log = type(replica.storage.journal.reader(term.model))
+    begin_term = log.begin_term
 
-    def deleted_before(*given: Any) -> None:
-        catalogue.delete(number)
-        append_epoch(*given)
+    def deleted_before(*given: Any) -> Term:
+        catalogue.delete(term)
+        return begin_term(*given)
 
-    monkeypatch.setattr(replica.storage.journal, "append_epoch", deleted_before)
+    monkeypatch.setattr(log, "begin_term", deleted_before)
     with pytest.raises(NotLeader, match="was deleted"):
         replica.lead()
     assert replica.models.all() == []

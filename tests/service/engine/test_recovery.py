@@ -180,7 +180,7 @@ def logged(data: Path) -> dict[int, list[int]]:
     """Sample numbers in the log by client, in the order of the log."""
     storage = open_storage(data)
     found: dict[int, list[int]] = {}
-    for block in storage.journal.blocks(1, 0):
+    for block in storage.journal.reader(1).blocks(0):
         for client, number in recorded(block).samples.X.astype(int).tolist():
             found.setdefault(client, []).append(number)
     storage.close()
@@ -392,7 +392,7 @@ def test_requests_that_wait_together_share_a_block(tmp_path: Path) -> None:
         for client in clients:
             client.join()
         storage = open_storage(server.data)
-        sizes = [len(block) for block in storage.journal.blocks(1, 0)]
+        sizes = [len(block) for block in storage.journal.reader(1).blocks(0)]
         storage.close()
         assert max(sizes) > 1
     finally:

@@ -19,6 +19,7 @@ from service.storage.data_directory import open_storage
 from service.storage.entries import Entry
 from service.storage.interfaces import Storage
 from service.storage.snapshot_format import State
+from service.storage.term import Part
 from tests.service.specs import read_papers_spec
 
 SPEC = read_papers_spec({"working_set": None, "asset": {"dimension": 8}})
@@ -33,13 +34,13 @@ def left(tmp_path: Path) -> Iterator[Storage]:
     with closing(open_storage(tmp_path)) as storage:
         random = np.random.default_rng(0)
         for name in NAMES:
-            with storage.catalogue.creating(name, SPEC.plain(), name) as number:
+            with storage.catalogue.creating(name, SPEC.plain(), name) as term:
                 pass
             for block in range(5):
                 samples = Samples(random.standard_normal((4, 2)), ["u", "v"] * 2)
                 end = 4 * (block + 1)
-                entry = Entry(number, end, 4, end, "asset", 1, to_record(samples))
-                assert not storage.journal.append([entry])
+                entry = Entry(term.model, end, 4, end, "asset", 1, to_record(samples))
+                assert not storage.journal.append({term: Part([entry])})
         yield storage
 
 

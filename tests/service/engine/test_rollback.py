@@ -278,7 +278,7 @@ def test_snapshots_after_it_make_its_record_superfluous(tmp_path: Path) -> None:
         bench.learn(model, three_classes(30, seed))
         bench.snapshot(model)
         looking = open_storage(tmp_path, read_only=True)
-        held.append(looking.journal.rolled_back_at(model.id))
+        held.append(looking.journal.reader(model.id).rolled_back_at())
         looking.close()
         before = state_in(model, ROWS)
         bench, model, after = revived(bench)

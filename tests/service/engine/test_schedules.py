@@ -49,9 +49,6 @@ def test_schedule_without_failing_log_keeps_promises(
     run(tmp_path / "server", system_calls, seed, BREAKING, STATE_FILES)
 
 
-@pytest.mark.xfail(
-    reason="commits in doubt, failed reads and models that are not loaded", strict=False
-)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_schedule_keeps_promises(tmp_path: Path, system_calls: SystemCalls, seed: str) -> None:
     run(tmp_path / "server", system_calls, seed)

@@ -65,7 +65,8 @@ def test_what_is_handed_over_while_it_is_saved_keeps_its_snapshots(server: Serve
     """Another replica reads them."""
     server.send((server.a, 0, None))
     server.writer.snapshots.start(server.a)[1].result()
-    server.writer.models.release(server.a)
+    server.memory.terms[server.a.id].end()
+    server.writer.go_on()
     server.writer.snapshots.finish(wait=True)
     assert list(server.memory.saved[server.a.id]) == [10]
 

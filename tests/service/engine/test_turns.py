@@ -192,7 +192,7 @@ def test_parts_are_bounded_in_bytes_too(tmp_path: Path, monkeypatch: pytest.Monk
     bench = Bench(tmp_path)
     model = bench.create(SPEC)
     bench.learn(model, three_classes(60))
-    records = [len(entry.record) for (entry,) in bench.storage.journal.blocks(model.id, 0)]
+    records = [len(entry.record) for (entry,) in bench.storage.journal.reader(model.id).blocks(0)]
     assert len(records) > 3
     assert max(records) <= 600
     bench.close()

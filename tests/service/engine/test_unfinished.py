@@ -18,6 +18,7 @@ from service.errors import InDoubt, NotLeader, StorageFailed
 from service.model.live import Model
 from service.samples.ids import LateLabels
 from service.settings import Settings
+from service.storage.term import Term
 from tests.service.memory_storage import MemoryStorage
 from tests.service.specs import read_papers_spec
 from tests.service.streams import part, two_classes
@@ -91,18 +92,21 @@ def test_who_sends_the_same_again_gets_the_same_answer(server: Server) -> None:
     assert first["sequence"] == 10
 
 
-def test_answers_alone_hold_up_their_model_until_they_are_written(server: Server) -> None:
-    """They come with another model's commit."""
+def test_answers_are_written_with_keys_of_their_own_model(server: Server) -> None:
+    """So they hold it up while its own commit is late, and not while another model's is."""
+    log = server.memory.storage.journal.reader(server.a.id)
     server.memory.fate.clear()
     server.begin(learn(server.a, 0, b"k"))
     server.memory.fate[server.a.id] = "late"
     (other,) = server.begin(learn(server.b, 0, b"l"))
     assert other["sequence"] == 10
+    assert server.writer.busy == set()
+    assert server.begin(learn(server.a, 1, b"m")) == [None]
+    assert [row.sequence for row in log.unanswered(0)] == [10]
     assert server.writer.busy == {server.a}
     server.finish()
     assert server.writer.busy == set()
-    (answer,) = server.begin(learn(server.a, 1))
-    assert answer["sequence"] == 20
+    assert [row.sequence for row in log.unanswered(0)] == [20]
 
 
 def test_what_was_not_written_can_be_sent_again(server: Server) -> None:
@@ -129,7 +133,7 @@ def test_what_stays_in_doubt_is_settled_later(server: Server) -> None:
 def test_an_order_waits_for_it(server: Server) -> None:
     journal, looks = server.writer._storage.journal, itertools.count(1)
 
-    def finished_at_the_third_look(seconds: float) -> dict[int, StorageFailed | None]:
+    def finished_at_the_third_look(seconds: float) -> dict[Term, StorageFailed | None]:
         if next(looks) == 3:
             server.memory.finishing = {server.a.id: None}
         return type(journal).finished(journal, seconds)
@@ -147,4 +151,6 @@ def test_a_model_that_another_replica_has_by_then_is_let_go(server: Server) -> N
     server.begin(*group)
     server.finish(NotLeader("another replica writes the log"))
     assert [type(answer) for answer in server.answers(*group)] == [NotLeader] * 2
+    assert not server.a.led
+    server.writer.go_on()
     assert server.writer.models.get("a") is None

@@ -1,6 +1,7 @@
 """The writer alone: what it does when the disk lets it down."""
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from service.storage.data_directory import open_storage
 from service.storage.snapshot_files import SnapshotFiles
 from service.storage.snapshot_format import State
 from service.storage.sqlite_journal import SqliteJournal
+from service.storage.term import Part, Term
 from solver.prepare.named_rows import named_rows
 from tests.service.streams import part, two_classes
 from tests.service.writer_bench import work_off
@@ -69,8 +71,10 @@ def test_names_of_samples_that_could_not_be_logged_are_not_met(
         work_off(writer, [LearnRequest(model, "working_set", samples, loop.create_future(), 0.0)])
         return replies[-1][1]
 
-    def full(*_: Any) -> dict[int, StorageFailed]:
-        return {model.id: StorageFailed("no space left on device")}
+    def full(
+        _: SqliteJournal, parts: Mapping[Term, Part], *_rest: Any
+    ) -> dict[Term, StorageFailed]:
+        return dict.fromkeys(parts, StorageFailed("no space left on device"))
 
     with monkeypatch.context() as patch:
         patch.setattr(SqliteJournal, "append", full)

@@ -311,7 +311,7 @@ class Schedule:
         life = self._life(model)
         saved = self.server.storage.snapshots.sequences(model.id)
         if saved:
-            to, roll_back = self._random.choice(saved), self.server.writer.history.roll_back
+            to, roll_back = self._random.choice(saved), self.server.writer.roll_back
             learned = model.published.sequence
             self._note(to)
             life.waiting.clear()

@@ -212,7 +212,7 @@ def test_a_damaged_snapshot_is_not_counted_as_kept(tmp_path):
         snapshots.save(learner.model.id, State(*learner.state()))
     (newest,) = (tmp_path / "snapshots").glob(f"*/{2:020d}.snapshot")
     newest.write_bytes(b"damaged")
-    (again,) = recover(storage, lambda _: None, Room(1, 0))
+    ((again, _),) = recover(storage, lambda _: None, Room(1, 0))
     assert again.sequence == 1
     assert snapshots.sequences(learner.model.id) == [1]
     storage.close()
