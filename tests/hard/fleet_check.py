@@ -94,7 +94,7 @@ def _other_bits(fleet: Fleet, model: CatalogueEntry, log: Log, reads: list[Read]
             if one.epoch not in log.epochs_at(one.sequence):
                 faults.append(f"{model.name}: epoch {one.epoch} at {one.sequence}")
 
-    for _ in replay(learner, fleet.storage, lambda _: nullcontext()):
+    for _ in replay(learner, fleet.journal.reader(model.number), lambda _: nullcontext()):
         compare()
     if learner.model.broken:
         faults.append(f"{model.name}: {learner.model.broken}")

@@ -121,7 +121,9 @@ class _Again:
         self._entry = entry
         model = Model(entry.number, entry.name, read_stored_spec(entry.spec))
         self._learner = Learner(model, entry.epoch)
-        self._steps = replay(self._learner, fleet.storage, lambda _: nullcontext())
+        self._steps = replay(
+            self._learner, fleet.journal.reader(entry.number), lambda _: nullcontext()
+        )
 
     def at(self, sequence: int) -> Learner:
         """Return a learner of the state in which a snapshot of a sequence is saved."""
