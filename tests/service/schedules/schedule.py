@@ -356,9 +356,7 @@ class Schedule:
     def _delete(self, model: Model) -> None:
         life, delete = self._life(model), self.server.writer.delete
         life.may_be_gone = True
-        self._broken.pop(model.name, None)
-
-        self._order(model, lambda: delete(model), lambda _: None)
+        self._order(model, lambda: delete(model), lambda _: self._broken.pop(model.name, None))
 
     def _begin_turn(self, model: Model) -> None:
         challengers = self.server.writer.challengers
