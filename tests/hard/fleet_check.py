@@ -19,7 +19,7 @@ from service.spec.stored import read_stored_spec
 from service.storage.entries import CatalogueEntry
 from service.storage.partitions import whole_of
 from tests.hard.fleet_clients import PROBE, Clients, Read
-from tests.hard.fleet_log import Log, lost_or_twice
+from tests.hard.fleet_log import Log, lost_or_twice, whole_log
 from tests.hard.fleet_pairs import check_pair
 from tests.hard.fleet_partitions import check_divided
 
@@ -94,7 +94,7 @@ def _other_bits(fleet: Fleet, model: CatalogueEntry, log: Log, reads: list[Read]
             if one.epoch not in log.epochs_at(one.sequence):
                 faults.append(f"{model.name}: epoch {one.epoch} at {one.sequence}")
 
-    for _ in replay(learner, fleet.journal.reader(model.number), lambda _: nullcontext()):
+    for _ in replay(learner, whole_log(fleet, model), lambda _: nullcontext()):
         compare()
     if learner.model.broken:
         faults.append(f"{model.name}: {learner.model.broken}")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from service.fleet.jetstream_log import JetStreamLog
 from service.fleet.log_index import WITH_SAMPLES, Commit
 from service.fleet.opening import Fleet
 from service.samples.record import from_record
@@ -18,6 +19,14 @@ from tests.hard.fleet_clients import Sent
 
 # Rows with which the term of another writer begins.
 BEGIN_A_TERM = frozenset({"created", "epoch"})
+
+
+def whole_log(fleet: Fleet, model: CatalogueEntry) -> JetStreamLog:
+    """Return a reader of all that a log ever had: the servers have refused to purge it."""
+    log = fleet.journal.new_log(model.number)
+    log.index._add_purge = lambda _: None  # type: ignore[method-assign]
+    log.read_on()
+    return log
 
 
 class Log:
@@ -34,8 +43,10 @@ class Log:
         self.faults = list[str]()
         self.reached = 0
         self._writer = b""
-        for commit in fleet.journal.new_log(model.number).chain.read(0):
+        log = whole_log(fleet, model)
+        for commit in log.chain.read(0):
             self._take(model.name, commit)
+        self.faults += [f"{model.name}: {fault}" for fault in log.faults]
 
     def _take(self, name: str, commit: Commit) -> None:
         if self._writer not in (b"", commit.writer) and commit.rows[0].kind not in BEGIN_A_TERM:

@@ -25,7 +25,7 @@ from service.settings import Settings
 from service.spec.stored import read_stored_spec
 from service.storage.entries import CatalogueEntry
 from tests.hard.fleet_clients import Promoted, Read
-from tests.hard.fleet_log import BEGIN_A_TERM
+from tests.hard.fleet_log import BEGIN_A_TERM, whole_log
 
 # What a challenger's log may have besides terms, and a champion's besides samples.
 _OWN = frozenset({"checkpoint", "rollback"})
@@ -36,7 +36,7 @@ class _Half:
 
     def __init__(self, fleet: Fleet, entry: CatalogueEntry, reads: list[Read]) -> None:
         self.name, self.entry = entry.name, entry
-        commits = list(fleet.journal.new_log(entry.number).chain.read(0))
+        commits = list(whole_log(fleet, entry).chain.read(0))
         self.rows = [row for commit in commits for row in commit.rows]
         model = Model(entry.number, entry.name, read_stored_spec(entry.spec))
         self.learner = Learner(model, entry.epoch)

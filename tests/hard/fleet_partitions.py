@@ -24,7 +24,7 @@ from service.storage.entries import CatalogueEntry
 from service.storage.partitions import partitions_of
 from service.storage.snapshot_format import State, decode_state, encode_state
 from tests.hard.fleet_clients import Read, Sent
-from tests.hard.fleet_log import Log, lost_or_twice
+from tests.hard.fleet_log import Log, lost_or_twice, whole_log
 
 # The characters of a digest in a log.
 _DIGITS = 32
@@ -121,9 +121,7 @@ class _Again:
         self._entry = entry
         model = Model(entry.number, entry.name, read_stored_spec(entry.spec))
         self._learner = Learner(model, entry.epoch)
-        self._steps = replay(
-            self._learner, fleet.journal.reader(entry.number), lambda _: nullcontext()
-        )
+        self._steps = replay(self._learner, whole_log(fleet, entry), lambda _: nullcontext())
 
     def at(self, sequence: int) -> Learner:
         """Return a learner of the state in which a snapshot of a sequence is saved."""
