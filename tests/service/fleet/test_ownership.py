@@ -522,6 +522,18 @@ class TestLargeRequest:
         assert old.writer.busy == set()
         assert isinstance(old.reply_to(request), NotYetLearned)
 
+    def test_is_durable_where_its_turn_comes_first(self, writers: Trio, name: str):
+        """The term ends on another thread once the writer has looked."""
+        old, new, _ = writers
+        old.create(name)
+        request = old.asked(name, LARGE)
+        old.writer.begin([request])
+        new.lead(name)
+        asyncio.run(_refused(old.leading.confirm(name)))
+        old.writer._learning.go_on()
+        assert old.writer.busy == set()
+        assert isinstance(old.reply_to(request), NotYetLearned)
+
 
 async def _refused(asked: Any) -> None:
     with pytest.raises(NotLeader):
