@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from service.cli.failures import Failure
 from service.cli.option_fleet import joined
 
 _servers = click.option(
@@ -45,6 +46,32 @@ def import_(directory: Path, servers: str) -> None:
         for moved in import_models(directory, member, FleetKeys(member.nats)):
             there = "the fleet has it already, with " if moved.before else ""
             click.echo(f"{moved.model}: {there}{moved.sequence:,} samples")
+
+
+@fleet.command()
+@_servers
+def verify(servers: str) -> None:
+    """Look for what cannot be in a fleet's logs, and say what to do about it.
+
+    Two commits of samples in one place, a key that was learned twice, a commit of a replica whose
+    term was over, a missing state. Replicas may run meanwhile; nothing is changed. Ends with 1 if
+    something is wrong.
+
+    \b
+    Example:
+      wolfstream fleet verify --fleet nats://a:4222,nats://b:4222,nats://c:4222
+    """  # noqa: D301  (click wants the control character)
+    with joined(servers) as member:
+        from service.fleet.verification import verify as verify_logs
+
+        wrong = 0
+        for model, faults in verify_logs(member):
+            click.echo(f"{model}: {'ok' if not faults else ''}".rstrip())
+            for fault in faults:
+                click.echo(f"  {fault}")
+            wrong += len(faults)
+    if wrong:
+        raise Failure(f"{wrong} {'fault was' if wrong == 1 else 'faults were'} found")
 
 
 @fleet.command()

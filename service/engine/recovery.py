@@ -107,7 +107,7 @@ def bring_back(
         finally:  # answers to what comes before its beginning have the snapshot's
             learner.epoch = epoch or learner.epoch
     if log.faults:
-        model.broken = forked(log)
+        note_faults(model, log)
     if not model.broken:  # the way back is found
         replays.end(model.id)
         for sequence in skipped.damaged:
@@ -115,13 +115,15 @@ def bring_back(
     return found
 
 
-def forked(log: LogReader) -> str:
-    """Return why a model learns nothing more whose log has what cannot be."""
-    return (
+def note_faults(model: Model, log: LogReader) -> None:
+    """Let a model learn nothing more, because its log has what cannot be."""
+    model.log_faults = list(log.faults)
+    model.broken = (
         f"the {log.name} has what cannot be: {'; '.join(log.faults)}. Nothing is learned until "
         "somebody decides: `wolfstream fleet verify` says what is there; then roll the model back "
         "to a snapshot, or delete it"
     )
+    logger.error("log has what cannot be, model stopped: model=%s", model.name)
 
 
 def _may_begin(learner: Learner, replays: Replays, after: int) -> bool:

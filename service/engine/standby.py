@@ -3,7 +3,7 @@
 import logging
 
 from service.engine.challenger_takeover import products_as_set
-from service.engine.recovery import bring_back, check_complete, forked
+from service.engine.recovery import bring_back, check_complete, note_faults
 from service.engine.replay import replay
 from service.errors import NotLeader, StartupError, StorageFailed
 from service.model.learner import Learner
@@ -101,7 +101,7 @@ class Standby:
         learner = self.learner
         for _ in range(_ATTEMPTS):
             if log.faults:
-                learner.model.broken = forked(log)
+                note_faults(learner.model, log)
             epoch = next_term(log.epoch_since(0) or learner.epoch)
             # A broken model's journal goes beyond what was learned.
             end = log.end() if learner.model.broken else 0

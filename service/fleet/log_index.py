@@ -261,9 +261,9 @@ class LogIndex:
         return _last_epoch([event for event in self._events if event[0] < sequence])
 
     def last_event(self) -> int:
-        """Return the highest sequence of a rollback, an epoch, a fit or a checkpoint; 0 of none."""
+        """Return the highest sequence that a row without samples has, such as a rollback."""
         of_segments = (one.others for one in self.segments)
-        return max([0, *(at for at, *_ in self._events), *of_segments])
+        return max([self._position or 0, 0, *(at for at, *_ in self._events), *of_segments])
 
     def rollbacks(self) -> list[Rollback]:
         """Return the rollbacks, the last one first."""

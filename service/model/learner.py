@@ -184,6 +184,7 @@ class Learner:
         self._followed = None
         self.model.following = Following()
         self.model.broken, self.failed_live = "", False
+        self.model.log_faults = []
 
     def count_rows_on(self, before: "Learner") -> bool:
         """Count remembered rows on from another learner's count; whether that is a higher one.

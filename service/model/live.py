@@ -54,6 +54,8 @@ class Model:
         self.following = Following()
         self.head_of = {call: head_of_call(spec, call) for call in LEARNING_CALLS}
         self.broken = ""
+        # What its log has that cannot be, a sentence for each fault; see `LogReader.faults`.
+        self.log_faults: list[str] = []
         self.led = True
         self.notice = ""
         self.last_row = LastRow()

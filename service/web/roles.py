@@ -171,6 +171,11 @@ class Roles:
             "connected": self._fleet.nats.connected,
             "lag_seconds": round(self.members.lag_seconds, 3),
             "takeovers": self._engine.leading.takeovers,
+            "faults": {
+                model.name: model.log_faults
+                for model in self._engine.recovered()
+                if model.log_faults
+            },
             "replicas": [
                 {
                     "url": replica.url,

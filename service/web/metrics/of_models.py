@@ -75,6 +75,10 @@ def _states(models: list[Model]) -> Iterator[Metric]:
     values: dict[str, Any] = {
         "model_sequence": ("Samples logged so far.", lambda m: m.published.sequence),
         "model_broken": ("1 if learning has failed, else 0.", lambda m: bool(m.broken)),
+        "model_log_faults": (
+            "What the log has that cannot be; the model learns nothing until somebody decides.",
+            lambda m: len(m.log_faults),
+        ),
         "snapshot_lag_samples": (
             "Samples learned since the newest snapshot.",
             lambda m: max(0, m.published.sequence - m.snapshot_sequence),
