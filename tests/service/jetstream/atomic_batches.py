@@ -50,7 +50,7 @@ class AtomicBatches:
         return self._stream.append_all(messages), len(messages)
 
     def _place(self, headers: Mapping[str, str]) -> tuple[str, int, str | None]:
-        if not self._stream.config["allow_atomic"]:
+        if not self._stream.config.get("allow_atomic"):
             raise ApiRefusal(errors.BATCH_DISABLED)
         batch = headers[BATCH_ID]
         if len(batch) > _LONGEST_ID:

@@ -3,9 +3,10 @@
 Each operation is a coroutine function of a client of nats-py. What it returns has no times in it.
 """
 
+import functools
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, ParamSpec, TypeAlias
 
 import nats.errors
 from nats.aio.client import Client
@@ -13,11 +14,17 @@ from nats.js.kv import KeyValue
 
 Operation: TypeAlias = Callable[[Client, str], Awaitable[Any]]
 Headers: TypeAlias = Mapping[str, str]
+Arguments = ParamSpec("Arguments")
 
 LAST = "last"
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 _TIMES = frozenset({"ts", "created", "time", "first_ts", "last_ts"})
 _SECONDS = 5.0
+
+
+def names(operations: Sequence[Operation]) -> str:
+    """Return operations as the calls that make them."""
+    return "\n".join(getattr(one, "__name__", "") for one in operations)
 
 
 def settings(stream: str, **changed: Any) -> dict[str, Any]:
@@ -51,6 +58,22 @@ async def outcomes(client: Client, name: str, operations: Sequence[Operation]) -
     return told
 
 
+def _named_after(
+    make: Callable[Arguments, Operation],
+) -> Callable[Arguments, Operation]:
+    """Let the operations that a function makes be printed as the call that makes them."""
+
+    @functools.wraps(make)
+    def named(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Operation:
+        operation = make(*args, **kwargs)
+        told = [*map(repr, args), *(f"{key}={value!r}" for key, value in kwargs.items())]
+        operation.__name__ = f"{make.__name__}({', '.join(told)})"
+        return operation
+
+    return named
+
+
+@_named_after
 def call(name: str, request: Mapping[str, Any] | None = None) -> Operation:
     """Make a call of JetStream's interface; `{}` stands for the stream's name."""
 
@@ -62,11 +85,13 @@ def call(name: str, request: Mapping[str, Any] | None = None) -> Operation:
     return run
 
 
+@_named_after
 def create(**changed: Any) -> Operation:
     """Create the stream."""
     return _with_settings("STREAM.CREATE", changed)
 
 
+@_named_after
 def update(**changed: Any) -> Operation:
     """Change the stream's settings."""
     return _with_settings("STREAM.UPDATE", changed)
@@ -79,6 +104,7 @@ def _with_settings(name: str, changed: Mapping[str, Any]) -> Operation:
     return run
 
 
+@_named_after
 def append(
     subject: str,
     size: int = 1,
@@ -106,6 +132,7 @@ def append(
     return run
 
 
+@_named_after
 def part(
     batch: str,
     number: int,
@@ -122,6 +149,7 @@ def part(
     return append(subject, size, expected, place | end | dict(more or {}), heard)
 
 
+@_named_after
 def batch(name: str, *messages: tuple[str, int | str | None]) -> Operation:
     """Send a whole batch as replicas do: only the last message asks for an answer."""
 
@@ -134,6 +162,7 @@ def batch(name: str, *messages: tuple[str, int | str | None]) -> Operation:
     return run
 
 
+@_named_after
 def read(request: Mapping[str, Any] | None, subject: str = "") -> Operation:
     """Read directly; tell the headers and the body of each answer, to the end of a batch."""
 
@@ -166,6 +195,7 @@ async def contents(client: Client, stream: str) -> Any:
 Use: TypeAlias = Callable[[KeyValue], Awaitable[Any]]
 
 
+@_named_after
 def on_bucket(use: Use) -> Operation:
     """Use the bucket."""
 
@@ -178,6 +208,7 @@ def on_bucket(use: Use) -> Operation:
     return run
 
 
+@_named_after
 def watched(keys: str) -> Operation:
     """Tell the present entries of keys that a watch reports."""
 

@@ -44,7 +44,6 @@ _DEFAULTS: dict[str, Any] = {
     "allow_rollup_hdrs": False,
     "consumer_limits": {},
     "allow_msg_ttl": False,
-    "allow_atomic": False,
 }
 # What answers have beside an error.
 _WITH_ERRORS: dict[str, dict[str, Any]] = {
@@ -362,6 +361,8 @@ class Server:
 def _completed(request: dict[str, Any]) -> dict[str, Any]:
     """Return the settings of a stream with defaults in the place of what is missing."""
     given = {name: value for name, value in request.items() if value is not None}
+    if not given.get("allow_atomic"):  # which a server leaves out then
+        given.pop("allow_atomic", None)
     if not given.get("subjects"):
         given["subjects"] = [given["name"]]
     for bound in ("max_consumers", "max_msgs", "max_bytes", "max_msgs_per_subject", "max_msg_size"):

@@ -97,6 +97,8 @@ class Store:
 
     def last_of(self, subject: str) -> StoredMessage | None:
         """Return the last message of a subject or a pattern."""
+        if subject == ">":  # where the last message was deleted, a server looks no further
+            return self._messages.get(self.last)
         last = max((self._of_subject[name][-1] for name in self._matching(subject)), default=0)
         return self._messages.get(last)
 
