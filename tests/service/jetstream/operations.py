@@ -5,14 +5,14 @@ Each operation is a coroutine function of a client of nats-py. What it returns h
 
 import functools
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, ParamSpec, TypeAlias
 
 import nats.errors
 from nats.aio.client import Client
 from nats.js.kv import KeyValue
 
-Operation: TypeAlias = Callable[[Client, str], Awaitable[Any]]
+Operation: TypeAlias = Callable[[Client, str], Coroutine[Any, Any, Any]]
 Headers: TypeAlias = Mapping[str, str]
 Arguments = ParamSpec("Arguments")
 
