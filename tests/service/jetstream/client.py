@@ -15,9 +15,9 @@ from nats.aio.subscription import Subscription
 from nats.js.api import Header
 
 from service.fleet.connection import NatsConnection
+from tests.service.jetstream.calls import VERSION
 from tests.service.jetstream.network import Fate, Held, Lost, Unheard
 from tests.service.jetstream.packet import Packet, encoded
-from tests.service.jetstream.server import VERSION
 from tests.service.jetstream.wire import Wire
 
 _NO_RESPONDERS = "503"
@@ -69,7 +69,10 @@ class StandInClient(Client):
         return not self.is_closed and not self.loop.is_closed()
 
     def disconnect(self) -> None:
-        """Lose the connection: what is sent waits, and what others send is missed."""
+        """Lose the connection: what is sent waits, and what others send is missed.
+
+        On the client's loop, as `reconnect`.
+        """
         self._status, self.online = Client.RECONNECTING, False
         self._wire.disconnect(self)
 

@@ -85,7 +85,7 @@ class Wire:
             self.server.disconnect(peer.name)
 
     def send(self, peer: Peer, packet: Packet, answer: Answer) -> Fate:
-        """Send a packet, and return its fate.
+        """Send a packet, and return its fate; on the client's loop.
 
         answer: is called with the answers if they come, perhaps later and on another thread.
         """
@@ -154,7 +154,7 @@ class Wire:
     def _deliver(self, peer: Peer, packet: Packet, behind: int | None = 0) -> list[Packet]:
         outcome: Outcome = self.server.publish(packet, behind)
         self._push(outcome.pushes)
-        if outcome.created is not None and outcome.created.beat_seconds:
+        if outcome.created is not None and outcome.created.beat_seconds and peer.is_open():
             self._beat_later(peer, outcome.created)
         return outcome.answers
 
