@@ -209,18 +209,23 @@ def on_bucket(use: Use) -> Operation:
 
 
 @_named_after
-def watched(keys: str) -> Operation:
-    """Tell the present entries of keys that a watch reports."""
+def watched(keys: str, history: bool = False) -> Operation:
+    """Tell the present entries of keys that a watch reports.
+
+    The watch may say that it has reported all of them while they are still on their way.
+    """
 
     async def run(client: Client, bucket: str) -> Any:
         opened = await client.jetstream(timeout=_SECONDS).key_value(bucket)
-        watcher, told = await opened.watch(keys), list[Any]()
-        async for one in watcher:
-            if one is None:
-                break
-            told.append(entry(one))
+        subjects = {"subjects_filter": f"$KV.{bucket}.{keys}"}
+        state = (await call("STREAM.INFO.KV_{}", subjects)(client, bucket))["state"]
+        n_entries, told = sum(state.get("subjects", {}).values()), list[Any]()
+        watcher = await opened.watch(keys, include_history=history)
+        while len(told) < n_entries + 1:
+            one = await watcher.updates(_SECONDS)  # type: ignore[no-untyped-call]
+            told.append(one and entry(one))
         await watcher.stop()  # type: ignore[no-untyped-call]
-        return told
+        return [one for one in told if one]
 
     return run
 

@@ -192,6 +192,22 @@ def test_lost_push_renews_the_watch(pair: Pair, network: ScriptedNetwork) -> Non
     assert nats.run(use(), _SECONDS) == [None, b"1", b"2", b"3"]
 
 
+def test_late_push_ends_a_look_early(pair: Pair, network: ScriptedNetwork) -> None:
+    nats = pair[0]
+
+    async def use() -> list[object]:
+        await make_bucket(nats, "b")
+        bucket = await nats.stream.key_value("b")
+        await bucket.put("k", b"v")
+        network.next(Late(0.02), kind=Kind.PUSH, subject="$KV")
+        watcher = await bucket.watch(">")
+        changes = [await watcher.updates(5) for _ in range(2)]  # type: ignore[no-untyped-call]
+        return [change and change.value for change in changes]
+
+    # None says that all entries have come.
+    assert nats.run(use(), _SECONDS) == [None, b"v"]
+
+
 def test_disconnected_client_sends_later(pair: Pair) -> None:
     nats, client = pair[0], pair[0].client
     assert isinstance(client, StandInClient)

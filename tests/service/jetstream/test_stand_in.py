@@ -392,7 +392,7 @@ def get(key: str, revision: int | None = None) -> Operation:
 
 
 def history(key: str) -> Operation:
-    return on.on_bucket(lambda bucket: bucket.history(key))
+    return on.watched(key, history=True)
 
 
 class TestBuckets:
