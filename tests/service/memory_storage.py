@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, cast
 from service.errors import InDoubt, NotLeader, StorageFailed
 from service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
 from service.storage.interfaces import Storage
-from service.storage.journal import LogFull, Unfinished
+from service.storage.journal import LogDeleted, LogFull, Unfinished
 from service.storage.snapshot_format import DamagedSnapshot, State
 from service.storage.snapshots import SnapshotDescription
 from service.storage.term import Part, Term, blocks_of
@@ -126,7 +126,7 @@ class _Log:
 
     def begin_term(self, sequence: int, epoch: str | None = None) -> Term:
         if self.model not in self.memory.terms:
-            raise NotLeader(f"the {self.name} is empty: its model was deleted; try again")
+            raise LogDeleted(f"the {self.name} says that its model was deleted")
         if sequence < self.end():
             raise NotLeader(f"the {self.name} goes on after sequence {sequence}")
         if epoch is not None:

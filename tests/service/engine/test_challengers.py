@@ -185,8 +185,9 @@ class TestRestart:
         catch_up(bench, challenger)
         bench.snapshot(challenger)
         bench.storage.journal._file.run("DELETE FROM log WHERE model = ?", (champion.id,))
-        bench.storage.journal._high_water.note(champion.id, 0)
-        bench = bench.restarted()
+        bench.kill()
+        forget_high_water(bench.data)
+        bench = Bench(bench.data)
         assert "only to 0" in found(bench, "b").broken
         assert bench.writer.challengers.next_turn(found(bench, "b")).blocks == []
 

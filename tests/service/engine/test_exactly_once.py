@@ -32,7 +32,7 @@ from service.settings import Settings
 from service.storage.data_directory import open_storage
 from service.storage.interfaces import Storage
 from service.storage.sqlite_log import SqliteTerm
-from service.storage.term import Term
+from service.storage.term import Part, Term
 from tests.service.specs import read_papers_spec
 from tests.service.streams import curve, part, two_classes
 from tests.service.writer_bench import work_off
@@ -377,7 +377,7 @@ def test_keys_that_cannot_be_forgotten_are_kept(
 ) -> None:
     bench = opened(idempotency_keys=1)
     with monkeypatch.context() as patch:
-        patch.setattr(SqliteAnswers, "drop", lambda *_: disk_full(lambda: None))
+        patch.setattr(SqliteTerm, "forget_keys", lambda *_: disk_full(lambda: None))
         first = [bench.ask(f"k{i}", i) for i in range(4)]
         assert bench.ask("k0", 0) == again(first[0])
     bench.ask("k4", 4)

@@ -14,11 +14,12 @@ from service.engine.leading import Leading
 from service.engine.live_models import LiveModels
 from service.engine.new_models import NewModels
 from service.engine.remembered_keys import RememberedKeys
-from service.errors import NotLeader, NotReady, StorageFailed
+from service.errors import NotLeader, StorageFailed
 from service.model.live import Model
 from service.spec.model import ModelSpec
 from service.storage.entries import CatalogueEntry
 from service.storage.term import Term
+from service.web.formats.problems import problem_of
 from tests.service.memory_storage import MemoryStorage
 
 
@@ -40,8 +41,10 @@ def test_a_model_whose_snapshots_cannot_be_listed_is_to_be_tried_again():
     async def lead() -> None:
         await Leading(storage, models, unused, unused, unused, unused).lead("m")
 
-    with pytest.raises(NotReady, match="no answer from NATS; try again"):
+    with pytest.raises(StorageFailed, match="no answer from NATS") as caught:
         asyncio.run(lead())
+    assert problem_of(caught.value)["status"] == 503
+    assert caught.value.outcome == "not-learned"
 
 
 def test_a_log_that_does_not_take_a_term_holds_up_no_led_model(monkeypatch: pytest.MonkeyPatch):
@@ -75,7 +78,9 @@ def test_a_model_whose_follow_waits_for_others_is_led_at_once():
         return None
 
     storage: Any = SimpleNamespace(catalogue=SimpleNamespace(find=find))
-    models: Any = SimpleNamespace(get=lambda _: None, forget_released=lambda _: None)
+    models: Any = SimpleNamespace(
+        get=lambda _: None, forget_released=lambda _: None, is_being_made=lambda _: False
+    )
     unused: Any = None
 
     async def lead() -> None:
@@ -142,22 +147,30 @@ def test_a_model_that_is_being_made_here_is_not_led_a_second_time(
     assert replica.models.get("m") is made
 
 
+@pytest.mark.parametrize("when", ["before its term", "after its term"])
 def test_a_model_that_was_deleted_while_it_was_taken_over_is_not_led(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, when: str
 ):
+    """The log says so before a term has begun, and the catalogue after it."""
     replica = Replica()
     catalogue = replica.storage.catalogue
-    with catalogue.creating("m", ModelSpec().plain(), "first") as term:
+    with catalogue.creating("m", ModelSpec().plain(), "first") as first:
         pass
-    log = type(replica.storage.journal.reader(term.model))
+    log = type(replica.storage.journal.reader(first.model))
     begin_term = log.begin_term
 
-    def deleted_before(*given: Any) -> Term:
+    def deleted(*given: Any) -> Term:
+        if when == "before its term":
+            catalogue.delete(first)
+        term = begin_term(*given)
         catalogue.delete(term)
-        return begin_term(*given)
+        return term
 
-    monkeypatch.setattr(log, "begin_term", deleted_before)
-    with pytest.raises(NotLeader, match="was deleted"):
-        replica.lead()
+    monkeypatch.setattr(log, "begin_term", deleted)
+    if when == "before its term":
+        assert not replica.lead()
+    else:
+        with pytest.raises(NotLeader, match="was deleted"):
+            replica.lead()
     assert replica.models.all() == []
     assert not replica.lead()
