@@ -90,11 +90,13 @@ class Profile(NamedTuple):
     """What a schedule does.
 
     weights: how often each step is done, in proportion. files: patterns of the paths whose calls
-    fail. models: the most that a seed may have. varied: whether seeds favour some of the steps.
+    fail. calls: those that do. models: the most that a seed may have. varied: whether seeds favour
+    some of the steps.
     """
 
     weights: Mapping[str, float]
     files: Sequence[str] = FILES
+    calls: Sequence[Call] = get_args(Call)
     models: int = _MOST_MODELS
     varied: bool = True
 
@@ -113,6 +115,7 @@ PROFILES = {
             **{"fail": 10, "heal": 10},
         },
         LOG_FILES,
+        calls=("sync", "write"),
         varied=False,
     ),
     "rows": Profile(
@@ -151,7 +154,7 @@ class Schedule:
     ) -> None:
         self._calls, self._random = calls, Random(seed)
         self._seed, self.step = seed, 0
-        self._files = profile.files
+        self._files, self._failing = profile.files, profile.calls
         self._most_models = self._random.randint(1, profile.models)
         # Each seed does some steps more often than others do, and so meets what they need together.
         self._weights = {
@@ -448,7 +451,7 @@ class Schedule:
     # -- what goes wrong -------------------------------------------------------------------
 
     def _fail(self) -> None:
-        call: Call = self._random.choice(get_args(Call))
+        call = self._random.choice(self._failing)
         pattern = self._random.choice(self._files)
         error = self._random.choice((errno.EIO, errno.ENOSPC))
         first, times = self._random.randint(1, 4), self._random.choice((1, 2, 5, 1000))
