@@ -48,7 +48,7 @@ def _unsealed(row: tuple[Any, ...]) -> LogRow:
     digest.update(sealed[9:])
     assert sealed[0] == _MARK, f"a row has no seal: {row}"
     assert sealed[1:9] == digest.digest(), f"a row does not match its checksum: {row}"
-    return LogRow(*columns, sealed[9:])
+    return LogRow._make([*columns, sealed[9:]])
 
 
 def numbers_of(row: LogRow) -> list[int]:
@@ -57,6 +57,28 @@ def numbers_of(row: LogRow) -> list[int]:
     shape, numbers, _ = msgpack.unpackb(record)
     X = np.frombuffer(numbers, "<f8").reshape(shape)
     return [round(value / UNIT) for value in X[:, 0].tolist()]
+
+
+def predicted_in(row: LogRow) -> list[str]:
+    """Return the ids of the rows in a prediction."""
+    ids: list[str] = msgpack.unpackb(row.record)[2]
+    return ids
+
+
+def waiting_in(folder: Path, model: int) -> set[str]:
+    """Return the ids of the rows that wait in any kept state of a model."""
+    there = [*folder.glob(f"{model}/*.snapshot"), *folder.glob(f"{model}/*.pinned")]
+    return {row_id for path in there for row_id in _waiting(path, _identity(path))}
+
+
+@lru_cache(maxsize=256)
+def _waiting(path: Path, _identity: tuple[int, int]) -> frozenset[str]:
+    with zipfile.ZipFile(path) as archive:
+        if "pending.npy" not in archive.namelist():
+            return frozenset()
+        with archive.open("pending.npy") as file:
+            _, requests, _ = msgpack.unpackb(np.load(file).tobytes())
+    return frozenset(row_id for record, _ in requests for row_id in msgpack.unpackb(record)[2])
 
 
 def labelled_in(row: LogRow) -> list[str]:

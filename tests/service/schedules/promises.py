@@ -13,7 +13,9 @@ from tests.service.schedules.log_file import (
     key_in,
     labelled_in,
     numbers_of,
+    predicted_in,
     read_snapshots,
+    waiting_in,
 )
 
 
@@ -166,11 +168,22 @@ class Promises:
             if life.champion in self.gone:
                 self._free(life)
         for number, of_model in rows.items():
+            self._check_waiting(self.lives[number], of_model, folder)
             rollbacks = [row for row in of_model if row.kind == "rollback"]
             newest = max((one.sequence for one in saved if one.model == number), default=-1)
             if rollbacks and rollbacks[-1].sequence >= newest:
                 digest = rollbacks[-1].plain["digest"]
                 _check(is_pinned(folder, number, digest), f"model {number} lacks its pinned state")
+
+    def _check_waiting(self, life: Life, rows: list[LogRow], folder: Path) -> None:
+        """Check that rows which must take their labels are in the log, or in a state."""
+        missing = set(life.waiting)
+        missing.difference_update(
+            row_id for row in rows if row.kind == "prediction" for row_id in predicted_in(row)
+        )
+        if missing and life.champion is None:
+            missing -= waiting_in(folder, life.number)
+        _check(not missing, f"rows {missing} of {life.name} wait, and are nowhere on disk")
 
     def _free(self, life: Life) -> None:
         """Have a model follow none from now on.

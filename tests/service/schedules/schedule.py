@@ -7,12 +7,13 @@ cut short: then the process or the power ends at one of its system calls, and no
 import errno
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from service.model.learner import Learner
 from service.model.live import Model
 from service.samples.ids import LateLabels
 from service.samples.validation import Samples
+from service.spec.following import Start
 from service.storage.snapshot_format import State, encode_state
 from tests.service.schedules.log_file import UNIT
 from tests.service.schedules.promises import Broken, Life, Promises
@@ -51,7 +53,8 @@ _GRID = np.array([[0.0, 1.0, -1.0], [0.5, -2.0, 1.0], [0.1, 0.3, 0.7]])
 _NAMES, _MOST_MODELS = "abcd", 4
 # Patterns of the paths whose calls fail.
 STATE_FILES = ("*.snapshot", "*.partial", "*.pinned", "*/snapshots/*")
-FILES = ("*log.sqlite-wal", "*log.sqlite*", *STATE_FILES)
+LOG_FILES = ("*log.sqlite-wal", "*log.sqlite*")
+FILES = (*LOG_FILES, *STATE_FILES)
 _LARGE = 11
 
 # What is done, how often in proportion, and to which kind of model.
@@ -83,6 +86,49 @@ _STEPS = {
 }
 
 
+class Profile(NamedTuple):
+    """What a schedule does.
+
+    weights: how often each step is done, in proportion. files: patterns of the paths whose calls
+    fail. calls: those that do. models: the most that a seed may have. varied: whether seeds favour
+    some of the steps.
+    """
+
+    weights: Mapping[str, float]
+    files: Sequence[str] = FILES
+    calls: Sequence[Call] = get_args(Call)
+    models: int = _MOST_MODELS
+    varied: bool = True
+
+
+_ALL = {name: float(weight) for name, (weight, _) in _STEPS.items()}
+# Steps after which a model is broken for a while.
+_BREAKING = ("restart_unreadable", "break_model")
+PROFILES = {
+    "all": Profile(_ALL),
+    "states": Profile(
+        {name: weight for name, weight in _ALL.items() if name not in _BREAKING}, STATE_FILES
+    ),
+    "numbers": Profile(
+        {
+            **{"upload": 20, "create": 15, "delete": 15, "learn": 5, "restart": 2},
+            **{"fail": 10, "heal": 10},
+        },
+        LOG_FILES,
+        calls=("sync", "write"),
+        varied=False,
+    ),
+    "rows": Profile(
+        {
+            **{"create": 3, "learn": 4, "predict": 25, "label": 8, "restart": 6},
+            **{"begin_snapshot": 10, "save": 10, "finish": 5, "roll_back": 8},
+        },
+        models=1,
+        varied=False,
+    ),
+}
+
+
 @dataclass(eq=False)
 class Sent:
     """A request of samples, and what its client was told last.
@@ -100,27 +146,20 @@ class Sent:
 class Schedule:
     """A seed's schedule on a server of its own.
 
-    without: steps that are not done. files: patterns of the paths whose calls fail.
     done: how often each step was done.
     """
 
     def __init__(
-        self,
-        folder: Path,
-        calls: SystemCalls,
-        seed: str,
-        without: Collection[str] = (),
-        files: Sequence[str] = FILES,
+        self, folder: Path, calls: SystemCalls, seed: str, profile: Profile = PROFILES["all"]
     ) -> None:
         self._calls, self._random = calls, Random(seed)
         self._seed, self.step = seed, 0
-        self._files = files
-        self._most_models = self._random.randint(2, _MOST_MODELS)
+        self._files, self._failing = profile.files, profile.calls
+        self._most_models = self._random.randint(1, profile.models)
         # Each seed does some steps more often than others do, and so meets what they need together.
         self._weights = {
-            name: weight * self._random.choice((0.3, 1.0, 1.0, 6.0))
-            for name, (weight, _) in _STEPS.items()
-            if name not in without
+            name: weight * self._random.choice((0.3, 1.0, 1.0, 6.0) if profile.varied else (1.0,))
+            for name, weight in profile.weights.items()
         }
         self.server = Server(folder, calls, self._random)
         self.promises = Promises()
@@ -214,7 +253,7 @@ class Schedule:
         for model, sent in requests:
             self.promises.not_learned.difference_update(sent.numbers)
             future: Any = Future()
-            self._open[future] = lambda reply, sent=sent: self._hear_of(sent, reply)
+            self._open[future] = partial(self._hear_of, sent)
             group.append(LearnRequest(model, "asset", sent.samples, future, 0.0, sent.key))
             self._note(model.name, sent.numbers, sent.key)
         self.server.writer.begin(group)
@@ -349,7 +388,8 @@ class Schedule:
         name, spec = self._random.choice(_NAMES), self._random.choice(_SPECS)
         if name not in self._names() and len(self._names()) < self._most_models:
             follow = self.server.writer.follow
-            papers, start = read_papers_spec(spec), self._random.choice(("empty", "samples"))
+            starts: list[Start] = ["empty", "samples"]
+            papers, start = read_papers_spec(spec), self._random.choice(starts)
             self._note(name, champion.name)
             self._order(champion, lambda: follow(name, champion, papers, start), self._hear_made)
 
@@ -409,7 +449,7 @@ class Schedule:
     # -- what goes wrong -------------------------------------------------------------------
 
     def _fail(self) -> None:
-        call: Call = self._random.choice(get_args(Call))
+        call = self._random.choice(self._failing)
         pattern = self._random.choice(self._files)
         error = self._random.choice((errno.EIO, errno.ENOSPC))
         first, times = self._random.randint(1, 4), self._random.choice((1, 2, 5, 1000))
@@ -433,7 +473,7 @@ class Schedule:
                 raise MemoryError
             return absorb(learner, *arguments)
 
-        Learner.absorb = fail  # type: ignore[method-assign]
+        Learner.absorb = fail  # type: ignore[method-assign, assignment]
         try:
             self._send([self._new_request(model, 1)])
             if model.broken:

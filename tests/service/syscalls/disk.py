@@ -17,8 +17,10 @@ from random import Random
 from typing import NamedTuple
 
 SECTOR = 512
-KINDS = ("", "create", "truncate", "write", "sync", "sync directory", "rename", "unlink", "mkdir")
-KINDS += ("rmdir", "unknown")
+KINDS = (
+    *("", "create", "truncate", "write", "sync", "sync directory", "rename", "unlink", "mkdir"),
+    *("rmdir", "unknown"),
+)
 LOSSES = ("drop", "keep", "prefix", "tear", "any")
 _RECORD = struct.Struct("<4I2Q")
 
