@@ -11,6 +11,7 @@ from service.model.live import Model
 from service.native.threads import Threads
 from service.samples.validation import Samples
 from service.spec.following import Start
+from service.storage.data_directory import forget_high_water
 from tests.service.engine.test_late_labels import label, predict
 from tests.service.specs import read_papers_spec
 from tests.service.streams import part, three_classes

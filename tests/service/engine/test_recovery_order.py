@@ -66,7 +66,7 @@ class Watched:
 
 
 def recovered(storage: Storage, room: Room) -> dict[str, Learner]:
-    return {one.model.name: one for one in recover(storage, lambda _: None, room)}
+    return {one.model.name: one for one, _ in recover(storage, lambda _: None, room)}
 
 
 def states(learners: dict[str, Learner]) -> dict[str, Any]:

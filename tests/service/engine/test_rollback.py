@@ -17,7 +17,7 @@ from service.model.learner import Learner
 from service.model.live import Model
 from service.storage.data_directory import open_storage
 from service.storage.snapshot_files import SnapshotFiles
-from service.storage.sqlite_journal import SqliteJournal
+from service.storage.sqlite_log import SqliteTerm
 from tests.service.engine.test_history import refused
 from tests.service.engine.test_recovery import GRID, SPEC
 from tests.service.heads.test_refit_served import ENDLESS, ask, ended, refitted, running
@@ -331,7 +331,7 @@ def test_one_that_cannot_be_written_changes_nothing(
         raise StorageFailed("no space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(SqliteJournal, "append_rollback", full)
+        patch.setattr(SqliteTerm, "roll_back", full)
         with pytest.raises(StorageFailed):
             bench.writer.history.roll_back(model, 30)
     assert (state_in(model, ROWS), model.rolled_back) == (before, None)
