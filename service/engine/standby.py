@@ -13,7 +13,7 @@ from service.storage.entries import CatalogueEntry, KeyedRequest, Rollback, next
 from service.storage.interfaces import Storage
 from service.storage.journal import LogDeleted
 from service.storage.log import LogReader
-from service.storage.term import Term
+from service.storage.term import Term, UnownedLog
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class Standby:
         """Begin with a model that has learned nothing; `catch_up` learns."""
         self.entry = entry
         self._storage = storage
-        self._log: LogReader | None = None
+        self._log: UnownedLog | None = None
         self.learner = self._begin()
 
     def _begin(self) -> Learner:

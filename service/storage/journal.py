@@ -9,8 +9,7 @@ from typing import Protocol
 
 from service.errors import NotLeader, StorageFailed
 from service.storage.entries import Rollback
-from service.storage.log import LogReader
-from service.storage.term import Part, Term
+from service.storage.term import Part, Term, UnownedLog
 
 
 class Unfinished(StorageFailed):
@@ -62,7 +61,7 @@ class Journal(Protocol):
 
     name: str
 
-    def reader(self, model: int) -> LogReader:
+    def reader(self, model: int) -> UnownedLog:
         """Return a new reader of a model's log, which has read all that is there now.
 
         Raises StartupError, StorageFailed.

@@ -1,18 +1,15 @@
-"""The interface of one model's log: what was read of it, and the one way to become its writer.
+"""The interface of one model's log, as it is read.
 
-A `LogReader` reads. It has no method that writes, and what it reads never changes what may be
-written. `begin_term` makes it the log of a `Term`, which alone writes (`storage.term`).
+A `LogReader` has no method that writes, and what it reads never changes what may be written. A
+`Term` alone writes (`storage.term`).
 
 `storage.interfaces` has what all of durable storage promises.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from service.storage.entries import Entry, KeyedRequest, Rollback
-
-if TYPE_CHECKING:
-    from service.storage.term import Term
 
 
 class LogReader(Protocol):
@@ -85,17 +82,3 @@ class LogReader(Protocol):
 
     def unanswered(self, after: int) -> list[KeyedRequest]:
         """Return the keys after a sequence whose answers were not written."""
-
-    def begin_term(self, sequence: int, epoch: str | None = None) -> "Term":
-        """Become the only writer of the log, behind exactly what was read.
-
-        From then on the log takes nothing from earlier terms, and this reader is the new term's.
-
-        Args:
-            sequence: that of the learner. The term begins there, or after what the log has.
-            epoch: that begins with the term; None goes on in the present one, where no other
-                process can write the log.
-
-        Raises NotLeader where the log has something that was not read or not learned here,
-        StorageFailed, StartupError.
-        """

@@ -1,8 +1,8 @@
 """A term: the right to write one model's log, held by one object that can lose it once.
 
-    LogReader ──begin_term──► Term ──first refusal, unproven doubt, end()──► over
-       ▲                        │  append, roll back, exchange, answers, drop, delete
-       └──── a new LogReader ◄──┘  (nothing leads back)
+    UnownedLog ──begin_term──► Term ──first refusal, unproven doubt, end()──► over
+       ▲                         │  append, roll back, exchange, answers, drop, delete
+       └──── a new UnownedLog ◄──┘  (nothing leads back)
 
     LIVE ──begin──► UNFINISHED ──► LIVE       the commit is stored
                         │    └──► IN_DOUBT    it may be stored: nothing else is written
@@ -16,7 +16,7 @@ import enum
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from service.errors import NotLeader, StartupError, StorageFailed
 from service.storage.entries import Entry, KeyedRequest, Rollback
@@ -269,6 +269,24 @@ class Term(ABC):
 
         Where no sample comes, no snapshot has a later sequence: `drop` would let them grow
         without a bound.
+        """
+
+
+class UnownedLog(LogReader, Protocol):
+    """A log that is read and not written here, and the one way to become its writer."""
+
+    def begin_term(self, sequence: int, epoch: str | None = None) -> Term:
+        """Become the only writer of the log, behind exactly what was read.
+
+        From then on the log takes nothing from earlier terms, and is the new term's.
+
+        Args:
+            sequence: that of the learner. The term begins there, or after what the log has.
+            epoch: that begins with the term; None goes on in the present one, where no other
+                process can write the log.
+
+        Raises NotLeader where the log has something that was not read or not learned here,
+        StorageFailed, StartupError.
         """
 
 
