@@ -38,6 +38,8 @@ _STREAM = f"KV_{MODELS_BUCKET}"
 # Of models and their partitions. Anybody may ask for any name, and the subject of another one could
 # match, or be that of, some model.
 _NAME = re.compile(r"[A-Za-z0-9._:-]{1,80}")
+# The code of a server that knows another revision than the one to be deleted.
+_ANOTHER_REVISION = 10071
 # How long the watch may report nothing before the entries are read.
 _LOOK_SECONDS = 2.0
 # A copy of the bucket that is behind is read again after this time.
@@ -248,13 +250,13 @@ class JetStreamCatalogue:
             work = self._bucket.delete(_key(entry.name), last=found[1])
             try:
                 self._nats.run(work, _SECONDS)
-            except KeyWrongLastSequenceError:
-                pass  # another replica was quicker
             except (nats.errors.Error, APIError, Unanswered) as error:
-                raise InDoubt(
-                    f"the catalogue could not be written: {error}; the model learns nothing more, "
-                    "and is deleted once the catalogue answers"
-                ) from None
+                if getattr(error, "err_code", None) != _ANOTHER_REVISION:
+                    raise InDoubt(
+                        f"the catalogue could not be written: {error}; the model learns nothing "
+                        "more, and is deleted once the catalogue answers"
+                    ) from None
+                # Another replica was quicker.
         self.discard(entry.number)
 
     def discard(self, model: int) -> None:

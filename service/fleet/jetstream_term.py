@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from service.errors import InDoubt, StorageFailed
+from service.errors import InDoubt, NotLeader, StorageFailed
 from service.fleet.commit_messages import (
     LogRow,
     entry_row,
@@ -118,9 +118,9 @@ class JetStreamTerm(Term):
             raise StorageFailed(f"the {self.log.name} has not answered yet") from None
         except Overtaken as error:
             return self._is_there(error, part)
-        except Unproven:
+        except Unproven as error:
             self.end()
-            raise self.not_leader() from None
+            raise NotLeader(error.detail) from None
         except StorageFailed as error:
             raise StorageFailed(f"{error.detail}; an earlier commit is in doubt") from None
         finally:

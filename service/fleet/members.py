@@ -40,12 +40,13 @@ class Led(NamedTuple):
     Attributes:
         term: where the replica's term began in the log.
         sequence: that is durable.
-        number: of the model. One that was made later has a larger number.
+        number: of the model. One that was made later has a larger number; 0 where a replica of
+            another version does not say.
     """
 
     term: int
     sequence: int
-    number: int
+    number: int = 0
 
     @property
     def since(self) -> tuple[int, int]:

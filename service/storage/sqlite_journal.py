@@ -60,18 +60,15 @@ class SqliteJournal:
         It takes as few statements as SQLite allows: around each one the interpreter lock is given
         up and has to be won back from the event loop.
         """
-        of_terms = {
-            term: part
-            for term, part in cast(Mapping[SqliteTerm, Part], parts).items()
-            if part.entries or part.keys
-        }
-        failures = dict[Term, StorageFailed]()
-        for term in list(of_terms):
+        of_terms, failures = dict[SqliteTerm, Part](), dict[Term, StorageFailed]()
+        for term, part in cast(Mapping[SqliteTerm, Part], parts).items():
             try:
                 term.check()
             except StorageFailed as error:  # of this term alone
                 failures[term] = error
-                del of_terms[term]
+            else:
+                if part.entries or part.keys:
+                    of_terms[term] = part
         try:
             self._append(of_terms)
         except StorageFailed as error:

@@ -386,11 +386,6 @@ class TestDeletion:
         assert [found.number] == made
         assert new.journal.reader(made[0]).end() == 0
 
-    @pytest.mark.xfail(
-        strict=True,
-        raises=InDoubt,
-        reason="`KeyValue.delete` raises a BadRequestError of code 10071, which is not caught",
-    )
     def test_that_is_late_is_no_doubt(self, replicas: Pair, name: str):
         old, _ = replicas
         with old.catalogue.creating(name, {}, "epoch") as term:

@@ -126,10 +126,6 @@ class TestFormats:
             time.sleep(0.01)
         return members
 
-    @pytest.mark.xfail(
-        strict=True,
-        reason="`Led` has no default for the number, which older versions do not announce",
-    )
     def test_who_writes_what_another_one_cannot_read_takes_no_models(self, nats: NatsConnection):
         of_an_older_version: list[Any] = ["http://older", True, {"m": [7, 3]}, {}]
         members = self.hears(nats, Formats(log=2), of_an_older_version)

@@ -161,10 +161,6 @@ def test_what_is_exchanged_while_it_is_loaded_is_loaded_anew(pair: tuple[Storage
     assert exchange.begun > 1
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="`take_over` compares no rollbacks: reading its own blocks passes the exchange",
-)
 def test_a_challenger_that_is_exchanged_while_it_is_taken_over_is_loaded_anew(
     pair: tuple[Storage, Storage],
 ):

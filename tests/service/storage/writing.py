@@ -7,9 +7,8 @@ from weakref import WeakKeyDictionary
 from service.storage.entries import Entry, KeyedRequest, new_epoch
 from service.storage.interfaces import Storage
 from service.storage.journal import Journal
-from service.storage.log import LogReader
 from service.storage.sqlite_journal import SqliteJournal
-from service.storage.term import Part, Term
+from service.storage.term import Part, Term, UnownedLog
 
 # By journal and number of a model.
 _terms: WeakKeyDictionary[Journal, dict[int, Term]] = WeakKeyDictionary()
@@ -49,7 +48,7 @@ def _of(storage: Storage) -> dict[int, Term]:
     return _terms.setdefault(storage.journal, {})
 
 
-def log_of(storage: Storage, model: int) -> LogReader:
+def log_of(storage: Storage, model: int) -> UnownedLog:
     """What a model's log has by now."""
     return storage.journal.reader(model)
 
