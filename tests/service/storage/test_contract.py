@@ -15,7 +15,6 @@ from service.storage.data_directory import open_storage
 from service.storage.entries import Entry, EntryKind, KeyedRequest, Rollback
 from service.storage.interfaces import Storage
 from service.storage.snapshot_format import DamagedSnapshot, State
-from service.storage.sqlite_journal import SqliteJournal
 from service.storage.sqlite_log import SqliteTerm
 from service.storage.term import Part, Term, TermState
 from tests.service.nats import MISSING, NatsServers
@@ -403,9 +402,6 @@ class TestTerms:
     @pytest.fixture(params=EVERY_WRITE)
     def write(self, request: pytest.FixtureRequest, storage: Storage) -> Write:
         """Whatever writes, one after the other."""
-        if request.param == "a proof" and isinstance(storage.journal, SqliteJournal):
-            reason = "a part without entries and keys is passed over, and its term not looked at"
-            request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
         return EVERY_WRITE[request.param]
 
     def test_ended_term_writes_nothing(
