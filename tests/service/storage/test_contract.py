@@ -400,7 +400,7 @@ class TestTerms:
         return term_of(storage, model)
 
     @pytest.fixture(params=EVERY_WRITE)
-    def write(self, request: pytest.FixtureRequest, storage: Storage) -> Write:
+    def write(self, request: pytest.FixtureRequest) -> Write:
         """Whatever writes, one after the other."""
         return EVERY_WRITE[request.param]
 
