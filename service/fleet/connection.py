@@ -5,10 +5,9 @@ import base64
 import json
 import logging
 import threading
-import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -21,6 +20,7 @@ from service.fleet.connecting import connected_client, without_passwords
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+Connect: TypeAlias = Callable[[Sequence[str], str], Coroutine[Any, Any, Client]]
 
 # More than `connected_client` takes.
 _CONNECT_SECONDS = 40.0
@@ -61,23 +61,36 @@ class Stored(NamedTuple):
 class NatsConnection:
     """A connection to any of some servers, from its creation until `close`.
 
-    servers: addresses, such as nats://host:4222. name: how the servers list it.
-
     Coroutines run on the connection's loop; `run` submits them from any other thread. Raises
     StartupError if no server can be reached, or none accepts this client.
+
+    Args:
+        servers: addresses, such as nats://host:4222.
+        name: how the servers list it.
+        connect: returns a client of the servers.
+        loop: where the client runs, if somebody else runs it and ends it; otherwise the connection
+            has a loop in a thread of its own.
     """
 
-    def __init__(self, servers: Sequence[str], name: str) -> None:
+    def __init__(
+        self,
+        servers: Sequence[str],
+        name: str,
+        connect: Connect = connected_client,
+        loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
         self.servers = without_passwords(servers)
-        self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self.loop.run_forever, name="nats", daemon=True)
-        self._thread.start()
+        self.loop = loop or asyncio.new_event_loop()
+        self._thread: threading.Thread | None = None
+        if loop is None:
+            self._thread = threading.Thread(target=self.loop.run_forever, name="nats", daemon=True)
+            self._thread.start()
         try:
-            self.client: Client = self.run(connected_client(servers, name), _CONNECT_SECONDS)
+            self.client: Client = self.run(connect(servers, name), _CONNECT_SECONDS)
         except (StartupError, Unanswered, Error, OSError) as error:
             self._end_loop()
             raise StartupError(str(error)) from None
-        # Until when the copies of a stream count as silent.
+        # Until when, by the loop's clock, the copies of a stream count as silent.
         self._silent = dict[str, float]()
         self.stream: JetStreamContext = self.client.jetstream(timeout=_API_SECONDS)
 
@@ -161,14 +174,14 @@ class NatsConnection:
         """
         if not self.connected:
             raise NotConnected(f"no NATS server is connected at {self.servers}")
-        if self._silent.get(stream, 0) < time.monotonic():
+        if self.loop.time() >= self._silent.get(stream, 0):
             subject, body = f"$JS.API.DIRECT.GET.{stream}", json.dumps(request).encode()
             try:
                 if most == 1:
                     return _stored(await self.client.request(subject, body, timeout=_COPY_SECONDS))
                 return await self._get_many(subject, body, most)
             except (TimeoutError, asyncio.CancelledError) as error:
-                self._silent[stream] = time.monotonic() + _SILENT_SECONDS
+                self._silent[stream] = self.loop.time() + _SILENT_SECONDS
                 if isinstance(error, asyncio.CancelledError):  # the caller had less time
                     raise
             except Error as error:
@@ -235,6 +248,8 @@ class NatsConnection:
         self._end_loop()
 
     def _end_loop(self) -> None:
+        if self._thread is None:
+            return
         asyncio.run_coroutine_threadsafe(_cancel_others(), self.loop).result()
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
