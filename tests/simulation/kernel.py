@@ -29,6 +29,14 @@ _SWITCH_SECONDS, _READ_SECONDS = 1e-5, 1e-7
 EPOCH = 1_800_000_000.0
 
 
+def _call_it(callback: Callable[[], object]) -> None:
+    callback()
+
+
+# Calls a callback as on a thread without an event loop; `loops` replaces it.
+call_outside_loops = _call_it
+
+
 class State(Enum):
     """What a thread does."""
 
@@ -302,7 +310,7 @@ class Kernel:
     def _call(self, callback: Callable[[], object]) -> None:
         self._in_callback = True
         try:
-            callback()
+            call_outside_loops(callback)
         finally:
             self._in_callback = False
 

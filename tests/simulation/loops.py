@@ -135,6 +135,17 @@ class Policy(asyncio.DefaultEventLoopPolicy):
 def install() -> None:
     """Make every new event loop one of these."""
     asyncio.set_event_loop_policy(Policy())
+    kernel.call_outside_loops = _call_outside_loops
+
+
+def _call_outside_loops(callback: Callable[[], object]) -> None:
+    """Call a callback of the kernel, which runs on a thread that may be waiting in its loop."""
+    loop = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    try:
+        callback()
+    finally:
+        asyncio._set_running_loop(loop)
 
 
 def _make_task(

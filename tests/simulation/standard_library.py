@@ -44,8 +44,6 @@ def _install_clock() -> None:
     replaced.time = _wall_time
     replaced.time_ns = lambda: int(_wall_time() * 1e9)
     replaced.sleep = _sleep
-    replaced = datetime
-    replaced.datetime = _Datetime
 
 
 def _monotonic() -> float:
@@ -69,20 +67,23 @@ def _sleep(seconds: float) -> None:
         running.sleep(seconds)
 
 
-class _AnyDatetime(type(datetime.datetime)):  # type: ignore[misc]
-    def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, _real_datetime)
-
-
-_real_datetime = datetime.datetime
-
-
-class _Datetime(datetime.datetime, metaclass=_AnyDatetime):
+class _Datetime(datetime.datetime):
     """A date whose present is the simulation's."""
 
     @classmethod
-    def now(cls, tz: datetime.tzinfo | None = None) -> "_Datetime":
-        return cls.fromtimestamp(time.time(), tz)
+    def now(cls, tz: datetime.tzinfo | None = None) -> datetime.datetime:  # type: ignore[override]
+        return datetime.datetime.fromtimestamp(time.time(), tz)
+
+
+def install_late() -> None:
+    """Replace the clock of dates in the product's modules, once they are imported.
+
+    `datetime` itself stays: compiled libraries expect it.
+    """
+    for name, module in list(sys.modules.items()):
+        if name.startswith("service.") and getattr(module, "datetime", None) is datetime.datetime:
+            replaced: Any = module
+            replaced.datetime = _Datetime
 
 
 def _install_threads() -> None:

@@ -1,5 +1,6 @@
 """The transport of httpx over the simulated network, in the place of its own."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,11 +12,7 @@ _FOREVER_SECONDS = 1e6
 
 
 class Transport(httpx.AsyncBaseTransport):
-    """Sends the requests of the product's clients.
-
-    Reads have no time limit of their own: the product's one client that has a limit gives it up by
-    itself, and the others end with their process.
-    """
+    """Sends the requests of the product's clients, within their time limits."""
 
     network: Network
 
@@ -53,8 +50,6 @@ class _Body(httpx.AsyncByteStream):
 
     async def within(self, waiting: Any) -> Any:
         """Return what is waited for, in time. Raises TransportError."""
-        import asyncio
-
         try:
             async with asyncio.timeout(self._seconds):
                 return await waiting

@@ -1,0 +1,39 @@
+"""Prepares a process for simulations: the standard library first, then the product.
+
+`tests.simulation.__main__` imports it before anything else, and forks for each seed.
+"""
+
+import os
+import sys
+import warnings
+
+from tests.simulation import standard_library
+
+standard_library.install()
+
+from service.native.compile_cache import use_compile_cache  # noqa: E402
+
+use_compile_cache()  # before numba is imported
+
+import gc  # noqa: E402
+import importlib  # noqa: E402
+
+from tests.simulation import loops  # noqa: E402
+
+loops.install()
+for _name in ("service.web.server", "service.web.joining", "service.web.roles", "nats.js.kv"):
+    importlib.import_module(_name)
+standard_library.install_late()
+
+from service.engine.compiled_parts import parts_of  # noqa: E402
+from service.spec.model import read_spec  # noqa: E402
+from tests.simulation.specs import SPECS  # noqa: E402
+
+for _spec in SPECS:
+    for _part in parts_of(read_spec(_spec), False):
+        _part.compile()
+warnings.simplefilter("ignore")
+sys.setswitchinterval(10.0)  # nobody but the kernel changes threads
+os.environ.pop("WOLFSTREAM_FLEET", None)
+gc.collect()
+gc.freeze()
