@@ -60,13 +60,13 @@ class Faults:
 class Listener:
     """A process that takes calls at an address.
 
-    refused: called with what an application raises, which is a fault of its own.
+    refused: called with the call and the error that an application raises.
     """
 
     app: Any
     loop: asyncio.AbstractEventLoop
     group: Group
-    refused: Callable[[str], object]
+    refused: Callable[[str, Exception], object]
     # In the order of their beginnings; all are answered or cancelled before the listener ends.
     tasks: dict["asyncio.Task[None]", None] = field(default_factory=dict)
 
@@ -312,7 +312,7 @@ class Call:
             self._to_client(Broken)
             raise
         except Exception as error:
-            self._listener.refused(f"{self._scope['method']} {self._scope['path']}: {error!r}")
+            self._listener.refused(f"{self._scope['method']} {self._scope['path']}", error)
             self._to_client(Broken)
 
     async def _receive(self) -> Message:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import uvicorn
 
 from service.engine.warm_up import WarmUp
@@ -137,8 +138,10 @@ class Replica:
         assert isinstance(loop, Loop)
         self._loop = loop
 
-        def refused(what: str) -> None:
-            world.failures.append(f"the application of {self.name} has raised at {what}")
+        def refused(what: str, error: Exception) -> None:
+            # A response of another replica that is cut off is cut off for the client, too.
+            if not isinstance(error, httpx.TransportError):
+                world.failures.append(f"the application of {self.name} raises at {what}: {error!r}")
 
         listener = Listener(of.config.app, loop, group, refused)
         with of.capture_signals():

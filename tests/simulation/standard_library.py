@@ -119,7 +119,7 @@ def _number_threads(kind: Any) -> None:
         init(self, *args, **kwargs)
 
     kind.__init__ = numbered
-    kind.__hash__ = lambda self: self._simulated_number
+    kind.__hash__ = lambda self: getattr(self, "_simulated_number", -1)
 
 
 def _start_new_thread(run: Callable[..., object], args: tuple[Any, ...], kwargs: Any = None) -> int:

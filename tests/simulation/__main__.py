@@ -1,0 +1,18 @@
+"""Runs simulations, each in a process that is forked from a prepared one, and prints what they find.
+
+    python -m tests.simulation --seeds 100 --seconds 60
+
+A line of JSON for each seed with `--json`; otherwise a summary, and the faults as they are found.
+"""
+
+import os
+import sys
+
+if os.environ.get("PYTHONHASHSEED") != "0":  # sets of texts would have another order in each run
+    os.environ["PYTHONHASHSEED"] = "0"
+    os.execv(sys.executable, [sys.executable, "-m", "tests.simulation", *sys.argv[1:]])
+
+from tests.simulation import prepared  # noqa: F401, I001 - before all others
+from tests.simulation.campaign import main
+
+main()
