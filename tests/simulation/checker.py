@@ -82,15 +82,16 @@ class _Places:
         """Yield samples that are in a log twice, one of each pair of commits."""
         told = set[tuple[int, ...]]()
         for number, places in self.found.items():
-            firsts = tuple(commit.first for _, commit, _ in places)
-            if len(places) > 1 and firsts not in told:
-                told.add(firsts)
-                log, commit, _ = places[1]
-                where = ", ".join(
-                    f"sequence {at} of model {of.number} in message {one.first}"
-                    for of, one, at in places
-                )
-                yield f"sample {number} was learned twice: {where}\n{log.around(commit)}"
+            for log in {log.number: log for log, _, _ in places}.values():
+                found = [(commit, at) for of, commit, at in places if of is log]
+                firsts = (log.number, *(commit.first for commit, _ in found))
+                if len(found) > 1 and firsts not in told:
+                    told.add(firsts)
+                    where = ", ".join(f"{at} (message {one.first})" for one, at in found)
+                    yield (
+                        f"sample {number} is in the log of model {log.number} more than once: at "
+                        f"{where}\n{log.around(found[-1][0])}"
+                    )
 
 
 def _sequences(log: Log, places: _Places) -> Iterator[str]:

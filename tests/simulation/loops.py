@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import signal
+import sys
 from asyncio.base_events import BaseEventLoop
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Protocol
@@ -136,6 +137,16 @@ def install() -> None:
     """Make every new event loop one of these."""
     asyncio.set_event_loop_policy(Policy())
     kernel.call_outside_loops = _call_outside_loops
+    kernel.save_thread_state = lambda: (asyncio._get_running_loop(), sys.get_asyncgen_hooks())
+    kernel.restore_thread_state = _restore_thread_state
+    kernel.NEW_THREAD = None, (None, None)
+
+
+def _restore_thread_state(state: tuple[Any, tuple[Any, Any]]) -> None:
+    """Restore the running loop and its hooks, which the interpreter keeps for each real thread."""
+    loop, hooks = state
+    asyncio._set_running_loop(loop)
+    sys.set_asyncgen_hooks(*hooks)
 
 
 def _call_outside_loops(callback: Callable[[], object]) -> None:

@@ -7,8 +7,7 @@ import _thread
 import os
 import time
 
-allocate_lock = _thread.allocate_lock
-start_new_thread = _thread.start_new_thread
+get_ident = _thread.get_ident
 monotonic = time.monotonic
 time_ns = time.time_ns
 wall_time = time.time

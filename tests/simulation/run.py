@@ -7,6 +7,7 @@ import gc
 import logging
 import os
 import tempfile
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -47,6 +48,7 @@ class Result:
     steps: int
     simulated_seconds: float
     real_seconds: float
+    processor_seconds: float
     counts: dict[str, int] = field(default_factory=dict)
     log: list[str] = field(default_factory=list)
 
@@ -86,6 +88,7 @@ def run(seed: str, seconds: float, follow: Callable[[str], object] | None = None
         kernel.steps,
         kernel.now,
         real.monotonic() - began,
+        time.process_time(),
         simulation.counts(),
         list(lines) if faults else [],
     )

@@ -90,12 +90,16 @@ def _install_threads() -> None:
     replaced: Any = _thread
     replaced.allocate_lock = Lock
     replaced.start_new_thread = _start_new_thread
+    replaced.get_ident = _get_ident
+    import _threading_local
     import queue
     import threading
 
     replaced = threading
     replaced.Lock = replaced._allocate_lock = Lock
     replaced._CRLock = None  # so that its own class in Python is taken
+    replaced.local = _threading_local.local
+    replaced.get_ident = _get_ident
     replaced._start_new_thread = _start_new_thread
     replaced._set_sentinel = _set_sentinel
     replaced._time = time.monotonic
@@ -129,6 +133,14 @@ def _start_new_thread(run: Callable[..., object], args: tuple[Any, ...], kwargs:
     name = getattr(named, "_name", "a thread")
     thread = running.start(lambda: run(*args, **(kwargs or {})), name, running.current.group)
     return thread.number
+
+
+def _get_ident() -> int:
+    """Return what tells threads apart; of the driver, that of the real thread."""
+    running = kernel.running()
+    if running is None or running.current is running.driver:
+        return real.get_ident()
+    return running.current.number
 
 
 def _set_sentinel() -> Lock:
