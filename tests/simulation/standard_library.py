@@ -28,7 +28,7 @@ _PROCESSORS = 2
 
 def install() -> None:
     """Replace everything, in a process that has one thread and has imported little."""
-    late = {"asyncio", "logging", "service"} & sys.modules.keys()
+    late = {"asyncio", "concurrent", "logging", "service"} & sys.modules.keys()
     assert not late, f"{late} are imported already, with the real locks"
     _install_clock()
     _install_threads()
@@ -105,16 +105,25 @@ def _install_threads() -> None:
     replaced._time = time.monotonic
     replaced._active_limbo_lock = Lock()
     replaced._shutdown_locks_lock = Lock()
-    _number_threads(replaced.Thread)
+    _number(replaced.Thread)
     replaced = queue
     replaced.SimpleQueue = queue._PySimpleQueue  # type: ignore[attr-defined]
     replaced.time = time.monotonic
     replaced = functools
     replaced.RLock = threading.RLock
+    _install_futures()
 
 
-def _number_threads(kind: Any) -> None:
-    """Let sets of threads, which pools go through, have the same order in every run."""
+def _install_futures() -> None:
+    from concurrent.futures import _base
+
+    replaced: Any = _base
+    _number(replaced.Future)
+    replaced.id = hash  # by which the locks of several futures are taken in order
+
+
+def _number(kind: Any) -> None:
+    """Let sets of such objects have the same order in every run, wherever they are in memory."""
     numbers, init = itertools.count(), kind.__init__
 
     @functools.wraps(init)
