@@ -35,7 +35,7 @@ class FaultInjector:
         ]
         some = self._random.sample(kinds, self._random.randint(2, len(kinds)))
         self._kinds = [(kind, self._random.uniform(0.2, 1.0)) for kind in some]
-        self._interval = self._random.choice([2.0, 4.0, 8.0])
+        self._interval = self._random.choice([1.0, 2.0, 4.0])
         self._set_background(_CALM)
 
     def happen(self, seconds: float) -> None:

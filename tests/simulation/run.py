@@ -28,7 +28,7 @@ from tests.simulation.replica import Replica, World
 from tests.simulation.stream_link import SimulatedWire
 
 _REPLICAS = 3
-_PACES = (0.15, 0.4, 1.0)
+_PACES = (0.3, 0.6, 1.5)
 _SNAPSHOT_SAMPLES = (20, 100, 1000)
 _COLLECT_SECONDS = 20.0
 _LINES = 4000
