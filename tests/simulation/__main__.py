@@ -1,4 +1,4 @@
-"""Runs simulations, each in a process that is forked from a prepared one, and prints what they find.
+"""Runs simulations, each in a process forked from a prepared one, and prints what they find.
 
     python -m tests.simulation --seeds 100 --seconds 60
 
@@ -6,6 +6,7 @@ A line of JSON for each seed with `--json`; otherwise a summary, and the faults 
 """
 
 import ctypes
+import importlib
 import os
 import sys
 
@@ -17,7 +18,6 @@ if os.environ.get("PYTHONHASHSEED") != "0":  # sets would have another order in 
         ctypes.CDLL(None).personality(_SAME_ADDRESSES)
     os.execv(sys.executable, [sys.executable, "-m", "tests.simulation", *sys.argv[1:]])
 
-from tests.simulation import prepared  # noqa: F401, I001 - before all others
-from tests.simulation.campaign import main
-
-main()
+# The standard library is replaced before anything else is imported.
+importlib.import_module("tests.simulation.prepared")
+importlib.import_module("tests.simulation.campaign").main()

@@ -52,7 +52,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1, help="processes at the same time")
     parser.add_argument("--json", action="store_true", help="a line of JSON for each seed")
     parser.add_argument("--verbose", action="store_true", help="show seeds without faults, too")
-    parser.add_argument("--log", type=Path, help="folder for the replicas' log of seeds with faults")
+    parser.add_argument(
+        "--log", type=Path, help="folder for the replicas' log of seeds with faults"
+    )
     parser.add_argument("--trace", type=Path, help="folder for the trace of each seed")
     return parser.parse_args()
 
@@ -68,7 +70,7 @@ def _results(seeds: list[str], options: argparse.Namespace) -> Iterator[Result]:
         ready, _, _ = select.select(list(running), [], [], 1.0)
         for pipe in [*running]:
             child = running[pipe]
-            if pipe in ready and child.read() or child.is_late():
+            if (pipe in ready and child.read()) or child.is_late():
                 del running[pipe]
                 yield child.result()
 
@@ -136,8 +138,8 @@ def _show(result: Result, options: argparse.Namespace) -> None:
     rate = result.simulated_seconds / max(result.processor_seconds, 1e-9)
     print(
         f"seed {result.seed}: {len(result.faults)} faults, {result.simulated_seconds:.0f} s in "
-        f"{result.real_seconds:.1f} s, {result.processor_seconds:.1f} s of the processor ({rate:.0f} "
-        f"times), {result.steps} steps, trace {result.trace}"
+        f"{result.real_seconds:.1f} s, {result.processor_seconds:.1f} s of the processor "
+        f"({rate:.0f} times), {result.steps} steps, trace {result.trace}"
     )
     for fault in result.faults:
         print(f"  {fault}")

@@ -20,9 +20,7 @@ from tests.simulation.records import Learned, Record
 _SHOWN = 12
 
 
-def check(
-    logs: dict[int, Log], changes: Sequence[CatalogueChange], record: Record
-) -> list[str]:
+def check(logs: dict[int, Log], changes: Sequence[CatalogueChange], record: Record) -> list[str]:
     """Return everything that contradicts a promise, each with the rows around it."""
     faults = list(record.contradictions)
     followers = {one.number for one in changes if one.follows is not None}
@@ -130,9 +128,7 @@ def _keys(log: Log) -> Iterator[str]:
                 )
 
 
-def _acknowledged(
-    learned: Learned, places: _Places, names: dict[int, str]
-) -> Iterator[str]:
+def _acknowledged(learned: Learned, places: _Places, names: dict[int, str]) -> Iterator[str]:
     """Yield what contradicts the answers to one request of samples."""
     found = [
         [(log, commit, at) for log, commit, at in places.found.get(number, [])]
@@ -155,7 +151,9 @@ def _acknowledged(
     if learned.sequence is not None and n_found == len(learned.samples):
         begin = learned.sequence - len(learned.samples) + 1
         places_told = list(range(begin, learned.sequence + 1))
-        if not all(at in [p for _, _, p in one] for at, one in zip(places_told, found, strict=True)):
+        if not all(
+            at in [p for _, _, p in one] for at, one in zip(places_told, found, strict=True)
+        ):
             log, commit, at = found[-1][0]
             yield (
                 f"{about}: acknowledged at {learned.sequence}, and at {at}\n{log.around(commit)}"

@@ -138,7 +138,8 @@ class Client:
         self._url = random.choice(of.urls)
         # model -> (epoch, sequence) of the last acknowledgement.
         self.acknowledged: dict[str, tuple[str, int]] = {}
-        self.snapshots: list[int] = []
+        # Whether it has made a model anew, with no call since that might delete that one.
+        self.has_made = False
 
     async def pause(self, seconds: float) -> None:
         """Wait for some time around a mean."""
@@ -174,6 +175,11 @@ class Client:
         """Make all models, one after another."""
         for name, spec in SPECS.items():
             await self.ask_until_done("PUT", f"/v1/models/{name}", spec)
+
+    async def make(self, model: str) -> None:
+        """Make a model if it is not there."""
+        reply = await self.ask_until_done("PUT", f"/v1/models/{model}", SPECS[model])
+        self.has_made = reply.status == 201
 
     def contradict(self, what: str) -> None:
         """Note an answer that contradicts another one."""
@@ -278,9 +284,7 @@ async def _labelling(client: Client) -> None:
     learned = Learned(client.name, LABELLED, None, samples, client.of.now)
     client.of.record.learned.append(learned)
     for again in range(2):
-        reply = await client.ask_until_done(
-            "POST", f"{path}/labels", {"ids": ids, "y": rows["y"]}
-        )
+        reply = await client.ask_until_done("POST", f"{path}/labels", {"ids": ids, "y": rows["y"]})
         if not reply.is_success:
             client.contradict(f"labels: {reply}")
             return
@@ -311,7 +315,12 @@ async def _remaking(client: Client) -> None:
     """Delete a model in a state that was just read, and make it again."""
     await client.pause(4.0)
     reply = await client.ask("GET", f"/v1/models/{REMADE}")
+    if reply.status == 404 and client.has_made:
+        client.contradict(
+            f"{REMADE} is gone, which was made anew and which nobody has deleted since"
+        )
     if not reply.is_success:
+        await client.make(REMADE)
         return
     epoch, sequence, began = reply.told["epoch"], reply.told["sequence"], client.of.now
     path = f"/v1/models/{REMADE}"
@@ -319,7 +328,8 @@ async def _remaking(client: Client) -> None:
     if deleted.status == 204:
         record = Deleted(REMADE, epoch, sequence, began, client.of.now)
         client.of.record.deleted.append(record)
-    await client.ask_until_done("PUT", path, SPECS[REMADE])
+    client.has_made = False
+    await client.make(REMADE)
 
 
 async def _promoting(client: Client) -> None:

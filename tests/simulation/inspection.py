@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from tests.simulation.clients import CHALLENGER, PLAIN, Client, Clients
+from tests.simulation.clients import CHALLENGER, PLAIN, REMADE, Client, Clients
 from tests.simulation.log_reader import CatalogueChange, Log, has_samples
 
 _PROBE = [[0.5, float(i), float(i % 3)] for i in range(4)]
@@ -28,6 +28,7 @@ class Inspection:
 
     async def _run(self) -> None:
         client = Client(self._clients, "inspection", Random(0))
+        await client.make(REMADE)  # the last call of its client may have deleted it
         for model in self._models:
             path = f"/v1/models/{model}"
             reply = await client.ask_until_done("GET", path)

@@ -77,7 +77,7 @@ class Thread:
     number: int
     name: str
     group: Group | None
-    fiber: greenlet
+    fiber: Any = None  # its greenlet
     state: State = State.RUNNABLE
     # Counts its waits, so that a timer knows whether it is still for this one.
     waits: int = 0
@@ -110,7 +110,7 @@ class Kernel:
         self._in_callback = False
         self._trace = hashlib.blake2b(digest_size=16)
         self._follow: Callable[[str], object] | None = None
-        self.current = Thread(next(self._numbers), "driver", None, getcurrent())
+        self.current = Thread(next(self._numbers), "driver", None, fiber=getcurrent())
         self.driver = self.current
         self._runnable = [self.current]
         self.threads = [self.current]
@@ -137,8 +137,8 @@ class Kernel:
 
     def start(self, run: Callable[[], object], name: str, group: Group | None) -> Thread:
         """Start a thread; it runs when it is chosen."""
-        fiber = greenlet(lambda: self._bootstrap(thread, run), self.driver.fiber)
-        thread = Thread(next(self._numbers), name, group, fiber)
+        thread = Thread(next(self._numbers), name, group)
+        thread.fiber = greenlet(lambda: self._bootstrap(thread, run), self.driver.fiber)
         self.threads.append(thread)
         self._make_runnable(thread)
         return thread
@@ -323,7 +323,7 @@ class Kernel:
             if thread.state is State.ENDED:
                 continue
             group = thread.group
-            state = "running" if thread is self.current else thread.state.value
+            state = thread.state.value
             if group is not None and (group.dead or group.paused):
                 state = "killed" if group.dead else "paused"
             of = "" if group is None else f" of {group.name}"

@@ -130,7 +130,7 @@ class _Silent(asyncio.Transport):
 class Policy(asyncio.DefaultEventLoopPolicy):
     """Makes every loop of the process one of these."""
 
-    _loop_factory = Loop  # type: ignore[assignment]
+    _loop_factory = Loop
 
 
 def install() -> None:

@@ -112,8 +112,10 @@ class Network:
         """Deliver what was held back, and hold back nothing more."""
         self.kernel.note("heal")
         cut, self._cut = self._cut, {}
+        at = self.kernel.now
         for deliver in [one for held in cut.values() for one in held]:
-            self.kernel.call_later(self.delay(), deliver)
+            at += self.random.expovariate(10 / _USUAL_SECONDS)  # in their order
+            self.kernel.call_at(at, deliver)
 
     def is_cut(self, one: str, other: str) -> bool:
         """Return whether two processes do not hear each other."""
@@ -127,7 +129,7 @@ class Network:
 
     def chance(self, of: str) -> bool:
         """Return whether a fault of some kind happens now, and count it."""
-        happens = self.random.random() < getattr(self.faults, of)
+        happens: bool = self.random.random() < getattr(self.faults, of)
         if happens:
             self.counts[of] += 1
         return happens

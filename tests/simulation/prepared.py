@@ -39,7 +39,7 @@ for _spec in SPECS:
     for _part in parts_of(read_spec(_spec), False):
         _part.compile()
 # FastAPI imports much, and typing and re keep what they have read, only when routes are made.
-create_app(None, None, Settings(_env_file=None), Streams(), None, MemoryBudget(1))  # type: ignore[arg-type, call-arg]
+create_app(None, None, Settings(_env_file=None), Streams(), None, MemoryBudget(1))  # type: ignore[arg-type]
 warnings.simplefilter("ignore")
 os.environ.pop("WOLFSTREAM_FLEET", None)
 gc.collect()

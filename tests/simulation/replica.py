@@ -113,7 +113,7 @@ class Replica:
         group = self.group
         assert group is not None
         settings = Settings(
-            _env_file=None,  # type: ignore[call-arg]
+            _env_file=None,
             data=self._directory,
             fleet=("nats://stream:4222",),
             advertise=self.url,
@@ -147,7 +147,7 @@ class Replica:
         with of.capture_signals():
             of.servers = [_Closing(world.network, listener)]  # type: ignore[list-item]
             world.network.listen(self.address, listener)
-            while not of.should_exit:
+            while not of.should_exit:  # noqa: ASYNC110 - as uvicorn does
                 await asyncio.sleep(_LOOK_SECONDS)
             await of.shutdown([])
 

@@ -164,7 +164,7 @@ class SimulatedWire(Wire):
         return Late()
 
     def _happens(self, fault: str, kind: Kind) -> bool:
-        happens = self._random.random() < getattr(self.faults, fault)
+        happens: bool = self._random.random() < getattr(self.faults, fault)
         if happens:
             self.counts[f"{fault} {kind.name.lower()}"] += 1
         return happens
@@ -209,11 +209,11 @@ class SimulatedWire(Wire):
             if self._random.random() < 0.5:
                 self.counts["answers lost at a cut"] += 1
                 return
-            self._sites.deliver(group.name, STREAM, self._kernel.now, lambda: _if_open(peer, receive))
+            self._sites.deliver(
+                group.name, STREAM, self._kernel.now, lambda: _if_open(peer, receive)
+            )
             return
-        self._kernel.call_at(
-            self._arrival(self._back, peer.name), lambda: _if_open(peer, receive)
-        )
+        self._kernel.call_at(self._arrival(self._back, peer.name), lambda: _if_open(peer, receive))
 
     def _arrival(self, last: dict[str, float], name: str) -> float:
         """Return when a message arrives: after those that were sent before it."""
