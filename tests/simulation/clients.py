@@ -29,7 +29,9 @@ SPECS: dict[str, dict[str, Any]] = {
 # The longest time until a call is answered once nothing fails any more.
 PATIENCE_SECONDS = 120.0
 _ANSWER_SECONDS, _PAUSE_SECONDS = 30.0, 0.3
-_LARGE, _MANY = 0.02, 1500
+_LARGE, _MANY = 0.01, 1500
+# A seed has so many of the models at most, besides the challenger: what they do meets more often.
+_MOST_MODELS = 3
 
 
 class Clients:
@@ -44,6 +46,7 @@ class Clients:
         self._seed, self._pace, self._ended = seed, pace, False
         self._numbers = itertools.count(1)
         self.running = 1  # clients that have not ended
+        self.models = _some_models(Random(f"{seed} models"))
 
     def run(self) -> None:
         """Run all clients until they end; on a thread of theirs."""
@@ -54,16 +57,13 @@ class Clients:
         self._ended = True
 
     async def _run(self) -> None:
+        learning = [name for name in self.models if name != CHALLENGER]
         jobs: list[tuple[str, Callable[[Client], Coroutine[Any, Any, None]]]] = [
-            *[(f"learns {name} {n}", _learning(name)) for name in SPECS for n in range(2)],
-            *[(f"reads {name}", _reading(name)) for name in SPECS],
-            ("labels", _labelling),
+            *[(f"learns {name} {n}", _learning(name)) for name in learning for n in range(2)],
+            *[(f"reads {name}", _reading(name)) for name in self.models],
             ("snapshots", _saving),
-            ("rolls back", _rolling_back),
-            ("remakes", _remaking),
-            ("promotes", _promoting),
+            *[(job.__name__, job) for name, job in _JOBS.items() if name in self.models],
         ]
-        jobs = [one for one in jobs if not one[0].startswith(f"learns {CHALLENGER}")]
         self.running = len(jobs)
         await Client(self, "makes all", Random(f"{self._seed} makes")).make_models()
         await asyncio.gather(*(self._guarded(name, job) for name, job in jobs))
@@ -173,8 +173,8 @@ class Client:
 
     async def make_models(self) -> None:
         """Make all models, one after another."""
-        for name, spec in SPECS.items():
-            await self.ask_until_done("PUT", f"/v1/models/{name}", spec)
+        for name in self.of.models:
+            await self.ask_until_done("PUT", f"/v1/models/{name}", SPECS[name])
 
     async def make(self, model: str) -> None:
         """Make a model if it is not there."""
@@ -299,7 +299,7 @@ async def _labelling(client: Client) -> None:
 
 async def _saving(client: Client) -> None:
     await client.pause(3.0)
-    model = client.random.choice([PLAIN, LABELLED, ROLLED_BACK, CHAMPION])
+    model = client.random.choice(client.of.models)
     await client.ask("POST", f"/v1/models/{model}/snapshot")
 
 
@@ -336,3 +336,19 @@ async def _promoting(client: Client) -> None:
     await client.pause(5.0)
     path = f"/v1/models/{CHAMPION}/promote"
     await client.ask("POST", path, {"model": CHALLENGER})
+
+
+# What is done to one model alone.
+_JOBS: dict[str, Callable[[Client], Coroutine[Any, Any, None]]] = {
+    LABELLED: _labelling,
+    ROLLED_BACK: _rolling_back,
+    REMADE: _remaking,
+    CHALLENGER: _promoting,
+}
+
+
+def _some_models(random: Random) -> list[str]:
+    """Return the models of a seed; a challenger comes with its champion."""
+    independent = [name for name in SPECS if name != CHALLENGER]
+    chosen = random.sample(independent, random.randint(1, _MOST_MODELS))
+    return [*chosen, CHALLENGER] if CHAMPION in chosen else chosen

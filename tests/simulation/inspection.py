@@ -28,7 +28,8 @@ class Inspection:
 
     async def _run(self) -> None:
         client = Client(self._clients, "inspection", Random(0))
-        await client.make(REMADE)  # the last call of its client may have deleted it
+        if REMADE in self._models:
+            await client.make(REMADE)  # the last call of its client may have deleted it
         for model in self._models:
             path = f"/v1/models/{model}"
             reply = await client.ask_until_done("GET", path)

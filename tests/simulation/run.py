@@ -18,7 +18,7 @@ from typing import Any
 from tests.simulation import kernel as kernels
 from tests.simulation import loops, real, replica, standard_library, transport
 from tests.simulation.checker import check, shortened
-from tests.simulation.clients import PATIENCE_SECONDS, SPECS, Clients
+from tests.simulation.clients import PATIENCE_SECONDS, Clients
 from tests.simulation.faults import FaultInjector
 from tests.simulation.inspection import Inspection
 from tests.simulation.kernel import Deadlock, Group, Kernel
@@ -136,7 +136,7 @@ class _Simulation:
 
     def _inspect(self) -> None:
         """Compare what the fleet serves with what it serves once its replicas begin anew."""
-        before, after = (Inspection(self.clients, list(SPECS)) for _ in range(2))
+        before, after = (Inspection(self.clients, self.clients.models) for _ in range(2))
         for inspection in (before, after):
             self.kernel.start(inspection.run, "inspection", self._group)
             if not self._wait(lambda of=inspection: of.ended):  # type: ignore[misc]
