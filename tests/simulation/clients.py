@@ -62,7 +62,7 @@ class Clients:
             *[(f"learns {name} {n}", _learning(name)) for name in learning for n in range(2)],
             *[(f"reads {name}", _reading(name)) for name in self.models],
             ("snapshots", _saving),
-            *[(job.__name__, job) for name, job in _JOBS.items() if name in self.models],
+            *[(job.__name__.strip("_"), job) for name, job in _JOBS.items() if name in self.models],
         ]
         self.running = len(jobs)
         await Client(self, "makes all", Random(f"{self._seed} makes")).make_models()

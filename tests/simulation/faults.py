@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
 
+from tests.simulation.kernel import State
 from tests.simulation.network import Faults
 from tests.simulation.replica import Replica, World
 from tests.simulation.stream_link import STREAM, StreamFaults
@@ -32,6 +33,9 @@ class FaultInjector:
             self._cut_from_clients,
             self._storm,
             self._stop_stream,
+            self._mute,
+            self._deafen,
+            self._stall,
         ]
         some = self._random.sample(kinds, self._random.randint(2, len(kinds)))
         self._kinds = [(kind, self._random.uniform(0.2, 1.0)) for kind in some]
@@ -53,6 +57,8 @@ class FaultInjector:
         """Mend everything: all replicas run, and everybody is heard."""
         self._world.network.faults, self._world.wire.faults = Faults(), StreamFaults()
         self._world.network.heal()
+        self._world.wire.mute.clear()
+        self._world.wire.deaf.clear()
         for one in self._replicas:
             if one.paused:
                 one.resume()
@@ -138,6 +144,29 @@ class FaultInjector:
 
     def _stop_stream(self) -> None:
         self._cut(*((one.name, STREAM) for one in self._replicas))
+
+    def _mute(self) -> None:
+        if one := self._some():
+            self._add_for_a_while(self._world.wire.mute, one.name)
+
+    def _deafen(self) -> None:
+        if one := self._some():
+            self._add_for_a_while(self._world.wire.deaf, one.name)
+
+    def _add_for_a_while(self, names: set[str], name: str) -> None:
+        names.add(name)
+        self._later(self._random.choice([4.0, 15.0]), lambda: names.discard(name))
+
+    def _stall(self) -> None:
+        """Let one thread of a replica be slow: the others go on."""
+        if one := self._some():
+            threads = [
+                thread
+                for thread in self._world.kernel.threads
+                if thread.group is one.group and thread.state is not State.ENDED
+            ]
+            seconds = self._random.choice([0.1, 1.0, 5.0, 15.0])
+            self._random.choice(threads).stall_seconds = self._random.uniform(0.0, seconds)
 
     def _storm(self) -> None:
         self._set_background(_STORM)

@@ -84,6 +84,8 @@ class Thread:
     timed_out: bool = False
     # Locks that it holds and that belong to no group: it is neither paused nor killed with one.
     shared_locks: int = 0
+    # For how long it does nothing from the next time on that it is chosen.
+    stall_seconds: float = 0.0
     # Raised in it when it runs next.
     error: Exception | None = None
     # What `threading` waits for to join it.
@@ -282,9 +284,18 @@ class Kernel:
             self.current = following
             following.fiber.switch()
             restore_thread_state(state)
+        if thread.stall_seconds:
+            self._stall(thread)
         if thread.error is not None:
             error, thread.error = thread.error, None
             raise error
+
+    def _stall(self, thread: Thread) -> None:
+        """Let time pass in a thread that has something to do; it may be in the middle of a wait."""
+        seconds, thread.stall_seconds = thread.stall_seconds, 0.0
+        timed_out = thread.timed_out
+        self.sleep(seconds)
+        thread.timed_out = timed_out
 
     def _choose(self) -> Thread:
         while True:

@@ -30,6 +30,7 @@ from tests.simulation.network import Network
 
 # How the servers of the stream are called where somebody is cut off from them.
 STREAM = "stream"
+_ANNOUNCEMENTS = "wolfstream.replicas"
 # After two pings without an answer a client gives a connection up; then it tries again and again.
 _GIVES_UP_SECONDS, _AGAIN_SECONDS = 4.0, 0.5
 _CONNECT_SECONDS = 20.0
@@ -75,6 +76,8 @@ class SimulatedWire(Wire):
         self._lock: Any = contextlib.nullcontext()  # nothing here is a switch point
         self.faults, self.counts = StreamFaults(), Counter[str]()
         self.archive = list[Archived]()
+        # Processes whose announcements nobody hears, and those that hear none.
+        self.mute, self.deaf = set[str](), set[str]()
         self._kernel, self._sites = kernel, network
         self._random = Random(f"{seed} stream")
         self._groups: dict[str, Group] = {}
@@ -152,7 +155,7 @@ class SimulatedWire(Wire):
         self._kernel.note("send", peer.name, kind.name, packet.subject, len(packet.body))
         if self._is_cut(self._groups[peer.name]):
             self._send_cut_off(peer, packet, answer)
-        elif self._happens("lost", kind):
+        elif self._happens("lost", kind) or self._is_mute(peer, kind):
             pass
         elif kind in (Kind.APPEND, Kind.READ, Kind.CALL) and self._happens("unserved", kind):
             self._answer(peer, answer, self.server.unserved(packet))
@@ -162,6 +165,9 @@ class SimulatedWire(Wire):
             there = self._arrival(self._there, peer.name)
             self._kernel.call_at(there, lambda: self._arrive(peer, packet, answer, kind))
         return Late()
+
+    def _is_mute(self, peer: Peer, kind: Kind) -> bool:
+        return kind is Kind.PUBLISH and self._groups[peer.name].name in self.mute
 
     def _happens(self, fault: str, kind: Kind) -> bool:
         happens: bool = self._random.random() < getattr(self.faults, fault)
@@ -227,7 +233,11 @@ class SimulatedWire(Wire):
     def _push(self, pushes: Sequence[Push]) -> None:
         for push in pushes:
             peer = self._peers[push.client]
-            if self._groups[push.client].dead or self._happens("lost", Kind.PUSH):
+            group = self._groups[push.client]
+            announces = push.packet.subject == _ANNOUNCEMENTS
+            if group.dead or (announces and group.name in self.deaf):
+                continue
+            if self._happens("lost", Kind.PUSH):
                 continue
             self._to_client(peer, _receiving(peer, push))
 
