@@ -292,6 +292,7 @@ async def _labelling(client: Client) -> None:
         expected = {"replayed"} if again else {"learned", "replayed"}
         if not statuses <= expected:
             client.contradict(f"labels of {ids}, whose rows wait, are {statuses}: {reply.told}")
+            return
         learned.outcomes.append("learned")
         if client.random.random() < 0.7:
             return

@@ -24,8 +24,8 @@ from typing import Any
 
 from greenlet import getcurrent, greenlet
 
-# How far the clock moves with each change of threads, and each time that it is read.
-_SWITCH_SECONDS, _READ_SECONDS = 1e-5, 1e-7
+# How far the clock moves each time that it is read.
+_READ_SECONDS = 1e-7
 # What `time.time` returns when a simulation begins.
 EPOCH = 1_800_000_000.0
 
@@ -95,15 +95,18 @@ class Thread:
 class Kernel:
     """The threads and the clock of one simulation, begun by the thread that creates it.
 
-    seed: decides the schedule. preemption: how often a switch point changes threads, from 0 to 1.
+    Args:
+        seed: decides the schedule.
+        preemption: how often a switch point changes threads, from 0 to 1.
+        switch_seconds: how far the clock moves with each change of threads; more on slow machines.
     """
 
-    def __init__(self, seed: object, preemption: float = 0.1) -> None:
+    def __init__(self, seed: object, preemption: float = 0.1, switch_seconds: float = 1e-5) -> None:
         self.seed = seed
         self.now = 0.0
         self.steps = 0
         self._random = Random(f"{seed} schedule")
-        self._preemption = preemption
+        self._preemption, self._switch_seconds = preemption, switch_seconds
         self._until_switch = self._next_preemption()
         self._numbers = itertools.count()
         # (time, number, thread or callback, the wait of the thread)
@@ -275,7 +278,7 @@ class Kernel:
         """Let the chosen thread run; return when this one is chosen again."""
         following = self._choose()
         self.steps += 1
-        self.now += _SWITCH_SECONDS
+        self.now += self._switch_seconds
         self._trace.update(b"%d" % following.number)
         if self._follow is not None:
             self._follow(f"{self.now:.6f} -> {following.number} {following.name}\n")
@@ -355,11 +358,11 @@ def _places(frame: FrameType | None, most: int = 6) -> list[str]:
 _kernel: Kernel | None = None
 
 
-def begin(seed: object, preemption: float = 0.1) -> Kernel:
-    """Make the simulation of this process, once."""
+def begin(seed: object, preemption: float = 0.1, switch_seconds: float = 1e-5) -> Kernel:
+    """Make the simulation of this process, once; see `Kernel`."""
     global _kernel
     assert _kernel is None, "a process has one simulation"
-    _kernel = Kernel(seed, preemption)
+    _kernel = Kernel(seed, preemption, switch_seconds)
     return _kernel
 
 

@@ -30,8 +30,10 @@ from tests.simulation.stream_link import SimulatedWire
 _REPLICAS = 3
 _PACES = (0.3, 0.6, 1.5)
 _SNAPSHOT_SAMPLES = (20, 100, 1000)
+_PREEMPTIONS, _SWITCH_SECONDS = (0.005, 0.02, 0.1), (1e-5, 1e-5, 1e-4, 1e-3)
 _COLLECT_SECONDS = 20.0
 _LINES = 4000
+_OF_REQUESTS = ("service.web.formats", "service.web.layers", "service.web.routes")
 
 
 @dataclass
@@ -64,10 +66,12 @@ def run(seed: str, seconds: float, follow: Callable[[str], object] | None = None
     """
     began = real.monotonic()
     random = Random(f"{seed} run")
-    kernel = standard_library.begin(seed, random.choice([0.005, 0.02, 0.1]))
+    kernel = standard_library.begin(
+        seed, random.choice(_PREEMPTIONS), random.choice(_SWITCH_SECONDS)
+    )
     if follow is not None:
         kernel.follow(follow)
-    lines = _keep_log(kernel)
+    lines, errors = _keep_log(kernel)
     with tempfile.TemporaryDirectory(dir=_fast_folder()) as folder:
         os.chdir(folder)  # the paths in all runs are the same
         simulation = _Simulation(kernel, seed, random)
@@ -75,10 +79,14 @@ def run(seed: str, seconds: float, follow: Callable[[str], object] | None = None
             simulation.run(seconds)
         except Deadlock as error:
             simulation.faults.append(str(error))
-        faults = simulation.faults + check(
-            logs(simulation.wire.archive),
-            catalogue(simulation.wire.archive),
-            simulation.clients.record,
+        faults = (
+            simulation.faults
+            + list(errors)
+            + check(
+                logs(simulation.wire.archive),
+                catalogue(simulation.wire.archive),
+                simulation.clients.record,
+            )
         )
         os.chdir("/")
     return Result(
@@ -172,9 +180,10 @@ class _Simulation:
         }
 
 
-def _keep_log(kernel: Kernel) -> deque[str]:
-    """Return the last lines that anything has logged, as they come."""
+def _keep_log(kernel: Kernel) -> tuple[deque[str], dict[str, None]]:
+    """Return the last lines that anything has logged, and unexpected errors, as they come."""
     lines: deque[str] = deque(maxlen=_LINES)
+    errors: dict[str, None] = {}
 
     class Keeping(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
@@ -182,10 +191,14 @@ def _keep_log(kernel: Kernel) -> deque[str]:
             name = "-" if group is None else group.name
             lines.append(f"{kernel.now:9.3f} {name} {record.levelname} {record.getMessage()}")
             if record.exc_info:
+                # What a request has met unexpectedly is told where its application raises.
+                if record.levelno >= logging.ERROR and not record.name.startswith(_OF_REQUESTS):
+                    error = record.exc_info[1]
+                    errors[f"{name} logs: {record.getMessage()}: {error!r}"] = None
                 lines.append(logging.Formatter().formatException(record.exc_info))
 
     logging.basicConfig(level=logging.INFO, handlers=[Keeping()], force=True)
-    return lines
+    return lines, errors
 
 
 def _fast_folder() -> str | None:

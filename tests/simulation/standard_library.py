@@ -185,11 +185,11 @@ class _Random(random.Random):
         super().__init__(_urandom(16) if x is None else x)
 
 
-def begin(seed: object, preemption: float = 0.1) -> kernel.Kernel:
-    """Begin the simulation of this process, whose randomness comes from a seed, too."""
+def begin(seed: object, preemption: float = 0.1, switch_seconds: float = 1e-5) -> kernel.Kernel:
+    """Begin the simulation of this process, whose randomness comes from the seed; see `Kernel`."""
     global _bytes
     _bytes = _real_random(f"{seed} bytes")
     random.seed(f"{seed} random")
     # Collections come at fixed steps, and so do the finalizers that they call.
     gc.disable()
-    return kernel.begin(seed, preemption)
+    return kernel.begin(seed, preemption, switch_seconds)
