@@ -15,6 +15,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from service.errors import Refusal
 from tests.simulation import kernel as kernels
 from tests.simulation import loops, real, replica, standard_library, transport
 from tests.simulation.checker import check, shortened
@@ -192,8 +193,8 @@ def _keep_log(kernel: Kernel) -> tuple[deque[str], dict[str, None]]:
             lines.append(f"{kernel.now:9.3f} {name} {record.levelname} {record.getMessage()}")
             if record.exc_info:
                 # What a request has met unexpectedly is told where its application raises.
-                if record.levelno >= logging.ERROR and not record.name.startswith(_OF_REQUESTS):
-                    error = record.exc_info[1]
+                error, known = record.exc_info[1], record.name.startswith(_OF_REQUESTS)
+                if record.levelno >= logging.ERROR and not (known or isinstance(error, Refusal)):
                     errors[f"{name} logs: {record.getMessage()}: {error!r}"] = None
                 lines.append(logging.Formatter().formatException(record.exc_info))
 
