@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: lock locked sbom audit demo demo-fleet test test-fleet test-hard check format bench bench-service bench-solvers bench-asset bench-semiparametric bench-bound bench-growing bench-large bench-streams clean
+.PHONY: lock locked sbom audit demo demo-fleet test test-fleet test-simulation test-hard check format bench bench-service bench-solvers bench-asset bench-semiparametric bench-bound bench-growing bench-large bench-streams clean
 
 # What the server, the command and the demo run on; the tools of development come after it.
 .venv/runtime: pyproject.toml
@@ -66,6 +66,12 @@ demo-fleet: .venv/installed
 # Faults of all parts of a fleet, FLEET_FAULTS (75) of them; some fifteen minutes.
 test-fleet: .venv/hard
 	$(BIN)/python -m pytest -n 0 -m 'hard or not hard' tests/hard/test_fleet.py tests/service/fleet tests/test_deployment.py
+
+# Whole fleets under simulated clocks, networks and faults: SIMULATION_SEEDS (100) of them, each with
+# faults for SIMULATION_SECONDS (60) of its time, from SIMULATION_FIRST (1) on. A seed that has found
+# something runs again by `python -m tests.simulation --seed N`, with the same outcome.
+test-simulation: .venv/installed
+	$(BIN)/python -m pytest -n 0 -s -m 'hard or not hard' tests/simulation
 
 test: .venv/installed
 	$(BIN)/python -m pytest -n 2
