@@ -524,23 +524,24 @@ class TestTerms:
         assert told(storage, term.model) == [[b"r"]] * 3
 
     @ONLY_IN_FLEETS
-    @pytest.mark.parametrize("stored", [False, True])
-    def test_doubt_of_a_replaced_term_is_not_settled(
-        self, storage: Storage, term: Term, stored: bool
-    ):
-        leave_in_doubt(term, Part([samples(term.model, 2)]), stored)
+    def test_lost_commit_of_a_replaced_term_ends_it(self, storage: Storage, term: Term):
+        leave_in_doubt(term, Part([samples(term.model, 2)]))
+        new_term(storage, term.model)
+        append(storage, [samples(term.model, 2)])
+        with pytest.raises(NotLeader):
+            settle(term)
+        assert term.over
+
+    @ONLY_IN_FLEETS
+    def test_found_commit_of_a_replaced_term_is_its_last(self, storage: Storage, term: Term):
+        leave_in_doubt(term, Part([samples(term.model, 2)]), stored=True)
         new_term(storage, term.model)
         append(storage, [samples(term.model, 3)])
-        if stored:  # it comes before the other term, whose learner has it
-            with suppress(NotLeader):
-                settle(term)
-            assert term.over or term.state is TermState.IN_DOUBT
-            with pytest.raises(StorageFailed):
-                commit(storage, term, Part([samples(term.model, 4)]))
-        else:
-            with pytest.raises(NotLeader):
-                settle(term)
-            assert term.over
+        assert settle(term)
+        term.replayed(2)
+        with pytest.raises(NotLeader):
+            commit(storage, term, Part([samples(term.model, 3, record=b"other")]))
+        assert told(storage, term.model) == [[b"r"]] * 3
 
     def test_no_doubt_has_nothing_to_replay(self, term: Term):
         assert not settle(term)
