@@ -54,8 +54,13 @@ class History:
         UnknownSnapshot, UnusableSnapshot, StorageFailed.
         """
         learner, term = self._models.learner(model), self._models.term(model)
-        with self._one_thread():  # as recovery does
-            content, source = _restored(learner, self._snapshots, sequence)
+        try:
+            with self._one_thread():  # as recovery does
+                content, source = _restored(learner, self._snapshots, sequence)
+        except OSError as error:
+            raise StorageFailed(
+                f"the snapshot cannot be read now: {error}; nothing has changed, try again"
+            ) from None
         at = term.stands_behind(learner.sequence, self._listed(model))
         # Only this process knows what it has not learned. What the log of a model has that could
         # not be loaded, or not be replayed, may have been learned and acknowledged before.

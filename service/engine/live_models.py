@@ -6,6 +6,7 @@ removes it later, where it is not in use (`remove_ended`). That is the only way 
 released.
 """
 
+import logging
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
@@ -24,6 +25,8 @@ from service.model.moment import Moment, check_moment
 from service.storage.interfaces import Storage
 from service.storage.snapshot_format import State
 from service.storage.term import Term, TermState
+
+logger = logging.getLogger(__name__)
 
 
 class LiveModels:
@@ -225,7 +228,10 @@ class LiveModels:
                 self._note_end(term)
             raise
         self._remove(model)
-        self._storage.snapshots.delete(model.id)
+        try:
+            self._storage.snapshots.delete(model.id)
+        except OSError as error:  # no other model has its number
+            logger.warning("snapshots of a deleted model are left: error=%s", error)
 
     def check(self, model: Model, expected: Collection[Moment]) -> None:
         """Raise AnotherState unless a model is in one of these states, and UnknownModel.

@@ -18,7 +18,7 @@ from service.engine.queue_items import Item, Order
 from service.engine.readiness import Readiness
 from service.engine.refits import Job, Refits
 from service.engine.writer import Writer
-from service.errors import Divided, SnapshotFailed, UnknownModel
+from service.errors import Divided, NotReady, SnapshotFailed, UnknownModel
 from service.heads.fit import Fit, Window
 from service.model.live import Model
 from service.model.moment import Moment
@@ -145,7 +145,10 @@ class Orders:
     async def history(self, model: Model) -> list[dict[str, Any]]:
         """Return the kept snapshots of a model, newest first. Raises NotReady."""
         self._phase.check_readable()
-        return await asyncio.to_thread(self._writer.history.describe, model)
+        try:
+            return await asyncio.to_thread(self._writer.history.describe, model)
+        except OSError as error:
+            raise NotReady(f"the snapshots cannot be read now: {error}; try again") from None
 
     async def snapshot(self, model: Model) -> int:
         """Save a snapshot; its sequence. Raises ModelBroken, SnapshotFailed, UnknownModel."""

@@ -211,11 +211,10 @@ class SnapshotSchedule:
         """Delete what was saved of a model that was deleted meanwhile; no other has its number."""
         try:
             found = self._storage.catalogue.find(model.name)
-        except StorageFailed as error:
-            logger.warning("snapshots of a deleted model may be left: %s", error)
-            return
-        if found is None or found.number != model.id:
-            self._snapshots.delete(model.id)
+            if found is None or found.number != model.id:
+                self._snapshots.delete(model.id)
+        except (StorageFailed, OSError) as error:
+            logger.warning("snapshots of a deleted model are left: error=%s", error)
 
     def _drop_all(self, model: Model, saved: int) -> None:
         """Drop what a snapshot that was read back makes superfluous, of a log that is full."""

@@ -18,7 +18,7 @@ SEEDS = os.environ.get("SIMULATION_SEEDS", "100")
 SECONDS = os.environ.get("SIMULATION_SECONDS", "60")
 FIRST = os.environ.get("SIMULATION_FIRST", "1")
 # Faults that are known and not repaired yet: the tests are silent about them.
-KNOWN = ("/history", "/snapshot")
+KNOWN = ()
 
 
 def simulated(*arguments: str) -> list[dict[str, Any]]:
