@@ -55,7 +55,7 @@ def log_of(storage: Storage, model: int) -> UnownedLog:
 
 def append(storage: Storage, entries: Sequence[Entry], keys: Sequence[KeyedRequest] = ()) -> None:
     """One commit, written for all of its models or for none. Raises StorageFailed."""
-    models = dict.fromkeys(row.model for row in (*entries, *keys))
+    models = {entry.model: None for entry in entries} | {key.model: None for key in keys}
     parts = {
         term_of(storage, model): Part(
             [entry for entry in entries if entry.model == model],
