@@ -15,7 +15,7 @@ import msgpack
 import numpy as np
 
 from tests.service.jetstream.server import Server
-from tests.service.jetstream.store import Store
+from tests.service.jetstream.store import Store, StoredMessage
 
 # The rollbacks of a model whose states are kept.
 PINNED = 2
@@ -114,11 +114,14 @@ class Checker:
         self.refused = set[int]()
         self._exchanges: dict[int, list[int]] = {}
         self._refused_exchanges = set[int]()
-        self._seen: dict[str, int] = {}
+        self._error: Broken | None = None
         self._saved: dict[int, Saved] = {}
         self._decoded: dict[tuple[str, int], Message] = {}
         self._entries: dict[str, tuple[int, int]] = {}
         self._checked: tuple[Any, ...] = ()
+        for name, stream in server.streams.items():
+            if name.startswith("WOLFSTREAM_LOG"):
+                self._observe(name, stream.store)
 
     # ----------------------------------------------------------------------- what clients are told
 
@@ -156,12 +159,11 @@ class Checker:
             if name.startswith("WOLFSTREAM_LOG")
         }
         bucket = self._server.streams["KV_wolfstream-models"].store
+        if self._error is not None:
+            raise self._error
         now = [(store.last, len(store)) for store in (states, bucket, *stores.values())]
         if tuple(now) == self._checked:
             return
-        for name, store in stores.items():
-            for subject in store.subjects():
-                self._take_new(name, subject, store)
         for number, models in self._exchanges.items():
             if len(models) != 2 or number in self._refused_exchanges:
                 raise Broken(f"exchange {number} is in the logs of {models}")
@@ -171,23 +173,33 @@ class Checker:
             self._check_log(log, stores[stream], states)
         self._checked = tuple(now)
 
-    def _take_new(self, stream: str, subject: str, store: Store) -> None:
-        model = int(subject.rpartition(".")[2])
+    def _observe(self, stream: str, store: Store) -> None:
+        """See each message as it is stored: it may be purged soon after."""
+        add = store.add
+
+        def observed(message: StoredMessage) -> None:
+            add(message)
+            try:
+                self._take_new(stream, message, store)
+            except Broken as error:
+                self._error = self._error or error
+
+        store.add = observed  # type: ignore[method-assign]
+
+    def _take_new(self, stream: str, stored: StoredMessage, store: Store) -> None:
+        model = int(stored.subject.rpartition(".")[2])
         log = self.logs.setdefault(model, Log(model))
-        for sequence in store.sequences_of(subject):
-            if sequence <= self._seen.get(subject, 0):
-                continue
-            self._seen[subject] = sequence
-            message = self._message(stream, sequence, store)
-            log.parts.append((sequence, message))
-            if len(log.parts) < message.parts:
-                continue
-            parts, log.parts = log.parts, []
-            if [part.part for _, part in parts] != list(range(message.parts)):
-                raise Broken(f"log {model}: message {sequence} is a part of another commit")
-            if message.previous != log.last:
-                raise Broken(f"log {model}: {sequence} names {message.previous}, not {log.last}")
-            self._take(log, message.commit[:6], _commit(parts))
+        message = self._message(stream, stored.sequence, store)
+        log.parts.append((stored.sequence, message))
+        if len(log.parts) < message.parts:
+            return
+        parts, log.parts = log.parts, []
+        if [part.part for _, part in parts] != list(range(message.parts)):
+            raise Broken(f"log {model}: {stored.sequence} is a part of another commit")
+        if message.previous != log.last:
+            names = f"{stored.sequence} names {message.previous}"
+            raise Broken(f"log {model}: {names}, not {log.last}")
+        self._take(log, message.commit[:6], _commit(parts))
 
     def _message(self, stream: str, sequence: int, store: Store) -> Message:
         if (stream, sequence) not in self._decoded:

@@ -107,9 +107,9 @@ class Schedule:
         server.max_payload = _MAX_PAYLOAD
         self._network = StormyNetwork(Random(f"network {seed}"))
         self._wire = Wire(server, self._network)
-        self.checker = Checker(server)
         first = connected(self._wire, self._loop, CHECKER)
         make_streams(first, _LOG_BYTES, _STATE_BYTES)
+        self.checker = Checker(server)
         self._reader = Replica(CHECKER, first, folder / CHECKER)
         self._replicas = [
             Replica(name, connected(self._wire, self._loop, name), folder / name) for name in _NAMES
@@ -199,6 +199,10 @@ class Schedule:
             raise Broken(f"log {model}: {reader.faults}")
         learner = self._reader.restored(model, reader)
         learner.apply(reader.blocks(learner.sequence))
+        before = log.last
+        self.checker.look()
+        if log.last != before:  # what was held has come meanwhile
+            return
         if learner.learned != log.now:
             raise Broken(f"log {model}: {learner.learned} is read, not {log.now}")
         self._check_index(model, reader)
@@ -226,7 +230,7 @@ class Schedule:
             if key.answer not in (None, told[2], b"short " + told[2]):
                 raise Broken(f"log {model}: {key.answer!r} is not what was told: {told}")
 
-    # ------------------------------------------------------------------------------------ what fails
+    # ---------------------------------------------------------------------------------- what fails
 
     def _write(self, led: Led, work: Callable[[], Any]) -> Any:
         """Do something with a term; return its result, or the StorageFailed that it raised."""
@@ -457,15 +461,18 @@ class Schedule:
         led = self._any_led(replica, TermState.IN_DOUBT)
         if led is None:
             return
+        self._settle_doubt(led, give_up=self._random.random() < 0.1)
+
+    def _settle_doubt(self, led: Led, *, give_up: bool) -> None:
         part, term = led.sent, led.term
         assert part is not None
         found = self._write(led, term.settle)
         if found is False:
-            self.checker.note_refused([_number(entry) for entry in part.entries if entry.samples])
+            self.checker.note_refused([_number(one) for one in part.entries if one.samples])
             led.sent = None
         if found is not True:
             return
-        if self._random.random() < 0.1:
+        if give_up:
             term.abandon_replay()
             led.broken = True
             return
@@ -757,18 +764,11 @@ class Schedule:
         """Raise Broken unless a term can do everything, or is not the last one."""
         term, log = led.term, self.checker.logs[led.term.model]
         present = log.writer == term._writer and not log.deleted  # type: ignore[attr-defined]
-        if term.state is TermState.IN_DOUBT:
-            part = led.sent
-            assert part is not None
-            found = self._write(led, term.settle)
-            if found is True:
-                led.learner.apply(term.doubtful_blocks(led.learner.sequence))
-                term.replayed(led.learner.sequence)
-                self._learn(led, part._replace(entries=[]))
-            elif found is False:
-                self.checker.note_refused([_number(one) for one in part.entries if one.samples])
-            led.sent = None
-        elif term.state is TermState.LIVE:
+        for _ in range(5):
+            if term.state is TermState.IN_DOUBT:
+                self._settle_doubt(led, give_up=False)
+                VirtualTime(self._loop).sleep(1.0)
+        if term.state is TermState.LIVE:
             self._write_unwritten(led)
         if present and term.state is TermState.LIVE and not led.broken:
             entry = replica.entry_of(term.model, led.learner, "checkpoint")
