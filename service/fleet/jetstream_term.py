@@ -258,7 +258,7 @@ class JetStreamTerm(Term):
         if not gone:
             return
         log.keep(log.index.known_before(before))
-        purge = Purge(before, up_to, self._left, log.kept.chain.last)
+        purge = Purge(before, up_to, self._left, log.kept.chain.last, log.index.void)
         record = json.dumps(purge._asdict()).encode()
         self.write([event_row("purged", up_to, now(), record)])
         log.chain.floor = log.index.floor
