@@ -45,7 +45,6 @@ from tests.service.jetstream.wire import Wire
 _NAMES = ("a", "b", "c")
 _LOG_BYTES, _STATE_BYTES = 1 << 30, 1 << 30
 _MAX_PAYLOAD = 4096
-_MOST_RECORDS = 60
 
 # What is done, and how often in proportion.
 _STEPS = {
@@ -75,6 +74,10 @@ _STEPS = {
     "release": 3,
     "calm": 1,
 }
+
+
+# What replicas do that lead nothing.
+_OF_ANYBODY = frozenset({"create", "follow", "take_over", "finish_deletion", "weather"})
 
 
 def patch_time(patch: pytest.MonkeyPatch, loop: VirtualLoop, random: Random) -> None:
@@ -150,7 +153,11 @@ class Schedule:
 
     def _do_step(self) -> None:
         (name,) = self._random.choices(list(self._weights), list(self._weights.values()))
-        replica = self._random.choice(self._replicas)
+        leaders = [one for one in self._replicas if one.led]
+        if not leaders:
+            name = self._random.choice(("create", "take_over", "weather"))
+        able = self._replicas if name in _OF_ANYBODY else leaders
+        replica = self._random.choice(able or self._replicas)
         self.trace.append(f"{self.step} {replica.name} {name}")
         self.done[name] += 1
         step: Callable[[Replica], Any] = getattr(self, f"_{name}")
@@ -561,6 +568,9 @@ class Schedule:
         entry = replica.entry_of(led.term.model, led.learner, "checkpoint")
         if self._append_alone(replica, led, entry):
             self._saves.append((replica, led, led.learner.state()))
+            if self._random.random() < 0.4:
+                self._save(replica)
+                self._drop(replica)
 
     def _save(self, _: Replica) -> None:
         if not self._saves:
