@@ -196,6 +196,8 @@ class Checker:
         parts, log.parts = log.parts, []
         if [part.part for _, part in parts] != list(range(message.parts)):
             raise Broken(f"log {model}: {stored.sequence} is a part of another commit")
+        if not message.previous and log.last and not log.listed:
+            log = self.logs[model] = Log(model)  # it was given up, and purged, before it was made
         if message.previous != log.last:
             names = f"{stored.sequence} names {message.previous}"
             raise Broken(f"log {model}: {names}, not {log.last}")
@@ -373,9 +375,7 @@ class Checker:
                 bases.append((at, pinned.learned[1]))
         else:
             bases = [saved.learned for _, saved in snapshots]
-            bases += [(row.sequence, ()) for row in rows if row.kind == "created"]
-        if not bases:
-            raise Broken(f"log {log.model}: there is nothing to begin with")
+            bases.append((0, ()))  # of a model that begins elsewhere, there is a snapshot
         end, learned = bases[0]
         for row in rows[last + 1 :]:
             if row.kind == "samples" and row.sequence > end:
