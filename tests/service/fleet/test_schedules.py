@@ -16,7 +16,7 @@ pytest.importorskip("nats")
 from tests.service.fleet_schedules.schedule import Schedule
 
 STEPS = 100
-SEEDS = [str(seed) for seed in range(40)]
+SEEDS = [str(seed) for seed in range(30)]
 SECONDS = float(os.environ.get("HARD_SCHEDULE_SECONDS", "300"))
 
 
