@@ -128,7 +128,9 @@ class Chain:
         Raises StartupError, StorageFailed.
         """
         parts = list[Part]()
-        for part, _ in self.messages.after(first - 1, self.last, at_once=1):
+        for part, sequence in self.messages.after(first - 1, self.last, at_once=1):
+            if not parts and sequence != first:  # it was purged, by a later term perhaps
+                break
             parts.append(part)
             if len(parts) == part.parts:
                 return joined(parts)

@@ -214,10 +214,17 @@ class JetStreamCatalogue:
             raise StorageFailed(f"the catalogue could not be written: {error}") from None
         except (nats.errors.Error, Unanswered) as error:
             # The entry may exist, or may still be written.
-            if self.find(entry.name) != entry:
+            if not self._has(entry):
                 raise InDoubt(
                     f"the catalogue has not answered: {error}; look at the model before you go on"
                 ) from None
+
+    def _has(self, entry: CatalogueEntry) -> bool:
+        """Return whether an entry was found; also False where that cannot be known now."""
+        try:
+            return self.find(entry.name) == entry
+        except StorageFailed:
+            return False
 
     def delete(self, term: Term) -> None:
         """Remove the model of a term, then its log and its snapshots.
@@ -230,8 +237,13 @@ class JetStreamCatalogue:
         entry = next((one for one in self._all_models() if one.number == term.model), None)
         if entry is None:
             self.discard(term.model)
-        else:
+            return
+        try:
             self.finish_deletion(entry)
+        except InDoubt:
+            raise
+        except StorageFailed as error:  # the log says that the model is deleted
+            raise InDoubt(f"{error.detail}; the model is deleted once it can be read") from None
 
     def _all_models(self) -> list[CatalogueEntry]:
         try:

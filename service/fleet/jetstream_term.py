@@ -106,9 +106,10 @@ class JetStreamTerm(Term):
 
     def _resolve(self, part: Part) -> bool:
         """Find out about a commit in doubt, for a moment; the search goes on between two calls."""
-        if self._fence is None or self._resolving is None:
+        if self._fence is None:
             # With this in its place, the commit in doubt can no longer be stored.
             self._fence = self.log.chain.planned(self._writer, [])
+        if self._resolving is None:  # an earlier attempt may have stored it
             work = store(self._nats, [self._fence], _RESOLVE_SECONDS, sent=True)
             self._resolving = self._nats.begin(work)
         fence, resolving = self._fence, self._resolving
@@ -126,6 +127,7 @@ class JetStreamTerm(Term):
         finally:
             if resolving.done():
                 self._resolving = None
+        self._fence = None
         self.log.chain.take_stored(fence, first)
         return False
 
@@ -135,6 +137,7 @@ class JetStreamTerm(Term):
         if found.commit != self._sent.commit:
             self.end()
             raise self.not_leader()
+        self._fence = None
         self.log.chain.take_stored(self._sent, found.first)
         if part.entries:
             self.note_durable(part.entries[-1].sequence)
@@ -258,7 +261,7 @@ class JetStreamTerm(Term):
         if not gone:
             return
         log.keep(log.index.known_before(before))
-        purge = Purge(before, up_to, self._left, log.kept.chain.last)
+        purge = Purge(before, up_to, self._left, log.kept.chain.last, log.index.void)
         record = json.dumps(purge._asdict()).encode()
         self.write([event_row("purged", up_to, now(), record)])
         log.chain.floor = log.index.floor

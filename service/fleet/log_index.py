@@ -10,6 +10,7 @@ It holds no samples, and does not look for missing messages: `Chain` does.
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from service.fleet.commit_messages import LogRow, read_key, read_rollback
@@ -116,12 +117,15 @@ class Purge(NamedTuple):
         up_to: the sequence of the snapshot that made it superfluous.
         left: the number of predicted rows that wait no longer.
         kept: the last message of the chain of kept keys that the purge made necessary.
+        void: see `LogIndex.void`; the chain of kept keys may have keys that rows among those which
+            the purge deletes say are void.
     """
 
     before: int
     up_to: int
     left: int
     kept: int
+    void: Sequence[Sequence[int]] = ()
 
 
 class LogIndex:
@@ -137,6 +141,8 @@ class LogIndex:
         floor: the message before which all may be purged.
         faults: what cannot be, a sentence for each. A rollback replaces what they are about.
         deleted: whether the log says that the model was deleted.
+        void: after which sequence, and up to which, keys are void: those that were forgotten, and
+            those of entries that a rollback says never were learned. No other key will come there.
     """
 
     def __init__(self, model: int) -> None:
@@ -148,6 +154,7 @@ class LogIndex:
         self.end = self.reached = self.kept = self.floor = 0
         self.faults: list[str] = []
         self.deleted = False
+        self.void: list[tuple[int, int]] = []
         # In the log's order.
         self._events: list[Event] = []
         # After which the next sample comes; None before the first row that says so.
@@ -219,7 +226,7 @@ class LogIndex:
             self.deleted = True
 
     def _add_key(self, row: LogRow, place: int, kept: bool) -> None:
-        if row.sequence in self.keys:
+        if row.sequence in self.keys or self._is_void(row.sequence):
             return
         request = read_key(self._model, row)
         earlier = self._sequences.get(request.key)
@@ -234,7 +241,7 @@ class LogIndex:
 
     def _add_rollback(self, row: LogRow) -> None:
         rollback, learned = read_rollback(row)
-        self._forget([one for one in self.keys if one > learned])
+        self._make_void(learned, row.sequence)
         self._events.append((row.sequence, rollback.epoch, rollback))
         self.reached = min(self.reached, row.sequence)
         if self._position is not None:
@@ -251,6 +258,8 @@ class LogIndex:
         self._events = [event for event in self._events if event[0] >= purge.up_to]
         self.kept = max(self.kept, purge.kept)
         self.floor = max(self.floor, purge.before)
+        for after, up_to in purge.void:
+            self._make_void(after, up_to)
 
     def epoch_since(self, sequence: int) -> str | None:
         """Return the last epoch that began at a sequence or after it."""
@@ -304,7 +313,18 @@ class LogIndex:
 
     def forget_keys(self, up_to: int) -> None:
         """Forget the keys of entries up to a sequence."""
-        self._forget([one for one in self.keys if one <= up_to])
+        self._make_void(-1, up_to)
+
+    def _make_void(self, after: int, up_to: int) -> None:
+        """Forget the keys after a sequence, up to another one, wherever they are found later."""
+        if after >= up_to or (after, up_to) in self.void:
+            return
+        others = [one for one in self.void if not after <= one[0] <= one[1] <= up_to]
+        self.void = [*others, (after, up_to)]
+        self._forget([one for one in self.keys if after < one <= up_to])
+
+    def _is_void(self, sequence: int) -> bool:
+        return any(after < sequence <= up_to for after, up_to in self.void)
 
     def _forget(self, sequences: list[int]) -> None:
         for sequence in sequences:

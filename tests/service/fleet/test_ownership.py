@@ -304,6 +304,54 @@ class TestPurge:
         assert log.find(1) == keyed(model, 1, b"first answer")
         assert [sequence for sequence, _ in sorted(log.keys())] == [1, 2]
 
+    def test_brings_no_forgotten_key_back(self, replicas: Pair, model: int):
+        leader, reader = replicas
+        for sequence in (1, 2):
+            learn(leader, model, sequence)
+        term = leader.terms[model]
+        checkpoint(leader, model, 2)
+        term.drop(2)
+        term.forget_keys(1)
+        learn(leader, model, 3)
+        checkpoint(leader, model, 3)
+        term.drop(3)
+        log = reader.journal.reader(model)
+        assert told(log) == [3]
+        assert sorted(dict(log.keys())) == [2, 3]
+
+    def test_brings_no_key_back_that_was_not_learned(self, replicas: Pair, model: int):
+        leader, reader = replicas
+        for sequence in (1, 2):
+            learn(leader, model, sequence)
+        term = leader.terms[model]
+        checkpoint(leader, model, 2)
+        term.drop(2)
+        pinned = leader.snapshots.pin(model, b"".join(encode_state(State({"n": 0}, {}))))
+        description = {"to": 1, "at": 2, "time": "2026-01-01T00:00:00Z"}
+        term.roll_back(Rollback(description, pinned, "e"), 1, [], 1)
+        learn(leader, model, 3)
+        checkpoint(leader, model, 3)
+        term.drop(3)
+        log = reader.journal.reader(model)
+        assert sorted(dict(log.keys())) == [1, 3]
+
+    def test_by_a_successor_gives_no_other_answer(self, replicas: Pair, model: int):
+        """What a replaced leader knows of the place of an answer is not true any more."""
+        old, new = replicas
+        learn(old, model, 1)
+        old.terms[model].write_answers([keyed(model, 1, b"first answer")])
+        new.lead(model)
+        learned_and_purged_by(new, model)
+        with pytest.raises(StorageFailed):
+            old.terms[model].log.find(1)
+        assert new.terms[model].log.find(1) == keyed(model, 1, b"first answer")
+
+
+def learned_and_purged_by(leader: Replica, model: int) -> None:
+    learn(leader, model, 2)
+    checkpoint(leader, model, 2)
+    leader.terms[model].drop(2)
+
 
 class TestPinnedStates:
     def test_of_a_successor_survive_a_late_unpin(self, replicas: Pair, model: int):

@@ -1,9 +1,8 @@
 """The stand-in on a loop whose time is not real: it takes no time, and repeats exactly."""
 
 import asyncio
-import selectors
-from collections.abc import Coroutine, Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -15,7 +14,6 @@ from service.fleet.batches import Message, send
 from service.fleet.connection import NatsConnection, Refused, Unanswered
 from service.fleet.streams import make_bucket
 from tests.service.jetstream import operations as on
-from tests.service.jetstream.client import connector
 from tests.service.jetstream.network import (
     Behind,
     Call,
@@ -32,56 +30,15 @@ from tests.service.jetstream.network import (
     Unheard,
 )
 from tests.service.jetstream.server import Server
+from tests.service.jetstream.virtual_time import VirtualLoop, connected
 from tests.service.jetstream.wire import Wire
-
-T = TypeVar("T")
-
-
-class _Skipping(selectors.SelectSelector):
-    """A selector that does not wait: the time that it would wait for has passed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.now = 0.0
-
-    def select(self, timeout: float | None = None) -> Any:
-        ready = super().select(0)
-        if not ready:
-            assert timeout is not None, "nothing will ever happen"
-            self.now += max(timeout, 0)
-        return ready
-
-
-class VirtualLoop(asyncio.SelectorEventLoop):
-    """A loop with its own time, which passes when there is nothing to do."""
-
-    def __init__(self) -> None:
-        self._skipping = _Skipping()
-        super().__init__(self._skipping)
-
-    def time(self) -> float:
-        return self._skipping.now
-
-
-class DrivenConnection(NatsConnection):
-    """A connection whose loop runs, on this thread, while something is waited for."""
-
-    def run(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
-        return self.loop.run_until_complete(asyncio.wait_for(work, seconds))
 
 
 @pytest.fixture
 def loop() -> Iterator[VirtualLoop]:
     made = VirtualLoop()
     yield made
-    for task in asyncio.all_tasks(made):
-        task.cancel()
-    made.run_until_complete(asyncio.sleep(0))
-    made.close()
-
-
-def connected(wire: Wire, loop: asyncio.AbstractEventLoop, name: str) -> NatsConnection:
-    return DrivenConnection([name], name, connector(wire), loop)
+    made.end()
 
 
 def test_time_out_passes_virtually(loop: VirtualLoop) -> None:
