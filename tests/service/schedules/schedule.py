@@ -41,7 +41,7 @@ from tests.service.schedules.promises import Broken, Life, Promises
 from tests.service.schedules.server import Server
 from tests.service.specs import read_papers_spec
 from tests.service.syscalls.disk import LOSSES
-from tests.service.syscalls.library import Call, SystemCalls
+from tests.service.syscalls.library import FOREVER, Call, SystemCalls
 
 _MOST_ROWS, _UPLOADED = 3, 7
 _SPECS: list[dict[str, Any]] = [
@@ -111,7 +111,7 @@ class Profile(NamedTuple):
     weights: how often each step is done, in proportion. files: patterns of the paths whose calls
     fail. calls: those that do. models: how many a seed may have, at least and at most. varied:
     whether seeds favour some of the steps. specs: of the models that are made. ends_early: how
-    often a step is cut short.
+    often a step is cut short. lasting: whether calls fail from the next one on until they heal.
     """
 
     weights: Mapping[str, float]
@@ -121,6 +121,7 @@ class Profile(NamedTuple):
     varied: bool = True
     specs: Sequence[dict[str, Any]] = _SPECS
     ends_early: float = 0.015
+    lasting: bool = False
 
 
 _ALL = {name: float(weight) for name, (weight, _) in _STEPS.items()}
@@ -138,7 +139,9 @@ PROFILES = {
         },
         LOG_FILES,
         calls=("sync", "write"),
+        models=(2, _MOST_MODELS),
         varied=False,
+        lasting=True,
     ),
     "rows": Profile(
         {
@@ -151,13 +154,14 @@ PROFILES = {
     # Large requests beside commits in doubt.
     "parts": Profile(
         {
-            **{"create": 6, "learn": 20, "learn_large": 20, "go_on": 25},
-            **{"fail": 15, "heal": 12},
+            **{"create": 6, "learn": 25, "learn_large": 20, "go_on": 10},
+            **{"fail": 15, "heal": 15},
         },
         LOG_FILES,
         calls=("sync",),
-        models=(2, _MOST_MODELS),
+        models=(2, 3),
         varied=False,
+        lasting=True,
     ),
     # Models that broke beside commits in doubt.
     "broken": Profile(
@@ -169,6 +173,7 @@ PROFILES = {
         calls=("sync", "write"),
         models=(2, _MOST_MODELS),
         varied=False,
+        lasting=True,
     ),
     # Challengers with snapshots in doubt, which catch up afterwards.
     "challengers": Profile(
@@ -180,6 +185,7 @@ PROFILES = {
         calls=("sync", "write"),
         models=(2, _MOST_MODELS),
         varied=False,
+        lasting=True,
     ),
     # Keys that are sent again while their commits are in doubt.
     "keys": Profile(
@@ -189,6 +195,7 @@ PROFILES = {
         models=(1, 2),
         varied=False,
         ends_early=0.08,
+        lasting=True,
     ),
     # Answers and challengers' samples that cannot be read for a while.
     "reads": Profile(
@@ -252,6 +259,7 @@ class Schedule:
         self._seed, self.step = seed, 0
         self._files, self._failing = profile.files, profile.calls
         self._specs, self._early = profile.specs, profile.ends_early
+        self._lasting = profile.lasting
         self._most_models = self._random.randint(*profile.models)
         # Each seed does some steps more often than others do, and so meets what they need together.
         self._weights = {
@@ -332,7 +340,8 @@ class Schedule:
     def _retry(self) -> None:
         there = [one for one in self._keyed if self.promises.of_name(one.life.name) is one.life]
         if there:
-            sent = self._random.choice(there[-20:])
+            latest = self._random.choice((1, 3, 20))
+            sent = self._random.choice(there[-latest:])
             model = self.server.writer.models.get(sent.life.name)
             if model is not None and model in self._free():
                 self._send([(model, sent)])
@@ -578,6 +587,8 @@ class Schedule:
         error = self._random.choice((errno.EIO, errno.ENOSPC))
         first, times = self._random.randint(1, 4), self._random.choice((1, 2, 5, 1000))
         after = self._random.random() < 0.3
+        if self._lasting:
+            first, times = 1, FOREVER
         if not self._faulty:
             self._note(call, pattern, errno.errorcode[error], first, times, after)
             self._calls.fail(call, pattern, error, first, times, after)
