@@ -154,19 +154,20 @@ PROFILES = {
     # Large requests beside commits in doubt.
     "parts": Profile(
         {
-            **{"create": 6, "learn": 25, "learn_large": 20, "go_on": 10},
-            **{"fail": 15, "heal": 15},
+            **{"create": 10, "learn": 50, "learn_large": 15, "go_on": 20},
+            **{"fail": 30, "heal": 40},
         },
         LOG_FILES,
         calls=("sync",),
         models=(2, 3),
         varied=False,
+        ends_early=0.0,
         lasting=True,
     ),
     # Models that broke beside commits in doubt.
     "broken": Profile(
         {
-            **{"create": 6, "learn": 20, "break_model": 10, "begin_snapshot": 8, "save": 8},
+            **{"create": 15, "learn": 20, "break_model": 10, "begin_snapshot": 8, "save": 8},
             **{"finish": 4, "roll_back": 10, "retry": 10, "fail": 15, "heal": 12},
         },
         LOG_FILES,
@@ -178,7 +179,7 @@ PROFILES = {
     # Challengers with snapshots in doubt, which catch up afterwards.
     "challengers": Profile(
         {
-            **{"create": 6, "follow": 12, "learn": 20, "begin_snapshot": 20, "save": 8},
+            **{"create": 12, "follow": 15, "learn": 20, "begin_snapshot": 20, "save": 8},
             **{"finish": 4, "catch_up": 25, "fail": 15, "heal": 15},
         },
         LOG_FILES,
