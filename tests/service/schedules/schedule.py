@@ -9,6 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,18 +26,22 @@ from service.engine.model_files import load_content
 from service.engine.predictions import RememberRequest
 from service.engine.queue_items import Order
 from service.errors import Refusal, StartupError
+from service.heads.kinds import fit_window
 from service.model.learner import Learner
 from service.model.live import Model
 from service.samples.ids import LateLabels
 from service.samples.validation import Samples
 from service.spec.following import Start
+from service.spec.heads import HeadName
+from service.storage.data_directory import replays_path
+from service.storage.replay_marks import ReplayMarks
 from service.storage.snapshot_format import State, encode_state
 from tests.service.schedules.log_file import UNIT
 from tests.service.schedules.promises import Broken, Life, Promises
 from tests.service.schedules.server import Server
 from tests.service.specs import read_papers_spec
 from tests.service.syscalls.disk import LOSSES
-from tests.service.syscalls.library import Call, SystemCalls
+from tests.service.syscalls.library import FOREVER, Call, SystemCalls
 
 _MOST_ROWS, _UPLOADED = 3, 7
 _SPECS: list[dict[str, Any]] = [
@@ -49,6 +54,16 @@ _SPECS: list[dict[str, Any]] = [
     }
     for seed in (1, 2)
 ]
+# Regressions with a head that is fitted again on request.
+_FITTED_SPECS: list[dict[str, Any]] = [
+    {
+        "task": "regression",
+        "working_set": None,
+        "asset": {"dimension": dimension},
+        "semiparametric": {"tol": 0.1},
+    }
+    for dimension in (4, 8)
+]
 _GRID = np.array([[0.0, 1.0, -1.0], [0.5, -2.0, 1.0], [0.1, 0.3, 0.7]])
 _NAMES, _MOST_MODELS = "abcd", 4
 # Patterns of the paths whose calls fail.
@@ -56,6 +71,8 @@ STATE_FILES = ("*.snapshot", "*.partial", "*.pinned", "*/snapshots/*")
 LOG_FILES = ("*log.sqlite-wal", "*log.sqlite*")
 FILES = (*LOG_FILES, *STATE_FILES)
 _LARGE = 11
+# In the marks of replays, in the place of a sequence: a snapshot is being loaded.
+_LOADING = 2**63
 
 # What is done, how often in proportion, and to which kind of model.
 _STEPS = {
@@ -77,12 +94,14 @@ _STEPS = {
     "begin_turn": (5, "challenger"),
     "end_turn": (5, "none"),
     "catch_up": (3, "challenger"),
+    "refit": (0, "whole"),
     "promote": (1, "challenger"),
     "fail": (6, "none"),
     "heal": (5, "none"),
     "break_model": (1, "free"),
     "restart": (1, "none"),
     "restart_unreadable": (1, "none"),
+    "restart_marked": (1, "any"),
 }
 
 
@@ -90,20 +109,24 @@ class Profile(NamedTuple):
     """What a schedule does.
 
     weights: how often each step is done, in proportion. files: patterns of the paths whose calls
-    fail. calls: those that do. models: the most that a seed may have. varied: whether seeds favour
-    some of the steps.
+    fail. calls: those that do. models: how many a seed may have, at least and at most. varied:
+    whether seeds favour some of the steps. specs: of the models that are made. ends_early: how
+    often a step is cut short. lasting: whether calls fail from the next one on until they heal.
     """
 
     weights: Mapping[str, float]
     files: Sequence[str] = FILES
     calls: Sequence[Call] = get_args(Call)
-    models: int = _MOST_MODELS
+    models: tuple[int, int] = (1, _MOST_MODELS)
     varied: bool = True
+    specs: Sequence[dict[str, Any]] = _SPECS
+    ends_early: float = 0.015
+    lasting: bool = False
 
 
 _ALL = {name: float(weight) for name, (weight, _) in _STEPS.items()}
 # Steps after which a model is broken for a while.
-_BREAKING = ("restart_unreadable", "break_model")
+_BREAKING = ("restart_unreadable", "restart_marked", "break_model")
 PROFILES = {
     "all": Profile(_ALL),
     "states": Profile(
@@ -116,15 +139,96 @@ PROFILES = {
         },
         LOG_FILES,
         calls=("sync", "write"),
+        models=(2, _MOST_MODELS),
         varied=False,
+        lasting=True,
     ),
     "rows": Profile(
         {
             **{"create": 3, "learn": 4, "predict": 25, "label": 8, "restart": 6},
             **{"begin_snapshot": 10, "save": 10, "finish": 5, "roll_back": 8},
         },
-        models=1,
+        models=(1, 1),
         varied=False,
+    ),
+    # Large requests beside commits in doubt.
+    "parts": Profile(
+        {
+            **{"create": 10, "learn": 50, "learn_large": 15, "go_on": 20},
+            **{"fail": 30, "heal": 40},
+        },
+        LOG_FILES,
+        calls=("sync",),
+        models=(2, 3),
+        varied=False,
+        ends_early=0.0,
+        lasting=True,
+    ),
+    # Models that broke beside commits in doubt.
+    "broken": Profile(
+        {
+            **{"create": 15, "learn": 20, "break_model": 10, "begin_snapshot": 8, "save": 8},
+            **{"finish": 4, "roll_back": 10, "retry": 10, "fail": 15, "heal": 12},
+        },
+        LOG_FILES,
+        calls=("sync", "write"),
+        models=(2, _MOST_MODELS),
+        varied=False,
+        lasting=True,
+    ),
+    # Challengers with snapshots in doubt, which catch up afterwards.
+    "challengers": Profile(
+        {
+            **{"create": 12, "follow": 15, "learn": 20, "begin_snapshot": 20, "save": 8},
+            **{"finish": 4, "catch_up": 25, "fail": 15, "heal": 15},
+        },
+        LOG_FILES,
+        calls=("sync", "write"),
+        models=(2, _MOST_MODELS),
+        varied=False,
+        lasting=True,
+    ),
+    # Keys that are sent again while their commits are in doubt.
+    "keys": Profile(
+        {"create": 4, "learn": 25, "retry": 40, "fail": 12, "heal": 6},
+        LOG_FILES,
+        calls=("sync",),
+        models=(1, 2),
+        varied=False,
+        ends_early=0.08,
+        lasting=True,
+    ),
+    # Answers and challengers' samples that cannot be read for a while.
+    "reads": Profile(
+        {
+            **{"create": 6, "follow": 8, "learn": 30, "retry": 20, "restart": 4},
+            **{"begin_turn": 15, "end_turn": 10, "catch_up": 5, "fail": 15, "heal": 12},
+        },
+        LOG_FILES,
+        calls=("read",),
+        models=(2, _MOST_MODELS),
+        varied=False,
+    ),
+    # Rollbacks of models that could not be loaded.
+    "unloaded": Profile(
+        {
+            **{"create": 4, "upload": 6, "follow": 6, "learn": 20, "retry": 10, "catch_up": 12},
+            **{"begin_snapshot": 15, "save": 15, "finish": 8, "roll_back": 15},
+            **{"restart": 4, "restart_unreadable": 6, "restart_marked": 4},
+        },
+        varied=False,
+    ),
+    # Fits, and rollbacks of challengers that catch up.
+    "fits": Profile(
+        {
+            **{"create": 6, "follow": 10, "learn": 20, "catch_up": 12, "refit": 15},
+            **{"begin_snapshot": 10, "save": 10, "finish": 5, "roll_back": 15},
+            **{"begin_turn": 3, "end_turn": 3},
+        },
+        models=(2, _MOST_MODELS),
+        varied=False,
+        specs=_FITTED_SPECS,
+        ends_early=0.06,
     ),
 }
 
@@ -155,7 +259,9 @@ class Schedule:
         self._calls, self._random = calls, Random(seed)
         self._seed, self.step = seed, 0
         self._files, self._failing = profile.files, profile.calls
-        self._most_models = self._random.randint(1, profile.models)
+        self._specs, self._early = profile.specs, profile.ends_early
+        self._lasting = profile.lasting
+        self._most_models = self._random.randint(*profile.models)
         # Each seed does some steps more often than others do, and so meets what they need together.
         self._weights = {
             name: weight * self._random.choice((0.3, 1.0, 1.0, 6.0) if profile.varied else (1.0,))
@@ -172,6 +278,9 @@ class Schedule:
         self._uploads = [_uploaded(spec) for spec in _SPECS]
         self._faulty = False
         self._broken: dict[str, Any] = {}  # name -> what a broken model has published
+        self._marked = set[int]()  # models whose loading is marked as what ended processes
+        # By model, the jobs of fits that it may serve since it was rolled back.
+        self._jobs: dict[int, set[str | None]] = {}
         self.server.start()
         self.server.stop()
         self.server.keep_few_pages()
@@ -193,7 +302,7 @@ class Schedule:
 
     def _do_step(self) -> None:
         (name,) = self._random.choices([*self._weights], [*self._weights.values()])
-        ends_early = self._random.random() < 0.015
+        ends_early = self._random.random() < self._early
         self.done[name] += 1
         self.trace.append(f"{self.step} {name}")
         self._carry_out(name)
@@ -232,7 +341,8 @@ class Schedule:
     def _retry(self) -> None:
         there = [one for one in self._keyed if self.promises.of_name(one.life.name) is one.life]
         if there:
-            sent = self._random.choice(there[-20:])
+            latest = self._random.choice((1, 3, 20))
+            sent = self._random.choice(there[-latest:])
             model = self.server.writer.models.get(sent.life.name)
             if model is not None and model in self._free():
                 self._send([(model, sent)])
@@ -241,7 +351,10 @@ class Schedule:
         numbers = [*range(self._number + 1, self._number + 1 + n)]
         self._number += n
         X = np.array([[k * UNIT, (k % 7) - 3.0, (k % 3) - 1.0] for k in numbers])
-        samples = Samples(X, ["no" if k % 2 else "yes" for k in numbers])
+        if model.spec.semiparametric is None:
+            samples = Samples(X, ["no" if k % 2 else "yes" for k in numbers])
+        else:
+            samples = Samples(X, X[:, 1] + 0.5 * X[:, 2])
         key = b"key%d" % numbers[0] if self._random.random() < 0.5 else None
         sent = Sent(self._life(model), numbers, key, samples)
         if key is not None:
@@ -254,7 +367,8 @@ class Schedule:
             self.promises.not_learned.difference_update(sent.numbers)
             future: Any = Future()
             self._open[future] = partial(self._hear_of, sent)
-            group.append(LearnRequest(model, "asset", sent.samples, future, 0.0, sent.key))
+            head: HeadName = "semiparametric" if model.spec.semiparametric else "asset"
+            group.append(LearnRequest(model, head, sent.samples, future, 0.0, sent.key))
             self._note(model.name, sent.numbers, sent.key)
         self.server.writer.begin(group)
 
@@ -354,16 +468,19 @@ class Schedule:
             learned = model.published.sequence
             self._note(to)
             life.waiting.clear()
+            self._jobs.pop(model.id, None)
 
             def hear(_: Any) -> None:
                 life.told_epoch = model.published.epoch
+                self._jobs[model.id] = {_job(model)}
+                self._marked.discard(model.id)
                 if self._broken.pop(model.name, None) is not None:
                     self.promises.void(life, learned)
 
             self._order(model, lambda: roll_back(model, to), hear)
 
     def _create(self) -> None:
-        name, spec = self._random.choice(_NAMES), self._random.choice(_SPECS)
+        name, spec = self._random.choice(_NAMES), self._random.choice(self._specs)
         if name not in self._names() and len(self._names()) < self._most_models:
             new_models, papers = self.server.writer.new_models, read_papers_spec(spec)
             self._note(name)
@@ -385,7 +502,7 @@ class Schedule:
         self._life(made[0]).told = True
 
     def _follow(self, champion: Model) -> None:
-        name, spec = self._random.choice(_NAMES), self._random.choice(_SPECS)
+        name, spec = self._random.choice(_NAMES), self._random.choice(self._specs)
         if name not in self._names() and len(self._names()) < self._most_models:
             follow = self.server.writer.follow
             starts: list[Start] = ["empty", "samples"]
@@ -400,6 +517,7 @@ class Schedule:
 
     def _begin_turn(self, model: Model) -> None:
         challengers = self.server.writer.challengers
+        self.server.writer.begin([])
         with challengers.paused([model]):  # as an order to the writer has it
             self._turns.append((model, challengers.next_turn(model)))
 
@@ -414,11 +532,27 @@ class Schedule:
         champion = model.champion
         if self._faulty or champion is None or champion.broken or champion in self._busy():
             return
+        self.server.writer.begin([])  # settles doubts, as each order does
         with self.server.writer.challengers.paused([model]):
             self.server.writer.challengers.catch_up(model)
         if model.published.sequence != champion.published.sequence:
             reached, end = model.published.sequence, champion.published.sequence
             raise Broken(f"challenger {model.name} stays at {reached}, {end} are there")
+
+    def _refit(self, model: Model) -> None:
+        """Fit a head again to its window, if the model has one that can be."""
+        if model.spec.semiparametric is None or model in self._busy():
+            return
+        job, writer = f"job{self.step}", self.server.writer
+        self._note(model.name)
+
+        def fit() -> Any:
+            if model.id in self._jobs:
+                self._jobs[model.id].add(job)
+            window = writer.window(model)
+            return writer.keep_fit(model, window, fit_window(window, job, lambda _: None))
+
+        self._order(model, fit, lambda _: None)
 
     def _promote(self, challenger: Model) -> None:
         champion, promote = challenger.champion, self.server.writer.promotion.promote
@@ -454,6 +588,8 @@ class Schedule:
         error = self._random.choice((errno.EIO, errno.ENOSPC))
         first, times = self._random.randint(1, 4), self._random.choice((1, 2, 5, 1000))
         after = self._random.random() < 0.3
+        if self._lasting:
+            first, times = 1, FOREVER
         if not self._faulty:
             self._note(call, pattern, errno.errorcode[error], first, times, after)
             self._calls.fail(call, pattern, error, first, times, after)
@@ -477,7 +613,7 @@ class Schedule:
         try:
             self._send([self._new_request(model, 1)])
             if model.broken:
-                self._broken[model.name] = model.published
+                self._broken.setdefault(model.name, model.published)
         finally:
             Learner.absorb = absorb  # type: ignore[method-assign]
 
@@ -490,6 +626,15 @@ class Schedule:
         self._end_well()
         first = self._random.randint(1, 2)
         self._calls.fail("open", "*.snapshot", errno.EIO, first, self._random.choice((1, 1000)))
+        self._start(unreadable=True)
+
+    def _restart_marked(self, model: Model) -> None:
+        """Restart after processes have ended while they were loading a model."""
+        self._note(model.name)
+        self._end_well()
+        with closing(ReplayMarks(replays_path(self.server.data))) as marks:
+            marks.leave_out(model.id, _LOADING, marks.most)
+        self._marked.add(model.id)
         self._start(unreadable=True)
 
     def _end_well(self) -> None:
@@ -532,7 +677,7 @@ class Schedule:
             self.promises.lose_unacknowledged(rows)
         for model in self.server.writer.models.all():
             if model.broken:
-                if not unreadable:
+                if not unreadable and model.id not in self._marked:
                     raise Broken(f"model {model.name} is broken: {model.broken}")
                 self._broken[model.name] = model.published
 
@@ -559,6 +704,8 @@ class Schedule:
         for model in self.server.writer.models.all():
             if model.broken:
                 self._look_at_broken(model)
+            elif (job := _job(model)) not in self._jobs.get(model.id, {job}):
+                raise Broken(f"model {model.name} serves {job}, from before it was rolled back")
             elif model not in busy:
                 self.promises.check_model(
                     model.name,
@@ -615,6 +762,12 @@ def _uploaded(spec: dict[str, Any]) -> bytes:
     X = np.random.default_rng(spec["seed"]).standard_normal((_UPLOADED, 3))
     learner.absorb("asset", Samples(X, ["no" if k % 2 else "yes" for k in range(_UPLOADED)]))
     return b"".join(encode_state(State(*learner.state())))
+
+
+def _job(model: Model) -> str | None:
+    """The job of the fit that a model serves; None if it has none."""
+    fit = model.describe()["heads"].get("semiparametric", {}).get("fit")
+    return fit and str(fit["job"])
 
 
 def _said(model: Model) -> str:
