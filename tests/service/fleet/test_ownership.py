@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import nats.errors
 import numpy as np
 import pytest
 
@@ -172,6 +173,21 @@ class TestDoubt:
         log = leader.journal.reader(model)
         assert told(log) == [1, 2, 3]
         assert log.faults == []
+
+    @pytest.mark.usefixtures("impatient")
+    def test_outlives_its_own_unheard_fence(self, replicas: Pair, model: int):
+        leader, _ = replicas
+        learn(leader, model, 1)
+        term = leader.terms[model]
+        leader.fate = ["lost", "unheard"]
+        assert isinstance(learn(leader, model, 2), InDoubt)
+        leader.behind = 1_000_000
+        with pytest.raises(StorageFailed):
+            term.settle()
+        leader.behind = 0
+        assert not term.settle()
+        assert learn(leader, model, 2) is None
+        assert told(leader.journal.reader(model)) == [1, 2]
 
     @pytest.mark.usefixtures("impatient")
     def test_that_is_not_replayed_teaches_nothing_again(
@@ -433,6 +449,47 @@ class TestDeletion:
         assert found is not None
         assert [found.number] == made
         assert new.journal.reader(made[0]).end() == 0
+
+    def test_without_a_lookup_is_in_doubt(
+        self, replicas: Pair, name: str, monkeypatch: pytest.MonkeyPatch
+    ):
+        old, _ = replicas
+        with old.catalogue.creating(name, {}, "epoch") as term:
+            pass
+
+        def unanswered(_: str) -> Any:
+            raise StorageFailed("no answer in time")
+
+        monkeypatch.setattr(old.catalogue, "_entry", unanswered)
+        with pytest.raises(InDoubt):
+            old.catalogue.delete(term)
+        assert term.over
+
+    def test_of_a_creation_without_a_lookup_is_in_doubt(
+        self, replicas: Pair, name: str, monkeypatch: pytest.MonkeyPatch
+    ):
+        """The entry is stored without an answer, and cannot be looked up: nothing is purged."""
+        old, new = replicas
+        bucket, find = old.catalogue._bucket, old.catalogue.find
+        create, looked = bucket.create, list[str]()
+
+        async def unheard(*given: Any) -> Any:
+            await create(*given)
+            raise nats.errors.TimeoutError
+
+        def fails_later(of: str) -> Any:
+            looked.append(of)
+            if len(looked) > 1:
+                raise StorageFailed("no answer in time")
+            return find(of)
+
+        monkeypatch.setattr(bucket, "create", unheard)
+        monkeypatch.setattr(old.catalogue, "find", fails_later)
+        with pytest.raises(InDoubt), old.catalogue.creating(name, {}, "epoch") as term:
+            pass
+        found = new.catalogue.find(name)
+        assert found is not None
+        assert new.journal.reader(term.model).chain.last
 
     def test_that_is_late_is_no_doubt(self, replicas: Pair, name: str):
         old, _ = replicas
