@@ -86,13 +86,13 @@ class Roled:
         engine: Any = SimpleNamespace(
             leading=self.leading,
             readiness=SimpleNamespace(reached=True, wait=ready),
+            term_of=lambda _: 9,
             recovered=lambda: [
                 SimpleNamespace(name=n, id=1, published=P) for n in self.leading.led
             ],
         )
         fleet: Any = SimpleNamespace(
             nats=None,
-            term_of=lambda _: 9,
             catalogue=SimpleNamespace(
                 champions=self.champions,
                 learners=self.learners,
