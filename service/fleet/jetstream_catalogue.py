@@ -132,13 +132,18 @@ class JetStreamCatalogue:
         last = await self._nats.last_of_leader(_STREAM, f"$KV.{MODELS_BUCKET}.{_MODEL}>")
         while last is not None and last.sequence > self._known.revision:
             found = await self._all()
-            if found.revision > self._known.revision:
-                self._known = found
-            elif last.sequence > found.revision:  # a copy that is behind
+            if last.sequence > found.revision:  # a copy that is behind, or a part of the entries
                 await asyncio.sleep(_PAUSE_SECONDS)
+            elif found.revision > self._known.revision:
+                self._known = found
         return self._known
 
     async def _all(self) -> KnownModels:
+        """Return the models by a copy of the bucket, oldest changes first.
+
+        The client may say that all entries have come before the last ones have: it looks at what
+        is pending when the server has sent entries that the client has not read.
+        """
         found, revision = list[tuple[CatalogueEntry, Any]](), 0
         async with watching(self._bucket, f"{_MODEL}>") as watcher:
             async for entry in watcher:

@@ -12,6 +12,7 @@ where it learns nothing, or has a key under which it is learned once.
 import asyncio
 import time
 from collections.abc import Callable
+from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -157,15 +158,20 @@ class Forwarding:
             listings = await asyncio.gather(
                 *(self._hop.get(replica.url, scope, "") for replica in self._director.living())
             )
-            listed = {model["model"]: model for one in listings if one for model in one["models"]}
+            listed = {
+                model["model"]: model
+                for one in listings
+                if one is not None and one.is_success
+                for model in one.json()["models"]
+            }
             prefix = scope["state"]["grant"].prefix
             partitions = {one for one in {*names, *listed} if self._director.whole_of(one)}
             listed = {name: one for name, one in listed.items() if name not in partitions}
             names = [name for name in names if name not in partitions]
             missing = [name for name in names if name.startswith(prefix) and name not in listed]
+            deadline = time.monotonic() + _PATIENCE_SECONDS
             for name in missing:
-                url = self._director.responsible(name).url
-                described = await self._hop.get(url, scope, f"/{name}")
+                described = await self._described(name, scope, deadline)
                 if described is not None:
                     listed[name] = {part: described[part] for part in _LISTED}
         except Refusal as error:
@@ -173,6 +179,24 @@ class Forwarding:
             return
         models = {"models": [listed[name] for name in sorted(listed)]}
         await respond(Request(scope, receive), JSON, models)(scope, receive, send)
+
+    async def _described(self, name: str, scope: Scope, deadline: float) -> dict[str, Any] | None:
+        """Return the description of a model, by the replica that leads it; None if it is gone.
+
+        A model that changes hands is asked for again: a list without it would say that there is
+        no such model. deadline: until when, by time.monotonic(). Raises NotReady after it.
+        """
+        while True:
+            url = self._director.responsible(name).url
+            response = await self._hop.get(url, scope, f"/{name}")
+            if response is not None and response.is_success:
+                described: dict[str, Any] = response.json()
+                return described
+            if response is not None and response.status_code == _UNKNOWN:
+                return None
+            if time.monotonic() > deadline:
+                raise NotReady(self._why(name))
+            await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _try(self, scope: Scope, name: str, body: KeptBody, send: Send) -> bool:
         """Return whether the call was answered. Raises Refusal."""

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
 
 import httpx
 from starlette.types import Receive, Scope, Send
@@ -38,18 +37,16 @@ class HttpHop:
             trust_env=False,
         )
 
-    async def get(self, url: str, scope: Scope, rest: str) -> dict[str, Any] | None:
-        """Return what a replica reports about its models, or one of them; None without answer."""
+    async def get(self, url: str, scope: Scope, rest: str) -> httpx.Response | None:
+        """Ask a replica about its models, or about one of them; None if it does not answer."""
         given = (b"authorization", b"host")
         headers = [(name, value) for name, value in scope["headers"] if name in given]
         try:
-            response = await self._client.get(
+            return await self._client.get(
                 f"{url}/v1/models{rest}", headers=[*headers, (MARK, b"1")], timeout=_LIST_SECONDS
             )
         except httpx.TransportError:
             return None
-        answered: dict[str, Any] | None = response.json() if response.is_success else None
-        return answered
 
     async def forward(self, target: Target, scope: Scope, body: KeptBody, send: Send) -> bool:
         """Whether a replica has answered. Raises Unreachable, InDoubt, TooLarge, NotReady."""

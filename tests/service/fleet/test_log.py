@@ -32,6 +32,7 @@ from service.fleet.jetstream_catalogue import JetStreamCatalogue
 from service.fleet.jetstream_journal import JetStreamJournal
 from service.fleet.jetstream_log import JetStreamLog
 from service.fleet.jetstream_snapshots import JetStreamSnapshots
+from service.fleet.known_models import known
 from service.fleet.streams import log_of, make_streams
 from service.storage.catalogue import NameTaken
 from service.storage.high_water import HighWater
@@ -396,6 +397,28 @@ class TestCopyThatIsBehind:
         catalogue._all = late  # type: ignore[method-assign]
         catalogue.delete(term)
         assert catalogue.find(name) is None
+
+    def test_never_shows_a_part_of_itself(self, replicas: Pair):
+        """The client's watch may say that all entries have come before it has read the last."""
+        catalogue, reading = replicas[0].catalogue, replicas[1].catalogue
+        first, second = (f"part-{next(_numbers)}" for _ in range(2))
+        for name in (first, second):
+            with catalogue.creating(name, {}, "epoch"):
+                pass
+        everything = reading._all
+        shown = list[list[str]]()
+
+        async def in_parts() -> Any:
+            shown.append(reading.names)
+            whole = await everything()
+            if len(shown) > 1:
+                return whole
+            made = [one for one in whole.made if one[0].name != second]
+            return known(whole.revision - 1, made)
+
+        reading._all = in_parts  # type: ignore[method-assign]
+        assert {first, second} <= {entry.name for entry in reading.models()}
+        assert [first in names for names in shown] == [False, False]
 
 
 def stop_copies(nats: NatsConnection) -> None:

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -83,6 +85,38 @@ class Silent(Gone):
             await reader.read()
 
 
+class Moving(Gone):
+    """The replica that is to lead the model, which answers what is asked of it in turn.
+
+    answers: a status and a body each; the last one again and again.
+    """
+
+    def __init__(self, *answers: tuple[int, Any]) -> None:
+        super().__init__()
+        self._answers = list(answers)
+
+    def living(self) -> list[Any]:
+        return []
+
+    def names(self) -> list[str]:
+        return ["m"]
+
+    @contextlib.asynccontextmanager
+    async def listening(self) -> AsyncIterator[None]:
+        async with await asyncio.start_server(self._take, "127.0.0.1", 0) as server:
+            self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            yield
+
+    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.closing(writer):
+            await reader.readuntil(b"\r\n\r\n")
+            status, body = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+            content = json.dumps(body).encode()
+            head = f"HTTP/1.1 {status} -\r\ncontent-length: {len(content)}\r\nconnection: close"
+            writer.write(head.encode() + b"\r\n\r\n" + content)
+            await writer.drain()
+
+
 class Views:
     """Views that are held, or not, since a time."""
 
@@ -103,7 +137,9 @@ class Views:
 class Call:
     """A request through the layer. answered: by the models whose views are held, 200 or other."""
 
-    def __init__(self, director: Any, views: Views, path: str, answered: int = 200) -> None:
+    def __init__(
+        self, director: Any, views: Views, path: str, answered: int = 200, method: str = "POST"
+    ) -> None:
         self.sent: list[Any] = []
         self._answered, self.bodies = answered, list[bytes]()
         membership = Membership(director, views, None)  # type: ignore[arg-type]
@@ -112,12 +148,12 @@ class Call:
         )
         self._scope = {
             "type": "http",
-            "method": "POST",
+            "method": method,
             "path": path,
             "raw_path": path.encode(),
             "query_string": b"",
             "headers": [],
-            "state": {},
+            "state": {"grant": SimpleNamespace(prefix=""), "headers": {}},
         }
 
     async def run(self) -> None:
@@ -206,3 +242,35 @@ def test_where_a_view_is_too_old_the_answer_says_so():
     sent = asyncio.run(run())
     assert sent[0]["status"] == 503
     assert b"12 s old" in sent[1]["body"]
+
+
+class TestList:
+    DESCRIBED = {"model": "m", "sequence": 3, "epoch": "e", "status": "learning", "features": 2}
+    REFUSED = 421, {"detail": "this replica does not lead the model"}
+
+    def listed(self, *answers: tuple[int, Any]) -> tuple[int, Any]:
+        """Return the status and the content of a list whose model is described so."""
+
+        async def run() -> list[Any]:
+            director = Moving(*answers)
+            async with director.listening():
+                call = Call(director, Views(held=False), "/v1/models", method="GET")
+                await call.run()
+            return call.sent
+
+        start, body = asyncio.run(run())[:2]
+        return start["status"], json.loads(body["body"])
+
+    def test_waits_for_a_model_that_changes_hands(self):
+        described = {**self.DESCRIBED, "heads": {}}
+        answers = self.REFUSED, (503, {}), (200, described)
+        assert self.listed(*answers) == (200, {"models": [self.DESCRIBED]})
+
+    def test_leaves_out_a_model_that_is_gone(self):
+        assert self.listed(self.REFUSED, (404, {})) == (200, {"models": []})
+
+    def test_is_refused_rather_than_short(self, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr("service.web.layers.forwarding._PATIENCE_SECONDS", 0.2)
+        status, problem = self.listed(self.REFUSED)
+        assert status == 503
+        assert "no replica leads model 'm' now" in problem["detail"]
