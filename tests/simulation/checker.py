@@ -148,7 +148,8 @@ def _acknowledged(learned: Learned, places: _Places, names: dict[int, str]) -> I
     )
     last = learned.outcomes[-1] if learned.outcomes else "unknown"
     if last in ("learned", "durable") and n_found < len(learned.samples):
-        yield f"{about}: {len(learned.samples) - n_found} acknowledged samples are in no log of a model that is there"
+        lost = len(learned.samples) - n_found
+        yield f"{about}: {lost} acknowledged samples are in no log of a model that is there"
     if 0 < n_found < len(learned.samples) and learned.model != "labelled":
         yield f"{about}: only {n_found} samples were learned"
     if n_found and set(learned.outcomes) <= {"not-learned"} and learned.ended:
