@@ -9,6 +9,15 @@ ask. The same seed gives the same run. `python -m tests.simulation --help` start
     loops             asyncio event loops that wait in the kernel
     processes         groups of threads that are killed, paused and continued together
     network           HTTP between processes, with delays, losses and partitions
+    stream_link       messages between replicas and the stand-in for JetStream, likewise
+    replica           what `wolfstream serve --fleet` runs
+    clients, faults   what is asked, and what fails
+    log_reader        the logs as the stream has stored them, read without the product's code
+    checker           compares them with what clients were answered
+    inspection        compares what a fleet serves in the end with what its logs restore
+    run, campaign     one seed, and many
 
-It does not simulate disks: a killed process keeps every byte that it has written, or none.
+Not simulated: disks (a killed process keeps every byte that it has written, or none), websockets,
+workers, models with several learners, servers of the stream that fail or lose what they have
+stored, and the time that computing takes, beyond a fixed time for each change of threads.
 """

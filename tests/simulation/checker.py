@@ -3,6 +3,7 @@
 It knows nothing of the faults that happened, and uses no code of the product.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
@@ -25,12 +26,17 @@ def check(logs: dict[int, Log], changes: Sequence[CatalogueChange], record: Reco
     faults = list(record.contradictions)
     followers = {one.number for one in changes if one.follows is not None}
     places = _Places()
+    ends = _deletions(changes)
     for log in logs.values():
         faults += log.faults
-        faults += _writers(log)
+        end = ends.get(log.number, math.inf)
+        # A term that begins in the empty log of a deleted model is never used.
+        of_life = Log(log.number, [one for one in log.commits if one.at <= end])
+        faults += _writers(of_life)
         if log.number not in followers:
-            faults += _sequences(log, places)
-            faults += _keys(log)
+            faults += _sequences(of_life, places)
+            faults += _keys(of_life)
+        faults += _of_deleted(log, end)
     faults += places.twice()
     names = {one.number: one.name for one in changes if one.number is not None}
     for learned in record.learned:
@@ -142,7 +148,8 @@ def _acknowledged(learned: Learned, places: _Places, names: dict[int, str]) -> I
     )
     last = learned.outcomes[-1] if learned.outcomes else "unknown"
     if last in ("learned", "durable") and n_found < len(learned.samples):
-        yield f"{about}: {len(learned.samples) - n_found} acknowledged samples are in no log"
+        lost = len(learned.samples) - n_found
+        yield f"{about}: {lost} acknowledged samples are in no log of a model that is there"
     if 0 < n_found < len(learned.samples) and learned.model != "labelled":
         yield f"{about}: only {n_found} samples were learned"
     if n_found and set(learned.outcomes) <= {"not-learned"} and learned.ended:
@@ -161,6 +168,29 @@ def _acknowledged(learned: Learned, places: _Places, names: dict[int, str]) -> I
     strangers = {names.get(log.number) for one in found for log, _, _ in one}
     if strangers - {learned.model, None}:
         yield f"{about}: learned by {strangers}"
+
+
+def _deletions(changes: Sequence[CatalogueChange]) -> dict[int, float]:
+    """Return when each model was deleted that was, by its number."""
+    present: dict[str, int | None] = {}
+    ends: dict[int, float] = {}
+    for change in changes:
+        number = present.get(change.name)
+        if change.number is None and number is not None:
+            ends[number] = change.at
+        present[change.name] = change.number
+    return ends
+
+
+def _of_deleted(log: Log, end: float) -> Iterator[str]:
+    """Yield the first samples that were written for a model after it was deleted."""
+    for commit in log.commits:
+        if commit.at > end and any(has_samples(row) for row in commit.rows):
+            yield (
+                f"model {log.number} was deleted at {end:.3f} s, and has samples of later\n"
+                f"{log.around(commit)}"
+            )
+            return
 
 
 def _deleted(record: Record) -> Iterator[str]:

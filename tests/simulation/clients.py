@@ -240,7 +240,7 @@ class Client:
         if not reply.is_success:
             return
         if reply.told["status"] != "ok":
-            self.contradict(f"{model} is {reply.told['status']}")
+            self.contradict(f"{model} is {reply.told['status']}: {reply.told.get('notice')}")
         self.check_told(model, reply)
 
     def check_told(self, model: str, reply: Reply) -> None:

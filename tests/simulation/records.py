@@ -24,7 +24,8 @@ class Reply(NamedTuple):
         """Return what is known of a call's samples: learned, not-learned, durable or unknown."""
         if self.is_success:
             return "learned"
-        if self.status in (-1, 401, 403, 404, 405, 409, 410, 412, 413, 422, 429):
+        # 404 may tell of a model that has learned the samples and was deleted since.
+        if self.status in (-1, 409, 412, 413, 422, 429):
             return "not-learned"
         return str(self.told.get("outcome", "unknown"))
 

@@ -19,6 +19,7 @@ class Written:
 
     def __init__(self) -> None:
         self.archive = list[Archived]()
+        self.gone_at = 0.0
 
     def commit(self, writer: bytes, *rows: tuple[Any, ...], previous: int | None = None) -> None:
         """Write a commit of one message."""
@@ -27,15 +28,21 @@ class Written:
         sealed = bytes(9) + msgpack.packb(rows)
         body = msgpack.packb([1, 2, last if previous is None else previous, name, 0, 1, sealed])
         message = StoredMessage(last + 1, "wolfstream.log.2.2", b"", body, 0)
-        self.archive.append(Archived("WOLFSTREAM_LOG_2", message, "r0-1", 0.0))
+        self.archive.append(Archived("WOLFSTREAM_LOG_2", message, "r0-1", last + 0.5))
+
+    def deleted(self) -> None:
+        """Delete the model from the catalogue, a second after all commits so far."""
+        self.gone_at = float(len(self.archive))
 
     def faults(self, *learned: Learned, deleted: Deleted | None = None) -> list[str]:
         """Return what the checker finds."""
         record = Record()
         record.learned += learned
         record.deleted += [deleted] if deleted else []
-        made = [CatalogueChange(0.0, "a", 2, None, "e")]
-        return check(logs(self.archive), made, record)
+        changes = [CatalogueChange(0.0, "a", 2, None, "e")]
+        if self.gone_at:
+            changes.append(CatalogueChange(self.gone_at, "a", None, None, ""))
+        return check(logs(self.archive), changes, record)
 
 
 def samples(sequence: int, *numbers: float) -> tuple[Any, ...]:
@@ -104,6 +111,13 @@ def test_key_of_two_sequences_is_found(written: Written) -> None:
 )
 def test_false_answer_is_found(written: Written, learned: Learned, found: str) -> None:
     assert any(found in one for one in written.faults(learned))
+
+
+def test_sample_of_deleted_model_is_found(written: Written) -> None:
+    written.deleted()
+    assert written.faults() == []
+    written.commit(OLD, samples(3, 2.5))
+    assert any("was deleted at" in one for one in written.faults())
 
 
 def test_delete_of_later_state_is_found(written: Written) -> None:
