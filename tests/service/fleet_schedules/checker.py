@@ -79,6 +79,9 @@ class Log:
     rollbacks: the sequence and the pinned state of each one.
     purged: the message before which all may be gone. up_to: the snapshot that allowed it.
     named: what those knew who were about to delete the model.
+    answers: all that were written to keys, by their sequences.
+    saves: the states of all snapshots, in the order in which their saves began; of those that are
+        there, saved has the number of the last one that was told to be saved, by its sequence.
     """
 
     model: int
@@ -98,6 +101,9 @@ class Log:
     named: list[Learned] = field(default_factory=list)
     listed: bool = False
     parts: list[tuple[int, Message]] = field(default_factory=list)
+    answers: dict[int, set[bytes]] = field(default_factory=dict)
+    saves: list[Learned] = field(default_factory=list)
+    saved: dict[int, int] = field(default_factory=dict)
 
 
 class Checker:
@@ -147,6 +153,17 @@ class Checker:
             raise Broken(f"exchange {number} was told to be {stored}, and is not")
         if not stored:
             self._refused_exchanges.add(number)
+
+    def note_saving(self, model: int, state: Learned) -> int:
+        """Note that a snapshot is about to be saved; return the number of the save."""
+        saves = self.logs[model].saves
+        saves.append(state)
+        return len(saves) - 1
+
+    def note_saved(self, model: int, number: int) -> None:
+        """Note that a save was told to be done: no earlier one of its sequence comes after it."""
+        log = self.logs[model]
+        log.saved[log.saves[number][0]] = number
 
     # ---------------------------------------------------------------------------------- the streams
 
@@ -244,6 +261,7 @@ class Checker:
         elif row.kind == "key":
             self._take_key(log, row)
         elif row.kind in ("answer", "shorter"):
+            log.answers.setdefault(row.sequence, set()).add(row.record)
             key = log.keys.get(row.sequence)
             if key is not None and (key.answer is None or row.kind == "shorter"):
                 key.answer, key.shortened = row.record, row.kind == "shorter"
@@ -308,9 +326,13 @@ class Checker:
         expected = [at for at in self._all(log) if at >= log.purged]
         if not set(expected) <= set(stored):
             raise Broken(f"log {log.model} lacks {sorted(set(expected) - set(stored))}")
-        for sequence, saved in self._snapshots(log, states):
+        snapshots = dict(self._snapshots(log, states))
+        log.saved = {at: number for at, number in log.saved.items() if at in snapshots}
+        for sequence, saved in snapshots.items():
             if saved.learned not in log.states:
                 raise Broken(f"log {log.model}: the snapshot at {sequence} is of no state")
+            if saved.learned not in log.saves[log.saved.get(sequence, 0) :]:
+                raise Broken(f"log {log.model}: the snapshot at {sequence} is of an earlier save")
         for at, name in log.rollbacks[-PINNED:]:
             if at >= log.up_to and self._pinned(log.model, name) is None:
                 raise Broken(f"log {log.model}: the state of the rollback at {at} is missing")

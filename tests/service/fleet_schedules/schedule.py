@@ -4,7 +4,7 @@ A seed decides all of it, and each step is followed by a look at what the stream
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -32,6 +32,7 @@ from service.storage.snapshot_format import DamagedSnapshot, State, encode_state
 from service.storage.term import Part, Term, TermState
 from tests.service.fleet_schedules.checker import PINNED, Broken, Checker, Learned
 from tests.service.fleet_schedules.network import CHECKER, StormyNetwork
+from tests.service.fleet_schedules.profiles import PROFILES, Profile
 from tests.service.fleet_schedules.replica import Learner, Led, Replica, Standby, learner_of
 from tests.service.jetstream.server import Server
 from tests.service.jetstream.virtual_time import (
@@ -46,42 +47,15 @@ _NAMES = ("a", "b", "c")
 _LOG_BYTES, _STATE_BYTES = 1 << 30, 1 << 30
 _MAX_PAYLOAD = 4096
 
-# What is done, and how often in proportion.
-_STEPS = {
-    "create": 4,
-    "follow": 10,
-    "take_over": 10,
-    "commit": 30,
-    "finish": 12,
-    "settle": 10,
-    "replay": 10,
-    "write_answers": 4,
-    "shorten": 3,
-    "forget_some": 2,
-    "predict": 3,
-    "drop_predictions": 2,
-    "begin_snapshot": 8,
-    "save": 8,
-    "drop": 8,
-    "roll_back": 5,
-    "unpin": 4,
-    "exchange": 3,
-    "delete": 2,
-    "finish_deletion": 4,
-    "confirm": 4,
-    "weather": 10,
-    "pass_time": 3,
-    "release": 3,
-    "calm": 1,
-}
-
-
-# What replicas do that lead nothing.
+# What is done while no replica leads anything, and what those do that lead nothing.
+_WITHOUT_LEADERS = ("create", "take_over", "finish_deletion", "weather")
 _OF_ANYBODY = frozenset({"create", "follow", "take_over", "finish_deletion", "weather"})
 
 
-def patch_time(patch: pytest.MonkeyPatch, loop: VirtualLoop, random: Random) -> None:
-    """Let nothing depend on clocks, threads or chance, and patience be short."""
+def patch_time(
+    patch: pytest.MonkeyPatch, loop: VirtualLoop, random: Random, patience: Sequence[float]
+) -> None:
+    """Let nothing depend on clocks, threads or chance, and patience be one of some seconds."""
     virtual = VirtualTime(loop)
     for module in (chain, planned_commits, subject_messages, jetstream_snapshots, entries):
         patch.setattr(module, "time", virtual)
@@ -93,23 +67,31 @@ def patch_time(patch: pytest.MonkeyPatch, loop: VirtualLoop, random: Random) -> 
     patch.setattr("secrets.token_bytes", random.randbytes)
     patch.setattr("secrets.token_hex", lambda n: random.randbytes(n).hex())
     patch.setattr("os.fsync", lambda _: None)  # no machine fails here
-    patience = random.choice((0.0, 0.0, 0.3, 3.0))
+    seconds = random.choice(patience)
     for module in (jetstream_log, jetstream_term, commits_under_way):
-        patch.setattr(module, "PATIENCE_SECONDS", patience)
-    patch.setattr(kept_keys, "_PATIENCE_SECONDS", patience)
+        patch.setattr(module, "PATIENCE_SECONDS", seconds)
+    patch.setattr(kept_keys, "_PATIENCE_SECONDS", seconds)
     patch.setattr(log_index, "_COMMITS_OF_SEGMENT", random.choice((1, 2, 5)))
 
 
 class Schedule:
     """A seed's schedule. done: how often each step was done."""
 
-    def __init__(self, folder: Path, patch: pytest.MonkeyPatch, seed: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        patch: pytest.MonkeyPatch,
+        seed: str,
+        profile: Profile = PROFILES["all"],
+    ) -> None:
         self._seed, self._random, self.step = seed, Random(seed), 0
-        self._loop = VirtualLoop()
-        patch_time(patch, self._loop, Random(f"bytes {seed}"))
+        self._profile, self._loop = profile, VirtualLoop()
+        patch_time(patch, self._loop, Random(f"bytes {seed}"), profile.patience)
         server = Server(n_servers=3)
         server.max_payload = _MAX_PAYLOAD
-        self._network = StormyNetwork(Random(f"network {seed}"))
+        self._network = StormyNetwork(
+            Random(f"network {seed}"), profile.fates, profile.subjects
+        )
         self._wire = Wire(server, self._network)
         first = connected(self._wire, self._loop, CHECKER)
         make_streams(first, _LOG_BYTES, _STATE_BYTES)
@@ -118,11 +100,11 @@ class Schedule:
         self._replicas = [
             Replica(name, connected(self._wire, self._loop, name), folder / name) for name in _NAMES
         ]
-        names = self._random.randint(1, 3)
+        names = self._random.randint(*profile.names)
         self._names = [f"m{number}" for number in range(names)]
         self._weights = {
-            name: weight * self._random.choice((0.3, 1.0, 1.0, 5.0))
-            for name, weight in _STEPS.items()
+            name: weight * self._random.choice((0.3, 1.0, 1.0, 5.0) if profile.varied else (1.0,))
+            for name, weight in profile.weights.items()
         }
         self.done = Counter[str]()
         self.trace: list[str] = []
@@ -156,7 +138,7 @@ class Schedule:
         (name,) = self._random.choices(list(self._weights), list(self._weights.values()))
         leaders = [one for one in self._replicas if one.led]
         if not leaders:
-            name = self._random.choice(("create", "take_over", "weather"))
+            name = self._random.choice([one for one in _WITHOUT_LEADERS if one in self._weights])
         able = self._replicas if name in _OF_ANYBODY else leaders
         replica = self._random.choice(able or self._replicas)
         self.trace.append(f"{self.step} {replica.name} {name}")
@@ -252,6 +234,8 @@ class Schedule:
     def _check_refusal(self, led: Led, error: StorageFailed) -> None:
         if isinstance(error, NotLeader) and not led.term.over:
             raise Broken(f"{led.term.model}: a term that was refused goes on")
+        if isinstance(error, InDoubt) and led.term.state is TermState.LIVE:
+            raise Broken(f"{led.term.model}: a term goes on after a doubt: {error}")
         if self._network.odds == 0 and isinstance(error, NotLeader):
             self.checker.look()
         if led.term.over:
@@ -294,7 +278,7 @@ class Schedule:
         try:
             with catalogue.creating(name, {}, epoch, follows, sequence) as term:
                 if sequence:
-                    replica.fleet.snapshots.save(term.model, learner.state())
+                    self._save_state(replica, term.model, learner)
         except StorageFailed as error:
             self._note(type(error).__name__)
             return
@@ -523,6 +507,26 @@ class Schedule:
                 rows.append(keyed._replace(answer=b"short " + keyed.answer))
         self._write(led, lambda: led.term.shorten_answers(rows))
 
+    def _ask_again(self, replica: Replica) -> None:
+        """Send a key again that has an answer: it is answered from the log."""
+        led = self._any_led(replica, *TermState)
+        answered = [] if led is None else [at for at, _ in led.term.log.sizes(0)]
+        if led is None or not answered:
+            return
+        at = self._random.choice(answered)
+        try:
+            keyed = led.term.log.find(at)
+        except StorageFailed as error:
+            self._note(type(error).__name__)
+            return
+        if keyed is None or keyed.answer not in self._answers_to(led.term.model, at):
+            raise Broken(f"{led.term.model}: the answer at {at} is {keyed}")
+
+    def _answers_to(self, model: int, sequence: int) -> set[bytes]:
+        """Return all answers that a log ever had at a sequence."""
+        self.checker.look()
+        return self.checker.logs[model].answers.get(sequence, set())
+
     def _forget_keys(self, led: Led) -> None:
         known = sorted(_keys(led))
         if known:
@@ -577,12 +581,12 @@ class Schedule:
         if not self._saves:
             return
         replica, led, state = self._saves.pop(self._random.randrange(len(self._saves)))
-        model = led.term.model
-        self._note(replica.name, model, state.plain["sequence"])
+        model, sequence = led.term.model, state.plain["sequence"]
+        self._note(replica.name, model, sequence)
         try:
-            replica.fleet.snapshots.save(model, state)
-            if full := self._random.random() < 0.2:
-                replica.fleet.snapshots.load(model, state.plain["sequence"])
+            self._save_state(replica, model, learner_of(state))
+            if full := self._random.random() < self._profile.full:
+                replica.fleet.snapshots.load(model, sequence)
         except (OSError, DamagedSnapshot) as error:
             self._note(type(error).__name__)
             return
@@ -590,6 +594,12 @@ class Schedule:
             if self.checker.logs[model].deleted:
                 replica.fleet.catalogue.discard(model)
         self._drops.append((replica, led, full))
+
+    def _save_state(self, replica: Replica, model: int, learner: Learner) -> None:
+        """Save a snapshot. Raises OSError."""
+        number = self.checker.note_saving(model, learner.learned)
+        replica.fleet.snapshots.save(model, learner.state())
+        self.checker.note_saved(model, number)
 
     def _drop(self, _: Replica) -> None:
         if self._drops:
@@ -747,8 +757,10 @@ class Schedule:
     # ---------------------------------------------------------------------------------- the network
 
     def _weather(self, _: Replica) -> None:
-        self._network.odds = self._random.choice((0.0, 0.02, 0.1, 0.3, 0.6))
-        self._note(self._network.odds)
+        self._network.odds = self._random.choice(self._profile.odds)
+        if self._profile.alone:
+            self._network.client = self._random.choice(_NAMES)
+        self._note(self._network.odds, self._network.client)
 
     def _pass_time(self, replica: Replica) -> None:
         VirtualTime(replica.fleet.nats.loop).sleep(self._random.choice((0.1, 1.0, 11.0)))
@@ -787,7 +799,7 @@ class Schedule:
                 raise Broken(f"{term.model}: the last term cannot write")
             self.checker.look()
             try:
-                replica.fleet.snapshots.save(term.model, led.learner.state())
+                self._save_state(replica, term.model, led.learner)
                 term.drop(led.learner.sequence)
             except (OSError, StorageFailed) as error:
                 raise Broken(f"{term.model}: the last term cannot purge: {error}") from error
