@@ -22,7 +22,7 @@ _FATES: Sequence[Fate] = (
 _HELD: Sequence[Fate] = tuple(Held(past) for past in (1, 2, 3, 5, 8, 13, 30))
 _HEARD: Sequence[Fate] = tuple(Held(past, heard=True) for past in (1, 2, 3, 5, 8, 13, 30))
 _LOGS, _STATES, _MODELS = "wolfstream.log.*", "wolfstream.states.*", "$KV.wolfstream-models.model.*"
-_KEPT_KEYS = "wolfstream.states.*.answers"
+_KEPT_KEYS, _SNAPSHOTS = "wolfstream.states.*.answers", "wolfstream.states.*.at.*"
 
 
 class Profile(NamedTuple):
@@ -134,12 +134,12 @@ PROFILES = {
     # Deletions that arrive once there is another model of the same name.
     "namesakes": Profile(
         {
-            **{"create": 30, "take_over": 5, "delete": 30, "finish_deletion": 30},
-            **{"weather": 10, "release": 3},
+            **{"create": 20, "delete": 20, "finish_deletion": 20},
+            **{"weather": 5, "release": 1},
         },
-        fates=(_HELD,),
+        fates=((Held(13), Held(20), Held(30)),),
         subjects=(_MODELS,),
-        odds=(0.0, 0.3, 0.6),
+        odds=(0.0, 0.3),
         names=(1, 1),
     ),
     # Snapshots that arrive late, or that nobody hears of.
@@ -151,6 +151,17 @@ PROFILES = {
         fates=(_HELD, (Unheard(),), (Behind(None),)),
         subjects=(_STATES,),
         odds=(0.0, 0.1, 0.3),
+        names=(1, 1),
+    ),
+    # Snapshots that arrive after others of the same sequence, from before and after rollbacks.
+    "late_snapshots": Profile(
+        {
+            **{"create": 1, "commit": 10, "begin_snapshot": 25, "save": 15, "roll_back": 20},
+            **{"weather": 10, "release": 8},
+        },
+        fates=(_HELD, (Held(),)),
+        subjects=(_SNAPSHOTS,),
+        odds=(0.0, 0.3),
         names=(1, 1),
     ),
     # Answers that a replaced leader looks for once its successor has purged them.

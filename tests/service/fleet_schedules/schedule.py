@@ -89,9 +89,7 @@ class Schedule:
         patch_time(patch, self._loop, Random(f"bytes {seed}"), profile.patience)
         server = Server(n_servers=3)
         server.max_payload = _MAX_PAYLOAD
-        self._network = StormyNetwork(
-            Random(f"network {seed}"), profile.fates, profile.subjects
-        )
+        self._network = StormyNetwork(Random(f"network {seed}"), profile.fates, profile.subjects)
         self._wire = Wire(server, self._network)
         first = connected(self._wire, self._loop, CHECKER)
         make_streams(first, _LOG_BYTES, _STATE_BYTES)

@@ -1,0 +1,126 @@
+"""Faults that the storage of a fleet once had, or would have without one of its checks.
+
+Each one takes one check out of the code. Schedules have to find it, or they look at nothing.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import pytest
+from nats.js.kv import KeyValue
+
+from service.fleet import jetstream_snapshots, jetstream_term, planned_commits
+from service.fleet.commit_messages import LogRow, Part
+from service.fleet.kept_keys import KeptKeys
+from service.fleet.log_index import Purge
+from service.fleet.subject_messages import SubjectMessages
+from service.storage import snapshots
+
+
+class Mutant(NamedTuple):
+    """A fault.
+
+    Attributes:
+        profile: of the schedules that are made for it.
+        seed: of a schedule that finds it.
+        broken: a part of what the checker says then.
+        apply: takes the check out.
+    """
+
+    profile: str
+    seed: str
+    broken: str
+    apply: Callable[[pytest.MonkeyPatch], None]
+
+
+def _believe_any_successor(patch: pytest.MonkeyPatch) -> None:
+    """Take a commit for absent if another one comes next, whatever that one follows."""
+    find = planned_commits._find
+
+    async def found(number: int, planned: planned_commits.Planned, _: bool) -> int | None:
+        return await find(number, planned, sent_before=False)
+
+    patch.setattr(planned_commits, "_find", found)
+
+
+def _purge_without_kept_position(patch: pytest.MonkeyPatch) -> None:
+    """Do not say in the row of a purge up to where its readers need the kept keys."""
+
+    def purge(before: int, up_to: int, left: int, _: int, void: Any) -> Purge:
+        return Purge(before, up_to, left, 0, void)
+
+    patch.setattr(jetstream_term, "Purge", purge)
+
+
+def _keep_keys_unread(patch: pytest.MonkeyPatch) -> None:
+    """Append kept keys behind what was read once, also if more was written without an answer."""
+    append = KeptKeys.append
+
+    def appended(kept: KeptKeys, rows: Sequence[LogRow]) -> None:
+        with pytest.MonkeyPatch.context() as one:
+            one.setattr(kept.chain, "read_on", lambda: None)
+            append(kept, rows)
+
+    patch.setattr(KeptKeys, "append", appended)
+
+
+def _pin_by_digest(patch: pytest.MonkeyPatch) -> None:
+    """Give pinned states of the same bytes the same name."""
+    patch.setattr(jetstream_snapshots, "pinned_name", snapshots._digest)
+
+
+def _delete_by_name(patch: pytest.MonkeyPatch) -> None:
+    """Delete a model's entry in the catalogue, whichever it is by then."""
+    delete = KeyValue.delete
+
+    async def deleted(bucket: KeyValue, key: str, **_: Any) -> bool:
+        return await delete(bucket, key)
+
+    patch.setattr(KeyValue, "delete", deleted)
+
+
+def _delete_parts_in_doubt(patch: pytest.MonkeyPatch) -> None:
+    """Delete the parts of a snapshot that may be stored."""
+    patch.setattr(jetstream_snapshots, "_NotStored", OSError)
+
+
+def _save_over_anything(patch: pytest.MonkeyPatch) -> None:
+    """Store a snapshot in the place of whatever is there when it arrives."""
+    patch.setattr(jetstream_snapshots, "EXPECTED", "Unknown-Header")
+
+
+def _read_answers_anywhere(patch: pytest.MonkeyPatch) -> None:
+    """Take the commit after a purged one for that one."""
+    after = SubjectMessages.after
+
+    def renumbered(
+        messages: SubjectMessages, last: int, known: int, patience: float | None = None, **more: int
+    ) -> Iterator[tuple[Part, int]]:
+        found = after(messages, last, known, patience, **more)
+        if more.get("at_once") != 1:  # it is not one commit that is read
+            yield from found
+            return
+        for number, (part, _) in enumerate(found, 1):
+            yield part, last + number
+
+    patch.setattr(SubjectMessages, "after", renumbered)
+
+
+MUTANTS = {
+    "absence without proof": Mutant(
+        "succession", "52", "was refused, and is in log", _believe_any_successor
+    ),
+    "purge without kept position": Mutant(
+        "kept_keys", "17", "are read, not", _purge_without_kept_position
+    ),
+    "kept keys in doubt": Mutant(
+        "unheard_keys", "0", "the last term cannot purge", _keep_keys_unread
+    ),
+    "pins of the same name": Mutant("pins", "2", "the state of the rollback at", _pin_by_digest),
+    "deletion of a namesake": Mutant(
+        "namesakes", "57", "is in the catalogue no more", _delete_by_name
+    ),
+    "parts deleted in doubt": Mutant("snapshots", "4", "is not whole", _delete_parts_in_doubt),
+    "late save": Mutant("late_snapshots", "40", "is of an earlier save", _save_over_anything),
+    "answer of another commit": Mutant("answers", "13", "the answer at", _read_answers_anywhere),
+}
