@@ -14,10 +14,14 @@ import pytest
 
 pytest.importorskip("nats")
 
+from service.fleet.connection import NatsConnection
+from tests.service.fleet_schedules.both_servers import BothServers
 from tests.service.fleet_schedules.checker import Broken
 from tests.service.fleet_schedules.mutants import MUTANTS, Mutant
 from tests.service.fleet_schedules.profiles import PROFILES
 from tests.service.fleet_schedules.schedule import Schedule
+from tests.service.jetstream.server import Server
+from tests.service.nats import MISSING, NatsServers
 
 STEPS = 100
 SEEDS = [
@@ -34,15 +38,15 @@ def run(
     seed: str,
     profile: str = "all",
     mutant: Mutant | None = None,
-    steps: int = STEPS,
+    server: Server | None = None,
 ) -> Schedule:
     folder.mkdir()
     with pytest.MonkeyPatch.context() as patch:
-        schedule = Schedule(folder, patch, seed, PROFILES[profile])
+        schedule = Schedule(folder, patch, seed, PROFILES[profile], server)
         if mutant is not None:
             mutant.apply(patch)
         try:
-            schedule.run(steps)
+            schedule.run(STEPS)
         finally:
             schedule.close()
             shutil.rmtree(folder)
@@ -98,3 +102,24 @@ def test_random_schedules_keep_promises(tmp_path: Path, profile: str) -> None:
         run(tmp_path / seed, seed, profile)
         seed, n_seeds = str(int(seed) + 1), n_seeds + 1
     print(f"{n_seeds * STEPS / (time.monotonic() - began):.0f} steps per second")
+
+
+@pytest.mark.hard
+@pytest.mark.timeout(SECONDS + 300)
+@pytest.mark.skipif(MISSING != "", reason=MISSING)
+@pytest.mark.parametrize("profile", PROFILES)
+def test_real_server_does_the_same(tmp_path: Path, profile: str) -> None:
+    """A part of HARD_SCHEDULE_SECONDS for each profile."""
+    servers = NatsServers(tmp_path / "nats").start()
+    nats = NatsConnection(servers.addresses, "test")
+    ends, n_seeds = time.monotonic() + SECONDS / len(PROFILES), 0
+    try:
+        while time.monotonic() < ends:
+            both = BothServers(nats)
+            run(tmp_path / "fleet", str(n_seeds), profile, server=both)
+            both.check()
+            n_seeds += 1
+    finally:
+        nats.close()
+        servers.close()
+    print(f"{n_seeds} schedules")

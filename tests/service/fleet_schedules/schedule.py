@@ -83,11 +83,21 @@ class Schedule:
         patch: pytest.MonkeyPatch,
         seed: str,
         profile: Profile = PROFILES["all"],
+        server: Server | None = None,
     ) -> None:
+        """Begin with three replicas and no models.
+
+        Args:
+            folder: what the replicas have beside the streams.
+            patch: undone after the schedule.
+            seed: decides what is done.
+            profile: what may be done.
+            server: without streams; None for one that has copies of each stream.
+        """
         self._seed, self._random, self.step = seed, Random(seed), 0
         self._profile, self._loop = profile, VirtualLoop()
         patch_time(patch, self._loop, Random(f"bytes {seed}"), profile.patience)
-        server = Server(n_servers=3)
+        server = server or Server(n_servers=3)
         server.max_payload = _MAX_PAYLOAD
         self._network = StormyNetwork(Random(f"network {seed}"), profile.fates, profile.subjects)
         self._wire = Wire(server, self._network)

@@ -80,7 +80,7 @@ def call(name: str, request: Mapping[str, Any] | None = None) -> Operation:
     async def run(client: Client, stream: str) -> Any:
         body = _named(json.dumps(request), stream).encode() if request is not None else b""
         subject = f"$JS.API.{name.format(stream)}"
-        return _timeless(json.loads((await client.request(subject, body, _SECONDS)).data))
+        return timeless(json.loads((await client.request(subject, body, _SECONDS)).data))
 
     return run
 
@@ -245,7 +245,8 @@ def _named(text: str, stream: str) -> str:
     return text.replace("{}", stream) if "{}" in text and text != "{}" else text
 
 
-def _timeless(content: Any) -> Any:
+def timeless(content: Any) -> Any:
+    """Return the answer to a call without its times."""
     if isinstance(content, dict):
-        return {key: _timeless(of) for key, of in content.items() if key not in _TIMES}
+        return {key: timeless(of) for key, of in content.items() if key not in _TIMES}
     return content
