@@ -44,12 +44,12 @@ def take_over(entry: CatalogueEntry, storage: Storage) -> TakenOver:
     spec = read_stored_spec(entry.spec)
     for _ in range(_ATTEMPTS):
         log = storage.journal.reader(entry.number)
-        before = log.rollbacks()
+        before = log.n_rollbacks
         learner = Learner(Model(entry.number, entry.name, spec), entry.epoch)
         bring_back(learner, log, storage, products_as_set, entry.follows)
         blocks = log.blocks(learner.sequence)
         own = [] if learner.model.broken else [one for block in blocks for one in block]
-        if log.rollbacks() != before:
+        if log.n_rollbacks != before:
             continue  # what it is by now is another state
         epoch = next_term(log.epoch_since(0) or learner.epoch)
         try:

@@ -9,7 +9,7 @@ from service.errors import NotLeader, StartupError, StorageFailed
 from service.model.learner import Learner
 from service.model.live import Model
 from service.spec.stored import read_stored_spec
-from service.storage.entries import CatalogueEntry, KeyedRequest, Rollback, next_term
+from service.storage.entries import CatalogueEntry, KeyedRequest, next_term
 from service.storage.interfaces import Storage
 from service.storage.journal import LogDeleted
 from service.storage.log import LogReader
@@ -39,7 +39,7 @@ class Standby:
     def _begin(self) -> Learner:
         spec = read_stored_spec(self.entry.spec)
         self._found = dict[int, KeyedRequest]()
-        self._rollback: Rollback | None = None
+        self._n_rollbacks = 0
         self._begun = False
         learner = Learner(Model(self.entry.number, self.entry.name, spec), self.entry.epoch)
         self._keep_losses(learner)
@@ -64,7 +64,7 @@ class Standby:
                 self._begun = False
                 raise
             else:
-                self._begun = _last_rollback(self._log) == self._rollback
+                self._begun = self._log.n_rollbacks == self._n_rollbacks
         for _ in range(_ATTEMPTS):
             if self._log is None or not self._begun or self.learner.model.broken:
                 self._load()
@@ -76,14 +76,14 @@ class Standby:
     def _load(self) -> None:
         """Learn everything from the newest snapshot or rollback on.
 
-        It has not begun where the log has another rollback by the end of it: what comes after that
+        It has not begun where the log has one more rollback by the end of it: what comes after that
         is for the state that it restores.
         """
         self.learner = self._begin()
         log = self._log = self._storage.journal.reader(self.entry.number)
-        self._rollback = _last_rollback(log)
+        self._n_rollbacks = log.n_rollbacks
         self._note(log, bring_back(self.learner, log, self._storage, products_as_set))
-        self._begun = _last_rollback(log) == self._rollback
+        self._begun = log.n_rollbacks == self._n_rollbacks
 
     def _replay(self, log: LogReader) -> list[KeyedRequest]:
         """Learn what comes next in the log; keys that had no answers, with them."""
@@ -112,7 +112,7 @@ class Standby:
             except NotLeader:
                 log.read_on()
                 self._note(log, self._replay(log))
-                if _last_rollback(log) != self._rollback:
+                if log.n_rollbacks != self._n_rollbacks:
                     self._begun = False
                     break
             else:
@@ -140,7 +140,3 @@ class Standby:
         except StartupError as error:
             self.learner.model.broken = str(error)
             logger.error("model %s is broken: %s", self.entry.name, error)
-
-
-def _last_rollback(log: LogReader) -> Rollback | None:
-    return next(iter(log.rollbacks()), None)

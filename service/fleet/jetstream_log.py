@@ -68,6 +68,11 @@ class JetStreamLog:
         """Whether the log ends with the deletion of its model."""
         return self.index.deleted
 
+    @property
+    def n_rollbacks(self) -> int:
+        """How many rollbacks were read so far, those included that are not needed any more."""
+        return self.index.n_rollbacks
+
     def read_on(self) -> None:
         """Read what has come since the last read. The log of a term does not grow by reading."""
         if self.term is not None:

@@ -140,6 +140,7 @@ class LogIndex:
         kept: up to where the chain of kept keys has to be read.
         floor: the message before which all may be purged.
         faults: what cannot be, a sentence for each. A rollback replaces what they are about.
+        n_rollbacks: how many were added; purges do not change it.
         deleted: whether the log says that the model was deleted.
         void: after which sequence, and up to which, keys are void: those that were forgotten, and
             those of entries that a rollback says never were learned. No other key will come there.
@@ -153,6 +154,7 @@ class LogIndex:
         self.unanswered: set[int] = set()
         self.end = self.reached = self.kept = self.floor = 0
         self.faults: list[str] = []
+        self.n_rollbacks = 0
         self.deleted = False
         self.void: list[tuple[int, int]] = []
         # In the log's order.
@@ -241,6 +243,7 @@ class LogIndex:
 
     def _add_rollback(self, row: LogRow) -> None:
         rollback, learned = read_rollback(row)
+        self.n_rollbacks += 1
         self._make_void(learned, row.sequence)
         self._events.append((row.sequence, rollback.epoch, rollback))
         self.reached = min(self.reached, row.sequence)

@@ -23,6 +23,9 @@ class LogReader(Protocol):
         name: what messages call the log.
         faults: what cannot be in a log, and is; one sentence for each. Empty of a sound log.
         deleted: whether the model was deleted; then only the rest of its deletion is left to do.
+        n_rollbacks: how many rollbacks were read so far; 0 of a log that only this process writes.
+            It never sinks: whoever learns what another replica writes begins anew where it has
+            risen, also where later snapshots have replaced the rollback by then.
     """
 
     model: int
@@ -35,6 +38,10 @@ class LogReader(Protocol):
     @property
     def deleted(self) -> bool:
         """Whether the log ends with the deletion of its model."""
+
+    @property
+    def n_rollbacks(self) -> int:
+        """How many rollbacks were read so far, those included that are not needed any more."""
 
     def read_on(self) -> None:
         """Read what has come since the last read. The log of a term does not grow by reading."""

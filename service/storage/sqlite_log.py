@@ -62,6 +62,7 @@ class SqliteLog:
         self._file, self._high_water, self.model = file, high_water, model
         self.name = f"journal {file.path}"
         self.faults: list[str] = []
+        self.n_rollbacks = 0  # nobody learns it beside its term
         # The sequence of the last row that came after its samples, and its place.
         self._last_place: tuple[int | None, int] = (None, 0)
 

@@ -25,6 +25,7 @@ from service.errors import (
     StartupError,
     StorageFailed,
 )
+from service.model.live import Model
 from service.model.moment import Moment
 from service.storage.entries import Entry, KeyedRequest, Rollback
 from service.storage.journal import Unfinished
@@ -722,6 +723,11 @@ class TestWithoutAppend:
         assert new.learn(name)["sequence"] == 2
 
 
+def decisions(model: Model) -> Any:
+    published = model.published
+    return published.predict("asset", published.seen(LARGE.X)).decision
+
+
 class TestTakeover:
     def test_waits_for_one_before_it(self, writers: Trio, name: str):
         """Also where the first one fails, and a third one comes then."""
@@ -751,6 +757,26 @@ class TestTakeover:
         asyncio.run(rivals())
         assert next(calls) == 3
         assert most == [1]
+
+    def test_follows_a_rollback_that_a_purge_has_ended(self, writers: Trio, name: str):
+        """Both come with one read; the rollback's row is there as long as a row after it waits."""
+        old, new, third = writers
+        old.create(name)
+        old.learn(name, 5)
+        old.snapshot(name)
+        old.learn(name, 30)
+        asyncio.run(new.leading.follow(name))
+        old.writer.roll_back(old.model(name), 5)
+        old.learn(name, 5)
+        old.predict(name, "row")
+        old.snapshot(name)
+        old.learn(name)
+        old.snapshot(name)
+        led = old.model(name)
+        assert third.replica.journal.reader(led.id).rollbacks() == []
+        taken = new.lead(name)
+        assert decisions(taken) == decisions(led)
+        assert taken.rolled_back == led.rolled_back
 
     def test_of_several_at_once_begins_one_term(self, writers: Trio, name: str):
         old, new, _ = writers
