@@ -7,6 +7,7 @@ and its step; the same seed and code do the same again.
 import os
 import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -15,7 +16,8 @@ import pytest
 pytest.importorskip("nats")
 
 from service.fleet.connection import NatsConnection
-from tests.service.fleet_schedules.both_servers import BothServers
+from service.fleet.streams import STATES
+from tests.service.fleet_schedules.both_servers import BothServers, Unequal
 from tests.service.fleet_schedules.checker import Broken
 from tests.service.fleet_schedules.mutants import MUTANTS, Mutant
 from tests.service.fleet_schedules.profiles import PROFILES
@@ -94,32 +96,53 @@ def _fault(folder: Path, seed: str, mutant: Mutant) -> str:
 @pytest.mark.timeout(SECONDS + 300)
 @pytest.mark.parametrize("profile", PROFILES)
 def test_random_schedules_keep_promises(tmp_path: Path, profile: str) -> None:
-    """HARD_SEED is the first seed; others follow it for HARD_SCHEDULE_SECONDS."""
+    """HARD_SEED is the first seed; the profiles share HARD_SCHEDULE_SECONDS."""
     seed = os.environ.get("HARD_SEED") or str(Random().randrange(10**9))
     began, n_seeds = time.monotonic(), 0
-    while time.monotonic() < began + SECONDS:
+    while time.monotonic() < began + SECONDS / len(PROFILES):
         print(f"seed {seed}")
         run(tmp_path / seed, seed, profile)
         seed, n_seeds = str(int(seed) + 1), n_seeds + 1
     print(f"{n_seeds * STEPS / (time.monotonic() - began):.0f} steps per second")
 
 
-@pytest.mark.hard
-@pytest.mark.timeout(SECONDS + 300)
-@pytest.mark.skipif(MISSING != "", reason=MISSING)
-@pytest.mark.parametrize("profile", PROFILES)
-def test_real_server_does_the_same(tmp_path: Path, profile: str) -> None:
-    """A part of HARD_SCHEDULE_SECONDS for each profile."""
-    servers = NatsServers(tmp_path / "nats").start()
-    nats = NatsConnection(servers.addresses, "test")
-    ends, n_seeds = time.monotonic() + SECONDS / len(PROFILES), 0
-    try:
+@pytest.fixture(scope="module")
+def nats(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsConnection]:
+    """A connection to a real server."""
+    if MISSING:
+        pytest.skip(MISSING)
+    servers = NatsServers(tmp_path_factory.mktemp("nats")).start()
+    connection = NatsConnection(servers.addresses, "test")
+    yield connection
+    connection.close()
+    servers.close()
+
+
+class TestRealServer:
+    def test_does_the_same(self, tmp_path: Path, nats: NatsConnection) -> None:
+        both = BothServers(nats)
+        run(tmp_path / "fleet", "0", server=both)
+        both.check()
+
+    @pytest.mark.hard
+    @pytest.mark.timeout(SECONDS + 300)
+    @pytest.mark.parametrize("profile", PROFILES)
+    def test_does_the_same_for_long(
+        self, tmp_path: Path, nats: NatsConnection, profile: str
+    ) -> None:
+        """The profiles share HARD_SCHEDULE_SECONDS."""
+        ends, n_seeds = time.monotonic() + SECONDS / len(PROFILES), 0
         while time.monotonic() < ends:
             both = BothServers(nats)
             run(tmp_path / "fleet", str(n_seeds), profile, server=both)
             both.check()
             n_seeds += 1
-    finally:
-        nats.close()
-        servers.close()
-    print(f"{n_seeds} schedules")
+        print(f"{n_seeds} schedules")
+
+    def test_with_another_message_is_noticed(self, tmp_path: Path, nats: NatsConnection) -> None:
+        both = BothServers(nats)
+        run(tmp_path / "fleet", "0", server=both)
+        answer = nats.run(nats.ask("wolfstream.states.1.answers", b"another"), 9)
+        assert answer["stream"] == STATES
+        with pytest.raises(Unequal, match=STATES):
+            both.check()

@@ -11,6 +11,7 @@ from nats.js.kv import KeyValue
 
 from service.fleet import jetstream_snapshots, jetstream_term, planned_commits
 from service.fleet.commit_messages import LogRow, Part
+from service.fleet.jetstream_log import JetStreamLog
 from service.fleet.kept_keys import KeptKeys
 from service.fleet.log_index import Purge
 from service.fleet.subject_messages import SubjectMessages
@@ -106,6 +107,15 @@ def _read_answers_anywhere(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SubjectMessages, "after", renumbered)
 
 
+def _forget_purged_rollbacks(patch: pytest.MonkeyPatch) -> None:
+    """Let who follows a log see only those rollbacks that no purge has ended."""
+
+    def n_rollbacks(log: JetStreamLog) -> int:
+        return len(log.rollbacks())
+
+    patch.setattr(JetStreamLog, "n_rollbacks", property(n_rollbacks))
+
+
 MUTANTS = {
     "absence without proof": Mutant(
         "succession", "52", "was refused, and is in log", _believe_any_successor
@@ -122,5 +132,8 @@ MUTANTS = {
     ),
     "parts deleted in doubt": Mutant("snapshots", "4", "is not whole", _delete_parts_in_doubt),
     "late save": Mutant("late_snapshots", "40", "is of an earlier save", _save_over_anything),
+    "rollback that a purge ended": Mutant(
+        "all", "1083", "was never in the log", _forget_purged_rollbacks
+    ),
     "answer of another commit": Mutant("answers", "13", "the answer at", _read_answers_anywhere),
 }

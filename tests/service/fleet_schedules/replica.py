@@ -10,7 +10,7 @@ import numpy as np
 from service.errors import StartupError, StorageFailed
 from service.fleet.connection import NatsConnection
 from service.fleet.opening import Fleet, open_fleet
-from service.storage.entries import CatalogueEntry, Entry, Rollback
+from service.storage.entries import CatalogueEntry, Entry
 from service.storage.log import LogReader
 from service.storage.snapshot_format import DamagedSnapshot, State, UnreadableSnapshot
 from service.storage.term import Part, Term
@@ -53,12 +53,15 @@ def learner_of(state: State) -> Learner:
 
 @dataclass
 class Standby:
-    """A model that is followed. log: what was read of it; None before and after."""
+    """A model that is followed.
+
+    log: what was read of it; None before and after. n_rollbacks: how many there were by then.
+    """
 
     entry: CatalogueEntry
     learner: Learner
     log: LogReader | None = None
-    rollback: Rollback | None = None
+    n_rollbacks: int = 0
 
 
 @dataclass(eq=False)
@@ -97,9 +100,9 @@ class Replica:
             log = standby.log
             try:
                 log.read_on()
-                if _last_rollback(log) == standby.rollback:
+                if log.n_rollbacks == standby.n_rollbacks:
                     standby.learner.apply(log.blocks(standby.learner.sequence))
-                    if _last_rollback(log) == standby.rollback:
+                    if log.n_rollbacks == standby.n_rollbacks:
                         return standby
             except StartupError:  # the leader has purged what was not read
                 pass
@@ -108,12 +111,12 @@ class Replica:
                 raise
         standby.log = None
         log = self.fleet.journal.reader(entry.number)
-        rollback = _last_rollback(log)
+        n_rollbacks = log.n_rollbacks
         learner = self.restored(entry.number, log)
         learner.apply(log.blocks(learner.sequence))
-        if _last_rollback(log) != rollback:
+        if log.n_rollbacks != n_rollbacks:
             raise StorageFailed("it was rolled back; try again")
-        standby.log, standby.learner, standby.rollback = log, learner, rollback
+        standby.log, standby.learner, standby.n_rollbacks = log, learner, n_rollbacks
         return standby
 
     def restored(self, model: int, log: LogReader) -> Learner:
@@ -139,7 +142,3 @@ class Replica:
         at = learner.sequence
         made = Entry(model, at, 0, at, "asset", 1, b"", kind)
         return made._replace(**more)
-
-
-def _last_rollback(log: LogReader) -> Rollback | None:
-    return next(iter(log.rollbacks()), None)
