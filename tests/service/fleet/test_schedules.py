@@ -23,7 +23,7 @@ from tests.service.fleet_schedules.mutants import MUTANTS, Mutant
 from tests.service.fleet_schedules.profiles import PROFILES
 from tests.service.fleet_schedules.schedule import Schedule
 from tests.service.jetstream.server import Server
-from tests.service.nats import MISSING, NatsServers
+from tests.service.nats import MISSING, connected_server
 
 STEPS = 100
 SEEDS = [
@@ -111,11 +111,8 @@ def nats(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsConnection]:
     """A connection to a real server."""
     if MISSING:
         pytest.skip(MISSING)
-    servers = NatsServers(tmp_path_factory.mktemp("nats")).start()
-    connection = NatsConnection(servers.addresses, "test")
-    yield connection
-    connection.close()
-    servers.close()
+    with connected_server(tmp_path_factory.mktemp("nats")) as connection:
+        yield connection
 
 
 class TestRealServer:

@@ -132,8 +132,6 @@ MUTANTS = {
     ),
     "parts deleted in doubt": Mutant("snapshots", "4", "is not whole", _delete_parts_in_doubt),
     "late save": Mutant("late_snapshots", "40", "is of an earlier save", _save_over_anything),
-    "rollback that a purge ended": Mutant(
-        "all", "1083", "was never in the log", _forget_purged_rollbacks
-    ),
+    "rollback that a purge ended": Mutant("standbys", "43", "is not", _forget_purged_rollbacks),
     "answer of another commit": Mutant("answers", "13", "the answer at", _read_answers_anywhere),
 }

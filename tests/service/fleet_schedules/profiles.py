@@ -142,6 +142,16 @@ PROFILES = {
         odds=(0.0, 0.3),
         names=(1, 1),
     ),
+    # Standbys that read much at once: samples, rollbacks, and purges that end them.
+    "standbys": Profile(
+        {
+            **{"create": 1, "follow": 15, "take_over": 4, "commit": 20, "predict": 10},
+            **{"begin_snapshot": 20, "drop": 5, "roll_back": 15, "unpin": 5, "weather": 2},
+        },
+        odds=(0.0, 0.0, 0.1),
+        names=(1, 1),
+        full=0.8,
+    ),
     # Snapshots that arrive late, or that nobody hears of.
     "snapshots": Profile(
         {

@@ -17,7 +17,7 @@ from tests.service.jetstream.client import connection
 from tests.service.jetstream.operations import LAST, Operation
 from tests.service.jetstream.server import Server
 from tests.service.jetstream.wire import Wire
-from tests.service.nats import MISSING, NatsServers
+from tests.service.nats import MISSING, connected_server
 
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
@@ -32,12 +32,10 @@ Both = tuple[NatsConnection, NatsConnection]
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     """A connection to a real server, and one to the stand-in."""
-    servers = NatsServers(tmp_path_factory.mktemp("nats")).start()
-    pair = NatsConnection(servers.addresses, "test"), connection(Wire(Server()), "test")
-    yield pair
-    for one in pair:
-        one.close()
-    servers.close()
+    with connected_server(tmp_path_factory.mktemp("nats")) as real:
+        ours = connection(Wire(Server()), "test")
+        yield real, ours
+        ours.close()
 
 
 def told(both: Both, operations: Sequence[Operation]) -> list[Any]:
