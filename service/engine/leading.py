@@ -191,6 +191,11 @@ class Leading:
     async def _lead_challenger(self, entry: CatalogueEntry) -> None:
         taken = await self._on(self._after_champions, take_over, entry, self._storage)
         await self._check_exists(entry)
+        # One that was replaced without having noticed has less than its challenger: that is not
+        # the challenger's fault.
+        if (champion := self._models.with_id(entry.follows or 0)) is not None:
+            term = self._models.term(champion.model)
+            await self._on(self._after_champions, term.confirm)
         await self._in_order(None, lambda: self._begin_challenger(taken, entry.follows), samples=0)
         self._begin_to_follow(taken.learner.model)
 

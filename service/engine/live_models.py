@@ -40,6 +40,7 @@ class LiveModels:
         self._keys = keys
         self._learners: dict[str, Learner] = {}
         self._terms: dict[Model, Term] = {}
+        self._by_number: dict[int, Model] = {}
         # Models whose terms are over, and terms with a commit in doubt; some are not here any more.
         self._ended, self._doubtful = set[Model](), set[Term]()
         self.changes = 0
@@ -57,7 +58,8 @@ class LiveModels:
 
     def with_id(self, model_id: int) -> Learner | None:
         """Return the learner of the model of this number, if there is one."""
-        return next((one for one in self.learners() if one.model.id == model_id), None)
+        model = self._by_number.get(model_id)
+        return None if model is None else self._learners.get(model.name)
 
     def all(self) -> list[Model]:
         """Return all models, oldest first."""
@@ -155,7 +157,7 @@ class LiveModels:
 
     def _remove(self, model: Model) -> None:
         self._keys.forget(model.id)
-        del self._learners[model.name], self._terms[model]
+        del self._learners[model.name], self._terms[model], self._by_number[model.id]
         self.changes += 1
 
     def is_released(self, name: str) -> bool:
@@ -182,6 +184,7 @@ class LiveModels:
     def register(self, name: str, learner: Learner, term: Term) -> None:
         """Add a model under this name, with its learner and the term of its log."""
         self._learners[name], self._terms[learner.model] = learner, term
+        self._by_number[learner.model.id] = learner.model
         term.on_end, term.on_doubt = self._note_end, self._doubtful.add
         self._keys.read_from(term.log)
         self.changes += 1
@@ -193,7 +196,7 @@ class LiveModels:
 
     def term_with_id(self, model_id: int) -> Term:
         """Return the term of the model of this number, which is here."""
-        return next(term for model, term in self._terms.items() if model.id == model_id)
+        return self._terms[self._by_number[model_id]]
 
     def term_began(self, model: Model) -> int:
         """Return where a model's term began in its log; 0 if it is over; on any thread."""
@@ -202,7 +205,7 @@ class LiveModels:
 
     def of_term(self, term: Term) -> Model:
         """Return the model of a term, which is here."""
-        return next(model for model, own in self._terms.items() if own is term)
+        return self._by_number[term.model]
 
     def terms(self) -> list[tuple[Learner, Term]]:
         """Return the learners and terms of all models, oldest first."""

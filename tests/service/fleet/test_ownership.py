@@ -822,3 +822,20 @@ class TestTakeover:
         assert leader.writer.models.term(leader.model(name)) is term
         assert leader.leading.takeovers == 0
         assert leader.learn(name)["sequence"] == 1
+
+    def test_of_a_challenger_is_not_for_a_replaced_leader(self, writers: Trio, name: str):
+        """Who has less than the challenger has learned is behind: the challenger is whole."""
+        stale, leader, _ = writers
+        stale.create(name)
+        stale.learn(name, 2)
+        leader.lead(name)
+        challenger = leader.follow(f"{name}-b", name)
+        leader.learn(name, 3)
+        leader.catch_up(f"{name}-b")
+        leader.snapshot(f"{name}-b")
+        assert stale.leading.leads(name)  # nothing has told it
+        asyncio.run(_refused(stale.leading.lead(f"{name}-b")))
+        assert not stale.leading.leads(name)
+        again = leader.lead(f"{name}-b")
+        assert again is challenger
+        assert (again.broken, again.published.sequence) == ("", 5)

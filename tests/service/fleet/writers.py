@@ -53,6 +53,18 @@ class Server:
     def create(self, name: str) -> Model:
         return self.writer.new_models.create(name, read_papers_spec(SPEC))[0]
 
+    def follow(self, name: str, champion: str) -> Model:
+        """A new model that follows another one, which is led here, and learns as it does."""
+        spec = read_papers_spec({**SPEC, "seed": 7})
+        return self.writer.follow(name, self.model(champion), spec, "empty")[0]
+
+    def catch_up(self, name: str) -> None:
+        """Let a model that follows another one learn everything that this one has."""
+        model = self.model(name)
+        with self.writer.challengers.paused([model]):
+            self.writer.challengers.catch_up(model)
+        self.writer.models.learner(model).publish()
+
     def lead(self, name: str) -> Model:
         """Lead a model from now on."""
         assert asyncio.run(self.leading.lead(name))

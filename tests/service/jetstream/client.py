@@ -5,6 +5,7 @@ consumers, and the errors that they raise.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
@@ -20,11 +21,18 @@ from tests.service.jetstream.network import Fate, Held, Lost, Unheard
 from tests.service.jetstream.packet import Packet, encoded
 from tests.service.jetstream.wire import Wire
 
+logger = logging.getLogger(__name__)
+
 _NO_RESPONDERS = "503"
 # What a client that is not connected sends later; the default of nats-py.
 _PENDING_BYTES = 2 << 20
 # The headers in the place of an answer that will not come.
 _SILENT = {"Stand-In": "silence"}
+
+
+async def _note(error: Exception) -> None:
+    """Log a problem that the client goes on after, as `fleet.connecting` does."""
+    logger.warning("NATS: %s", error or type(error).__name__)
 
 
 class StandInSubscription(Subscription):
@@ -53,6 +61,7 @@ class StandInClient(Client):
         self._max_payload, self._max_pending_size = wire.server.max_payload, _PENDING_BYTES
         # What has come: packets for subscriptions, and what ends a request, in this order.
         self._come: asyncio.Queue[Callable[[], Coroutine[Any, Any, None]]] = asyncio.Queue()
+        self._error_cb = _note
         self._inboxes = 0
         # Packets that were sent while this client was not connected.
         self._unsent: list[Packet] = []
