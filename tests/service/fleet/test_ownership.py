@@ -8,6 +8,7 @@ import asyncio
 import itertools
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -584,6 +585,19 @@ class TestSnapshot:
         leader.fated, leader.fate = f"wolfstream.states.{model}.at", ["unheard"]
         leader.snapshots.save(model, State({"sequence": 7}, {"X": np.ones(9)}))
         assert reader.snapshots.load(model, 7).plain == {"sequence": 7}
+
+    def test_that_comes_late_replaces_no_later_one(self, replicas: Pair, model: int):
+        late, leader = replicas
+        first, second = (State({"sequence": 7, "n": n}, {"X": np.full(9, n)}) for n in range(2))
+        late.fated, late.fate = f"wolfstream.states.{model}.at", ["held"]
+        with ThreadPoolExecutor(1) as pool:
+            saving = pool.submit(late.snapshots.save, model, first)
+            wait_for(lambda: not late.fate)
+            leader.snapshots.save(model, second)
+            late.let_go()
+            with pytest.raises(OSError, match="wrong last sequence"):
+                saving.result()
+        assert leader.snapshots.load(model, 7).plain == second.plain
 
     def test_of_a_moment_without_answers_breaks_nothing(
         self, writers: Trio, name: str, monkeypatch: pytest.MonkeyPatch
