@@ -19,6 +19,11 @@ SECONDS = os.environ.get("SIMULATION_SECONDS", "60")
 FIRST = os.environ.get("SIMULATION_FIRST", "1")
 # Faults that are known and not repaired yet: the tests are silent about them.
 KNOWN = ()
+# Seeds that find a hole in who may write a log once what closes it is taken out: a refused term
+# that goes on (2000), a purge before its row (2005), unconfirmed descriptions (2011), and
+# a doubt that ends before its commit is learned (2016). A seed of a simulation that has changed is
+# another run, so they may find nothing more one day.
+HAVE_FOUND = ("2000", "2005", "2011", "2016")
 
 
 def simulated(*arguments: str) -> list[dict[str, Any]]:
@@ -51,6 +56,15 @@ def test_same_seed_gives_same_run(results: list[dict[str, Any]]) -> None:
     traces = [one["trace"] for one in results]
     assert len(traces) == 4
     assert len(set(traces)) == 3
+
+
+@pytest.mark.hard
+@pytest.mark.timeout(0)
+def test_seeds_that_have_found_holes_find_nothing() -> None:
+    seeds = [word for seed in HAVE_FOUND for word in ("--seed", seed)]
+    results = simulated(*seeds, "--seconds", "60", "--jobs", str(os.cpu_count() or 1))
+    assert len(results) == len(HAVE_FOUND)
+    assert [told(one) for one in results if told(one)] == []
 
 
 @pytest.mark.hard

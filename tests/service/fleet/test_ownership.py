@@ -8,6 +8,7 @@ import asyncio
 import itertools
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from service.errors import (
 )
 from service.model.live import Model
 from service.model.moment import Moment
-from service.storage.entries import Entry, KeyedRequest, Rollback
+from service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
 from service.storage.journal import Unfinished
 from service.storage.snapshot_format import State, encode_state
 from service.storage.term import Part, TermState
@@ -363,6 +364,28 @@ class TestPurge:
             old.terms[model].log.find(1)
         assert new.terms[model].log.find(1) == keyed(model, 1, b"first answer")
 
+    def test_hides_no_kept_key_where_a_copy_is_behind(
+        self, replicas: Pair, model: int, monkeypatch: pytest.MonkeyPatch
+    ):
+        """The row of the purge says how far the kept keys have to be read."""
+        leader, reader = replicas
+        learn(leader, model, 1)
+        leader.terms[model].write_answers([keyed(model, 1, b"first answer")])
+        learned_and_purged_by(leader, model)
+        log = reader.journal.new_log(model)
+        read_on, behind = log.kept.chain.read_on, [1, 2, 3]
+
+        def read_from_copy() -> None:
+            if behind:
+                behind.pop()
+            else:
+                read_on()
+
+        monkeypatch.setattr(log.kept.chain, "read_on", read_from_copy)
+        log.read_on()
+        assert told(log) == [2]
+        assert log.find(1) == keyed(model, 1, b"first answer")
+
 
 def learned_and_purged_by(leader: Replica, model: int) -> None:
     learn(leader, model, 2)
@@ -563,6 +586,19 @@ class TestSnapshot:
         leader.fated, leader.fate = f"wolfstream.states.{model}.at", ["unheard"]
         leader.snapshots.save(model, State({"sequence": 7}, {"X": np.ones(9)}))
         assert reader.snapshots.load(model, 7).plain == {"sequence": 7}
+
+    def test_that_comes_late_replaces_no_later_one(self, replicas: Pair, model: int):
+        late, leader = replicas
+        first, second = (State({"sequence": 7, "n": n}, {"X": np.full(9, n)}) for n in range(2))
+        late.fated, late.fate = f"wolfstream.states.{model}.at", ["held"]
+        with ThreadPoolExecutor(1) as pool:
+            saving = pool.submit(late.snapshots.save, model, first)
+            wait_for(lambda: not late.fate)
+            leader.snapshots.save(model, second)
+            late.let_go()
+            with pytest.raises(OSError, match="wrong last sequence"):
+                saving.result()
+        assert leader.snapshots.load(model, 7).plain == second.plain
 
     def test_of_a_moment_without_answers_breaks_nothing(
         self, writers: Trio, name: str, monkeypatch: pytest.MonkeyPatch
@@ -813,6 +849,25 @@ class TestTakeover:
         model = other.lead(name)
         assert not model.broken
         assert model.published.sequence == 1
+
+    def test_of_a_model_being_made_comes_after_that(
+        self, writers: Trio, name: str, monkeypatch: pytest.MonkeyPatch
+    ):
+        """Its entry is in the catalogue by then, and its learner is not here yet."""
+        leader, _, other = writers
+        add = leader.replica.catalogue._add
+
+        def added(entry: CatalogueEntry) -> None:
+            add(entry)
+            asyncio.run(leader.leading.follow(name))
+            with pytest.raises(NotLeader, match="is being made here"):
+                asyncio.run(leader.leading.lead(name))
+
+        monkeypatch.setattr(leader.replica.catalogue, "_add", added)
+        leader.create(name)
+        assert leader.leading.followed == {}
+        assert leader.learn(name)["sequence"] == 1
+        assert other.lead(name).published.sequence == 1
 
     def test_of_what_is_led_here_ends_no_term(self, writers: Trio, name: str):
         leader, _, _ = writers
