@@ -49,7 +49,7 @@ class Attempt:
             what = f"{self.told['sequence']} in {self.told['epoch']}"
         else:
             what = f"{self.outcome} {self.told.get('detail', '')}"[:100]
-        return f"{_clock(self.began)}-{_clock(self.ended)} {self.url[-5:]} {self.status} {what}"
+        return f"{clock(self.began)}-{clock(self.ended)} {self.url[-5:]} {self.status} {what}"
 
 
 @dataclass
@@ -94,6 +94,21 @@ class Ledger:
         self.n_reads = 0
         self._numbers, self._lock = itertools.count(1), threading.Lock()
 
+    @property
+    def figures(self) -> dict[str, int]:
+        """Return how much was asked and answered."""
+        acknowledged = [one for one in self.requests if one.acknowledged is not None]
+        attempts = [attempt for one in self.requests for attempt in one.attempts]
+        return {
+            "requests": len(self.requests),
+            "requests with a key": sum(one.key is not None for one in self.requests),
+            "requests acknowledged": len(acknowledged),
+            "requests of unknown outcome": len(self.requests) - len(acknowledged),
+            "samples acknowledged": sum(len(one.samples) for one in acknowledged),
+            "attempts without an answer": sum(one.status == 0 for one in attempts),
+            "predictions compared": self.n_reads,
+        }
+
     def new_samples(self, n: int) -> list[float]:
         """Return first numbers that no row has had."""
         with self._lock:
@@ -107,8 +122,8 @@ class Ledger:
             decision, where, before = self.reads.setdefault(place, (told["decision"], url, at))
         if decision != told["decision"]:
             self.contradictions.append(
-                f"{model} at {place[1:]}: {url} predicted at {_clock(at)} otherwise than {where} "
-                f"at {_clock(before)}: {told['decision']}, {decision}"
+                f"{model} at {place[1:]}: {url} predicted at {clock(at)} otherwise than {where} "
+                f"at {clock(before)}: {told['decision']}, {decision}"
             )
 
 
@@ -388,7 +403,7 @@ def _line(commit: Commit) -> str:
     rows = ", ".join(_told(row) for row in commit.rows[:8])
     more = "" if len(commit.rows) <= 8 else f" and {len(commit.rows) - 8} more"
     return (
-        f"{_clock(commit.at)}  message {commit.first}-{commit.last} after {commit.previous} by "
+        f"{clock(commit.at)}  message {commit.first}-{commit.last} after {commit.previous} by "
         f"{commit.client} ({commit.writer.hex()}): {rows or 'nothing'}{more}"
     )
 
@@ -400,6 +415,6 @@ def _told(row: Row) -> str:
     return f"{row.kind} {row.sequence}" + (f" {key!r}" if key is not None else "")
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
     """Return minutes and seconds of a moment, by which lines are compared."""
     return f"{int(seconds // 60 % 60):02}:{seconds % 60:06.3f}"

@@ -20,6 +20,7 @@ import httpx
 
 from tests.hard.fleet_callers import Burst, Callers, promote, roll_back, save
 from tests.hard.fleet_faults import Parts, found, stopped
+from tests.hard.fleet_ledger import clock
 from tests.hard.fleet_recorder import Recorder
 from tests.service.cable import Cable
 
@@ -100,7 +101,7 @@ class Pauses:
     """Pauses, partitions and kills, in a random order, each kind at least once.
 
     models: whose leaders fail. undone: the one that is rolled back. challengers: with the models
-    that they follow. counts: how often each kind came. happened: when each began.
+    that they follow. counts: how often each kind came. happened: a line for each, with its time.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class Pauses:
         challengers: dict[str, str],
         random: Random,
     ) -> None:
-        self.counts, self.happened = Counter[str](), list[tuple[float, str]]()
+        self.counts, self.happened = Counter[str](), list[str]()
         self._parts, self._callers, self._recorder = parts, callers, recorder
         self._models, self._undone, self._challengers = list(models), undone, challengers
         self._random = random
@@ -147,10 +148,23 @@ class Pauses:
         kinds = [*self._kinds, *self._random.choices(list(self._kinds), weights, k=n)][:n]
         self._random.shuffle(kinds)
         for kind in kinds:
-            self.happened.append((time.time(), kind))
+            self.happened.append(f"{clock(time.time())} {kind}")
             self._kinds[kind][1]()
             self.counts[kind] += 1
             time.sleep(self._random.uniform(0.2, 1.5))
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """Return how many of all were stops, kills and partitions."""
+        kinds = {
+            "stops": ("leader stopped", "NATS leader of a log stopped", "NATS follower of a log s"),
+            "kills": ("leader killed", "NATS leader of a log killed", "NATS follower of a log k"),
+            "partitions": ("replica ",),
+        }
+        return {
+            total: sum(n for kind, n in self.counts.items() if kind.startswith(begin))
+            for total, begin in kinds.items()
+        }
 
     # -------------------------------------------------------------------------------- replicas
 

@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -21,9 +21,9 @@ from tests.simulation.log_reader import Log, has_samples
 _BEFORE_ARCHIVE = 40
 
 
-def rows_of(logs: Mapping[int, Log]) -> dict[str, int]:
+def rows_of(logs: Iterable[Log]) -> dict[str, int]:
     """Return how many rows of each kind there are, and samples."""
-    rows = [row for log in logs.values() for commit in log.commits for row in commit.rows]
+    rows = [row for log in logs for commit in log.commits for row in commit.rows]
     kinds = Counter(f"{row.kind} in the logs" for row in rows if not has_samples(row))
     return {**kinds, "samples in the logs": sum(row.samples for row in rows if has_samples(row))}
 
@@ -37,8 +37,19 @@ def verified(parts: Parts) -> list[str]:
     return [f"verify: {told.stdout}{told.stderr}"] if told.returncode else []
 
 
-def restored_alike(parts: Parts, models: Sequence[str]) -> list[str]:
-    """Let each replica alone restore all models, and return how they differ from each other."""
+def reached(log: Log) -> int:
+    """Return the sequence at the end of a log."""
+    rows = (row for commit in log.commits for row in commit.rows)
+    return max(
+        (row.sequence for row in rows if has_samples(row) or row.kind == "rollback"), default=0
+    )
+
+
+def restored_alike(parts: Parts, models: Mapping[str, int]) -> list[str]:
+    """Let each replica alone restore all models, and return how they differ from each other.
+
+    models: with the sequences that they have to reach.
+    """
     states = list[dict[str, dict[str, Any]]]()
     for replica in parts.replicas:
         replica.close()
@@ -46,9 +57,14 @@ def restored_alike(parts: Parts, models: Sequence[str]) -> list[str]:
         replica.launch()
         replica.wait()
         url = str(replica.settings["advertise"])
-        states.append({model: found(partial(_state, url, model)) for model in models})
+        states.append({one: found(partial(_state, url, one, at)) for one, at in models.items()})
         replica.kill()
-    faults = list[str]()
+    faults = [
+        f"{model}: at {address}: {state['notice']}"
+        for address, of in zip(parts.addresses, states, strict=True)
+        for model, state in of.items()
+        if state["notice"]
+    ]
     for address, other in zip(parts.addresses[1:], states[1:], strict=True):
         for model in models:
             names = _different(states[0][model], other[model])
@@ -57,8 +73,8 @@ def restored_alike(parts: Parts, models: Sequence[str]) -> list[str]:
     return faults
 
 
-def _state(url: str, model: str) -> dict[str, Any] | None:
-    """Return what a model's state has, by names; None while it cannot be had."""
+def _state(url: str, model: str, sequence: int) -> dict[str, Any] | None:
+    """Return what a model's state has at a sequence, by names; None while it is not there."""
     try:
         answer = httpx.get(f"{url}/v1/models/{model}/state", timeout=30)
         probe = httpx.get(f"{url}/v1/models/{model}", timeout=30)
@@ -66,11 +82,11 @@ def _state(url: str, model: str) -> dict[str, Any] | None:
         return None
     if not (answer.is_success and probe.is_success):
         return None
-    assert not probe.json().get("notice"), probe.json()["notice"]
     arrays = np.load(io.BytesIO(answer.content[_BEFORE_ARCHIVE:]), allow_pickle=False)
     state: dict[str, Any] = {name: arrays[name] for name in arrays.files}
     plain = json.loads(state.pop("plain").tobytes())
-    return {**plain, **state}
+    notice = probe.json().get("notice")
+    return {**plain, **state, "notice": notice} if plain["sequence"] >= sequence or notice else None
 
 
 def _different(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
