@@ -50,10 +50,8 @@ class Recorder:
         self._thread = threading.Thread(target=self._loop.run_forever, name="recorder", daemon=True)
         self._thread.start()
         self._client: Client = self._run(self._connected())
-        self._tasks = [
+        for name in self._streams:
             asyncio.run_coroutine_threadsafe(self._follow(name), self._loop)
-            for name in self._streams
-        ]
 
     def cluster(self, number: int) -> Cluster:
         """Return the servers that keep the log of a model."""
@@ -94,16 +92,21 @@ class Recorder:
 
     def close(self) -> None:
         """End the thread."""
-        for task in self._tasks:
-            task.cancel()
-        with contextlib.suppress(Error, TimeoutError):
-            self._run(self._client.close())
+        self._run(self._end())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(_PATIENCE_SECONDS)
+
+    async def _end(self) -> None:
+        with contextlib.suppress(Error, TimeoutError):
+            await self._client.close()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _connected(self) -> Client:
         async def hush(_: Exception) -> None:
