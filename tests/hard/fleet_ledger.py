@@ -142,10 +142,15 @@ def life_of(epoch: str) -> str:
     return epoch.partition(".")[0]
 
 
-def name_writers(logs: Iterable[Log], names: Mapping[int, str], printed: Mapping[str, str]) -> None:
+def name_writers(
+    logs: Iterable[Log],
+    names: Mapping[int, str],
+    printed: Mapping[str, str],
+    makers: Mapping[str, str],
+) -> None:
     """Note in each commit which replica wrote it, by the terms that replicas have printed.
 
-    printed: replica -> all that it has printed.
+    printed: replica -> all that it has printed. makers: model -> the replica that made it.
     """
     led = {
         (model, epoch): replica
@@ -156,7 +161,9 @@ def name_writers(logs: Iterable[Log], names: Mapping[int, str], printed: Mapping
         writers = dict[bytes, str]()
         for commit in log.commits:
             if (epoch := _begun(commit)) is not None and commit.writer not in writers:
-                by = led.get((names.get(log.number, ""), epoch), "a replica that has not said so")
+                name = names.get(log.number, "")
+                made_by = makers.get(name, "its maker") if commit is log.commits[0] else ""
+                by = made_by or led.get((name, epoch), "a replica that has not said so")
                 writers[commit.writer] = f"{by} in {epoch}"
             commit.client = writers.get(commit.writer, "a writer without a term")
 

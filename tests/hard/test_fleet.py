@@ -10,7 +10,7 @@ Of pauses and partitions at chosen moments there are half as many, in some six m
 import os
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from random import Random
@@ -117,6 +117,7 @@ def test_replaced_leaders_write_nothing(tmp_path: Path, report: Report) -> None:
         for model, spec in PAUSED.items():
             url = f"{parts.addresses[0]}/v1/models/{model}"
             found(lambda to=url, body=spec: httpx.put(to, json=body, timeout=30).is_success)  # type: ignore[misc]
+        makers = {model: parts.addresses[leader] for model, leader in parts.leads([0]).items()}
         recorder = Recorder(parts.nats.addresses)
         stack.callback(recorder.close)
         learned = [model for model in PAUSED if model not in PAUSED_CHALLENGERS and model != STILL]
@@ -135,7 +136,7 @@ def test_replaced_leaders_write_nothing(tmp_path: Path, report: Report) -> None:
             pauses.finish()
         if not ledger.contradictions:
             wait_until_merged(parts.addresses[0], DIVIDED, 2)
-        faults, recorded = _compared(parts, recorder, ledger)
+        faults, recorded = _compared(parts, recorder, ledger, makers)
         report(
             seconds=round(time.monotonic() - began),
             **pauses.totals,
@@ -152,7 +153,7 @@ def test_replaced_leaders_write_nothing(tmp_path: Path, report: Report) -> None:
 
 
 def _compared(
-    parts: CabledParts, recorder: Recorder, ledger: Ledger
+    parts: CabledParts, recorder: Recorder, ledger: Ledger, makers: Mapping[str, str]
 ) -> tuple[list[str], dict[str, Log]]:
     """Return what the logs and the answers contradict, and the logs of all models."""
     faults = recorder.finish()
@@ -161,7 +162,7 @@ def _compared(
     printed = {
         address: one.log() for address, one in zip(parts.addresses, parts.replicas, strict=True)
     }
-    name_writers(recorded.values(), names, printed)
+    name_writers(recorded.values(), names, printed, makers)
     faults += fleet_ledger.check(recorded, names, ledger)
     return faults, {names[number]: log for number, log in recorded.items()}
 

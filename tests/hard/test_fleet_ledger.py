@@ -44,7 +44,7 @@ class Written:
     def faults(self) -> list[str]:
         """Return what is found."""
         found = logs(self.archive)
-        name_writers(found.values(), NAMES, PRINTED)
+        name_writers(found.values(), NAMES, PRINTED, {"a": "http://old"})
         return check(found, NAMES, self.ledger)
 
 
@@ -81,7 +81,7 @@ def test_replaced_writer_is_printed_with_its_term(written: Written) -> None:
     assert "a: message 3 is not of the writer whose term it is in" in fault
     stored, acknowledged = fault.partition("what was acknowledged:")[::2]
     assert "by http://new in abc.1 (726976616c21): epoch 2" in stored
-    assert "> 00:02.500  message 3-3 after 2 by a replica that has not said so in abc" in stored
+    assert "> 00:02.500  message 3-3 after 2 by http://old in abc" in stored
     assert "200 3 in abc" in acknowledged
     assert "answered in epoch abc, and stored in ['abc.1']" in other
 
