@@ -149,6 +149,8 @@ class Callers:
             self._ledger.read(model, url, answer.told, answer.ended)
 
     def _save(self, caller: Caller, _: str) -> None:
+        if caller.random.random() < 0.7:
+            return
         model = caller.random.choice([one for one in self._models if one != "hot"])
         self._note(caller, "snapshots", save(caller, caller.random.choice(self._urls), model))
 

@@ -163,7 +163,9 @@ def _compared(
         address: one.log() for address, one in zip(parts.addresses, parts.replicas, strict=True)
     }
     name_writers(recorded.values(), names, printed, makers)
-    faults += fleet_ledger.check(recorded, names, ledger)
+    faults = (
+        [*ledger.contradictions, *faults] if faults else fleet_ledger.check(recorded, names, ledger)
+    )
     return faults, {names[number]: log for number, log in recorded.items()}
 
 
