@@ -12,6 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from random import Random
 from typing import Any
@@ -334,11 +335,17 @@ class Pauses:
         return [other for other in range(len(self._parts.replicas)) if other != number]
 
     def _leader(self, model: str) -> int:
-        """Return the replica that leads a model, on which all agree."""
+        """Return the replica that leads a model, on which all agree.
+
+        The model is asked for: one that lost its leader and its standby has no other until then.
+        """
         everyone = range(len(self._parts.replicas))
 
         def agreed() -> list[int]:
             told = [self._parts.leads([number]).get(model) for number in everyone]
+            if set(told) == {None}:
+                with suppress(httpx.TransportError):
+                    httpx.get(f"{self._parts.addresses[0]}/v1/models/{model}", timeout=5)
             return [told[0]] if told[0] is not None and len(set(told)) == 1 else []
 
         (leader,) = found(agreed)
