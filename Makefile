@@ -63,7 +63,8 @@ demo: .venv/runtime
 demo-fleet: .venv/installed
 	$(BIN)/python -m benchmarks.demo_fleet
 
-# Faults of all parts of a fleet, FLEET_FAULTS (75) of them; some fifteen minutes.
+# Faults of all parts of a fleet, FLEET_FAULTS (75) of them, and half as many pauses and partitions
+# of leaders at chosen moments; some twenty-five minutes.
 test-fleet: .venv/hard
 	$(BIN)/python -m pytest -n 0 -m 'hard or not hard' tests/hard/test_fleet.py tests/service/fleet tests/test_deployment.py
 

@@ -258,11 +258,19 @@ class LogIndex:
             for one, following in zip(self.segments, [*self.segments[1:], None], strict=True)
             if following is None or following.first > purge.before
         ]
-        self._events = [event for event in self._events if event[0] >= purge.up_to]
+        self._forget_events(purge.up_to)
         self.kept = max(self.kept, purge.kept)
         self.floor = max(self.floor, purge.before)
         for after, up_to in purge.void:
             self._make_void(after, up_to)
+
+    def _forget_events(self, before: int) -> None:
+        """Forget what happened before a sequence, but for the epoch that it goes on in."""
+        earlier = [event for event in self._events if event[0] < before]
+        self._events = [event for event in self._events if event[0] >= before]
+        if earlier:  # a term goes on in it, though the row that began it is gone
+            at, epoch, _ = max(reversed(earlier), key=lambda event: event[0])
+            self._events.insert(0, (at, epoch, None))
 
     def epoch_since(self, sequence: int) -> str | None:
         """Return the last epoch that began at a sequence or after it."""

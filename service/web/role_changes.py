@@ -148,6 +148,8 @@ class RoleChanges:
     async def _guarded(self, work: Callable[[str], Coroutine[Any, Any, None]], name: str) -> None:
         try:
             await work(name)
+        except Refusal as error:  # such as NATS being away
+            logger.warning("model %s: its role here was not changed: %s", name, error)
         except Exception:  # the next look may succeed
             logger.exception("model %s: its role here was not changed", name)
 

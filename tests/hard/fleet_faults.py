@@ -40,15 +40,23 @@ class Parts:
         self.replicas = [
             Replica(folder / f"replica-{number}", self.nats, **settings) for number in range(3)
         ]
+        self.wire()
+        self.addresses = [str(one.settings["advertise"]) for one in self.replicas]
+        self.balancer = None if balancer.MISSING else Balancer(folder, self.addresses)
+        balanced = [] if self.balancer is None else [self.balancer.url]
+        self.urls = [*self.addresses, *balanced]
+
+    def wire(self) -> None:
+        """Lay the cables, before anything runs."""
         behind = self.replicas[-1]
         self.cable = Cable([*self.nats.ports, behind.port])
         *ports, own = self.cable.ports
         behind.settings["fleet"] = ",".join(f"nats://127.0.0.1:{port}" for port in ports)
         behind.settings["advertise"] = f"http://127.0.0.1:{own}"
-        self.addresses = [str(one.settings["advertise"]) for one in self.replicas]
-        self.balancer = None if balancer.MISSING else Balancer(folder, self.addresses)
-        balanced = [] if self.balancer is None else [self.balancer.url]
-        self.urls = [*self.addresses, *balanced]
+
+    def cables(self) -> list[Cable]:
+        """Return all cables."""
+        return [self.cable]
 
     def start(self) -> "Parts":
         """Start all, and wait until all replicas are ready."""
@@ -99,7 +107,8 @@ class Parts:
         for one in self.replicas:
             one.close()
         self.nats.close()
-        self.cable.close()
+        for cable in self.cables():
+            cable.close()
 
 
 class Faults:

@@ -2,11 +2,16 @@
 
 FLEET_FAULTS says how often, 75 by default: some ten minutes. In the end `tests.hard.fleet_check`
 reads the log and all answers.
+
+Of pauses and partitions at chosen moments there are half as many, in some six minutes. There
+`tests.hard.fleet_ledger` compares recorded logs with all answers, without code of the product.
 """
 
 import os
 import time
-from collections.abc import Iterator
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,12 +21,18 @@ import pytest
 
 from service.fleet.opening import connect, open_fleet
 from service.storage.partitions import partitions_of
+from tests.hard import fleet_check, fleet_ledger
 from tests.hard.conftest import Report
-from tests.hard.fleet_check import check
+from tests.hard.fleet_callers import Callers
 from tests.hard.fleet_clients import PROBE, Clients
 from tests.hard.fleet_faults import Faults, Parts, found, stopped, wait_until_merged
+from tests.hard.fleet_ledger import Ledger, name_writers
+from tests.hard.fleet_pauses import CabledParts, Pauses
+from tests.hard.fleet_recorder import Recorder
+from tests.hard.fleet_restored import reached, restored_alike, rows_of, verified
 from tests.service.nats import MISSING
 from tests.service.specs import PAPERS
+from tests.simulation.log_reader import Log, logs
 
 pytestmark = [
     pytest.mark.hard,
@@ -37,6 +48,15 @@ OTHER = PAPERS | {"working_set": {"max_size": 100, "C": 3.0}, "asset": None}
 CHALLENGERS = {"first-b": "first", "b..third": "a..third"}
 DIVIDED = "hot"
 SEVERAL = {"learners": 3, "working_set": {"max_size": 100}}
+# Of the campaign of pauses: the one that is rolled back, and one that only bursts are sent to.
+UNDONE, STILL = "undone", "still"
+SMALL = PAPERS | {"working_set": {"max_size": 60}, "asset": None}
+PAUSED_CHALLENGERS = {"first-b": "first"}
+PAUSED: dict[str, dict[str, Any]] = {
+    **dict.fromkeys(("first", "second", UNDONE, STILL), SMALL),
+    "first-b": SMALL | {"follows": "first", "seed": 7},
+    DIVIDED: {"learners": 2, "working_set": {"max_size": 60}},
+}
 
 
 @pytest.fixture
@@ -67,7 +87,7 @@ def test_a_fleet_keeps_its_word(parts: Parts, tmp_path: Path, report: Report) ->
         clients.end()
     wait_until_merged(parts.addresses[0], DIVIDED, 3)
     longest = clients.longest
-    findings = check(parts.nats.addresses, tmp_path, clients)
+    findings = fleet_check.check(parts.nats.addresses, tmp_path, clients)
     report(
         seconds=round(time.monotonic() - began),
         killed=faults.kills,
@@ -85,6 +105,68 @@ def test_a_fleet_keeps_its_word(parts: Parts, tmp_path: Path, report: Report) ->
     assert findings.figures["samples acknowledged"] > 100
     assert findings.figures["merges"] > 0
     assert clients.promoted
+
+
+def test_replaced_leaders_write_nothing(tmp_path: Path, report: Report) -> None:
+    """Leaders are stopped or cut off with work on its way, replaced, and go on."""
+    parts = CabledParts(tmp_path, 3, merge_seconds=2.0, snapshot_samples=400)
+    ledger = Ledger()
+    with ExitStack() as stack:
+        stack.callback(parts.close)
+        parts.start()
+        for model, spec in PAUSED.items():
+            url = f"{parts.addresses[0]}/v1/models/{model}"
+            found(lambda to=url, body=spec: httpx.put(to, json=body, timeout=30).is_success)  # type: ignore[misc]
+        makers = {model: parts.addresses[leader] for model, leader in parts.leads([0]).items()}
+        recorder = Recorder(parts.nats.addresses)
+        stack.callback(recorder.close)
+        learned = [model for model in PAUSED if model not in PAUSED_CHALLENGERS and model != STILL]
+        callers = Callers(ledger, parts.addresses, learned, PAUSED_CHALLENGERS, UNDONE, SEED)
+        pauses = Pauses(
+            parts, callers, recorder, [*learned, STILL], UNDONE, PAUSED_CHALLENGERS, Random(SEED)
+        )
+        began = time.monotonic()
+        callers.begin()
+        try:
+            pauses.happen(FAULTS // 2)
+        except Exception:  # what the logs have may tell why
+            ledger.contradictions.append(f"the campaign ended early: {traceback.format_exc()}")
+        finally:
+            callers.end()
+            pauses.finish()
+        if not ledger.contradictions:
+            wait_until_merged(parts.addresses[0], DIVIDED, 2)
+        faults, recorded = _compared(parts, recorder, ledger, makers)
+        report(
+            seconds=round(time.monotonic() - began),
+            **pauses.totals,
+            **pauses.counts,
+            **callers.counts,
+            **ledger.figures,
+            **rows_of(recorded.values()),
+        )
+        ends = {name: reached(log) for name, log in recorded.items()}
+        ends |= {below: ends[above] for below, above in PAUSED_CHALLENGERS.items()}
+        faults += verified(parts)
+        faults += restored_alike(parts, {model: ends[model] for model in PAUSED})
+    assert not faults, "\n\n".join([*faults, "what happened:", *pauses.happened])
+
+
+def _compared(
+    parts: CabledParts, recorder: Recorder, ledger: Ledger, makers: Mapping[str, str]
+) -> tuple[list[str], dict[str, Log]]:
+    """Return what the logs and the answers contradict, and the logs of all models."""
+    faults = recorder.finish()
+    recorded = logs(recorder.archive)
+    names = {number: name for name, number in recorder.numbers().items()}
+    printed = {
+        address: one.log() for address, one in zip(parts.addresses, parts.replicas, strict=True)
+    }
+    name_writers(recorded.values(), names, printed, makers)
+    faults = (
+        [*ledger.contradictions, *faults] if faults else fleet_ledger.check(recorded, names, ledger)
+    )
+    return faults, {names[number]: log for number, log in recorded.items()}
 
 
 def test_a_replica_that_was_away_for_long_goes_on_from_a_snapshot(tmp_path: Path) -> None:

@@ -17,28 +17,33 @@ class Cable:
     targets: the ports. ports: those at which each of them is reached through the cable, in the same
     order.
 
-    While it is cut, nothing comes through in either direction, and nobody is told: connections
-    stay, new ones are accepted. What was sent meanwhile arrives once it is mended.
+    While it is cut, nothing comes through in that direction, and nobody is told: connections stay,
+    new ones are accepted. What was sent meanwhile arrives once it is mended.
     """
 
     def __init__(self, targets: Sequence[int]) -> None:
         self.ports = list[int]()
         self._servers = list[asyncio.Server]()
         self._loop = asyncio.new_event_loop()
-        self._whole = asyncio.Event()
-        self._whole.set()
+        # What is sent to the ports passes, and what they answer.
+        self._there, self._back = asyncio.Event(), asyncio.Event()
+        self._there.set()
+        self._back.set()
         self._thread = threading.Thread(target=self._loop.run_forever, name="cable", daemon=True)
         self._thread.start()
         for target in targets:
             self.ports.append(self._run(self._listen(target)))
 
-    def cut(self) -> None:
-        """Let nothing through from now on."""
-        self._loop.call_soon_threadsafe(self._whole.clear)
+    def cut(self, *, there: bool = True, back: bool = True) -> None:
+        """Let nothing through from now on: there, to the ports, or back, or both."""
+        for direction, is_cut in ((self._there, there), (self._back, back)):
+            if is_cut:
+                self._loop.call_soon_threadsafe(direction.clear)
 
     def mend(self) -> None:
         """Let all through again."""
-        self._loop.call_soon_threadsafe(self._whole.set)
+        for direction in (self._there, self._back):
+            self._loop.call_soon_threadsafe(direction.set)
 
     def close(self) -> None:
         """End all connections and the thread."""
@@ -53,20 +58,25 @@ class Cable:
     async def _listen(self, target: int) -> int:
         async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             with contextlib.closing(writer), contextlib.suppress(OSError):
-                await self._whole.wait()
+                await self._there.wait()
                 back, there = await asyncio.open_connection("127.0.0.1", target)
                 with contextlib.closing(there):
-                    await _until_one_ends(self._pump(reader, there), self._pump(back, writer))
+                    await _until_one_ends(
+                        self._pump(reader, there, self._there),
+                        self._pump(back, writer, self._back),
+                    )
 
         server = await asyncio.start_server(carry, "127.0.0.1", 0)
         self._servers.append(server)
         port: int = server.sockets[0].getsockname()[1]
         return port
 
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pump(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, passes: asyncio.Event
+    ) -> None:
         """Carry one direction to its end."""
         while piece := await reader.read(_PIECE_BYTES):
-            await self._whole.wait()
+            await passes.wait()
             writer.write(piece)
             await writer.drain()
 

@@ -108,6 +108,29 @@ def test_the_epoch_is_that_of_the_snapshot_where_its_term_was_purged(
     assert follower.learner.epoch == "life.2"
 
 
+def test_its_term_has_another_epoch_than_one_whose_beginning_was_purged(
+    pair: tuple[Storage, Storage],
+):
+    """It has followed since before that term, so no snapshot has told it the epoch."""
+    leader, standby = pair
+    with leader.catalogue.creating("m", SPEC, "life") as term:
+        pass
+    number = term.model
+    follower = Standby(CatalogueEntry(number, "m", SPEC, "life"), standby)
+    follower.catch_up()
+    term = leader.journal.reader(number).begin_term(0, "life.1")
+    for end in (5, 10):
+        assert not leader.journal.append({term: Part([entry_of(number, end)])})
+    follower.catch_up()
+    at_end = Entry(number, 10, 0, 10, "working_set", 1, b"", "checkpoint")
+    assert not leader.journal.append({term: Part([at_end])})
+    term.drop(10)
+    assert not leader.journal.append({term: Part([entry_of(number, 15)], [keyed(number, 15)])})
+    follower.catch_up()
+    assert follower.begin_term().log.epoch_since(0) == "life.2"
+    assert epochs_of(follower, standby.journal.reader(number)) == {15: "life.1"}
+
+
 def keyed(number: int, end: int) -> KeyedRequest:
     return KeyedRequest(number, end, b"key %d" % end, b"digest", None, 5)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from service.errors import StorageFailed
 from service.settings import Settings
 from tests.service.nats import MISSING
 
@@ -22,7 +23,10 @@ _PATIENCE_SECONDS = 60.0
 
 
 class FakeLeading:
-    """Models that are led and followed at once, but that `slow` is never followed to its end."""
+    """Models that are led and followed at once.
+
+    But `slow` is never followed to its end, and `away` only at the second attempt.
+    """
 
     def __init__(self) -> None:
         self.led, self.followed = list[str](), dict[str, int]()
@@ -41,6 +45,8 @@ class FakeLeading:
         self.begun.append(name)
         if name == "slow":
             await asyncio.Event().wait()
+        if name == "away" and self.begun.count(name) == 1:
+            raise StorageFailed("the catalogue could not be read")
         self.followed[name] = 7
 
     async def release(self, name: str) -> None:
@@ -133,6 +139,22 @@ def test_a_follow_without_end_delays_no_takeover(monkeypatch: pytest.MonkeyPatch
         one.roles.stop()
 
     asyncio.run(live())
+
+
+def test_refused_follow_is_a_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """That NATS is away is no internal error; the next look tries again."""
+
+    async def live() -> None:
+        one = Roled(monkeypatch)
+        one.members.there = [Replica(OTHER, True, {"away": Led(3, 7)}, {})]
+        await until(lambda: "away" in one.leading.followed)
+        one.roles.stop()
+
+    asyncio.run(live())
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "the catalogue could not be read" in caplog.text
 
 
 def test_challengers_are_led_with_their_champion_and_nobody_stands_by_for_them(
