@@ -15,6 +15,7 @@ from service.spec.stored import read_stored_spec
 from service.storage.entries import CatalogueEntry, Entry, next_term
 from service.storage.interfaces import Storage
 from service.storage.journal import LogDeleted
+from service.storage.log import LogGap
 from service.storage.term import Term
 
 # Its log may go on while it is read, by a leader who has not noticed yet that it is replaced.
@@ -42,11 +43,21 @@ def take_over(entry: CatalogueEntry, storage: Storage) -> TakenOver:
     StorageFailed, StartupError, OSError.
     """
     spec = read_stored_spec(entry.spec)
-    for _ in range(_ATTEMPTS):
+    for attempt in range(_ATTEMPTS):
         log = storage.journal.reader(entry.number)
         before = log.n_rollbacks
         learner = Learner(Model(entry.number, entry.name, spec), entry.epoch)
-        bring_back(learner, log, storage, products_as_set, entry.follows)
+        try:
+            bring_back(
+                learner,
+                log,
+                storage,
+                products_as_set,
+                entry.follows,
+                may_be_purged=attempt < _ATTEMPTS - 1,
+            )
+        except LogGap:
+            continue  # rows of its log were purged since it was read
         blocks = log.blocks(learner.sequence)
         own = [] if learner.model.broken else [one for block in blocks for one in block]
         if log.n_rollbacks != before:

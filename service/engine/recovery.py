@@ -17,7 +17,7 @@ from service.spec.stored import read_stored_spec
 from service.storage.entries import KeyedRequest
 from service.storage.interfaces import Storage
 from service.storage.journal import Replays
-from service.storage.log import LogReader
+from service.storage.log import LogGap, LogReader
 from service.storage.snapshot_format import DamagedSnapshot, State, UnreadableSnapshot
 from service.storage.snapshots import Snapshots
 from service.storage.term import Term
@@ -66,6 +66,8 @@ def bring_back(
     storage: Storage,
     computing: Computing,
     champion: int | None = None,
+    *,
+    may_be_purged: bool = False,
 ) -> list[KeyedRequest]:
     """Fill a new learner with its model; keys whose answers had not been written, with them.
 
@@ -78,7 +80,10 @@ def bring_back(
         computing: see `replay`.
         champion: see `recover_model`.
 
-    Raises StorageFailed where something cannot be read now: the same may succeed later.
+        may_be_purged: whether another process may have purged the log since it was read. Then
+            LogGap is raised where rows are missing, and the caller reads it anew.
+
+    Raises LogGap, and StorageFailed where something cannot be read now: the same may succeed later.
     """
     model, replays = learner.model, storage.journal.replays
     skipped, found, epoch = Skipped([], []), list[KeyedRequest](), None
@@ -97,6 +102,8 @@ def bring_back(
             elif model.snapshot_time is None and model.rolled_back is None:
                 raise StartupError("it has no complete snapshot; delete it and create it again")
         except StartupError as error:
+            if may_be_purged and isinstance(error, LogGap):
+                raise
             if skipped.unreadable:
                 raise StorageFailed(
                     f"model {model.name!r}: its snapshot of sequence {skipped.unreadable[0]} "

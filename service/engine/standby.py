@@ -12,7 +12,7 @@ from service.spec.stored import read_stored_spec
 from service.storage.entries import CatalogueEntry, KeyedRequest, next_term
 from service.storage.interfaces import Storage
 from service.storage.journal import LogDeleted
-from service.storage.log import LogReader
+from service.storage.log import LogGap, LogReader
 from service.storage.term import Term, UnownedLog
 
 logger = logging.getLogger(__name__)
@@ -65,16 +65,19 @@ class Standby:
                 raise
             else:
                 self._begun = self._log.n_rollbacks == self._n_rollbacks
-        for _ in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
             if self._log is None or not self._begun or self.learner.model.broken:
-                self._load()
+                self._load(may_be_purged=attempt < _ATTEMPTS - 1)
             if self._begun:
                 self.learner.publish()
                 return
         raise StorageFailed(f"model {self.entry.name!r} is rolled back again and again; try again")
 
-    def _load(self) -> None:
+    def _load(self, *, may_be_purged: bool) -> None:
         """Learn everything from the newest snapshot or rollback on.
+
+        may_be_purged: whether rows that are missing count as purged since the log was read. Then it
+        has not begun either.
 
         It has not begun where the log has one more rollback by the end of it: what comes after that
         is for the state that it restores.
@@ -82,7 +85,18 @@ class Standby:
         self.learner = self._begin()
         log = self._log = self._storage.journal.reader(self.entry.number)
         self._n_rollbacks = log.n_rollbacks
-        self._note(log, bring_back(self.learner, log, self._storage, products_as_set))
+        try:
+            found = bring_back(
+                self.learner,
+                log,
+                self._storage,
+                products_as_set,
+                may_be_purged=may_be_purged,
+            )
+        except LogGap:
+            self._begun = False
+            return
+        self._note(log, found)
         self._begun = log.n_rollbacks == self._n_rollbacks
 
     def _replay(self, log: LogReader) -> list[KeyedRequest]:

@@ -9,22 +9,19 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from service.errors import StartupError, StorageFailed
+from service.errors import StorageFailed
 from service.fleet.commit_messages import WRITER_BYTES, LogRow, Part, encode, joined
 from service.fleet.connection import NatsConnection
 from service.fleet.log_index import Commit
 from service.fleet.planned_commits import Planned
 from service.fleet.subject_messages import SubjectMessages
+from service.storage.log import LogGap
 
 # How long a copy of a stream may lag behind the others.
 _BEHIND_SECONDS = 10.0
 _PAUSE_SECONDS = 0.01
 # The bytes of a commit's name.
 _COMMIT_BYTES = 12
-
-
-class LogGap(StartupError):
-    """A log lacks messages that a reader has not read: they were purged, or lost."""
 
 
 def new_writer() -> bytes:

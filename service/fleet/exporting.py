@@ -33,6 +33,7 @@ from service.storage.data_directory import (
 )
 from service.storage.entries import CatalogueEntry, Rollback, now
 from service.storage.high_water import HighWater
+from service.storage.log import LogGap
 from service.storage.reach import Reach, check_empty, reaches_of
 from service.storage.snapshot_files import SnapshotFiles
 from service.storage.snapshot_format import DamagedSnapshot
@@ -147,19 +148,21 @@ def _export(
         number = term.model
         bases = [*_copy_snapshots(model, fleet, files, number, until)]
         bases += [0] if above is None else []
-        log = fleet.journal.new_log(model.number)
-        log.read_all()
-        rollbacks = log.index.rollbacks()
-        needed = [one for one in rollbacks if until is None or one.description["at"] <= until]
-        copied = _copy_pinned(needed, fleet, model.number, files, number)
-        bases += [one.description["at"] for one in needed if one.digest in copied]
-        begin = log.index.begin() if above is None else above.begin
-        exchanged = above is not None and _exchanged_since(above, rollbacks)
-        whole = not needed or needed[0].digest in copied
-        if whole and not exchanged and any(begin is None or begin <= base for base in bases):
-            _write(copy.file, number, log, until, copied)
-            end = max(log.index.end if above is None else 0, *bases)
-            return _Copied(term, begin, end, rollbacks)
+        try:
+            log = fleet.journal.whole_log(model.number)
+            rollbacks = log.index.rollbacks()
+            needed = [one for one in rollbacks if until is None or one.description["at"] <= until]
+            copied = _copy_pinned(needed, fleet, model.number, files, number)
+            bases += [one.description["at"] for one in needed if one.digest in copied]
+            begin = log.index.begin() if above is None else above.begin
+            exchanged = above is not None and _exchanged_since(above, rollbacks)
+            whole = not needed or needed[0].digest in copied
+            if whole and not exchanged and any(begin is None or begin <= base for base in bases):
+                _write(copy.file, number, log, until, copied)
+                end = max(log.index.end if above is None else 0, *bases)
+                return _Copied(term, begin, end, rollbacks)
+        except LogGap:
+            pass  # it was purged while it was read
     copy.catalogue.delete(term)
     files.delete(number)
     return None
@@ -256,6 +259,6 @@ def _row(number: int, place: int, row: LogRow) -> Row:
 def _key_rows(number: int, log: JetStreamLog, key: KnownKey) -> Iterator[Row]:
     request, time = key.request._replace(model=number), now()
     yield key_row(request, time)
-    answer = log.answer(key)
+    answer = log.read_answer(key)
     if answer is not None:
         yield answer_row(request._replace(answer=answer), time)

@@ -1,6 +1,7 @@
 """The journal of a fleet: a commit of several terms is one commit in the log of each."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import cast
 
 from service.errors import StorageFailed
@@ -12,11 +13,14 @@ from service.fleet.jetstream_term import JetStreamTerm
 from service.storage.entries import Rollback, now
 from service.storage.high_water import HighWater
 from service.storage.journal import Unfinished
+from service.storage.log import LogGap
 from service.storage.replay_marks import ReplayMarks
 from service.storage.term import Part, Term
 
 # Longer than the time limits of an append.
 _SECONDS = 60.0
+# How often a log is read from its beginning that is purged meanwhile.
+_ATTEMPTS = 5
 
 
 class JetStreamJournal:
@@ -51,8 +55,21 @@ class JetStreamJournal:
 
     def reader(self, model: int) -> JetStreamLog:
         """Return a new reader of a model's log, which has read all that is there now."""
+        return self._read_anew(model, JetStreamLog.read_on)
+
+    def whole_log(self, model: int) -> JetStreamLog:
+        """Return a new reader of a model's log, which has read all that the stream's leader has."""
+        return self._read_anew(model, JetStreamLog.read_all)
+
+    def _read_anew(self, model: int, read: Callable[[JetStreamLog], None]) -> JetStreamLog:
+        """Read a log from its beginning, and again where it was purged meanwhile."""
+        for _ in range(_ATTEMPTS - 1):
+            log = self.new_log(model)
+            with suppress(LogGap):
+                read(log)
+                return log
         log = self.new_log(model)
-        log.read_on()
+        read(log)
         return log
 
     def new_log(self, model: int) -> JetStreamLog:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 
 from service.errors import NotLeader, StartupError, StorageFailed
-from service.fleet.chain import Chain, LogGap, new_writer
+from service.fleet.chain import Chain, new_writer
 from service.fleet.commit_messages import LogRow, event_row, key_row, read_entry
 from service.fleet.connection import NatsConnection, Unanswered
 from service.fleet.kept_keys import KeptKeys
@@ -17,6 +17,7 @@ from service.fleet.planned_commits import Overtaken, store
 from service.fleet.streams import log_of
 from service.storage.entries import Entry, KeyedRequest, Rollback, now
 from service.storage.journal import LogDeleted
+from service.storage.log import LogGap
 from service.storage.term import Term, TermState, blocks_of
 
 # How long an append is sent again before it is in doubt, and how long one is waited for.
@@ -184,15 +185,23 @@ class JetStreamLog:
 
     def answer(self, key: KnownKey) -> bytes | None:
         """Return the answer to a request; None if it is not known. Raises StorageFailed."""
+        try:
+            return self.read_answer(key)
+        except StartupError as error:
+            raise StorageFailed(str(error)) from None
+
+    def read_answer(self, key: KnownKey) -> bytes | None:
+        """Return the answer to a request; None if it is not known.
+
+        Raises LogGap where it was purged, perhaps since the log was read; StartupError,
+        StorageFailed.
+        """
         if key.answer is None:
             return None
         at = key.kept, key.answer
         if self._read is None or self._read[0] != at:
             chain = self.kept.chain if key.kept else self.chain
-            try:
-                self._read = at, chain.commit_at(key.answer)
-            except StartupError as error:
-                raise StorageFailed(str(error)) from None
+            self._read = at, chain.commit_at(key.answer)
         records = [
             row.record
             for row in self._read[1]

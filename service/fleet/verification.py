@@ -9,6 +9,7 @@ from service.errors import StartupError, StorageFailed
 from service.fleet.jetstream_log import JetStreamLog
 from service.fleet.opening import Fleet
 from service.storage.entries import CatalogueEntry
+from service.storage.log import LogGap
 from service.storage.snapshot_format import DamagedSnapshot, UnreadableSnapshot
 
 _REPAIR = (
@@ -21,13 +22,12 @@ _REPAIR = (
 def verify(fleet: Fleet) -> Iterator[tuple[str, list[str]]]:
     """Yield each model's name, and what is wrong with its log, a sentence for each fault."""
     for entry in fleet.catalogue.models():
-        log = fleet.journal.new_log(entry.number)
-        yield entry.name, list(_faults_of(entry, log, fleet))
+        yield entry.name, list(_faults_of(entry, fleet))
 
 
-def _faults_of(entry: CatalogueEntry, log: JetStreamLog, fleet: Fleet) -> Iterator[str]:
+def _faults_of(entry: CatalogueEntry, fleet: Fleet) -> Iterator[str]:
     try:
-        log.read_all()
+        log = fleet.journal.whole_log(entry.number)
     except StartupError as error:
         yield f"{error}. Restore the fleet from a backup (`wolfstream restore`, `fleet import`)"
         return
@@ -59,7 +59,10 @@ def _faults_of_states(
     except OSError as error:
         yield f"its snapshots could not be listed: {error}; try again"
         return
-    log.read_all()  # a snapshot may have been saved since
+    try:
+        log.read_all()  # a snapshot may have been saved since
+    except LogGap:  # and the log was purged
+        log = fleet.journal.whole_log(entry.number)
     last = max(log.end(), log.last_event())
     if entry.follows is None and newest > last:
         yield f"its snapshot of sequence {newest} is ahead of its log, at {last}. {repair}"

@@ -9,7 +9,16 @@ A `LogReader` has no method that writes, and what it reads never changes what ma
 from collections.abc import Iterator
 from typing import Protocol
 
+from service.errors import StartupError
 from service.storage.entries import Entry, KeyedRequest, Rollback
+
+
+class LogGap(StartupError):
+    """A log lacks rows that a reader has not read.
+
+    Whoever writes it may have purged them since: then the log, with newer snapshots, has everything
+    for those who read it anew. Otherwise they are lost.
+    """
 
 
 class LogReader(Protocol):

@@ -13,6 +13,8 @@ from click.testing import CliRunner
 
 from service.access.keys import add_key
 from service.cli.main import main
+from service.fleet.chain import Chain
+from service.storage.log import LogGap
 from tests.service.fleet.conftest import LoneReplica
 from tests.service.fleet.test_one_replica import call
 from tests.service.fleet.trio import wait_for
@@ -111,6 +113,34 @@ def test_it_is_whole_though_the_fleet_learns_meanwhile(fleet: OneReplica, tmp_pa
         assert following["sequence"] == end + 5
     finally:
         embedded.close()
+
+
+def test_it_reads_a_log_anew_that_was_purged_meanwhile(
+    fleet: OneReplica, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for number in range(2):  # the answer of the first is written with the second
+        fleet.learn(number)
+    left = dict[str, int]()
+
+    def is_late_once(name: str) -> None:
+        """Let messages have gone before they are read, once."""
+        method = getattr(Chain, name)
+
+        def late(chain: Chain, *given: Any) -> Any:
+            if left.setdefault(name, 1):
+                left[name] = 0
+                raise LogGap("the log has a gap")
+            return method(chain, *given)
+
+        monkeypatch.setattr(Chain, name, late)
+
+    for name in ("read_on", "commit_at"):
+        is_late_once(name)
+    run("fleet", "verify", "--fleet", fleet.url)
+    left.clear()
+    run("backup", "--fleet", fleet.url, tmp_path / "backup")
+    assert left == {"read_on": 0, "commit_at": 0}
+    assert newest(tmp_path / "backup") == 10
 
 
 def test_another_fleet_goes_on_from_it(fleet: OneReplica, tmp_path: Path):

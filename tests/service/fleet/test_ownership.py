@@ -894,3 +894,28 @@ class TestTakeover:
         again = leader.lead(f"{name}-b")
         assert again is challenger
         assert (again.broken, again.published.sequence) == ("", 5)
+
+    def test_goes_on_where_the_log_is_purged_meanwhile(
+        self, writers: Trio, name: str, monkeypatch: pytest.MonkeyPatch
+    ):
+        """Rows that newer snapshots have made superfluous are not lost."""
+        old, new, _ = writers
+        old.create(name)
+        old.learn(name, 5)
+        old.snapshot(name)
+        old.learn(name, 5)
+        load, left = new.replica.snapshots.load, [1]
+
+        def load_slowly(model: int, sequence: int) -> Any:
+            state = load(model, sequence)
+            if left:
+                left.pop()
+                for _ in range(3):
+                    old.learn(name)
+                    old.snapshot(name)
+            return state
+
+        monkeypatch.setattr(new.replica.snapshots, "load", load_slowly)
+        model = new.lead(name)
+        assert not left
+        assert (model.broken, model.published.sequence) == ("", 13)
