@@ -64,6 +64,7 @@ class _Part:
 class _Log:
     faults: list[str] = []
     deleted = False
+    n_rollbacks = 0
 
     def __init__(self, memory: MemoryStorage, model: int) -> None:
         self.memory, self.model = memory, model
