@@ -79,7 +79,6 @@ def bring_back(
         storage: of its snapshots, and of the marks of replays.
         computing: see `replay`.
         champion: see `recover_model`.
-
         may_be_purged: whether another process may have purged the log since it was read. Then
             LogGap is raised where rows are missing, and the caller reads it anew.
 

@@ -86,7 +86,7 @@ class Standby:
         log = self._log = self._storage.journal.reader(self.entry.number)
         self._n_rollbacks = log.n_rollbacks
         try:
-            found = bring_back(
+            keys = bring_back(
                 self.learner,
                 log,
                 self._storage,
@@ -96,7 +96,7 @@ class Standby:
         except LogGap:
             self._begun = False
             return
-        self._note(log, found)
+        self._note(log, keys)
         self._begun = log.n_rollbacks == self._n_rollbacks
 
     def _replay(self, log: LogReader) -> list[KeyedRequest]:
