@@ -66,8 +66,8 @@ def _package(frame: FrameType) -> str:
     file = frame.f_code.co_filename
     if not file.startswith(_ROOT) or "site-packages" in file:
         return ""
-    folder = Path(file).relative_to(_ROOT).parent.parts
-    if not folder or folder[0] not in ("service", "solver"):
+    folder = Path(file).relative_to(_ROOT).parent.parts[1:]  # without `wolfstream`
+    if not folder:
         return ""
     return "solver" if folder[0] == "solver" else ".".join(folder)
 

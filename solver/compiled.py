@@ -92,7 +92,7 @@ _OPTIONS: Any = {
     "no_cfunc_wrapper": True,
 }
 # How the names of the functions of this package begin in machine code.
-_MANGLED = "_ZN6solver"
+_MANGLED = "_ZN10wolfstream6solver"
 # The callers of compiled functions hold their arrays until these return.
 _UNCOUNTED: Any = _OPTIONS | {"_nrt": False, "pipeline_class": _FewerPasses}
 

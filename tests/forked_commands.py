@@ -22,7 +22,9 @@ from typing import NamedTuple
 from tests.service.process import ROOT
 
 # What programs in pages import, and the process that servers are forked from does not.
-_IMPORTS = "import asyncio, csv, sklearn.datasets, sklearn.model_selection, solver.estimators"
+_IMPORTS = (
+    "import asyncio, csv, sklearn.datasets, sklearn.model_selection, wolfstream.solver.estimators"
+)
 _LENGTH, _NUMBER = struct.Struct("<Q"), struct.Struct("<i")
 # Without site-packages, an interpreter starts in hundredths of a second.
 _CLIENT = """\

@@ -43,13 +43,17 @@ FAMOUS = {"http", "queue", "requests", "logging", "json", "sqlite3", "asyncio", 
 
 
 def module_name(file: Path) -> str:
+    """The name of a module as CONTRIBUTING.md has it: by its path in the repository."""
     return ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
 MODULES = {
     module_name(file): file
-    for top in ("wolfstream", "service", "solver")
-    for file in sorted((ROOT / top).rglob("*.py"))
+    for file in [
+        *sorted((ROOT / "wolfstream").glob("*.py")),
+        *sorted((ROOT / "service").rglob("*.py")),
+        *sorted((ROOT / "solver").rglob("*.py")),
+    ]
 }
 PACKAGES = {name for name, file in MODULES.items() if file.name == "__init__.py"}
 
@@ -68,6 +72,8 @@ def imported_names(file: Path) -> set[str]:
 
 def module_of(name: str) -> str | None:
     """The module of the project that a name stands in, or is."""
+    if name.startswith(("wolfstream.service", "wolfstream.solver")):
+        name = name.removeprefix("wolfstream.")
     while name not in MODULES:
         if "." not in name:
             return None
@@ -82,6 +88,8 @@ def imports_of(module: str) -> set[str]:
 def package_of(module: str) -> str:
     """The row of the table that a module belongs to; a leaf at the top is one of its own."""
     package = module if module in PACKAGES else module.rpartition(".")[0]
+    if module == "wolfstream.__main__":
+        return module
     return module if package in ("service", "solver") else package
 
 
@@ -116,7 +124,7 @@ USED = {
 
 def test_the_table_has_all_packages_and_leaves():
     assert {"service.errors", "solver.arrays", "solver.compiled", "solver.iteration"} <= LEAVES
-    entrances = {"service", "service.__main__", "solver"}
+    entrances = {"service", "solver", "wolfstream.__main__"}
     assert set(ALLOWED) | LEAVES | entrances == {package_of(module) for module in MODULES}
 
 
@@ -160,12 +168,24 @@ def test_leaves_import_nothing_else():
 
 @pytest.mark.parametrize("package", sorted(PACKAGES & set(ALLOWED)))
 def test_a_package_says_what_the_table_says(package: str):
-    doc = importlib.import_module(package).__doc__
+    inside = package if package == "wolfstream" else f"wolfstream.{package}"
+    doc = importlib.import_module(inside).__doc__
     assert doc
     imports, _, users = doc.partition("It may import ")[2].partition("It is imported by ")
     assert set(backticked(imports)) == ALLOWED[package]
     importers = {other for other in ALLOWED if package in ALLOWED[other]}
     assert set(backticked(users)) == importers
+
+
+@pytest.mark.parametrize("folder", ["wolfstream", "service", "solver", "tests", "benchmarks"])
+def test_everything_is_imported_under_one_name(folder: str):
+    """A user's own `service` or `solver` is never in the way."""
+    bare = {
+        file.name: names
+        for file in (ROOT / folder).rglob("*.py")
+        if (names := {n for n in imported_names(file) if n.split(".")[0] in ("service", "solver")})
+    }
+    assert bare == {}
 
 
 def test_no_module_imports_itself_through_others():
@@ -187,5 +207,7 @@ def test_no_module_is_named_like_its_package_or_a_famous_one():
 
 @pytest.mark.parametrize("module", [name for name in MODULES if name.startswith("solver")])
 def test_numerics_know_neither_the_world_nor_the_service(module: str):
-    touched = {name.split(".")[0] for name in imported_names(MODULES[module])}
-    assert not touched & (WORLD - EXEMPT.get(module, set()) | {"service"})
+    imported = imported_names(MODULES[module])
+    touched = {name.split(".")[0] for name in imported}
+    assert not touched & (WORLD - EXEMPT.get(module, set()))
+    assert not [name for name in imported if name.startswith("wolfstream.service")]

@@ -11,6 +11,7 @@ It is imported by nothing inside the project.
 """
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -41,6 +42,11 @@ if TYPE_CHECKING:
     from wolfstream.solver.estimators.stream_classifier import StreamClassifier
     from wolfstream.solver.estimators.stream_merge import merge
     from wolfstream.solver.estimators.stream_regressor import StreamRegressor
+
+# In a clone, `service` and `solver` are links to the folders beside this one. A source
+# distribution has no links: there the folders are found through this path.
+if not (Path(__file__).parent / "solver").is_dir():
+    __path__.append(str(Path(__file__).parents[1]))
 
 __all__ = [
     "AnswerLost",

@@ -1,4 +1,4 @@
-"""The process that compiles everything into the cache: `python -m wolfstream.service.engine.compilation`.
+"""The process that compiles all into the cache: `python -m wolfstream.service.engine.compilation`.
 
 It is started before the server's modules are imported, and names each part that is compiled on a
 line of its standard output; parts that are named on its standard input come before the others. It

@@ -103,7 +103,7 @@ def _is_ours(directory: Path) -> bool:
 
 def _sources_hash() -> str:
     digest = hashlib.sha256(f"{sys.version}{metadata.version('numba')}".encode())
-    spec = find_spec("solver")
+    spec = find_spec("wolfstream.solver")
     for folder in spec.submodule_search_locations or () if spec else ():
         # numba knows a function by the path of its file.
         digest.update(folder.encode())

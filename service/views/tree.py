@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from wolfstream.service.views.differences import Bytes
 
-_PACKAGES = ("wolfstream.service.model.", "wolfstream.service.heads.", "solver.")
+_PACKAGES = ("wolfstream.service.model.", "wolfstream.service.heads.", "wolfstream.solver.")
 _PLAIN = (bool, int, float, str, type(None))
 # The bound on a tree's depth; no view is deeper.
 _MOST_DEPTH = 64

@@ -1,4 +1,4 @@
-"""A worker process: `python -m wolfstream.service.web.worker CHANNEL LISTENER`, two inherited sockets.
+"""A worker: `python -m wolfstream.service.web.worker CHANNEL LISTENER`, two inherited sockets.
 
 It ends with its leader, whatever becomes of that.
 """

@@ -100,7 +100,7 @@ def test_backups_and_what_is_restored_are_there_when_the_command_has_ended(
     bench.snapshot(model)
     bench.learn(model, three_classes(10))
     bench.kill()
-    command = "from service.cli.main import main; main({}, standalone_mode=False)".format
+    command = "from wolfstream.service.cli.main import main; main({}, standalone_mode=False)".format
     lose(command(["backup", "--data", str(tmp_path / "data"), "copy"]), "drop")
     lose(command(["restore", "--data", "restored", "copy"]), "drop")
     assert (tmp_path / "root" / "copy" / "backup.json").exists()

@@ -28,7 +28,7 @@ _PROCESSORS = 2
 
 def install() -> None:
     """Replace everything, in a process that has one thread and has imported little."""
-    late = {"asyncio", "concurrent", "logging", "service"} & sys.modules.keys()
+    late = {"asyncio", "concurrent", "logging", "wolfstream"} & sys.modules.keys()
     assert not late, f"{late} are imported already, with the real locks"
     _install_clock()
     _install_threads()
@@ -81,7 +81,10 @@ def install_late() -> None:
     `datetime` itself stays: compiled libraries expect it.
     """
     for name, module in list(sys.modules.items()):
-        if name.startswith("service.") and getattr(module, "datetime", None) is datetime.datetime:
+        if (
+            name.startswith("wolfstream.")
+            and getattr(module, "datetime", None) is datetime.datetime
+        ):
             replaced: Any = module
             replaced.datetime = _Datetime
 

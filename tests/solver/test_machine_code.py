@@ -28,7 +28,7 @@ def note(codegen, module):
     return add(codegen, module)
 JITCPUCodegen._add_module = note
 best_vertex(empty_problem(2))
-print(sum(any(name.startswith("_ZN6solver") for name in names) for names in made))
+print(sum(any(name.startswith("_ZN10wolfstream6solver") for name in names) for names in made))
 """
 
 

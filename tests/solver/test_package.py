@@ -21,10 +21,10 @@ def test_the_map_was_found():
 
 @pytest.mark.parametrize(("module", "name"), PLACES)
 def test_each_place_on_the_map_exists(module, name):
-    place = getattr(importlib.import_module(f"solver.{module}"), name)
+    place = getattr(importlib.import_module(f"wolfstream.solver.{module}"), name)
     assert place.__doc__
 
 
 def test_the_server_does_not_import_scikit_learn():
-    code = "import service.web.server, solver, sys; assert 'sklearn' not in sys.modules"
+    code = "import sys, wolfstream.service.web.server; assert 'sklearn' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from wolfstream.service.cli.main import main
 from wolfstream.service.errors import StartupError
 from wolfstream.service.settings import Settings
+from wolfstream.service.web import server
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +26,7 @@ def no_variables(monkeypatch: pytest.MonkeyPatch):
 def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     """The settings with which `serve` would have started."""
     settings: list[Settings] = []
-    monkeypatch.setattr(service.web.server, "serve", lambda given, *_: settings.append(given))
+    monkeypatch.setattr(server, "serve", lambda given, *_: settings.append(given))
     return settings
 
 
@@ -33,7 +34,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
 def loaded(monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     """The model files with which `serve` would have started."""
     loads: dict[str, Path] = {}
-    monkeypatch.setattr(service.web.server, "serve", lambda _, given, *__: loads.update(given))
+    monkeypatch.setattr(server, "serve", lambda _, given, *__: loads.update(given))
     return loads
 
 
@@ -93,7 +94,7 @@ class TestHelp:
 
     def test_help_does_not_load_the_server(self):
         script = (
-            "import sys; from service.cli.main import main; "
+            "import sys; from wolfstream.service.cli.main import main; "
             "main(['--help'], standalone_mode=False); "
             "assert not {'numba', 'numpy', 'fastapi', 'httpx', 'rich'} & set(sys.modules)"
         )
@@ -149,7 +150,7 @@ class TestServe:
         def fail(*_: object) -> None:
             raise StartupError("the data directory is in use")
 
-        monkeypatch.setattr(service.web.server, "serve", fail)
+        monkeypatch.setattr(server, "serve", fail)
         result = run("serve")
         assert result.exit_code == 1
         assert error_line(result) == "Error: the data directory is in use"
@@ -159,7 +160,7 @@ class TestServe:
         self, arguments: list[str], monkeypatch: pytest.MonkeyPatch
     ):
         given: list[bool] = []
-        monkeypatch.setattr(service.web.server, "serve", lambda *_: given.append(_[2]))
+        monkeypatch.setattr(server, "serve", lambda *_: given.append(_[2]))
         assert run("serve", *arguments).exit_code == 0
         assert given == [bool(arguments)]
 

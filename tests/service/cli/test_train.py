@@ -199,7 +199,8 @@ class TestBatch:
 
     def test_does_not_need_scikit_learn(self, npz: Path):
         script = (
-            "import sys; sys.modules['sklearn'] = None; from service.cli.main import main; "
+            "import sys; sys.modules['sklearn'] = None; "
+            "from wolfstream.service.cli.main import main; "
             f"main(['train', {str(npz)!r}, '--model', {str(npz) + '.m'!r}, '--algorithm', 'mfw'])"
         )
         subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)

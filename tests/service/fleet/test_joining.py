@@ -68,7 +68,7 @@ def test_a_directory_remembers_nothing_of_another_fleet(
     number = again.storage.catalogue.find("m").number  # type: ignore[union-attr]
     assert again.high_water.of(number) == 80
     again.storage.close()
-    with caplog.at_level(logging.WARNING, "service"):
+    with caplog.at_level(logging.WARNING, "wolfstream"):
         elsewhere = join(other, data)
     assert elsewhere.high_water.of(number) == 0
     (aside,) = data.glob("aside-*")

@@ -75,7 +75,7 @@ class TestFlushing:
     def test_of_each_message_is_fine(self, tmp_path: Path, caplog: pytest.LogCaptureFixture):
         servers = NatsServers(tmp_path, sync=True).start()
         try:
-            with caplog.at_level(logging.WARNING, "service"):
+            with caplog.at_level(logging.WARNING, "wolfstream"):
                 warn_of_flushing(servers.monitors)
             assert caplog.text == ""
         finally:

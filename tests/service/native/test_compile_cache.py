@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from wolfstream import solver
 from wolfstream.service.native import compile_cache
 from wolfstream.service.native.compile_cache import use_compile_cache
 
@@ -205,7 +206,7 @@ class TestOthersPlaces:
 def test_it_is_set_before_numba_comes_and_numba_takes_it(tmp_path: Path):
     script = (
         "import sys\n"
-        "from service.native.compile_cache import use_compile_cache\n"
+        "from wolfstream.service.native.compile_cache import use_compile_cache\n"
         "directory = use_compile_cache()\n"
         "assert 'numba' not in sys.modules\n"
         "import numba\n"
@@ -214,7 +215,7 @@ def test_it_is_set_before_numba_comes_and_numba_takes_it(tmp_path: Path):
     )
     environment = {key: value for key, value in os.environ.items() if key != VARIABLE}
     environment |= {"XDG_CACHE_HOME": str(tmp_path)}
-    environment |= {"PYTHONPATH": str(Path(solver.__file__).parents[1])}
+    environment |= {"PYTHONPATH": str(Path(solver.__file__).parents[2])}
     done = subprocess.run(
         [sys.executable, "-c", script],
         env=environment,

@@ -9,6 +9,7 @@ import pytest
 
 from tests.service.specs import read_papers_spec
 from tests.service.streams import asset_specs, few_words, part, three_classes, two_classes
+from wolfstream import solver
 from wolfstream.service.engine.compiled_parts import parts
 from wolfstream.service.heads.fit import fit_from_record, fit_to_record
 from wolfstream.service.heads.kinds import fit_window
@@ -26,7 +27,7 @@ from wolfstream.solver.prepare.named_rows import NamedRows, named_values
 def compiled_signatures() -> dict[str, list[Any]]:
     """The compiled signatures of every function of the solver."""
     found = {}
-    for module in pkgutil.walk_packages(solver.__path__, "solver."):
+    for module in pkgutil.walk_packages(solver.__path__, "wolfstream.solver."):
         for name, value in vars(importlib.import_module(module.name)).items():
             if hasattr(value, "signatures"):
                 found[f"{module.name}.{name}"] = list(value.signatures)

@@ -23,13 +23,13 @@ CALLS = {"asset"}
 
 
 def test_the_spec_loads_no_numerics():
-    loaded = "{'numba', 'numpy', 'solver'} & set(sys.modules)"
-    script = f"import service.spec.model, sys; assert not {loaded}, {loaded}"
+    loaded = "{'numba', 'numpy', 'wolfstream.solver'} & set(sys.modules)"
+    script = f"import wolfstream.service.spec.model, sys; assert not {loaded}, {loaded}"
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_the_names_load_nothing():
-    script = "import service.spec.heads, sys; assert 'pydantic' not in sys.modules"
+    script = "import wolfstream.service.spec.heads, sys; assert 'pydantic' not in sys.modules"
     subprocess.run([sys.executable, "-c", script], check=True)
 
 

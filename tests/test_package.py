@@ -1,0 +1,96 @@
+"""What is installed: one top-level name, beside which a user's own `service` can stand."""
+
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def build(source: Path, kind: str, folder: Path) -> Path:
+    """Build a `wheel` or an `sdist` of a source tree, without an environment of its own."""
+    command = [sys.executable, "-m", "hatchling", "build", "--target", kind]
+    subprocess.run([*command, "--directory", str(folder)], cwd=source, check=True, timeout=120)
+    (built,) = folder.iterdir()
+    return built
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this tree."""
+    return build(ROOT, "wheel", tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def sdist_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of the unpacked source distribution."""
+    sdist = build(ROOT, "sdist", tmp_path_factory.mktemp("sdist"))
+    unpacked = tmp_path_factory.mktemp("unpacked")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(unpacked)
+    (source,) = unpacked.iterdir()
+    return build(source, "wheel", tmp_path_factory.mktemp("sdist_wheel"))
+
+
+def names(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+def test_one_name_is_installed(wheel: Path):
+    tops = {name.partition("/")[0] for name in names(wheel)}
+    (metadata,) = [top for top in tops if top.endswith(".dist-info")]
+    assert tops == {"wolfstream", metadata}
+
+
+def test_all_modules_are_in_the_wheel(wheel: Path):
+    tracked = subprocess.run(
+        ["git", "ls-files", "wolfstream/*.py", "service/*.py", "solver/*.py"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    inside = {name if name.startswith("wolfstream/") else f"wolfstream/{name}" for name in tracked}
+    assert len(inside) > 400
+    assert inside <= names(wheel)
+
+
+def test_the_source_distribution_gives_the_same_wheel(wheel: Path, sdist_wheel: Path):
+    assert names(sdist_wheel) == names(wheel)
+
+
+def test_a_users_own_packages_are_not_in_the_way(wheel: Path, tmp_path: Path):
+    """The client is imported beside a folder `service` and a file `solver.py`."""
+    installed, work = tmp_path / "installed", tmp_path / "work"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(installed)
+    (work / "service").mkdir(parents=True)
+    (work / "service" / "__init__.py").write_text("")
+    (work / "solver.py").write_text("solve = 1\n")
+    program = (
+        "import sys; sys.path[:0] = ['', sys.argv[1]]\n"
+        "import service, solver, wolfstream\n"
+        "from wolfstream import Client, StreamClassifier\n"
+        "print(wolfstream.__file__, solver.solve, service.__file__)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(installed)],
+        cwd=work,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[0].startswith(str(installed))
+
+
+def test_the_module_is_the_command():
+    command = [sys.executable, "-m", "wolfstream", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.startswith("wolfstream, version ")
