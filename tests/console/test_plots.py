@@ -119,14 +119,9 @@ def test_a_line_keeps_extremes_of_many_points(scripts: Any):
 
 
 def test_plots_follow_the_colours_of_the_system(page: Any, server: ServerProcess, moments: str):
+    stroke = "getComputedStyle(document.querySelector('#plots path.line')).stroke"
     page.goto(f"{server.url}/#/{moments}")
-    line = page.locator("#plots path.line").first
-    line.wait_for(state="attached")
-
-    def stroke() -> str:
-        found: str = line.evaluate("line => getComputedStyle(line).stroke")
-        return found
-
-    light = stroke()
+    page.locator("#plots path.line").first.wait_for(state="attached")
+    light = page.evaluate(stroke)
     page.emulate_media(color_scheme="dark")
-    assert stroke() != light
+    page.wait_for_function(f"light => {stroke} !== light", arg=light)
