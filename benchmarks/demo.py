@@ -66,7 +66,7 @@ def running_server(directory: Path, console: Console) -> Iterator[str]:
     """A server in a process of its own, ready; stopped with SIGTERM, which must end it with 0."""
     port = _free_port()
     url = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "service", "serve"]
+    command = [sys.executable, "-m", "wolfstream", "serve"]
     command += ["--host", "127.0.0.1", "--port", str(port), "--data", str(directory / "data")]
     log = directory / "server.log"
     # Variables that configure another server must not configure this one.

@@ -119,7 +119,7 @@ class CommandProcess(ServerProcess):
         """Start it and wait for nothing."""
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "service", *self.arguments(*more)],
+                [sys.executable, "-m", "wolfstream", *self.arguments(*more)],
                 env=self.environment(),
                 stdout=log,
                 stderr=log,

@@ -170,7 +170,7 @@ class TestPredict:
 
     def test_a_reader_that_has_enough_ends_it_quietly(self, model: Path, tmp_path: Path):
         file = write_csv(tmp_path / "a.csv", np.tile(HELD_BACK.X, (1000, 1)), None)
-        command = f"{sys.executable} -m service predict {model} {file} --decision | head -n 2"
+        command = f"{sys.executable} -m wolfstream predict {model} {file} --decision | head -n 2"
         done = subprocess.run(
             ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
         )

@@ -13,7 +13,7 @@ from service.access.key_file import KeyFile
 from service.access.keys import add_key
 from service.errors import StartupError
 from service.settings import Settings
-from service.web.listening import listening
+from service.web.listening import listening, url_of
 from service.web.workers import check_workers
 from tests.service.process import ServerProcess
 
@@ -73,6 +73,22 @@ def test_without_keys_it_is_for_this_machine_only(tmp_path: Path, host: str) -> 
 def test_this_machine_has_several_names(tmp_path: Path, host: str) -> None:
     with listening(Settings(host=host, port=0, data=tmp_path), has_keys=False) as (listener,):
         assert listener.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("host", "tls", "url"),
+    [
+        ("127.8.8.8", None, "http://127.8.8.8"),
+        ("localhost", None, "http://127.0.0.1"),
+        ("0.0.0.0", None, "http://127.0.0.1"),
+        ("::1", Path("server.crt"), "https://[::1]"),
+        ("::", None, "http://[::1]"),
+    ],
+)
+def test_url_opens_the_server(tmp_path: Path, host: str, tls: Path | None, url: str) -> None:
+    settings = Settings(host=host, port=0, data=tmp_path, tls_cert=tls)
+    with listening(settings, has_keys=True) as (listener,):
+        assert url_of(listener, settings) == f"{url}:{listener.getsockname()[1]}"
 
 
 @pytest.mark.parametrize(("has_keys", "insecure"), [(True, False), (False, True)])
