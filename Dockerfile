@@ -2,7 +2,6 @@
 
 # Name it by its digest for an image that can be built again: python:3.12-slim@sha256:...
 ARG BASE_IMAGE=python:3.12-slim
-ARG NODE_IMAGE=node:22-slim
 
 FROM $BASE_IMAGE AS base
 # The processor that numba compiles for, the same at build and at run: code for another one
@@ -23,19 +22,13 @@ RUN python -m venv --without-pip /opt/wolfstream/venv \
     && pip install --no-cache-dir --require-hashes -r /requirements/build.txt
 
 
-# The plots of the console; the build of the wheel checks their hash.
-FROM $NODE_IMAGE AS plots
-RUN mkdir /plots && npm pack --silent --pack-destination /plots uplot@1.6.32
-
-
 # Everything of wolfstream itself goes to /installed, at the paths that it has in the image.
 FROM dependencies AS builder
 WORKDIR /build
-COPY pyproject.toml hatch_build.py README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE ./
 COPY wolfstream wolfstream
 COPY solver solver
 COPY service service
-COPY --from=plots /plots service/console
 RUN pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir dist . \
     && pip --python /opt/wolfstream/venv install \
         --no-cache-dir --no-deps --no-index --root /installed dist/*.whl \

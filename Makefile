@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: lock locked sbom audit demo demo-fleet test test-fleet test-simulation test-hard check format bench bench-service bench-solvers bench-asset bench-semiparametric bench-bound bench-growing bench-large bench-streams clean
+.PHONY: lock locked sbom audit demo demo-fleet test test-pythons test-fleet test-simulation test-hard check format bench bench-service bench-solvers bench-asset bench-semiparametric bench-bound bench-growing bench-large bench-streams clean
 
 # What the server, the command and the demo run on; the tools of development come after it.
 .venv/runtime: pyproject.toml
@@ -74,8 +74,13 @@ test-fleet: .venv/hard
 test-simulation: .venv/installed
 	$(BIN)/python -m pytest -n 0 -s -m 'hard or not hard' tests/simulation
 
+# TESTS are some of them, all without it.
 test: .venv/installed
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 $(TESTS)
+
+# The same on the oldest and the newest Python, in minimal systems where root can make them.
+test-pythons:
+	TESTS="$(TESTS)" .ci/pythons
 
 # Takes about half an hour; not part of what every change must pass: wrong requests, kills and losses of
 # power, failing disks, damaged files, clocks that jump, slow clients, overload, a browser that attacks,

@@ -133,14 +133,10 @@ def _print_paint(server: Server) -> None:
 
 
 def _print_sizes() -> None:
-    sizes: dict[str, list[int]] = {"uPlot": [0, 0], "the page's own": [0, 0]}
-    for name, file in read_files().items():
-        of = sizes["uPlot" if name.startswith("plots") else "the page's own"]
-        of[0] += len(file.content)
-        of[1] += len(gzip.compress(file.content, mtime=0))
-    print("| files | kB | kB compressed |\n|---|---|---|")
-    for name, (plain, packed) in sizes.items():
-        print(f"| {name} | {plain / 1e3:.1f} | {packed / 1e3:.1f} |")
+    contents = [file.content for file in read_files().values()]
+    plain = sum(map(len, contents)) / 1e3
+    packed = sum(len(gzip.compress(content, mtime=0)) for content in contents) / 1e3
+    print(f"The files have {plain:.1f} kB, {packed:.1f} kB compressed.")
 
 
 def main() -> None:

@@ -4,18 +4,23 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 from tests.service.process import free_port
 
 ROOT = Path(__file__).parents[1]
 _BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 # What installs the project: the tests run in an environment where that was done.
-_SET_UP = ("pip install", "docker ")
+_SET_UP = ("make ", "pip install", "docker ")
+# What a page's commands need beside the project; without curl they would wait for ever.
+_PROGRAMS = ("bash", "curl")
 _MARK = "@@@ block"
 _TIMEOUT_SECONDS = 300
 
@@ -78,6 +83,9 @@ def run_page(page: str, folder: Path, commands: Path | None = None) -> Session:
     commands: a folder with `wolfstream` and `python`; without it, they are started as usual. Those
     there start in a moment, so a page looks whether its server is ready every tenth of a second.
     """
+    for program in _PROGRAMS:
+        if shutil.which(program) is None:
+            pytest.fail(f"{program} is not installed, which the commands of {page} need")
     blocks = [block for block in blocks_of(page) if not (block.is_set_up or block.is_missing_river)]
     port = free_port()
     script = "\n".join(map(_as_shell, blocks)).replace("127.0.0.1:8000", f"127.0.0.1:{port}")
@@ -122,7 +130,7 @@ def _commands(folder: Path) -> Path:
     """A folder with `wolfstream` and `python`, those of this environment."""
     commands = folder / "commands"
     commands.mkdir()
-    for name, arguments in (("wolfstream", " -m wolfstream.service"), ("python", "")):
+    for name, arguments in (("wolfstream", " -m wolfstream"), ("python", "")):
         command = commands / name
         command.write_text(f'#!/bin/sh\nexec "{sys.executable}"{arguments} "$@"\n')
         command.chmod(0o755)

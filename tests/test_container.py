@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from wolfstream.service.console import plots
 from wolfstream.service.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -156,12 +155,6 @@ class TestDockerfile:
         installs = [part for line in commands for part in line.split("&&") if " -r " in part]
         assert len(installs) == 2
         assert all("--require-hashes" in install for install in installs)
-
-    def test_the_plots_are_those_that_the_build_checks(self):
-        (packed,) = [
-            i.arguments for i in INSTRUCTIONS if i.name == "RUN" and "npm pack" in i.arguments
-        ]
-        assert packed.endswith(f" {plots.PACKAGE.removesuffix('.tgz').replace('-', '@')}")
 
     def test_the_base_image_is_an_argument_which_a_digest_may_be(self):
         assert INSTRUCTIONS[0].name == "ARG"

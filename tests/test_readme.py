@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import tomllib
 from pathlib import Path
 
@@ -38,27 +39,7 @@ def test_readme_is_one_session(tmp_path: Path):
     assert learned["sequence"] == predicted["sequence"] == 4
     assert predicted["prediction"] == ["dry", "humid"]
     assert session.output('client.learn("rooms"').lines == ["['dry' 'humid']"]
-    learned_line, streamed_line = session.output("stream.learn_each").lines
-    sequence, accuracy = learned_line.split()
-    assert sequence == "1500"
-    assert float(accuracy) > 0.95
-    assert re.fullmatch(r"2000 \['(humid|dry)'\]", streamed_line)
-    mended = session.output("rollback")
-    snapshot, mistake, again, back = mended.responses
-    assert snapshot["sequence"] == 6
-    assert mistake == again
-    assert mistake["sequence"] == back["sequence"] == 7
-    assert back["rolled_back"]["to"] == 6
-    assert 'samples_learned_total{head="working_set",model="rooms"} 7.0' in mended.text
-    trained = session.output("wolfstream train")
-    assert "accuracy 100.00%" in trained.text
-    assert "adaptive: 4 samples" in trained.text
-    (online, support), (exact, gap) = (
-        map(float, line.split()) for line in session.output("load_digits").lines
-    )
-    assert min(online, exact) > 0.97
-    assert support > 100
-    assert gap <= 1e-2
+    assert "adaptive: 4 samples" in session.output("wolfstream replay").text
 
 
 def test_the_recording_of_the_console_is_small():
@@ -66,7 +47,7 @@ def test_the_recording_of_the_console_is_small():
 
 
 def test_readme_is_short_and_its_picture_small():
-    assert len(README.splitlines()) < 200
+    assert len(README.splitlines()) < 140
     pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README)
     assert pictures
     assert all((ROOT / picture).stat().st_size < 100_000 for picture in pictures)
@@ -219,8 +200,13 @@ def test_the_page_of_python_is_one_session(tmp_path: Path, commands: Path):
     assert created == "attic-2 at sequence 300: classification"
     assert predicted == ["dry", "humid"]
     assert [line.split()[:2] for line in (attic, copy)] == [["attic", "400"], ["attic-2", "300"]]
-    score, of_stream, inside_and_outside, stranger = session.output("EnclosingBall").lines
+    score, of_stream, inside_and_outside, stranger, certified = session.output(
+        "EnclosingBall"
+    ).lines
     assert stranger == "True"
+    exact, gap = map(float, certified.split())
+    assert exact > 0.97
+    assert gap <= 1e-2
     accuracy, met = score.split(maxsplit=1)
     assert float(accuracy) > 0.9
     assert met == str(list(range(10)))
@@ -249,6 +235,15 @@ def test_the_page_of_training_is_one_session(tmp_path: Path, commands: Path):
     assert "model rooms: loaded rooms.model, trained by mfw on 200 samples" in session.errors
     assert "working_set: 50 samples" in served.text
     assert served.responses[-1]["prediction"] == ["humid"]
+
+
+def test_a_page_without_curl_fails_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    bash = shutil.which("bash")
+    assert bash
+    (tmp_path / "bash").symlink_to(bash)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(pytest.fail.Exception, match="curl is not installed"):
+        run_page("README.md", tmp_path)
 
 
 def test_every_page_with_commands_is_run():
@@ -280,7 +275,7 @@ def test_files_and_packages_that_are_named_exist(page: str):
 
 
 def test_the_way_of_a_sample_names_packages():
-    table = README.partition("| step | packages |")[2].partition("\n\n")[0]
+    table = TEXTS["CONTRIBUTING.md"].partition("| step | packages |")[2].partition("\n\n")[0]
     steps = [line.split("|")[1:3] for line in table.splitlines()[2:]]
     assert [step.strip() for step, _ in steps] == [
         *("receive", "decode", "submit", "append + fsync", "absorb block", "publish view"),
@@ -296,7 +291,7 @@ def test_the_extras_and_targets_that_are_named_exist():
     for text in TEXTS.values():
         for extra in re.findall(r"pip install '\.\[(\w+)\]'", text):
             assert extra in project["optional-dependencies"]
-        for target in re.findall(r"`make ([\w-]+)", text):
+        for target in re.findall(r"(?:`|^)make ([\w-]+)", text, re.MULTILINE):
             assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 

@@ -90,3 +90,9 @@ except ImportError as error:
     assert done.stdout.strip() == (
         "SFWClassifier needs scikit-learn: pip install '.[sklearn]' in a clone of wolfstream"
     ), done.stderr
+
+
+def test_as_a_module_it_is_the_command():
+    command = [sys.executable, "-m", "wolfstream", "--version"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("wolfstream, version ")

@@ -10,10 +10,7 @@ _MEDIA_TYPES = {
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
     "svg": "image/svg+xml",
-    "txt": "text/plain; charset=utf-8",
 }
-# In place of what `console.plots` fetches; the page says that the plots are missing.
-_WITHOUT_PLOTS = {"plots.js": b"", "plots.css": b""}
 
 
 class File(NamedTuple):
@@ -26,11 +23,11 @@ class File(NamedTuple):
 
 def read_files() -> dict[str, File]:
     """Return all files by name."""
-    found = dict(_WITHOUT_PLOTS)
-    for entry in files(__package__).joinpath("static").iterdir():
-        if entry.name.rpartition(".")[2] in _MEDIA_TYPES:
-            found[entry.name] = entry.read_bytes()
-    return {name: _file(name, content) for name, content in found.items()}
+    return {
+        entry.name: _file(entry.name, entry.read_bytes())
+        for entry in files(__package__).joinpath("static").iterdir()
+        if entry.name.rpartition(".")[2] in _MEDIA_TYPES
+    }
 
 
 def _file(name: str, content: bytes) -> File:

@@ -1,11 +1,13 @@
 """The log on standard error: text for people, or one JSON object a line for programs.
 
-    {"time": "2026-01-01T00:00:00.000Z", "level": "INFO", "logger": "wolfstream.service.web.server",
-     "message": "ready"}
+    2026-01-01 00:00:00 INFO ready: open http://127.0.0.1:8000
 
-It has `request_id`, `trace_id` and `span_id` of the request that caused it, `exception` if there
-was one, and the `fields` that the caller passes in `extra`. This is the format of all loggers of
-the process, uvicorn's and Python's warnings included.
+    {"time": "2026-01-01T00:00:00.000Z", "level": "INFO", "logger": "wolfstream.service.web.server",
+     "message": "ready: open http://127.0.0.1:8000"}
+
+Text has the local time, JSON that of UTC. Both have `request_id`, `trace_id` and `span_id` of the
+request that caused it, the exception if there was one, and the `fields` that the caller passes in
+`extra`. This is the format of all loggers of the process, uvicorn's and Python's warnings included.
 """
 
 import json
@@ -79,18 +81,14 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """Formats a record as a line of text, with its fields after the message.
+    """Formats a record as a line of text: local time, level, message and fields.
 
     What a terminal would not show but interpret, such as an escape sequence or a line break, is
     shown as Python writes it, so no text of a client can pass for a line of the server.
     """
 
     def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
-
-    def formatTime(self, record: logging.LogRecord, _: str | None = None) -> str:  # noqa: N802
-        """Return the time in UTC, as in JSON."""
-        return _time(record)
+        super().__init__("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%d %H:%M:%S")
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
         """Return the line without an exception."""

@@ -26,9 +26,6 @@ from wolfstream.service.spec.model import ModelSpec
 
 logger = logging.getLogger(__name__)
 
-# Progress is logged each time that this many more parts are compiled.
-_LOG_EVERY = 10
-
 
 class WarmUp:
     """What a server compiles, and the progress of its compiling process.
@@ -75,10 +72,11 @@ class WarmUp:
             left.remove(part)
             self._compiled.add(part.key)
             report(f"compiling: {len(left)} of {len(needed)} parts are left")
-            logger.info("compiled: %s; %d of %d parts are left", part, len(left), len(needed))
 
         report(f"compiling: {len(needed)} of {len(needed)} parts are left")
         compiles = not self._ended
+        if compiles:
+            logger.info("compiling for this machine, once: a minute or two; /readyz says how far")
         with collecting_seldom():
             if compiles:
                 # The compiling process begins at the other end.
@@ -130,8 +128,6 @@ class WarmUp:
 
     def _note(self, key: str) -> None:
         self._compiled.add(key)
-        if len(self._compiled) % _LOG_EVERY == 0:
-            logger.info("%s, in the background", self.progress)
         self._wake()
 
     def _end(self, code: int) -> None:

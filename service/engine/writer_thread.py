@@ -73,7 +73,7 @@ class WriterThread:
             self._phase.report(f"loading model {i} of {len(self._loads)}")
             self._writer.new_models.load(name, path)
         models = self._writer.models.all()
-        logger.info("%d models; compiling", len(models))
+        logger.info("models recovered: %d", len(models))
         self._phase.report("compiling")
         self._loop.call_soon_threadsafe(self._phase.accept)
         kinds = [(model.spec, model.published.rows.names is not None) for model in models]

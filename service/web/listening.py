@@ -16,6 +16,8 @@ logger = logging.getLogger(__name__)
 
 _BACKLOG = 1024
 _GONE_SECONDS = 2.0
+# One of the addresses on which a server listens that listens on all.
+_OF_ALL_ADDRESSES = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 @contextlib.contextmanager
@@ -73,6 +75,14 @@ def _check_reach(listener: socket.socket, settings: Settings, has_keys: bool) ->
     if has_keys and not (_is_loopback(listener) or settings.tls_cert):
         logger.warning("keys cross the network unencrypted: use --tls-cert, or a proxy")
     logger.info("listening on %s port %d", *listener.getsockname()[:2])
+
+
+def url_of(listener: socket.socket, settings: Settings) -> str:
+    """Return the address of a server for a browser on this machine."""
+    scheme = "https" if settings.tls_cert else "http"
+    address, port, *_ = listener.getsockname()
+    host = _OF_ALL_ADDRESSES.get(address, address)
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def _reason(error: OSError) -> str:

@@ -39,7 +39,7 @@ from wolfstream.service.web.http_server import (
     watch_keys,
 )
 from wolfstream.service.web.layers.connections import watch_connections
-from wolfstream.service.web.listening import listening
+from wolfstream.service.web.listening import listening, url_of
 from wolfstream.service.web.routes.app import create_app
 from wolfstream.service.web.routes.stream import Streams
 from wolfstream.service.web.tls import check_tls
@@ -111,7 +111,8 @@ async def _serve(
     leader = None if workers is None else workers.leader
     membership = _membership(roles, engine, feeds, settings) if roles else None
     config.app = create_app(engine, monitor, settings, streams, ring, memory, membership, leader)
-    server = _Server(config, engine, streams, monitor, roles, workers)
+    url = url_of(listeners[0], settings)
+    server = _Server(config, engine, streams, monitor, roles, workers, url)
     engine.ready.add_done_callback(lambda _: server.recovery_ended())
     watching = [
         asyncio.create_task(monitor.run()),
@@ -197,8 +198,10 @@ class _Server(uvicorn.Server):
         monitor: Monitor,
         roles: "Roles | None",
         workers: Workers | None,
+        url: str,
     ) -> None:
         super().__init__(config)
+        self._url = url
         self._engine, self._monitor, self._roles = engine, monitor, roles
         self._streams, self._workers = streams, workers
 
@@ -212,7 +215,7 @@ class _Server(uvicorn.Server):
             gc.collect()
             gc.freeze()
             sys.setswitchinterval(_SWITCH_SECONDS)
-            logger.info("ready")
+            logger.info("ready: open %s", self._url)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -2,22 +2,15 @@
 
 import gzip
 import re
-import runpy
-import shutil
-import tarfile
-from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.service.process import ServerProcess
-from wolfstream.service.console import plots
 from wolfstream.service.console.files import INDEX, read_files
 
-ROOT = Path(__file__).parents[2]
 HTML = {"Accept": "text/html"}
 FILES = read_files()
-OWN = {name: file for name, file in FILES.items() if not name.startswith("plots")}
 
 
 def test_the_page_names_files_that_there_are():
@@ -30,7 +23,7 @@ def test_the_page_names_files_that_there_are():
         if file.media_type.startswith("text/javascript")
         for name in re.findall(rb'from "\./([^"]+)"', file.content)
     }
-    assert {name.decode() for name in imported} | named >= OWN.keys() - {INDEX}
+    assert {name.decode() for name in imported} | named >= FILES.keys() - {INDEX}
 
 
 def test_the_page_has_nothing_that_its_policy_forbids():
@@ -40,13 +33,12 @@ def test_the_page_has_nothing_that_its_policy_forbids():
 
 
 def test_scripts_put_text_into_the_page_as_text():
-    scripts = b"".join(file.content for name, file in OWN.items() if name.endswith(".js"))
+    scripts = b"".join(file.content for name, file in FILES.items() if name.endswith(".js"))
     assert not re.search(rb"innerHTML\s*=[^=]|outerHTML\s*=|insertAdjacentHTML|eval\(", scripts)
 
 
 def test_the_files_are_small():
-    assert sum(len(gzip.compress(file.content)) for file in FILES.values()) < 400_000
-    assert sum(len(gzip.compress(file.content)) for file in OWN.values()) < 40_000
+    assert sum(len(gzip.compress(file.content)) for file in FILES.values()) < 40_000
 
 
 @pytest.mark.parametrize("name", sorted(FILES.keys() - {INDEX}))
@@ -71,47 +63,3 @@ def test_the_policy_allows_the_server_alone(server: ServerProcess):
 @pytest.mark.parametrize("path", ["/console/", "/console/../keys.json", "/console/nothing.js"])
 def test_there_are_no_other_files(server: ServerProcess, path: str):
     assert httpx.get(httpx.URL(server.url, raw_path=path.encode())).status_code == 404
-
-
-class TestBuilding:
-    """A wheel without plots is not built; an editable install needs none."""
-
-    @pytest.fixture
-    def build(self, tmp_path: Path, monkeypatch):
-        root = tmp_path / "source"
-        package = root / "service" / "console"
-        (package / "static").mkdir(parents=True)
-        shutil.copy(plots.__file__, package)
-        hooks = runpy.run_path(str(ROOT / "hatch_build.py"))
-        monkeypatch.setenv("PATH", str(tmp_path))
-        return hooks["PlotsHook"](str(root), {}, None, None, str(tmp_path), "wheel").initialize
-
-    def test_a_wheel_fails_without_npm(self, build):
-        with pytest.raises(Exception, match="npm is not installed"):
-            build("standard", {})
-
-    def test_an_editable_install_does_not(self, build):
-        build("editable", {})
-
-
-class TestFetching:
-    def test_a_package_with_another_hash_is_refused(self, tmp_path: Path, monkeypatch):
-        module = tmp_path / "plots.py"
-        with tarfile.open(tmp_path / plots.PACKAGE, "w:gz") as archive:
-            archive.add(__file__, "package/LICENSE")
-        monkeypatch.setattr(plots, "__file__", str(module))
-        with pytest.raises(plots.CannotFetch, match="hash differs"):
-            plots.fetch(tmp_path)
-        assert not (tmp_path / "plots.js").exists()
-
-    def test_without_npm_it_says_what_to_do(self, tmp_path: Path, monkeypatch):
-        monkeypatch.setattr(plots, "__file__", str(tmp_path / "plots.py"))
-        monkeypatch.setenv("PATH", str(tmp_path))
-        with pytest.raises(plots.CannotFetch, match="npm is not installed"):
-            plots.fetch(tmp_path)
-
-    def test_what_is_there_is_not_fetched_again(self, tmp_path: Path, monkeypatch):
-        for name in plots.FILES.values():
-            (tmp_path / name).write_text("there")
-        monkeypatch.setenv("PATH", str(tmp_path))
-        plots.fetch(tmp_path)

@@ -14,10 +14,8 @@ from tests.console.conftest import SCREENSHOTS, Errors
 from tests.service.monitor.test_alerts import learn_a_stream_that_flips
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
-from wolfstream.service.console.files import read_files
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
-HAS_PLOTS = bool(read_files()["plots.js"].content)
 NAMES = ("warmth", "pascals", "room")
 
 
@@ -78,10 +76,9 @@ def test_a_newcomer_creates_a_model_and_watches_it_learn(
     assert page.locator("#latest-rows tr").count() == 10
     page.locator("#latest-rows tr", has_text="right").first.wait_for()
     page.locator("#head-rows tr", has_text="adaptive (answers)").wait_for()
-    if HAS_PLOTS:
-        assert page.locator("#plots canvas").count() >= 4
-        assert page.locator("#reliability canvas").count() == 1
-        page.locator(".u-legend", has_text="last label again").wait_for()
+    assert page.locator("#plots svg.plot").count() >= 4
+    assert page.locator("#reliability svg.plot").count() == 1
+    page.locator(".legend", has_text="last label again").wait_for()
     page.get_by_text("Learners of the bank").wait_for()
     page.locator("#learner-rows tr").nth(7).wait_for()
     page.get_by_role("button", name="Show all").click()
@@ -289,25 +286,10 @@ def test_a_change_is_seen(page: Any, server: ServerProcess, name: str):
         "#marks", has_text=re.compile(r"^Change at 1,[678]\d\d: mean loss from")
     ).wait_for()
     page.locator("#head-rows td:last-child", has_text="1").wait_for()
-    if HAS_PLOTS:
-        assert red_points(page) > 20
+    mark = page.locator("#plots .mark").first.bounding_box()
+    plot = page.locator("#plots svg.plot").first.bounding_box()
+    assert plot["x"] < mark["x"] < plot["x"] + plot["width"]
     page.screenshot(path=SCREENSHOTS / "change.png")
-
-
-def red_points(page: Any) -> int:
-    """Points of the first plot in the colour of marks."""
-    found: int = page.evaluate(
-        """() => {
-          const canvas = document.querySelector("#plots canvas");
-          const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-          let n = 0;
-          for (let i = 0; i < data.length; i += 4) {
-            n += data[i] > 150 && data[i + 1] < 80 && data[i + 2] < 80 && data[i + 3] > 200;
-          }
-          return n;
-        }"""
-    )
-    return found
 
 
 def test_the_page_works_on_a_phone_in_the_dark(browser: Any, server: ServerProcess, model: str):
@@ -342,15 +324,6 @@ def test_the_page_works_by_keyboard(page: Any, server: ServerProcess, model: str
     page.get_by_label("warmth").focus()
     page.keyboard.press("Enter")
     page.locator("#prediction strong").wait_for()
-
-
-def test_without_plots_the_page_shows_the_numbers(page: Any, server: ServerProcess, model: str):
-    empty = {"body": "", "content_type": "text/javascript"}
-    page.route("**/console/plots.js", lambda route: route.fulfill(**empty))
-    page.goto(f"{server.url}/#/{model}")
-    expect_fact(page, "Samples", "300")
-    page.get_by_text("python -m wolfstream.service.console.plots").wait_for()
-    assert page.locator("#plots canvas").count() == 0
 
 
 def test_the_page_loads_nothing_from_elsewhere(page: Any, server: ServerProcess):

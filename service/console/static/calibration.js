@@ -1,6 +1,6 @@
 // The calibration of the heads: the reliability of their probabilities, and the coverage of their sets.
 
-import { Curve, installed } from "./charts.js";
+import { Curve } from "./charts.js";
 import { byId, fill, headRow, number, row } from "./dom.js";
 import { percent, shown } from "./numbers.js";
 
@@ -19,7 +19,6 @@ export class Calibration {
     this.place = byId("reliability", HTMLElement);
     /** @type {Curve | undefined} */
     this.curve = undefined;
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.reset());
   }
 
   /** Forget everything before another model is shown. */
@@ -39,7 +38,7 @@ export class Calibration {
       return row(head.replace("_", " "), ...numbers);
     });
     fill(byId("calibration-rows", HTMLElement), rows);
-    if (installed) this.#draw(state, task);
+    this.#draw(state, task);
   }
 
   /**

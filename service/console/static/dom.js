@@ -28,6 +28,20 @@ export function element(tag, attributes, ...children) {
 }
 
 /**
+ * Create an element of SVG that contains text and other elements.
+ * @param {string} tag
+ * @param {Record<string, string | number>} attributes
+ * @param {...(string | Node)} children
+ * @returns {SVGElement}
+ */
+export function shape(tag, attributes, ...children) {
+  const made = /** @type {SVGElement} */ (document.createElementNS("http://www.w3.org/2000/svg", tag));
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
+  made.append(...children);
+  return made;
+}
+
+/**
  * Create a table row.
  * @param {...(string | Node)} cells
  */

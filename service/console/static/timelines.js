@@ -1,6 +1,6 @@
 // A model's plots over time, and the marks in them.
 
-import { Chart, installed } from "./charts.js";
+import { Chart } from "./charts.js";
 import { byId, element, fill } from "./dom.js";
 import { duration, roundPercent, score, shown } from "./numbers.js";
 import { Series } from "./series.js";
@@ -24,15 +24,9 @@ export class Timelines {
     this.description = "";
     this.place = byId("plots", HTMLElement);
     this.span = byId("span", HTMLSelectElement);
-    byId("no-plots", HTMLElement).hidden = installed;
-    byId("span-form", HTMLElement).hidden = !installed;
     /** @type {any} */
     this.state = undefined;
     this.span.addEventListener("change", () => this.#draw());
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-      this.#clear();
-      this.#draw();
-    });
   }
 
   /** Forget everything before another model is shown. */
@@ -59,7 +53,6 @@ export class Timelines {
     const marks = this.#marks();
     const made = marks.map((mark) => element("li", {}, mark.label));
     fill(byId("marks", HTMLElement), made);
-    if (!installed) return;
     const plots = plotsOf(this.state);
     const description = JSON.stringify(plots);
     if (description !== this.description) {

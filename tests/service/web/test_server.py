@@ -14,7 +14,7 @@ from wolfstream.service.access.key_file import KeyFile
 from wolfstream.service.access.keys import add_key
 from wolfstream.service.errors import StartupError
 from wolfstream.service.settings import Settings
-from wolfstream.service.web.listening import listening
+from wolfstream.service.web.listening import listening, url_of
 from wolfstream.service.web.workers import check_workers
 
 
@@ -73,6 +73,22 @@ def test_without_keys_it_is_for_this_machine_only(tmp_path: Path, host: str) -> 
 def test_this_machine_has_several_names(tmp_path: Path, host: str) -> None:
     with listening(Settings(host=host, port=0, data=tmp_path), has_keys=False) as (listener,):
         assert listener.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("host", "tls", "url"),
+    [
+        ("127.8.8.8", None, "http://127.8.8.8"),
+        ("localhost", None, "http://127.0.0.1"),
+        ("0.0.0.0", None, "http://127.0.0.1"),
+        ("::1", Path("server.crt"), "https://[::1]"),
+        ("::", None, "http://[::1]"),
+    ],
+)
+def test_url_opens_the_server(tmp_path: Path, host: str, tls: Path | None, url: str) -> None:
+    settings = Settings(host=host, port=0, data=tmp_path, tls_cert=tls)
+    with listening(settings, has_keys=True) as (listener,):
+        assert url_of(listener, settings) == f"{url}:{listener.getsockname()[1]}"
 
 
 @pytest.mark.parametrize(("has_keys", "insecure"), [(True, False), (False, True)])
