@@ -18,6 +18,7 @@ from service.engine.journal_parts import Admitted
 from service.engine.late_labels import Found, LabelRequest, count_unlearned
 from service.engine.learn_request import LearnRequest, Reply
 from service.engine.live_models import LiveModels
+from service.engine.waiter import Waiter
 from service.errors import ModelBroken, NotYetLearned
 from service.model.live import Model
 
@@ -67,9 +68,11 @@ class Turns:
         """The models that have something left to learn."""
         return set(self._waiting)
 
-    def waiting(self) -> list[LearnRequest | LabelRequest]:
-        """Return the requests that have no answer yet."""
-        return [request for work in self._waiting.values() for request in work.requests()]
+    def waiting(self) -> Iterator[Waiter]:
+        """Yield what waits for the answers to requests that have none yet."""
+        for work in self._waiting.values():
+            yield from (request.answer for request in work.requests())
+            yield from work.duplicates.waiting()
 
     def leave(self, work: Work) -> None:
         """Leave a model's work for the turns to come."""

@@ -18,9 +18,7 @@ from service.engine.commits import Commits
 from service.engine.group_learning import Acknowledge, GroupLearning, GroupRequest
 from service.engine.history import History
 from service.engine.kept_fit import keep_fit
-from service.engine.late_labels import LabelRequest
 from service.engine.leading import InOrder, Leading
-from service.engine.learn_request import LearnRequest
 from service.engine.live_models import LiveModels
 from service.engine.model_files import LoadedModel
 from service.engine.new_models import NewModels
@@ -30,7 +28,8 @@ from service.engine.recovery_order import Room
 from service.engine.remembered_keys import RememberedKeys
 from service.engine.snapshot_schedule import SnapshotSchedule
 from service.engine.uploads import filled
-from service.errors import InDoubt, Refusal
+from service.engine.waiter import Waiter
+from service.errors import AnotherState, InDoubt, Refusal
 from service.heads.fit import Fit, Window
 from service.model.live import Model
 from service.native.threads import Threads
@@ -168,8 +167,8 @@ class Writer:
         """
         return self._learning.busy
 
-    def waiting(self) -> list[LearnRequest | LabelRequest]:
-        """Return the requests that have begun and are not answered yet."""
+    def waiting(self) -> list[Waiter]:
+        """Return what waits for the answers to requests and orders that have begun."""
         return self._learning.waiting()
 
     def go_on(self) -> None:
@@ -235,6 +234,9 @@ class Writer:
         try:
             with self.challengers.paused([order.model]):
                 result = order.run()
+        except AnotherState as error:
+            assert order.model is not None
+            self._learning.refuse(order.model, (order.answer, error))
         except Refusal as error:
             self._acknowledge([(order.answer, error)], ())
         except Exception as failure:  # the writer must go on for the other models
