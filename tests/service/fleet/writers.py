@@ -9,13 +9,16 @@ from typing import Any
 from service.engine.group_learning import GroupRequest
 from service.engine.late_labels import LabelRequest
 from service.engine.learn_request import LearnRequest
+from service.engine.model_files import load_content
 from service.engine.predictions import RememberRequest
 from service.engine.writer import Writer
+from service.model.learner import Learner
 from service.model.live import Model
 from service.samples.ids import LateLabels
 from service.samples.validation import Samples
 from service.settings import Settings
 from service.storage.interfaces import Storage
+from service.storage.snapshot_format import State, encode_state
 from tests.service.fleet.test_log import Replica
 from tests.service.specs import read_papers_spec
 from tests.service.streams import part, two_classes
@@ -52,6 +55,13 @@ class Server:
 
     def create(self, name: str) -> Model:
         return self.writer.new_models.create(name, read_papers_spec(SPEC))[0]
+
+    def upload(self, name: str, n: int) -> Model:
+        """A new model in the state of one that has learned n samples elsewhere."""
+        learner = Learner(Model(0, "", read_papers_spec(SPEC)))
+        learner.absorb("asset", part(SAMPLES, 0, n))
+        content = b"".join(encode_state(State(*learner.state())))
+        return self.writer.new_models.add(name, load_content(content, "it"))[0]
 
     def follow(self, name: str, champion: str) -> Model:
         """A new model that follows another one, which is led here, and learns as it does."""
