@@ -4,7 +4,7 @@ What is admitted is learned whatever happens: it is written to the journal next,
 holds no refusals. Duplicates are recognised here, too.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from wolfstream.service.engine.broken import not_yet_learned
@@ -14,6 +14,7 @@ from wolfstream.service.engine.journal_parts import Accepted, Admitted, in_parts
 from wolfstream.service.engine.late_labels import Found, Joining, LabelRequest, Run
 from wolfstream.service.engine.learn_request import LearnRequest, Reply
 from wolfstream.service.engine.predictions import Remembered, Remembering, RememberRequest
+from wolfstream.service.engine.waiter import Waiter
 from wolfstream.service.errors import AnotherState, ModelBroken, Refusal
 from wolfstream.service.model.draft import Draft, Limits
 from wolfstream.service.model.learner import Learner
@@ -59,6 +60,13 @@ class Admission(NamedTuple):
             *(item.request.model for item in self.remembered if item.new is None),
             *(model for model, _ in self.unsure),
         }
+
+    def waiting(self) -> Iterator[Waiter]:
+        """Yield what waits for the answers that need a commit."""
+        yield from (item.request.answer for item in self.admitted)
+        yield from (item.request.answer for item in self.remembered)
+        yield from (request.answer for request, _ in self.settled)
+        yield from (answer for _, (answer, _) in self.unsure)
 
     def of(self, models: Collection[int]) -> "Admission":
         """Return the part for some models, without refusals."""

@@ -52,6 +52,10 @@ class Duplicates:
         self._firsts[keyed.model, keyed.key] = keyed.digest, waiter
         self.new.append(keyed)
 
+    def waiting(self) -> list[Waiter]:
+        """Return what waits for the replies to duplicates."""
+        return [*(item.waiter for item in self._repeats), *(waiter for waiter, _ in self._replies)]
+
     def replies(self, others: list[tuple[Waiter, Any]]) -> list[tuple[Waiter, Any]]:
         """Return the replies to the duplicates of what has a reply by now, each of them once.
 

@@ -20,6 +20,7 @@ from wolfstream.service.engine.phase import Phase
 from wolfstream.service.engine.queue_items import Item
 from wolfstream.service.engine.readiness import Readiness
 from wolfstream.service.engine.sequence_waiters import SequenceWaiters
+from wolfstream.service.engine.waiter import Waiter
 from wolfstream.service.engine.warm_up import WarmUp
 from wolfstream.service.engine.writer import Writer
 from wolfstream.service.engine.writer_thread import WriterThread
@@ -243,13 +244,13 @@ class Engine(Intake):
         """Return whether requests are being learned, or wait for that."""
         return self.metrics.busy_since is not None or self._queue.waiting().samples > 0
 
-    def _fail(self, group: list[Item]) -> None:
+    def _fail(self, waiting: list[Waiter]) -> None:
         """Answer all waiting requests after the writer has failed."""
         self._phase.fail("broken: its writer failed; restart it to recover from the journal")
         self.refits.ask_to_stop()
         unknown = InDoubt("the server failed; the samples may or may not have been learned")
-        self._delivery.deliver([(item.answer, unknown) for item in group], [])
+        self._delivery.deliver([(waiter, unknown) for waiter in waiting], [])
         refused = ServerFailed("the server failed before these samples had their turn")
         self._queue.close()
-        for waiting in self._queue.groups():
-            self._delivery.deliver([(item.answer, refused) for item in waiting], [])
+        for group in self._queue.groups():
+            self._delivery.deliver([(item.answer, refused) for item in group], [])

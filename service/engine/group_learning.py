@@ -27,6 +27,7 @@ from wolfstream.service.engine.remembered_keys import RememberedKeys
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
 from wolfstream.service.engine.turns import Turns, Work
 from wolfstream.service.engine.unfinished import Committed, UnfinishedCommits
+from wolfstream.service.engine.waiter import Waiter
 from wolfstream.service.errors import NotYetLearned, Refusal, ServerFailed, StorageFailed
 from wolfstream.service.model.live import Model
 from wolfstream.service.native.threads import Threads
@@ -80,8 +81,8 @@ class GroupLearning:
         """
         return self._turns.busy | self._unfinished.models
 
-    def waiting(self) -> list[LearnRequest | LabelRequest]:
-        """Return the requests that have begun and are not answered yet."""
+    def waiting(self) -> list[Waiter]:
+        """Return what waits for the answers to requests that have begun."""
         return [*self._turns.waiting(), *self._unfinished.waiting()]
 
     def learn(self, requests: list[GroupRequest]) -> None:
@@ -89,8 +90,14 @@ class GroupLearning:
         self.settle()
         duplicates = Duplicates(self._keys)
         admission = self._admitted(requests, duplicates)
-        if admission is None:
-            return
+        if admission is not None:
+            self._commit(admission, duplicates)
+
+    def refuse(self, model: Model, reply: Reply) -> None:
+        """Answer an order that is for another state, once a commit shows that the state is new."""
+        self._commit(Admission([], [], [], [], [(model, reply)]), Duplicates(self._keys))
+
+    def _commit(self, admission: Admission, duplicates: Duplicates) -> None:
         failures = self._commits.append(admission.entries, duplicates.new, admission.confirmed)
         self._learn_committed(self._unfinished.leave(admission, duplicates, failures))
 

@@ -12,13 +12,7 @@ from contextlib import contextmanager
 
 from wolfstream.service.engine.recovery_order import Room, recover
 from wolfstream.service.engine.remembered_keys import RememberedKeys
-from wolfstream.service.errors import (
-    AnotherState,
-    ModelBroken,
-    NotLeader,
-    StorageFailed,
-    UnknownModel,
-)
+from wolfstream.service.errors import ModelBroken, NotLeader, StorageFailed, UnknownModel
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.moment import Moment, check_moment
@@ -237,17 +231,12 @@ class LiveModels:
             logger.warning("snapshots of a deleted model are left: error=%s", error)
 
     def check(self, model: Model, expected: Collection[Moment]) -> None:
-        """Raise AnotherState unless a model is in one of these states, and UnknownModel.
+        """Raise AnotherState unless a model is in one of these states; UnknownModel, NotLeader.
 
-        A refusal is no append, which the log would refuse after the term: so the term is confirmed.
-        Raises NotLeader, StorageFailed.
+        The log has to show that no other replica has learned since, before a client is refused.
         """
         learner = self.learner(model)
-        try:
-            check_moment(model.name, learner.epoch, learner.sequence, expected)
-        except AnotherState:
-            self._terms[model].confirm()
-            raise
+        check_moment(model.name, learner.epoch, learner.sequence, expected)
 
     def is_live(self, model: Model) -> bool:
         """Return whether a model has not been deleted."""

@@ -85,7 +85,7 @@ def bring_back(
     Raises LogGap, and StorageFailed where something cannot be read now: the same may succeed later.
     """
     model, replays = learner.model, storage.journal.replays
-    skipped, found, epoch = Skipped([], []), list[KeyedRequest](), None
+    skipped, found, epoch = Skipped([], [], []), list[KeyedRequest](), None
     if _may_begin(learner, replays, _RESTORING):
         try:
             skipped = restore_newest(learner, log, storage.snapshots, computing)
@@ -98,6 +98,8 @@ def bring_back(
                     may_begin=lambda after: _may_begin(learner, replays, after),
                 )
                 found = [row for rows in rows_of_blocks for row in rows]
+                if not model.broken:
+                    check_reached(learner, log, skipped)
             elif model.snapshot_time is None and model.rolled_back is None:
                 raise StartupError("it has no complete snapshot; delete it and create it again")
         except StartupError as error:
@@ -116,7 +118,7 @@ def bring_back(
         note_faults(model, log)
     if not model.broken:  # the way back is found
         replays.end(model.id)
-        for sequence in skipped.damaged:
+        for sequence in (*skipped.damaged, *skipped.foreign):
             storage.snapshots.set_aside(model.id, sequence)
     return found
 
@@ -159,10 +161,16 @@ class Skipped(NamedTuple):
     Attributes:
         damaged: those that never can be read again.
         unreadable: those that cannot be read now, and may be whole.
+        foreign: those of another model, which had the same number.
     """
 
     damaged: list[int]
     unreadable: list[int]
+    foreign: list[int]
+
+
+class _ForeignSnapshot(DamagedSnapshot):
+    """A snapshot was saved for another model of the same number."""
 
 
 def restore_newest(
@@ -176,7 +184,7 @@ def restore_newest(
     """
     model = learner.model
     rolled_back_at = log.rolled_back_at()
-    skipped = Skipped([], [])
+    skipped = Skipped([], [], [])
     for sequence in _sequences(model, snapshots):
         if rolled_back_at is not None and sequence <= rolled_back_at:
             break
@@ -187,8 +195,12 @@ def restore_newest(
                 learner.restore(state.plain, state.arrays)
         except DamagedSnapshot as error:
             logger.warning("model %s: %s; trying the one before", model.name, error)
-            unreadable = isinstance(error, UnreadableSnapshot)
-            (skipped.unreadable if unreadable else skipped.damaged).append(sequence)
+            if isinstance(error, _ForeignSnapshot):
+                skipped.foreign.append(sequence)
+            elif isinstance(error, UnreadableSnapshot):
+                skipped.unreadable.append(sequence)
+            else:
+                skipped.damaged.append(sequence)
             continue
         _note_origin(model, sequence, state)
         model.note_snapshot(sequence, snapshots.written(model.id, sequence))
@@ -196,7 +208,7 @@ def restore_newest(
     if rolled_back_at is not None:
         with computing(1):
             _restore_rollback(learner, log, snapshots)
-        passed_over = {*skipped.damaged, *skipped.unreadable}
+        passed_over = {*skipped.damaged, *skipped.unreadable, *skipped.foreign}
         whole = set(_sequences(model, snapshots)) - passed_over
         model.snapshot_sequence = max(whole, default=0)
     return skipped
@@ -241,7 +253,7 @@ def check_creation(learner: Learner, state: State, name: str) -> None:
     name: of the snapshot. Those of older versions do not say for which model they were saved.
     """
     if state.plain.get("creation", learner.creation) != learner.creation:
-        raise DamagedSnapshot(name, "belongs to another model, which had the same number")
+        raise _ForeignSnapshot(name, "belongs to another model, which had the same number")
 
 
 def _note_origin(model: Model, sequence: int, state: State) -> None:
@@ -253,6 +265,21 @@ def _note_origin(model: Model, sequence: int, state: State) -> None:
             "it is replayed, and predictions may differ from earlier ones in the last bits"
         )
         logger.warning("model %s: %s", model.name, model.notice)
+
+
+def check_reached(learner: Learner, log: LogReader, skipped: Skipped) -> None:
+    """Raise StartupError unless a model has all that its log and its snapshots speak of.
+
+    A model that was uploaded had learned before its log began: without its snapshot it would seem
+    to be empty.
+    """
+    behind = max([log.last_event(), *skipped.damaged, *skipped.unreadable])
+    if learner.sequence < behind:
+        raise StartupError(
+            f"model {learner.model.name!r}: it was at sequence {behind}, but what can be read ends "
+            f"at {learner.sequence}. Restore the snapshots of the data directory from a backup "
+            "(`wolfstream restore`); going on without them would silently lose acknowledged samples"
+        )
 
 
 def check_complete(learner: Learner, log: LogReader, term: Term, journal: str) -> None:

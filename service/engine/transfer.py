@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wolfstream.service.engine.model_files import LoadedModel, add_model
-from wolfstream.service.engine.recovery import restore_newest
+from wolfstream.service.engine.recovery import check_reached, restore_newest
 from wolfstream.service.engine.replay import replay
 from wolfstream.service.errors import WolfstreamError
 from wolfstream.service.model.learner import Learner
@@ -69,10 +69,12 @@ def export_model(
         end = log.end() if champion is None else storage.journal.reader(champion).end()
         if sequence is not None:
             return Exported(_kept(model, snapshots, sequence), end, while_serving)
-        restore_newest(learner, log, snapshots)
+        skipped = restore_newest(learner, log, snapshots)
         if not while_serving and champion is None:
             for _ in replay(learner, log, Threads().using):
                 watch(learner.sequence, end)
+            if not model.broken:
+                check_reached(learner, log, skipped)
         elif not learner.sequence:
             raise TransferError(
                 f"the server has not saved a snapshot of {name!r} yet: POST "

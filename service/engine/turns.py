@@ -24,6 +24,7 @@ from wolfstream.service.engine.journal_parts import Admitted
 from wolfstream.service.engine.late_labels import Found, LabelRequest, count_unlearned
 from wolfstream.service.engine.learn_request import LearnRequest, Reply
 from wolfstream.service.engine.live_models import LiveModels
+from wolfstream.service.engine.waiter import Waiter
 from wolfstream.service.errors import ModelBroken, NotYetLearned
 from wolfstream.service.model.live import Model
 
@@ -73,9 +74,11 @@ class Turns:
         """The models that have something left to learn."""
         return set(self._waiting)
 
-    def waiting(self) -> list[LearnRequest | LabelRequest]:
-        """Return the requests that have no answer yet."""
-        return [request for work in self._waiting.values() for request in work.requests()]
+    def waiting(self) -> Iterator[Waiter]:
+        """Yield what waits for the answers to requests that have none yet."""
+        for work in self._waiting.values():
+            yield from (request.answer for request in work.requests())
+            yield from work.duplicates.waiting()
 
     def leave(self, work: Work) -> None:
         """Leave a model's work for the turns to come."""

@@ -6,8 +6,7 @@ from typing import NamedTuple
 from wolfstream.service.engine.admission import Admission
 from wolfstream.service.engine.commits import Commits
 from wolfstream.service.engine.duplicates import Duplicates
-from wolfstream.service.engine.late_labels import LabelRequest
-from wolfstream.service.engine.learn_request import LearnRequest
+from wolfstream.service.engine.waiter import Waiter
 from wolfstream.service.errors import StorageFailed
 from wolfstream.service.model.live import Model
 from wolfstream.service.storage.journal import Unfinished
@@ -43,11 +42,11 @@ class UnfinishedCommits:
         """The models that wait; nothing else of theirs may begin."""
         return self._commits.unfinished
 
-    def waiting(self) -> Iterator[LearnRequest | LabelRequest]:
-        """Yield the requests that have no answer yet."""
-        for admission, _ in self._parts.values():
-            yield from (item.request for item in admission.admitted)
-            yield from (request for request, _ in admission.settled)
+    def waiting(self) -> Iterator[Waiter]:
+        """Yield what waits for the answers to requests that have none yet."""
+        for admission, duplicates in self._parts.values():
+            yield from admission.waiting()
+            yield from duplicates.waiting()
 
     def leave(
         self, admission: Admission, duplicates: Duplicates, failures: Mapping[Term, StorageFailed]

@@ -18,9 +18,7 @@ from wolfstream.service.engine.commits import Commits
 from wolfstream.service.engine.group_learning import Acknowledge, GroupLearning, GroupRequest
 from wolfstream.service.engine.history import History
 from wolfstream.service.engine.kept_fit import keep_fit
-from wolfstream.service.engine.late_labels import LabelRequest
 from wolfstream.service.engine.leading import InOrder, Leading
-from wolfstream.service.engine.learn_request import LearnRequest
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.model_files import LoadedModel
 from wolfstream.service.engine.new_models import NewModels
@@ -30,7 +28,8 @@ from wolfstream.service.engine.recovery_order import Room
 from wolfstream.service.engine.remembered_keys import RememberedKeys
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
 from wolfstream.service.engine.uploads import filled
-from wolfstream.service.errors import InDoubt, Refusal
+from wolfstream.service.engine.waiter import Waiter
+from wolfstream.service.errors import AnotherState, InDoubt, Refusal
 from wolfstream.service.heads.fit import Fit, Window
 from wolfstream.service.model.live import Model
 from wolfstream.service.native.threads import Threads
@@ -168,8 +167,8 @@ class Writer:
         """
         return self._learning.busy
 
-    def waiting(self) -> list[LearnRequest | LabelRequest]:
-        """Return the requests that have begun and are not answered yet."""
+    def waiting(self) -> list[Waiter]:
+        """Return what waits for the answers to requests and orders that have begun."""
         return self._learning.waiting()
 
     def go_on(self) -> None:
@@ -235,6 +234,9 @@ class Writer:
         try:
             with self.challengers.paused([order.model]):
                 result = order.run()
+        except AnotherState as error:
+            assert order.model is not None
+            self._learning.refuse(order.model, (order.answer, error))
         except Refusal as error:
             self._acknowledge([(order.answer, error)], ())
         except Exception as failure:  # the writer must go on for the other models

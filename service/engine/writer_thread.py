@@ -9,6 +9,7 @@ from pathlib import Path
 from wolfstream.service.engine.group_queue import GroupQueue
 from wolfstream.service.engine.phase import Phase
 from wolfstream.service.engine.queue_items import Item
+from wolfstream.service.engine.waiter import Waiter
 from wolfstream.service.engine.warm_up import WarmUp
 from wolfstream.service.engine.writer import Writer
 
@@ -20,7 +21,7 @@ class WriterThread:
 
     loads: model files, by the names of the models that they become after recovery.
     warm_up: compiles the numerics, what the first requests need before these.
-    failed: called on the event loop with the group whose fate is unknown.
+    failed: called on the event loop with what waits for answers, of which none is known.
     ready: done once requests are taken; raises what recovery raised.
     """
 
@@ -31,7 +32,7 @@ class WriterThread:
         phase: Phase,
         loads: Mapping[str, Path],
         warm_up: WarmUp,
-        failed: Callable[[list[Item]], None],
+        failed: Callable[[list[Waiter]], None],
     ) -> None:
         self._writer, self._queue, self._phase = writer, queue, phase
         self._loads = loads
@@ -62,7 +63,7 @@ class WriterThread:
                 logger.exception(
                     "the writer failed; restart the server to recover from the journal"
                 )
-                waiting = [*group, *self._writer.waiting()]
+                waiting = [*(item.answer for item in group), *self._writer.waiting()]
                 self._loop.call_soon_threadsafe(self._failed, waiting)
                 return
         self._writer.close()

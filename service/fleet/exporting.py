@@ -141,31 +141,58 @@ def _export(
 
     above: what was copied of the model that it follows.
     """
-    fleet, files = copy.fleet, copy.files
-    until = None if above is None else above.end
     follows = None if above is None else above.number
-    with copy.catalogue.creating(model.name, model.spec, model.epoch, follows, made=made) as term:
-        number = term.model
-        bases = [*_copy_snapshots(model, fleet, files, number, until)]
-        bases += [0] if above is None else []
-        try:
-            log = fleet.journal.whole_log(model.number)
-            rollbacks = log.index.rollbacks()
-            needed = [one for one in rollbacks if until is None or one.description["at"] <= until]
-            copied = _copy_pinned(needed, fleet, model.number, files, number)
-            bases += [one.description["at"] for one in needed if one.digest in copied]
-            begin = log.index.begin() if above is None else above.begin
-            exchanged = above is not None and _exchanged_since(above, rollbacks)
-            whole = not needed or needed[0].digest in copied
-            if whole and not exchanged and any(begin is None or begin <= base for base in bases):
-                _write(copy.file, number, log, until, copied)
-                end = max(log.index.end if above is None else 0, *bases)
-                return _Copied(term, begin, end, rollbacks)
-        except LogGap:
-            pass  # it was purged while it was read
+    creating = copy.catalogue.creating(model.name, model.spec, model.epoch, follows, made=made)
+    with creating as term, suppress(LogGap):  # it was purged while it was read
+        copied = _copy_whole(copy, model.number, term, above)
+        if copied is not None:
+            return copied
     copy.catalogue.delete(term)
-    files.delete(number)
+    copy.files.delete(term.model)
     return None
+
+
+def _copy_whole(copy: _Copy, model: int, term: Term, above: _Copied | None) -> _Copied | None:
+    """Copy a model's states and log; None where they do not make all of it. Raises LogGap.
+
+    Args:
+        copy: from where to where.
+        model: its number in the fleet.
+        term: of the copy, whose model does not exist yet.
+        above: as of `_export`.
+    """
+    until = None if above is None else above.end
+    bases = list(_copy_snapshots(model, copy.fleet, copy.files, term.model, until))
+    log = copy.fleet.journal.whole_log(model)
+    rollbacks = log.index.rollbacks()
+    needed = [one for one in rollbacks if until is None or one.description["at"] <= until]
+    pinned = _copy_pinned(needed, copy.fleet, model, copy.files, term.model)
+    if needed and needed[0].digest not in pinned:
+        return None
+    if above is not None and _exchanged_since(above, rollbacks):
+        return None
+    bases += [one.description["at"] for one in needed if one.digest in pinned]
+    begin = log.index.begin() if above is None else above.begin
+    if not _have_all(bases, begin, log if above is None else None):
+        return None
+    _write(copy.file, term.model, log, until, pinned)
+    end = max([log.index.end if above is None else 0, *bases])
+    return _Copied(term, begin, end, rollbacks)
+
+
+def _have_all(bases: list[int], begin: int | None, log: JetStreamLog | None) -> bool:
+    """Return whether a model can be had from one of its states and from what a log has.
+
+    A model of its own begins without a state, unless it was uploaded.
+
+    Args:
+        bases: the sequences of the states.
+        begin: after which samples the log begins; None of one without samples.
+        log: the model's; None where it learns from that of another one.
+    """
+    if log is None:
+        return any(begin is None or begin <= base for base in bases)
+    return max([0, *bases]) >= (log.last_event() if begin is None else begin)
 
 
 def _exchanged_since(above: _Copied, rollbacks: list[Rollback]) -> bool:
@@ -176,18 +203,18 @@ def _exchanged_since(above: _Copied, rollbacks: list[Rollback]) -> bool:
 
 
 def _copy_snapshots(
-    model: CatalogueEntry, fleet: Fleet, files: SnapshotFiles, number: int, until: int | None
+    model: int, fleet: Fleet, files: SnapshotFiles, number: int, until: int | None
 ) -> Iterator[int]:
     """Copy the snapshots up to a sequence that are not damaged; return their sequences."""
     snapshots = fleet.storage.snapshots
-    for sequence in snapshots.sequences(model.number):
+    for sequence in snapshots.sequences(model):
         if until is not None and sequence > until:
             continue
         try:
-            files.save(number, snapshots.load(model.number, sequence))
+            files.save(number, snapshots.load(model, sequence))
         except DamagedSnapshot:  # or one that was deleted meanwhile
             continue
-        if (written := snapshots.written(model.number, sequence)) is not None:
+        if (written := snapshots.written(model, sequence)) is not None:
             seconds = written.timestamp()
             os.utime(files.name(number, sequence), (seconds, seconds))
         yield sequence

@@ -138,7 +138,9 @@ def _import(
     fleet: Fleet,
 ) -> tuple[int, Moved]:
     """Copy one model. follows: the number in the fleet of the model that it follows, if any."""
-    begin = source.journal.reader(model.number).begin() or 0
+    begin = source.journal.reader(model.number).begin()
+    if begin is None:  # samples come after the last state, such as that of an upload
+        begin = _end(model, source, data)
     creating = fleet.catalogue.creating(model.name, model.spec, model.epoch, follows, begin)
     with creating as term:
         assert isinstance(term, JetStreamTerm)

@@ -2,7 +2,7 @@
 
 A request is signed as Standard Webhooks specifies: HMAC-SHA256 of `ID.TIMESTAMP.BODY` with the
 secret, in `webhook-signature`. The host's name is resolved again for each request, and the
-connection is made to the address that was checked, so that no name leads inwards after the check.
+connection is made to an address that was checked, so that no name leads inwards after the check.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ import logging
 import socket
 import ssl
 import time
+from contextlib import suppress
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
@@ -25,6 +26,8 @@ from wolfstream.service.monitor.alerts import Alert, Alerts
 logger = logging.getLogger(__name__)
 
 _SECONDS = 10.0
+# So many addresses of a name are tried.
+_MOST_ADDRESSES = 4
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 600.0
 # About a day, with these pauses.
 _MOST_TRIES = 150
@@ -83,32 +86,45 @@ class Webhook:
             raise NotDelivered(f"the response was {status}")
 
     async def _send(self, body: bytes, headers: dict[str, str]) -> int:
-        """Return the status of the response, whose body is not read."""
-        address = await self._address()
+        """Return the status of the response of the first address that can be connected to."""
+        addresses = await self._addresses()
+        # What is left is for the response.
+        timeout = httpx.Timeout(_SECONDS, connect=_SECONDS / (len(addresses) + 1))
+        async with httpx.AsyncClient(
+            trust_env=False, follow_redirects=False, verify=self._tls, timeout=timeout
+        ) as client:
+            for address in addresses[:-1]:
+                with suppress(httpx.ConnectError, httpx.ConnectTimeout):  # nothing was sent
+                    return await self._send_to(client, address, body, headers)
+            return await self._send_to(client, addresses[-1], body, headers)
+
+    async def _send_to(
+        self, client: httpx.AsyncClient, address: _Address, body: bytes, headers: dict[str, str]
+    ) -> int:
+        """Return the status of the response of an address, whose body is not read."""
         host = self._url.netloc.decode("ascii")
-        url = self._url.copy_with(host=str(address))
-        async with (
-            httpx.AsyncClient(trust_env=False, follow_redirects=False, verify=self._tls) as client,
-            client.stream(
-                "POST",
-                url,
-                content=body,
-                headers={"Host": host, "Content-Type": "application/json", **headers},
-                extensions={"sni_hostname": self._url.host},
-            ) as response,
-        ):
+        async with client.stream(
+            "POST",
+            self._url.copy_with(host=str(address)),
+            content=body,
+            headers={"Host": host, "Content-Type": "application/json", **headers},
+            extensions={"sni_hostname": self._url.host},
+        ) as response:
             return response.status_code
 
-    async def _address(self) -> _Address:
-        """Return an address of the host, all of which are allowed. Raises NotDelivered, OSError."""
+    async def _addresses(self) -> list[_Address]:
+        """Return the addresses of the host, the first ones of many, all of which are allowed.
+
+        Raises NotDelivered, OSError.
+        """
         port = self._url.port or (443 if self._url.scheme == "https" else 80)
-        found = await asyncio.get_running_loop().getaddrinfo(
+        infos = await asyncio.get_running_loop().getaddrinfo(
             self._url.host, port, type=socket.SOCK_STREAM
         )
-        addresses = [ipaddress.ip_address(str(item[4][0]).partition("%")[0]) for item in found]
+        addresses = [ipaddress.ip_address(str(info[4][0]).partition("%")[0]) for info in infos]
         for address in addresses:
             self._check(address)
-        return addresses[0]
+        return list(dict.fromkeys(addresses))[:_MOST_ADDRESSES]
 
     def _check(self, address: _Address) -> None:
         if not (self._private or _is_public(address)):

@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from typing import Any, NamedTuple
 
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.errors import Refusal
@@ -29,6 +30,21 @@ _HANDED_OVER = 8
 _WATCH_SECONDS = 0.05
 # What is asleep has no leader in so many looks in a row: a new one may not be announced yet.
 _LOOKS_ASLEEP = 4
+# A takeover that fails is tried again after the first of these, and then after twice as long.
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
+
+
+class _Failures(NamedTuple):
+    """Takeovers of a model that failed in a row.
+
+    times: how many. due: when the next one may begin, by time.monotonic().
+    """
+
+    times: int
+    due: float
+
+
+_NONE = _Failures(0, 0.0)
 
 
 class RoleChanges:
@@ -49,8 +65,12 @@ class RoleChanges:
         self._engine, self._fleet, self._members = engine, fleet, members
         self._lead, self._ranked_by = lead, ranked_by
         self._ended = False
+        # Models that have had a leader since this replica was started, as far as it knows.
+        self._awake = set[str]()
         # In how many looks in a row each model was asleep.
         self._looks_asleep = Counter[str]()
+        # Models whose last takeovers have failed.
+        self._failures = dict[str, _Failures]()
         # What is done for models beside the watch.
         self._tasks = dict[tuple[str, str], asyncio.Task[None]]()
         self._watching = asyncio.create_task(self._watch())
@@ -106,37 +126,45 @@ class RoleChanges:
                 self._engine.leading.unfollow(name)
             elif following is not None and following.url == self._members.url:
                 # Its leader is gone, or has handed it over.
-                self._beside(name, self._take_over)
+                self._begin_takeover(name)
             elif self._members.url not in [one.url for one in ranked(name, living)][:2]:
                 self._engine.leading.unfollow(name)
         for name, champion in self._fleet.catalogue.champions.items():
             if self._leads(champion) and not self._leads(name):
-                self._beside(name, self._take_over)
-        asleep = self._asleep(leaders)
-        self._looks_asleep = Counter({name: self._looks_asleep[name] + 1 for name in asleep})
-        for name in asleep:
-            if self._looks_asleep[name] < _LOOKS_ASLEEP:
-                continue
-            following = successor(name, living)
-            if following is not None and following.url == self._members.url:
-                self._beside(name, self._take_over)
+                self._begin_takeover(name)
+        self._wake(leaders, living)
         await self._release_led_elsewhere(leaders, living)
         for name in standing_by:
             if self._followed(name) < leaders[name].leads[name].sequence:
                 self._beside(name, self._engine.leading.follow)
         await self._release_deleted()
 
-    def _asleep(self, leaders: dict[str, Replica]) -> list[str]:
-        """Return the partitions without a leader, of models of which some other part has one.
+    def _wake(self, leaders: dict[str, Replica], living: list[Replica]) -> None:
+        """Take over what is asleep, where it is for this replica."""
+        there = set(self._fleet.catalogue.names)
+        self._awake = (self._awake | leaders.keys()) & there
+        self._failures = {name: one for name, one in self._failures.items() if name in there}
+        asleep = self._asleep(leaders)
+        self._looks_asleep = Counter({name: self._looks_asleep[name] + 1 for name in asleep})
+        for name, looks in self._looks_asleep.items():
+            following = successor(name, living) if looks >= _LOOKS_ASLEEP else None
+            if following is not None and following.url == self._members.url:
+                self._begin_takeover(name)
 
-        Nobody asks for a partition that has learned all of its samples, and is not merged.
+    def _asleep(self, leaders: dict[str, Replica]) -> list[str]:
+        """Return the models without a leader that should have one.
+
+        Those that had one: its takeover may have failed, or its term ended without a rival. And
+        partitions of models of which some other part has one: nobody asks for a partition that has
+        learned all of its samples, and is not merged. Challengers are led with their champions.
         """
         families = [
             [name, *partitions_of(name, learners)]
             for name, learners in self._fleet.catalogue.learners.items()
         ]
         awake = [family for family in families if not leaders.keys().isdisjoint(family)]
-        return [name for family in awake for name in family if name not in leaders]
+        names = self._awake.union(*awake) - leaders.keys()
+        return [name for name in sorted(names) if self._ranked_by(name) == name]
 
     def _beside(self, name: str, work: Callable[[str], Coroutine[Any, Any, None]]) -> None:
         """Begin something for a model, unless the same is being done for it."""
@@ -189,11 +217,26 @@ class RoleChanges:
     def _followed(self, name: str) -> int:
         return self._engine.leading.followed.get(name, -1)
 
+    def _begin_takeover(self, name: str) -> None:
+        """Take a model over beside the watch, unless that would fail or has just failed."""
+        failures = self._failures.get(name, _NONE)
+        if not self._members.lag_seconds and time.monotonic() >= failures.due:
+            self._beside(name, self._take_over)
+
     async def _take_over(self, name: str) -> None:
         try:
             await self._lead(name)
-        except Refusal as error:
-            logger.warning("model %s is not taken over: %s", name, error)
+        except Exception as error:
+            times = self._failures.get(name, _NONE).times
+            pause = min(_FIRST_PAUSE * 2.0 ** min(times, 20), _LONGEST_PAUSE)
+            self._failures[name] = _Failures(times + 1, time.monotonic() + pause)
+            if not isinstance(error, Refusal):
+                raise
+            logger.warning(
+                "takeover failed: model=%s again_in_seconds=%g error=%s", name, pause, error
+            )
+        else:
+            self._failures.pop(name, None)
 
     async def release(self, name: str) -> None:
         """Stop learning a model, and announce it."""

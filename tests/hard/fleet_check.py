@@ -1,27 +1,25 @@
-"""Checks a fleet by comparing its log with the answers that clients got.
+"""Checks a fleet by comparing its logs, as its streams have them, with the answers of clients.
 
-It does not know what failed, or when.
+It does not know what failed, or when. The logs are read without code of the product; only bits of
+predictions are compared with what the product's learners make of them.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from tests.hard.fleet_clients import PROBE, Clients, Read
-from tests.hard.fleet_log import Log, lost_or_twice, whole_log
+from tests.hard.fleet_learner import learn_log
+from tests.hard.fleet_log import Log, RecordedModel, lost_or_twice, recorded_models
 from tests.hard.fleet_pairs import check_pair
 from tests.hard.fleet_partitions import check_divided
-from wolfstream.service.engine.replay import replay
-from wolfstream.service.fleet.opening import Fleet, connect, open_fleet
-from wolfstream.service.model.learner import Learner
-from wolfstream.service.model.live import Model
-from wolfstream.service.spec.stored import read_stored_spec
-from wolfstream.service.storage.entries import CatalogueEntry
-from wolfstream.service.storage.partitions import whole_of
+from tests.hard.fleet_recorder import Recorder
+from wolfstream.service.fleet.opening import connect, open_fleet
+from wolfstream.service.storage.snapshots import Snapshots
 
 
 class Findings(NamedTuple):
@@ -32,42 +30,59 @@ class Findings(NamedTuple):
 
 
 def check(servers: Sequence[str], folder: Path, clients: Clients) -> Findings:
-    """Compare a fleet's log with the answers of its clients."""
-    sent, read = clients.sent, clients.read
+    """Compare a fleet's logs, of which nothing was purged, with the answers of its clients.
+
+    folder: for the directory of a reader of snapshots.
+    """
+    with closing(Recorder(servers)) as recorder:
+        faults = recorder.read_to_end()
+        models = recorded_models(recorder.archive)
+    figures = Counter[str]()
     fleet = open_fleet(connect(servers, 1 << 30, 1 << 30), folder)
-    faults, figures = list[str](), Counter[str]()
-    try:
-        models = fleet.storage.catalogue.models()
-        pairs = {one.follows: one for one in models if one.follows is not None}
-        for model in models:
-            if model.follows is not None or whole_of(model.name) is not None:
-                continue
-            if read_stored_spec(model.spec).learners > 1:
-                divided = check_divided(fleet, model, sent, read, PROBE)
-                faults += divided.faults
-                figures["merges"] += len(divided.own.rollbacks)
-                figures["terms"] += len(divided.own.terms)
-                for log in divided.parts.values():
-                    _count(figures, log)
-                continue
-            of_model = [one for one in sent if one.model == model.name]
-            log = Log(fleet, model)
-            faults += log.faults + lost_or_twice(model.name, log, of_model)
-            if model.number in pairs:
-                below = pairs[model.number]
-                found, exchanges = check_pair(fleet, model, below, read, clients.promoted, PROBE)
-                faults += found
-                figures["exchanges in the log"] += exchanges
-            else:
-                reads = [one for one in read if one.model == model.name]
-                faults += _other_bits(fleet, model, log, reads)
-            _count(figures, log)
-    finally:
-        fleet.storage.close()
-    figures["samples acknowledged"] = sum(len(one.samples) for one in sent if one.sequence)
-    figures["requests without an answer"] = sum(one.sequence is None for one in sent)
-    figures["predictions compared"] = len(read)
+    with closing(fleet.storage):
+        _check_models(models, fleet.storage.snapshots, clients, figures, faults)
+    sent = clients.sent
+    figures["samples acknowledged"] = sum(
+        len(request.samples) for request in sent if request.sequence
+    )
+    figures["requests without an answer"] = sum(request.sequence is None for request in sent)
+    figures["predictions compared"] = len(clients.read)
     return Findings(dict(figures), faults)
+
+
+def _check_models(
+    models: list[RecordedModel],
+    snapshots: Snapshots,
+    clients: Clients,
+    figures: Counter[str],
+    faults: list[str],
+) -> None:
+    """Compare each model's log with the answers; count what is compared, and add faults."""
+    sent, read = clients.sent, clients.read
+    pairs = {model.follows: model for model in models if model.follows is not None}
+    for model in models:
+        if model.follows is not None or ":" in model.name:  # with its champion, or as a partition
+            continue
+        if model.spec.get("learners", 1) > 1:
+            divided = check_divided(snapshots, model, models, sent, read, PROBE)
+            faults += divided.faults
+            figures["merges"] += len(divided.own.rollbacks)
+            figures["terms"] += len(divided.own.terms)
+            for log in divided.parts.values():
+                _count(figures, log)
+            continue
+        log = Log(model)
+        of_model = [request for request in sent if request.model == model.name]
+        faults += log.faults + lost_or_twice(model.name, log, of_model)
+        if model.number in pairs:
+            below = pairs[model.number]
+            contradictions, exchanges = check_pair(model, below, read, clients.promoted, PROBE)
+            faults += contradictions
+            figures["exchanges in the log"] += exchanges
+        else:
+            reads = [answer for answer in read if answer.model == model.name]
+            faults += _other_bits(model, log, reads)
+        _count(figures, log)
 
 
 def _count(figures: Counter[str], log: Log) -> None:
@@ -75,27 +90,20 @@ def _count(figures: Counter[str], log: Log) -> None:
     figures["terms"] += len(log.terms)
 
 
-def _other_bits(fleet: Fleet, model: CatalogueEntry, log: Log, reads: list[Read]) -> list[str]:
-    """Predictions that the log's prefix of their sequence does not make."""
+def _other_bits(model: RecordedModel, log: Log, reads: list[Read]) -> list[str]:
+    """Return the predictions that the log's prefix of their sequence does not make."""
     by_sequence = defaultdict[int, list[Read]](list)
-    for one in reads:
-        by_sequence[one.sequence].append(one)
-    learner = Learner(Model(model.number, model.name, read_stored_spec(model.spec)), model.epoch)
+    for answer in reads:
+        by_sequence[answer.sequence].append(answer)
     faults = list[str]()
-
-    def compare() -> None:
-        for one in by_sequence.pop(learner.sequence, []):
+    for learner in learn_log(model):
+        for answer in by_sequence.pop(learner.sequence, []):
             learner.publish()
             published = learner.model.published
             head = learner.model.spec.serve
             made = published.predict(head, published.seen(np.asarray(PROBE)))
-            if np.asarray(made.decision).tolist() != one.decision:
-                faults.append(f"{model.name}: other predictions at {one.sequence}")
-            if one.epoch not in log.epochs_at(one.sequence):
-                faults.append(f"{model.name}: epoch {one.epoch} at {one.sequence}")
-
-    for _ in replay(learner, whole_log(fleet, model), lambda _: nullcontext()):
-        compare()
-    if learner.model.broken:
-        faults.append(f"{model.name}: {learner.model.broken}")
+            if np.asarray(made.decision).tolist() != answer.decision:
+                faults.append(f"{model.name}: other predictions at {answer.sequence}")
+            if answer.epoch not in log.epochs_at(answer.sequence):
+                faults.append(f"{model.name}: epoch {answer.epoch} at {answer.sequence}")
     return faults + [f"{model.name}: no block ends at {at}" for at in by_sequence]

@@ -1,21 +1,26 @@
-"""A model's log as a fleet has it, and what clients were answered of its samples.
+"""A model's log as a fleet's streams have it, and what clients were answered of its samples.
 
-A sample is known by its first number, which no other has.
+It reads what `tests.hard.fleet_recorder` has recorded, and shares no code with the product. A
+sample is known by its first number, which no other has.
 """
 
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from tests.hard.fleet_clients import Sent
-from wolfstream.service.fleet.jetstream_log import JetStreamLog
-from wolfstream.service.fleet.log_index import WITH_SAMPLES, Commit
-from wolfstream.service.fleet.opening import Fleet
-from wolfstream.service.samples.record import from_record
-from wolfstream.service.storage.entries import CatalogueEntry
+from tests.simulation.log_reader import (
+    CATALOGUE,
+    Commit,
+    Row,
+    first_numbers,
+    has_samples,
+    key_of,
+    logs,
+)
+from tests.simulation.log_reader import Log as Recorded
+from tests.simulation.stream_link import Archived
 
 # Rows with which the term of another writer begins.
 BEGIN_A_TERM = frozenset({"created", "epoch"})
@@ -23,39 +28,72 @@ BEGIN_A_TERM = frozenset({"created", "epoch"})
 _SHOWN = 5
 
 
-def whole_log(fleet: Fleet, model: CatalogueEntry) -> JetStreamLog:
-    """Return a reader of all that a log ever had: the servers have refused to purge it."""
-    log = fleet.journal.new_log(model.number)
-    log.index._add_purge = lambda _: None  # type: ignore[method-assign]
-    log.read_on()
-    return log
+class RecordedModel(NamedTuple):
+    """A model in the catalogue, and all messages of its log.
+
+    spec: as it was stored. epoch: its first one. follows: the number of its champion, if any.
+    """
+
+    number: int
+    name: str
+    spec: dict[str, Any]
+    epoch: str
+    follows: int | None
+    log: Recorded
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows of its log, in their order."""
+        return [row for commit in self.log.commits for row in commit.rows]
+
+
+def recorded_models(archive: Sequence[Archived]) -> list[RecordedModel]:
+    """Return the models that exist at the end of what was recorded, oldest first."""
+    bodies = {
+        entry.message.subject: entry.message.body
+        for entry in archive
+        if entry.message.subject.startswith(CATALOGUE)
+    }
+    there, recorded = [json.loads(body) for body in bodies.values() if body], logs(archive)
+    models = [
+        RecordedModel(
+            model["number"],
+            model["name"],
+            model["spec"],
+            model["epoch"],
+            model["follows"],
+            recorded.get(model["number"], Recorded(model["number"])),
+        )
+        for model in there
+    ]
+    return sorted(models, key=lambda model: model.number)
 
 
 class Log:
-    """A model's log from its first message on.
+    """What a model's log says, from its first message on.
 
     samples: the first numbers, in their order. terms: the sequence and the epoch of each.
     rollbacks: their records. reached: the sequence at its end. lines: what is printed of each
     commit, and the sequence that it reached.
     """
 
-    def __init__(self, fleet: Fleet, model: CatalogueEntry) -> None:
+    def __init__(self, model: RecordedModel) -> None:
         self.samples = list[float]()
         self.terms = [(0, model.epoch)]
         self.rollbacks = list[dict[str, Any]]()
-        self.faults = list[str]()
+        self.faults = list(model.log.faults)
         self.reached = 0
         self.lines = list[tuple[int, str]]()
-        self._writer = b""
-        log = whole_log(fleet, model)
+        self._writer, self._last = b"", 0
+        # Key -> the sequence at which it was committed.
+        self._keys = dict[bytes | None, int]()
         wrong = list[tuple[int, str]]()
-        for commit in log.chain.read(0):
+        for commit in model.log.commits:
             wrong += [(len(self.lines), fault) for fault in self._take(model.name, commit)]
             rows = ", ".join(f"{row.kind} {row.sequence}" for row in commit.rows)
             line = f"message {commit.first} after {commit.previous} by {commit.writer.hex()} in "
             self.lines.append((self.reached, f"{line}{self.terms[-1][1]}: {rows}"))
         self.faults += [f"{fault}\n{self._around(place)}" for place, fault in wrong]
-        self.faults += [f"{model.name}: {fault}" for fault in log.faults]
 
     def around(self, sequence: int) -> str:
         """Return the commits around the one that reached a sequence, each with its writer."""
@@ -69,24 +107,35 @@ class Log:
 
     def _take(self, name: str, commit: Commit) -> Iterator[str]:
         """Take a commit, and yield what is wrong with it."""
-        if self._writer not in (b"", commit.writer) and commit.rows[0].kind not in BEGIN_A_TERM:
+        begins = bool(commit.rows) and commit.rows[0].kind in BEGIN_A_TERM
+        if self._writer not in (b"", commit.writer) and not begins:
             yield f"{name}: message {commit.first} is of another leader than its term"
-        self._writer = commit.writer
+        if commit.previous != self._last:
+            yield f"{name}: message {commit.first} follows {commit.previous}, not {self._last}"
+        self._writer, self._last = commit.writer, commit.last
         for row in commit.rows:
-            if row.kind in WITH_SAMPLES:
-                if row.sequence - row.samples != len(self.samples):
-                    yield f"{name}: entry {row.sequence} follows {len(self.samples)}"
-                rows = np.asarray(from_record(row.record).X)
-                self.samples += rows[:, 0].tolist()
-                self.reached = row.sequence
-            elif row.kind == "rollback":
-                self.rollbacks.append(json.loads(row.record))
-                self.terms.append((row.sequence, self.rollbacks[-1]["epoch"]))
-                self.reached = row.sequence
-            elif row.kind == "epoch":
-                if row.sequence != self.reached:
-                    yield f"{name}: a term at {row.sequence} of {self.reached}"
-                self.terms.append((row.sequence, str(json.loads(row.record)["epoch"])))
+            yield from self._take_row(name, row)
+
+    def _take_row(self, name: str, row: Row) -> Iterator[str]:
+        if has_samples(row):
+            if row.sequence - row.samples != len(self.samples):
+                yield f"{name}: entry {row.sequence} follows {len(self.samples)}"
+            self.samples += first_numbers(row)
+            self.reached = row.sequence
+        elif row.kind == "rollback":
+            self.rollbacks.append(json.loads(row.record))
+            learned = self.rollbacks[-1]["learned"]  # what comes after it is not, nor its keys
+            self._keys = {key: at for key, at in self._keys.items() if at <= learned}
+            self.terms.append((row.sequence, self.rollbacks[-1]["epoch"]))
+            self.reached = row.sequence
+        elif row.kind == "epoch":
+            if row.sequence != self.reached:
+                yield f"{name}: a term at {row.sequence} of {self.reached}"
+            self.terms.append((row.sequence, str(json.loads(row.record)["epoch"])))
+        elif row.kind == "key":
+            before = self._keys.setdefault(key_of(row), row.sequence)
+            if before != row.sequence:
+                yield f"{name}: a key is at {row.sequence}, and at {before} before"
 
     def epochs_at(self, sequence: int) -> set[str]:
         """The epochs in which a sequence may have been answered: its own, and those begun there."""
@@ -103,26 +152,26 @@ def lost_or_twice(name: str, log: Log, sent: Sequence[Sent]) -> list[str]:
     places = defaultdict[float, list[int]](list)
     for place, sample in enumerate(log.samples):
         places[sample].append(place)
-    for one in sent:
-        found = [places.get(sample, []) for sample in one.samples]
-        if any(len(of) > 1 for of in found):
-            fault = f"{name}: {one.key or 'a request'} was learned twice: {found}"
-            faults.append((max(place for of in found for place in of) + 1, fault))
-        elif one.sequence is not None:
-            begin = one.sequence - len(one.samples)
-            if found != [[place] for place in range(begin, one.sequence)]:
-                fault = f"{name}: what was acknowledged at {one.sequence} is at {found}"
-                faults.append((one.sequence, fault))
-            elif one.epoch not in log.epochs_at(one.sequence):
+    for request in sent:
+        at = [places.get(sample, []) for sample in request.samples]
+        if any(len(stored) > 1 for stored in at):
+            fault = f"{name}: {request.key or 'a request'} was learned twice: {at}"
+            faults.append((max(place for stored in at for place in stored) + 1, fault))
+        elif request.sequence is not None:
+            begin = request.sequence - len(request.samples)
+            if at != [[place] for place in range(begin, request.sequence)]:
+                fault = f"{name}: what was acknowledged at {request.sequence} is at {at}"
+                faults.append((request.sequence, fault))
+            elif request.epoch not in log.epochs_at(request.sequence):
                 fault = (
-                    f"{name}: sequence {one.sequence} was answered in epoch {one.epoch}, and "
-                    f"stands in {log.epochs_at(one.sequence)}"
+                    f"{name}: sequence {request.sequence} was answered in epoch {request.epoch}, "
+                    f"and stands in {log.epochs_at(request.sequence)}"
                 )
-                faults.append((one.sequence, fault))
-        elif len({len(of) for of in found}) > 1:
-            fault = f"{name}: a part of {one.key or 'a request'} was learned: {found}"
-            faults.append((next(of[0] + 1 for of in found if of), fault))
-    known = {sample for one in sent for sample in one.samples}
+                faults.append((request.sequence, fault))
+        elif len({len(stored) for stored in at}) > 1:
+            fault = f"{name}: a part of {request.key or 'a request'} was learned: {at}"
+            faults.append((next(stored[0] + 1 for stored in at if stored), fault))
+    known = {sample for request in sent for sample in request.samples}
     if strangers := set(log.samples) - known:
         fault = f"{name}: nobody has sent {sorted(strangers)[:5]}"
         faults.append((places[min(strangers)][0] + 1, fault))
@@ -132,11 +181,11 @@ def lost_or_twice(name: str, log: Log, sent: Sequence[Sent]) -> list[str]:
 def _answered(sequence: int, sent: Sequence[Sent]) -> str:
     """Return what was acknowledged around a sequence, a line for each request."""
     known = sorted(
-        (one.sequence, one.epoch, len(one.samples), one.key)
-        for one in sent
-        if one.sequence is not None
+        (request.sequence, request.epoch, len(request.samples), request.key)
+        for request in sent
+        if request.sequence is not None
     )
-    at = sum(one[0] < sequence for one in known)
+    at = sum(last < sequence for last, *_ in known)
     return "\n".join(
         f"    acknowledged: {n} samples up to {last} in {epoch}, {key or 'without a key'}"
         for last, epoch, n, key in known[max(at - _SHOWN, 0) : at + _SHOWN]

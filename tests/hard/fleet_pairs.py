@@ -6,51 +6,41 @@ in both logs, or in neither.
 
 import json
 from collections import defaultdict, deque
-from collections.abc import Iterator
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from tests.hard.fleet_clients import Promoted, Read
-from tests.hard.fleet_log import BEGIN_A_TERM, whole_log
+from tests.hard.fleet_learner import STEPS, entries_of, new_learner, steps
+from tests.hard.fleet_log import BEGIN_A_TERM, RecordedModel
+from tests.simulation.log_reader import Row
 from wolfstream.service.engine.absorb import learn_again
 from wolfstream.service.engine.admission import limits_of
 from wolfstream.service.engine.followed_log import FollowedBlock, learn_block
-from wolfstream.service.fleet.commit_messages import LogRow, read_entry
-from wolfstream.service.fleet.log_index import WITH_SAMPLES
-from wolfstream.service.fleet.opening import Fleet
-from wolfstream.service.model.learner import Learner
-from wolfstream.service.model.live import Model
 from wolfstream.service.model.losses import nothing_known
 from wolfstream.service.settings import Settings
-from wolfstream.service.spec.stored import read_stored_spec
-from wolfstream.service.storage.entries import CatalogueEntry
-
-# What a challenger's log may have besides terms, and a champion's besides samples.
-_OWN = frozenset({"checkpoint", "rollback"})
 
 
 class _Half:
-    """One of the two. rows: of its log, in order. epochs: all that it had."""
+    """One of the two. epochs: all that it had."""
 
-    def __init__(self, fleet: Fleet, entry: CatalogueEntry, reads: list[Read]) -> None:
-        self.name, self.entry = entry.name, entry
-        commits = list(whole_log(fleet, entry).chain.read(0))
-        self.rows = [row for commit in commits for row in commit.rows]
-        model = Model(entry.number, entry.name, read_stored_spec(entry.spec))
-        self.learner = Learner(model, entry.epoch)
-        records = [json.loads(row.record) for row in self.rows if row.kind in ("epoch", "rollback")]
-        self.epochs = {entry.epoch, *(record["epoch"] for record in records)}
-        self.own = deque(row for row in self.rows if row.kind in _OWN)
-        self.exchanges = [row for row in self.rows if row.kind == "rollback"]
+    def __init__(self, model: RecordedModel, reads: list[Read]) -> None:
+        self.name, self.model = model.name, model
+        self.learner = new_learner(model)
+        rows = model.rows
+        records = [json.loads(row.record) for row in rows if row.kind in ("epoch", "rollback")]
+        self.epochs = {model.epoch, *(record["epoch"] for record in records)}
+        self.own = deque(row for row in rows if row.kind in STEPS)
+        self.exchanges = [row for row in rows if row.kind == "rollback"]
         self.reads = defaultdict[tuple[int, str], list[Read]](list)
-        for one in reads:
-            self.reads[one.sequence, _life(one.epoch)].append(one)
+        for answer in reads:
+            self.reads[answer.sequence, _life(answer.epoch)].append(answer)
         self.faults = [
             f"{self.name}: message {later.first} is of another leader than its term"
-            for one, later in pairwise(commits)
-            if one.writer != later.writer and later.rows[0].kind not in BEGIN_A_TERM
+            for earlier, later in pairwise(model.log.commits)
+            if earlier.writer != later.writer
+            and not (later.rows and later.rows[0].kind in BEGIN_A_TERM)
         ]
 
     def apply_checkpoints(self) -> None:
@@ -65,44 +55,43 @@ class _Half:
         """Compare the predictions that were read at the sequence and in the life of now."""
         self.learner.publish()
         published = self.learner.model.published
-        for one in self.reads.pop((self.learner.sequence, _life(self.learner.epoch)), []):
+        for answer in self.reads.pop((self.learner.sequence, _life(self.learner.epoch)), []):
             head = self.learner.model.spec.serve
             made = published.predict(head, published.seen(np.asarray(probe)))
-            if np.asarray(made.decision).tolist() != one.decision:
-                self.faults.append(f"{self.name}: other predictions at {one.sequence}")
-            if one.epoch not in self.epochs:
-                self.faults.append(f"{self.name}: epoch {one.epoch} at {one.sequence}")
+            if np.asarray(made.decision).tolist() != answer.decision:
+                self.faults.append(f"{self.name}: other predictions at {answer.sequence}")
+            if answer.epoch not in self.epochs:
+                self.faults.append(f"{self.name}: epoch {answer.epoch} at {answer.sequence}")
 
-    def take(self, state: Any, row: LogRow) -> None:
+    def take(self, state: Any, row: Row) -> None:
         """Take the state of the other one."""
         plain, arrays = state
-        source = Learner(Model(self.entry.number, self.name, read_stored_spec(plain["spec"])))
+        source = new_learner(self.model._replace(spec=plain["spec"]))
         source.restore(plain, arrays)
         fields = json.loads(row.record)
         self.learner.roll_back(source, fields["description"], fields["epoch"])
 
 
 def check_pair(
-    fleet: Fleet,
-    above: CatalogueEntry,
-    below: CatalogueEntry,
+    above: RecordedModel,
+    below: RecordedModel,
     read: list[Read],
     promoted: list[Promoted],
     probe: Any,
 ) -> tuple[list[str], int]:
     """Return what contradicts a promise, and how many exchanges there were."""
     champion, challenger = (
-        _Half(fleet, entry, [one for one in read if one.model == entry.name])
-        for entry in (above, below)
+        _Half(model, [answer for answer in read if answer.model == model.name])
+        for model in (above, below)
     )
     places = [[row.sequence for row in half.exchanges] for half in (champion, challenger)]
     if places[0] != places[1]:
         return [f"{above.name} and {below.name} were exchanged at {places}"], 0
     known = {json.loads(row.record)["epoch"]: row.sequence for row in champion.exchanges}
     faults = [
-        f"{above.name}: the promotion at {one.sequence} is not in its log"
-        for one in promoted
-        if one.model == above.name and known.get(one.epoch) != one.sequence
+        f"{above.name}: the promotion at {promotion.sequence} is not in its log"
+        for promotion in promoted
+        if promotion.model == above.name and known.get(promotion.epoch) != promotion.sequence
     ]
     _learn_again(champion, challenger, probe)
     for half in (champion, challenger):
@@ -114,7 +103,7 @@ def check_pair(
 def _learn_again(champion: _Half, challenger: _Half, probe: Any) -> None:
     limits = limits_of(Settings())
     challenger.apply_checkpoints()
-    for rows in _steps(champion.rows):
+    for rows in steps(champion.model):
         if rows[0].kind == "checkpoint":
             champion.learner.go_on_from(champion.learner.checkpoint())
             continue
@@ -123,21 +112,13 @@ def _learn_again(champion: _Half, challenger: _Half, probe: Any) -> None:
             champion.take(states[1], rows[0])
             challenger.take(states[0], challenger.own.popleft())
         else:
-            entries = [read_entry(champion.entry.number, row) for row in rows]
+            entries = entries_of(champion.model, rows)
             learn_again(champion.learner, entries)
             unknown = nothing_known(sum(row.samples for row in rows))
             learn_block(challenger.learner, FollowedBlock(entries, unknown), limits)
         champion.compare(probe)
         challenger.compare(probe)
         challenger.apply_checkpoints()
-
-
-def _steps(rows: list[LogRow]) -> Iterator[list[LogRow]]:
-    """Yield blocks of samples, and checkpoints and exchanges, each alone."""
-    known = [row for row in rows if row.kind in WITH_SAMPLES | _OWN]
-    for (kind, _), group in groupby(known, lambda row: (row.kind, row.block)):
-        together = list(group)
-        yield from [together] if kind in WITH_SAMPLES else [[row] for row in together]
 
 
 def _life(epoch: str) -> str:

@@ -64,35 +64,49 @@ class Recorder:
         """Return the number of each model that is recorded by now."""
         subject = "$KV.wolfstream-models.model."
         return {
-            _decoded(one.message.subject.removeprefix(subject)): json.loads(one.message.body)[
+            _decoded(entry.message.subject.removeprefix(subject)): json.loads(entry.message.body)[
                 "number"
             ]
-            for one in list(self.archive)
-            if one.message.subject.startswith(subject) and one.message.body
+            for entry in list(self.archive)
+            if entry.message.subject.startswith(subject) and entry.message.body
         }
 
-    def finish(self) -> list[str]:
-        """Read to the end of all streams, and return what they hold otherwise than was read.
+    def read_to_end(self) -> list[str]:
+        """Read to the present end of all streams, and return what was not read.
 
-        The same where a purge was faster than the recorder: then nothing else can be said.
+        Where a purge was faster than the recorder nothing else can be said.
         """
-        faults = self._missed
-        for name in self._streams[:_LOGS]:
-            state = self._run(self._call(f"STREAM.INFO.{name}", {}))["state"]
+        faults = list(self._missed)
+        for name in self._streams:
+            last = self._state(name)["last_seq"]
             deadline = time.monotonic() + _PATIENCE_SECONDS
-            while self._read[name] < state["last_seq"]:
+            while self._read[name] < last:
                 if time.monotonic() > deadline:
-                    faults.append(f"{name}: read up to {self._read[name]} of {state['last_seq']}")
+                    faults.append(f"{name}: read up to {self._read[name]} of {last}")
                     break
                 time.sleep(_PAUSE_SECONDS)
+        return faults
+
+    def finish(self) -> list[str]:
+        """Do the same, and return also what the streams hold otherwise than was read."""
+        faults = self.read_to_end()
+        for name in self._streams[:_LOGS]:
+            state = self._state(name)
             recorded = {
-                one.message.sequence: one.message.body for one in self.archive if one.stream == name
+                entry.message.sequence: entry.message.body
+                for entry in self.archive
+                if entry.stream == name
             }
             for sequence in range(max(state["first_seq"], 1), state["last_seq"] + 1):
                 stored = self._run(self._stored(name, sequence))
                 if stored is not None and stored != recorded.get(sequence):
                     faults.append(f"{name}: message {sequence} is not what was stored first")
         return faults
+
+    def _state(self, name: str) -> dict[str, Any]:
+        """Return what a stream says of its messages."""
+        state: dict[str, Any] = self._run(self._call(f"STREAM.INFO.{name}", {}))["state"]
+        return state
 
     def close(self) -> None:
         """End the thread."""

@@ -15,7 +15,7 @@ import msgpack
 
 from tests.simulation.stream_link import Archived
 
-_LOG, _CATALOGUE = "wolfstream.log.", "$KV.wolfstream-models.model."
+_LOG, CATALOGUE = "wolfstream.log.", "$KV.wolfstream-models.model."
 # Bytes of a seal before the rows, and of the writer's name in the name of a commit.
 _SEAL_BYTES, _WRITER_BYTES = 9, 6
 _WITH_SAMPLES = ("samples", "labels")
@@ -119,8 +119,8 @@ def catalogue(archive: Iterable[Archived]) -> list[CatalogueChange]:
     """Return the changes of the catalogue."""
     found = list[CatalogueChange]()
     for one in archive:
-        if one.message.subject.startswith(_CATALOGUE):
-            name = one.message.subject.removeprefix(_CATALOGUE)
+        if one.message.subject.startswith(CATALOGUE):
+            name = one.message.subject.removeprefix(CATALOGUE)
             entry = json.loads(one.message.body) if one.message.body else {}
             number, follows = entry.get("number"), entry.get("follows")
             change = CatalogueChange(one.at, name, number, follows, entry.get("epoch", ""))

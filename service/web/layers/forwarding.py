@@ -11,7 +11,7 @@ where it learns nothing, or has a key under which it is learned once.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
@@ -30,6 +30,8 @@ from wolfstream.service.web.layers.stream_relay import relay
 
 # How long a leader is looked for, and how long each look waits for the next.
 _PATIENCE_SECONDS, _PAUSE_SECONDS = 10.0, 0.05
+# How many models without a leader a list asks for at the same time.
+_DESCRIBED_AT_A_TIME = 16
 _LISTED = ("model", "sequence", "epoch", "status", "features")
 _LIST = ["", "v1", "models"]
 _DELETED, _UNKNOWN = 204, 404
@@ -141,8 +143,10 @@ class Forwarding:
             body.begin_again()
             await asyncio.sleep(_PAUSE_SECONDS)
 
-    def _why(self, name: str) -> str:
-        """Return why a call is not answered."""
+    def _why(self, name: str, *others: str) -> str:
+        """Return why a call is not answered that is for a model, and perhaps for others."""
+        if others:
+            return f"no replica leads model {name!r} and {len(others)} others now; try again"
         if not self._followed.is_stale(name):
             return f"no replica leads model {name!r} now; try again"
         lag = self._followed.views.lag_seconds(name)
@@ -169,22 +173,41 @@ class Forwarding:
             listed = {name: one for name, one in listed.items() if name not in partitions}
             names = [name for name in names if name not in partitions]
             missing = [name for name in names if name.startswith(prefix) and name not in listed]
-            deadline = time.monotonic() + _PATIENCE_SECONDS
-            for name in missing:
-                described = await self._described(name, scope, deadline)
-                if described is not None:
-                    listed[name] = {part: described[part] for part in _LISTED}
+            for described in await self._describe_all(missing, scope):
+                listed[described["model"]] = {part: described[part] for part in _LISTED}
         except Refusal as error:
             await self._refuse(error, scope["path"])(scope, receive, send)
             return
         models = {"models": [listed[name] for name in sorted(listed)]}
         await respond(Request(scope, receive), JSON, models)(scope, receive, send)
 
-    async def _described(self, name: str, scope: Scope, deadline: float) -> dict[str, Any] | None:
+    async def _describe_all(self, names: Collection[str], scope: Scope) -> list[dict[str, Any]]:
+        """Return the descriptions of models that no replica listed, unless they are gone.
+
+        Each gets a leader first, some at a time. Raises NotReady where that takes too long: a list
+        without them would say that there are no such models.
+        """
+        room, waiting = asyncio.Semaphore(_DESCRIBED_AT_A_TIME), dict.fromkeys(names)
+
+        async def describe(name: str) -> dict[str, Any] | None:
+            async with room:
+                description = await self._described(name, scope)
+            del waiting[name]
+            return description
+
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS), asyncio.TaskGroup() as group:
+                tasks = [group.create_task(describe(name)) for name in names]
+        except TimeoutError:
+            raise NotReady(self._why(*(waiting or names))) from None
+        except ExceptionGroup as errors:  # of Refusals, each about all models
+            raise errors.exceptions[0] from None
+        return [one for task in tasks if (one := task.result()) is not None]
+
+    async def _described(self, name: str, scope: Scope) -> dict[str, Any] | None:
         """Return the description of a model, by the replica that leads it; None if it is gone.
 
-        A model that changes hands is asked for again: a list without it would say that there is
-        no such model. deadline: until when, by time.monotonic(). Raises NotReady after it.
+        A model that changes hands is asked for again. Raises NotReady.
         """
         while True:
             url = self._director.responsible(name).url
@@ -194,8 +217,6 @@ class Forwarding:
                 return described
             if response is not None and response.status_code == _UNKNOWN:
                 return None
-            if time.monotonic() > deadline:
-                raise NotReady(self._why(name))
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _try(self, scope: Scope, name: str, body: KeptBody, send: Send) -> bool:

@@ -20,11 +20,12 @@ COMPONENTS: dict[str, Schema] = {
     **CHALLENGERS,
     "Status": object_of(
         "status",
-        "compiling",
+        "compiling broken",
         {
             "status": TEXT,
             "compiling": TEXT
             | {"description": "How much of the code for all kinds of models is compiled."},
+            "broken": TEXT | {"description": "How many models learn nothing more, if any."},
         },
     ),
     "Problem": object_of(

@@ -34,9 +34,17 @@ def add_health(app: FastAPI, engine: Engine, membership: Membership | None = Non
         check_ready(engine)
         if membership is not None:
             membership.director.check()
-        progress = engine.readiness.progress
-        rest = {"compiling": progress} if progress else {}
-        return respond_json({"status": "ready", **rest})
+        words = {"compiling": engine.readiness.progress, "broken": _broken(engine)}
+        return respond_json(
+            {"status": "ready"} | {key: word for key, word in words.items() if word}
+        )
+
+
+def _broken(engine: Engine) -> str:
+    """Return how many models learn nothing more, without names: whoever asks needs no key."""
+    models = engine.recovered()
+    n_broken = sum(bool(model.broken) for model in models)
+    return f"{n_broken} of {len(models)} models: /v1/models and the log name them" * bool(n_broken)
 
 
 def check_alive(engine: Engine) -> None:

@@ -22,7 +22,8 @@ from wolfstream.service.engine.learn_request import LearnRequest
 from wolfstream.service.engine.model_files import load_content
 from wolfstream.service.engine.predictions import RememberRequest
 from wolfstream.service.engine.salvage import recover_directory
-from wolfstream.service.errors import InDoubt, Refusal, StorageFailed
+from wolfstream.service.engine.transfer import export_model
+from wolfstream.service.errors import InDoubt, ModelBroken, Refusal, StartupError, StorageFailed
 from wolfstream.service.heads.kinds import fit_window
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
@@ -307,6 +308,59 @@ def _unloaded(bench: Bench, system_calls: SystemCalls) -> Bench:
     bench.kill()
     with system_calls.failing("open", SNAPSHOTS):
         return Bench(bench.data)
+
+
+class TestOnlySnapshotOfAnUpload:
+    """Its log says nothing of what it had learned before: without the snapshot it is not there."""
+
+    @pytest.fixture
+    def uploaded(self, bench: Bench) -> Path:
+        """The snapshot of an upload in a directory that has another model, too."""
+        model = upload(bench, "m", SPEC, 50)
+        learn(bench, bench.create(OTHER, "o"), 3)
+        bench.kill()
+        (snapshot,) = (bench.data / "snapshots" / str(model.id)).glob(SNAPSHOTS)
+        return snapshot
+
+    def assert_set_aside(self, bench: Bench, snapshot: Path, why: str) -> None:
+        """The model says why it learns nothing, nothing of it changes, and others learn."""
+        model = model_in(bench, "m")
+        assert why in model.broken
+        assert isinstance(learn(bench, model), ModelBroken)
+        assert learn(bench, model_in(bench, "o"))["sequence"] == 4
+        bench.kill()
+        assert snapshot.exists()
+
+    def test_that_cannot_be_read_is_waited_for(
+        self, bench: Bench, uploaded: Path, system_calls: SystemCalls
+    ):
+        with system_calls.failing("open", str(uploaded)):
+            bench = Bench(bench.data)
+        self.assert_set_aside(bench, uploaded, "cannot be read now")
+        bench = Bench(bench.data)
+        assert learn(bench, model_in(bench, "m"))["sequence"] == 51
+
+    def test_that_cannot_be_read_is_not_exported_as_an_empty_model(
+        self, bench: Bench, uploaded: Path, system_calls: SystemCalls
+    ):
+        with (
+            system_calls.failing("open", str(uploaded)),
+            pytest.raises(StartupError, match="it was at sequence 50"),
+        ):
+            export_model(bench.data, "m", None, lambda *_: None)
+        assert export_model(bench.data, "m", None, lambda *_: None).journal_end == 50
+
+    @pytest.mark.parametrize("marks", [True, False])
+    def test_that_is_damaged_can_be_restored(self, bench: Bench, uploaded: Path, marks: bool):
+        """Also where the marks of what was acknowledged are given up."""
+        content = uploaded.read_bytes()
+        uploaded.write_bytes(content[:-1])
+        if not marks:
+            recover_directory(bench.data)
+        self.assert_set_aside(Bench(bench.data), uploaded, "Restore the snapshots")
+        uploaded.write_bytes(content)
+        bench = Bench(bench.data)
+        assert learn(bench, model_in(bench, "m"))["sequence"] == 51
 
 
 class TestFailedReads:

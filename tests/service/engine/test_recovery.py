@@ -325,6 +325,9 @@ def test_a_model_without_a_whole_snapshot_is_broken_and_others_are_ready(
         path.write_bytes(b"")
     server.start()
     assert httpx.get(f"{server.url}/v1/models/m").json()["status"] == "broken"
+    assert httpx.get(f"{server.url}/readyz").json()["broken"] == (
+        "1 of 2 models: /v1/models and the log name them"
+    )
     answer = httpx.post(f"{server.url}/v1/models/m/predict", json={"x": GRID})
     assert (answer.status_code, answer.json()["type"]) == (503, "urn:wolfstream:model-broken")
     assert everything_said(server, "other")[0]["sequence"] == 60

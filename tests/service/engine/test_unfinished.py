@@ -15,10 +15,12 @@ from tests.service.specs import read_papers_spec
 from tests.service.streams import part, two_classes
 from wolfstream.service.engine.late_labels import LabelRequest
 from wolfstream.service.engine.learn_request import LearnRequest
+from wolfstream.service.engine.predictions import RememberRequest
 from wolfstream.service.engine.queue_items import Item, Order
 from wolfstream.service.engine.writer import Writer
-from wolfstream.service.errors import InDoubt, NotLeader, StorageFailed
+from wolfstream.service.errors import AnotherState, InDoubt, NotLeader, StorageFailed
 from wolfstream.service.model.live import Model
+from wolfstream.service.model.moment import Moment, check_moment
 from wolfstream.service.samples.ids import LateLabels
 from wolfstream.service.settings import Settings
 from wolfstream.service.storage.term import Term
@@ -73,7 +75,7 @@ def test_others_are_answered_and_it_is_too_once_it_ends(server: Server) -> None:
     assert waiting is None
     assert answer["sequence"] == 10
     assert server.writer.busy == {server.a}
-    assert server.writer.waiting() == [first]
+    assert server.writer.waiting() == [first.answer]
     (another,) = server.begin(learn(server.b, 1))
     assert another["sequence"] == 20
     server.finish()
@@ -142,6 +144,60 @@ def test_an_order_waits_for_it(server: Server) -> None:
     order = Order(lambda: server.a.published.sequence, Future(), server.a)
     answer, sequence = server.begin(learn(server.a, 0), order)
     assert answer["sequence"] == sequence == 10
+
+
+def refused_order(model: Model) -> Order:
+    """Return an order for a state in which the model is not."""
+    return Order(
+        lambda: check_moment("a", model.published.epoch, 0, [Moment("another", 9)]),
+        Future(),
+        model,
+    )
+
+
+class TestRefusedOrder:
+    """One under a condition that does not hold: a commit proves that nobody else has learned."""
+
+    def test_keeps_no_other_model_waiting(self, server: Server):
+        order, other = refused_order(server.a), learn(server.b, 0)
+        assert server.begin(order) == [None]
+        assert server.writer.busy == {server.a}
+        assert server.begin(other)[0]["sequence"] == 10
+        server.finish()
+        assert isinstance(server.answers(order)[0], AnotherState)
+        assert server.writer.busy == set()
+
+    def test_is_for_the_replica_that_leads_by_then(self, server: Server):
+        order = refused_order(server.a)
+        server.begin(order)
+        server.finish(NotLeader("another replica writes the log"))
+        assert isinstance(server.answers(order)[0], NotLeader)
+        assert not server.a.led
+
+
+def test_all_that_wait_for_it_are_known(server: Server) -> None:
+    """So that they are answered where the writer fails."""
+    request, again = learn(server.a, 0, b"k"), learn(server.a, 0, b"k")
+    labels = LabelRequest(server.a, "asset", LateLabels(["unknown"], [1]), Future(), 0.0)
+    predicted = RememberRequest(
+        server.a,
+        ["row"],
+        SAMPLES.X[:1],
+        {"prediction": ["up"], "sequence": 0, "epoch": "e", "head": "asset"},
+        Future(),
+        0.0,
+    )
+    unsure = learn(server.a, 0)._replace(expected=(Moment("another", 9),))
+    group: list[Item] = [request, again, labels, predicted, unsure]
+    server.begin(*group)
+    assert set(server.writer.waiting()) == {item.answer for item in group}
+    server.finish()
+    assert server.writer.waiting() == []
+    server.memory.fate[server.a.id] = "late"
+    order = refused_order(server.a)
+    server.begin(order)
+    assert server.writer.waiting() == [order.answer]
+    server.finish()
 
 
 def test_a_model_that_another_replica_has_by_then_is_let_go(server: Server) -> None:

@@ -22,6 +22,7 @@ from tests.service.streams import two_classes
 from wolfstream.service.errors import (
     AnotherState,
     InDoubt,
+    ModelBroken,
     NotLeader,
     NotYetLearned,
     Refusal,
@@ -32,7 +33,7 @@ from wolfstream.service.model.live import Model
 from wolfstream.service.model.moment import Moment
 from wolfstream.service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
 from wolfstream.service.storage.journal import Unfinished
-from wolfstream.service.storage.snapshot_format import State, encode_state
+from wolfstream.service.storage.snapshot_format import State, UnreadableSnapshot, encode_state
 from wolfstream.service.storage.term import Part, TermState
 
 if MISSING:
@@ -626,6 +627,42 @@ class TestSnapshot:
         assert not model.broken
         assert model.published.sequence == 15
         assert new.learn(name)["sequence"] == 16
+
+
+class TestOnlySnapshotOfAnUpload:
+    """At a replica that never heard of the model: the row of its creation says what it had."""
+
+    @pytest.fixture
+    def uploaded(self, writers: Trio, name: str) -> int:
+        old, _, _ = writers
+        model = old.upload(name, 15)
+        assert model.published.sequence == 15
+        return model.id
+
+    def test_that_cannot_be_read_is_waited_for(
+        self, writers: Trio, name: str, uploaded: int, monkeypatch: pytest.MonkeyPatch
+    ):
+        _, new, _ = writers
+        load = new.replica.snapshots.load
+
+        def unreadable(model: int, _: int) -> State:
+            assert model == uploaded
+            raise UnreadableSnapshot("it", "cannot be read")
+
+        monkeypatch.setattr(new.replica.snapshots, "load", unreadable)
+        with pytest.raises(Refusal, match="cannot be read now"):
+            new.lead(name)
+        assert new.writer.models.get(name) is None
+        monkeypatch.setattr(new.replica.snapshots, "load", load)
+        new.lead(name)
+        assert new.learn(name)["sequence"] == 16
+
+    def test_that_is_gone_makes_no_empty_model(self, writers: Trio, name: str, uploaded: int):
+        _, new, _ = writers
+        new.replica.snapshots.delete(uploaded)
+        model = new.lead(name)
+        assert "it was at sequence 15" in model.broken
+        assert isinstance(new.learn(name), ModelBroken)
 
 
 class TestLargeRequest:

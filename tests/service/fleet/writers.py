@@ -13,13 +13,16 @@ from tests.service.writer_bench import work_off
 from wolfstream.service.engine.group_learning import GroupRequest
 from wolfstream.service.engine.late_labels import LabelRequest
 from wolfstream.service.engine.learn_request import LearnRequest
+from wolfstream.service.engine.model_files import load_content
 from wolfstream.service.engine.predictions import RememberRequest
 from wolfstream.service.engine.writer import Writer
+from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.samples.ids import LateLabels
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.settings import Settings
 from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.snapshot_format import State, encode_state
 
 SPEC: dict[str, Any] = {"working_set": None, "asset": {"dimension": 4}}
 SAMPLES = two_classes(60)
@@ -52,6 +55,13 @@ class Server:
 
     def create(self, name: str) -> Model:
         return self.writer.new_models.create(name, read_papers_spec(SPEC))[0]
+
+    def upload(self, name: str, n: int) -> Model:
+        """A new model in the state of one that has learned n samples elsewhere."""
+        learner = Learner(Model(0, "", read_papers_spec(SPEC)))
+        learner.absorb("asset", part(SAMPLES, 0, n))
+        content = b"".join(encode_state(State(*learner.state())))
+        return self.writer.new_models.add(name, load_content(content, "it"))[0]
 
     def follow(self, name: str, champion: str) -> Model:
         """A new model that follows another one, which is led here, and learns as it does."""

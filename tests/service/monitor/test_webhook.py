@@ -10,10 +10,11 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -180,8 +181,8 @@ class Resolver:
         # A connection to an address looks that up, too.
         if host[0].isdigit():
             return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, port))]
-        found = self.answers.pop(0)
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, port)) for one in found]
+        addresses = self.answers.pop(0)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, port)) for one in addresses]
 
 
 def test_a_name_that_turns_inwards_later_is_not_posted_to(monkeypatch: pytest.MonkeyPatch):
@@ -211,8 +212,64 @@ def test_a_name_with_one_address_inside_is_not_posted_to(monkeypatch: pytest.Mon
         asyncio.run(Webhook("https://example.com", SECRET, private=False).post(ALERT))
 
 
+class TestSeveralAddresses:
+    """127.0.0.2 comes first, and the receiver is at 127.0.0.1."""
+
+    @pytest.fixture(autouse=True)
+    def resolver(self, monkeypatch: pytest.MonkeyPatch) -> Resolver:
+        return Resolver(monkeypatch, ["127.0.0.2", "127.0.0.1"])
+
+    def test_the_next_one_is_tried_where_nobody_listens(self):
+        with receiving() as (url, got):
+            asyncio.run(Webhook(url, SECRET, private=True).post(ALERT))
+            assert len(got) == 1
+
+    def test_the_next_one_is_tried_where_no_connection_is_made(
+        self, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setattr(webhook, "_SECONDS", 3.0)
+        with receiving() as (url, got), hanging(port_of(url)):
+            asyncio.run(Webhook(url, SECRET, private=True).post(ALERT))
+            assert len(got) == 1
+
+    def test_what_was_sent_to_one_is_not_sent_to_the_next(self):
+        """It may have been taken; it comes again, under the same id, with the next attempt."""
+        with (
+            receiving() as (url, got),
+            answering(b"", address=("127.0.0.2", port_of(url))),
+            pytest.raises(NotDelivered),
+        ):
+            asyncio.run(Webhook(url, SECRET, private=True).post(ALERT))
+        assert got == []
+
+    def test_that_all_refuse_is_said(self):
+        with receiving() as (url, _):
+            pass
+        with pytest.raises(NotDelivered, match="connection"):
+            asyncio.run(Webhook(url, SECRET, private=True).post(ALERT))
+
+
+def port_of(url: str) -> int:
+    port = urlsplit(url).port
+    assert port is not None
+    return port
+
+
 @contextmanager
-def answering(*parts: bytes, again: bytes = b"") -> Iterator[str]:
+def hanging(port: int) -> Iterator[None]:
+    """Let connections to a port of 127.0.0.2 hang: so many wait there that no other one may."""
+    with socket.create_server(("127.0.0.2", port), backlog=0), ExitStack() as waiting:
+        for _ in range(3):
+            one = waiting.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(("127.0.0.2", port))
+        yield
+
+
+@contextmanager
+def answering(
+    *parts: bytes, again: bytes = b"", address: tuple[str, int] = ("127.0.0.1", 0)
+) -> Iterator[str]:
     """A URL whose server sends these parts, then one of them for ever."""
 
     def answer(listening: socket.socket) -> None:
@@ -224,7 +281,7 @@ def answering(*parts: bytes, again: bytes = b"") -> Iterator[str]:
                 connection.sendall(again)
                 time.sleep(0.001)
 
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    with socket.create_server(address) as listening:
         thread = threading.Thread(target=answer, args=(listening,), daemon=True)
         thread.start()
         yield f"http://127.0.0.1:{listening.getsockname()[1]}/"

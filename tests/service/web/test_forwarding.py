@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import time
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
@@ -115,6 +116,34 @@ class Moving(Gone):
             head = f"HTTP/1.1 {status} -\r\ncontent-length: {len(content)}\r\nconnection: close"
             writer.write(head.encode() + b"\r\n\r\n" + content)
             await writer.drain()
+
+
+class Leaderless(Moving):
+    """A replica that is to lead many models, and describes each of them after some seconds.
+
+    most: how many it was asked for at the same time.
+    """
+
+    def __init__(self, models: int, seconds: float) -> None:
+        super().__init__()
+        self._models, self._seconds = models, seconds
+        self._asked_now = self.most = 0
+
+    def names(self) -> list[str]:
+        return [f"m{number:02}" for number in range(self._models)]
+
+    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._asked_now += 1
+        self.most = max(self.most, self._asked_now)
+        with contextlib.closing(writer):
+            path = (await reader.readuntil(b"\r\n\r\n")).split()[1].decode()
+            await asyncio.sleep(self._seconds)
+            model = {**TestList.DESCRIBED, "model": path.rpartition("/")[2]}
+            content = json.dumps(model).encode()
+            head = f"HTTP/1.1 200 -\r\ncontent-length: {len(content)}\r\nconnection: close"
+            writer.write(head.encode() + b"\r\n\r\n" + content)
+            await writer.drain()
+        self._asked_now -= 1
 
 
 class Views:
@@ -250,9 +279,12 @@ class TestList:
 
     def listed(self, *answers: tuple[int, Any]) -> tuple[int, Any]:
         """Return the status and the content of a list whose model is described so."""
+        return self.listed_by(Moving(*answers))
+
+    def listed_by(self, director: Moving) -> tuple[int, Any]:
+        """Return the status and the content of a list of what a replica is to lead."""
 
         async def run() -> list[Any]:
-            director = Moving(*answers)
             async with director.listening():
                 call = Call(director, Views(held=False), "/v1/models", method="GET")
                 await call.run()
@@ -274,3 +306,18 @@ class TestList:
         status, problem = self.listed(self.REFUSED)
         assert status == 503
         assert "no replica leads model 'm' now" in problem["detail"]
+
+    def test_asks_for_many_models_at_the_same_time(self):
+        director = Leaderless(40, seconds=0.05)
+        status, listed = self.listed_by(director)
+        assert status == 200
+        assert [model["model"] for model in listed["models"]] == director.names()
+        assert 1 < director.most <= 16
+
+    def test_is_refused_in_time_for_many_models(self, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr("wolfstream.service.web.layers.forwarding._PATIENCE_SECONDS", 0.3)
+        began = time.monotonic()
+        status, problem = self.listed_by(Leaderless(40, seconds=4.0))
+        assert time.monotonic() - began < 3.0
+        assert status == 503
+        assert "no replica leads model 'm00' and 39 others now; try again" in problem["detail"]

@@ -1,6 +1,8 @@
 """The roles that a replica gives itself, while what it does for some models does not end."""
 
 import asyncio
+import itertools
+import time
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +17,7 @@ if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
 from wolfstream.service.fleet.members import Led, Replica
+from wolfstream.service.web import role_changes
 from wolfstream.service.web import roles as module
 from wolfstream.service.web.roles import Roles
 
@@ -26,11 +29,14 @@ class FakeLeading:
     """Models that are led and followed at once.
 
     But `slow` is never followed to its end, and `away` only at the second attempt.
+
+    failures: how many of the next takeovers fail. attempts: the times of all takeovers.
     """
 
     def __init__(self) -> None:
         self.led, self.followed = list[str](), dict[str, int]()
         self.begun = list[str]()
+        self.failures, self.attempts = 0, list[float]()
 
     def leads(self, name: str) -> bool:
         return name in self.led
@@ -38,6 +44,10 @@ class FakeLeading:
     async def lead(self, name: str) -> bool:
         self.followed.pop(name, None)
         if name not in self.led:
+            self.attempts.append(time.monotonic())
+            if self.failures:
+                self.failures -= 1
+                raise StorageFailed("NATS is away")
             self.led.append(name)
         return True
 
@@ -60,6 +70,7 @@ class FakeMembers:
     """Other replicas, as a test has them."""
 
     settled, url = True, OWN
+    lag_seconds = 0.0
 
     def __init__(self, _nats: Any, _url: str, report: Callable[[], Replica], _lag: float) -> None:
         self._report = report
@@ -71,7 +82,7 @@ class FakeMembers:
     def living(self) -> list[Replica]:
         return [self._report(), *self.there]
 
-    def tell(self) -> None:
+    def announce(self) -> None:
         pass
 
 
@@ -79,12 +90,14 @@ class Roled:
     """The roles of a replica with fakes around them.
 
     champions: whom models follow. learners: of models with several. numbers: of all models.
+    names: of those that have been made.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "Members", FakeMembers)
         self.leading, self.champions = FakeLeading(), dict[str, str]()
         self.learners, self.numbers = dict[str, int](), {1}
+        self.names = ["m", "other"]
 
         async def ready() -> None:
             pass
@@ -103,6 +116,7 @@ class Roled:
                 champions=self.champions,
                 learners=self.learners,
                 numbers=self.numbers,
+                names=self.names,
                 find=lambda _: None,
             ),
             note_acknowledged=lambda *_: None,
@@ -196,3 +210,79 @@ def test_a_model_that_another_replica_has_deleted_is_released(
         one.roles.stop()
 
     asyncio.run(live())
+
+
+class TestWithoutLeader:
+    """A model that some replica has led has a leader again, whatever its takeover met."""
+
+    PAUSE = 0.05
+
+    @pytest.fixture(autouse=True)
+    def quick(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(role_changes, "BEAT_SECONDS", 0.02)
+        monkeypatch.setattr(role_changes, "_WATCH_SECONDS", 0.01)
+        monkeypatch.setattr(role_changes, "_FIRST_PAUSE", self.PAUSE)
+
+    async def followed(self, monkeypatch: pytest.MonkeyPatch) -> Roled:
+        """Return the roles of a replica that stands by for a model."""
+        one = Roled(monkeypatch)
+        one.members.there = [Replica(OTHER, True, {"m": Led(3, 7)}, {})]
+        await until(lambda: "m" in one.leading.followed)
+        return one
+
+    def test_is_taken_over_again_after_longer_and_longer_pauses(
+        self, monkeypatch: pytest.MonkeyPatch
+    ):
+        async def live() -> list[float]:
+            one = await self.followed(monkeypatch)
+            one.leading.failures = 3
+            one.members.there = []
+            await until(lambda: one.leading.led == ["m"])
+            one.roles.stop()
+            return one.leading.attempts
+
+        attempts = asyncio.run(live())
+        pauses = [after - before for before, after in itertools.pairwise(attempts)]
+        assert len(pauses) == 3
+        assert all(pause >= self.PAUSE * 2**n for n, pause in enumerate(pauses))
+
+    def test_is_not_taken_over_while_no_server_is_connected(self, monkeypatch: pytest.MonkeyPatch):
+        async def live() -> None:
+            one = await self.followed(monkeypatch)
+            one.members.lag_seconds = 1.0
+            one.members.there = []
+            await asyncio.sleep(20 * self.PAUSE)
+            assert one.leading.attempts == []
+            one.members.lag_seconds = 0.0
+            await until(lambda: one.leading.led == ["m"])
+            one.roles.stop()
+
+        asyncio.run(live())
+
+    def test_is_led_again_where_its_term_has_ended(self, monkeypatch: pytest.MonkeyPatch):
+        """Without a rival, as after a doubt; nobody has asked for it."""
+
+        async def live() -> None:
+            one = Roled(monkeypatch)
+            await one.leading.lead("m")
+            await until(lambda: one.roles._changes._awake == {"m"})
+            await one.leading.release("m")
+            await until(lambda: one.leading.led == ["m"])
+            one.roles.stop()
+
+        asyncio.run(live())
+
+    def test_is_forgotten_once_it_is_deleted(self, monkeypatch: pytest.MonkeyPatch):
+        async def live() -> None:
+            one = await self.followed(monkeypatch)
+            one.leading.failures = 10**9
+            one.members.there = []
+            await until(lambda: one.leading.attempts)
+            one.names.remove("m")
+            await until(lambda: not one.roles._changes._awake)
+            begun = len(one.leading.attempts)
+            await asyncio.sleep(20 * self.PAUSE)
+            assert len(one.leading.attempts) <= begun + 1
+            one.roles.stop()
+
+        asyncio.run(live())
