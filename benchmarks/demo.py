@@ -35,9 +35,9 @@ from benchmarks.demo_streams import (
     mean_so_far,
     pendigits,
 )
-from service.cli.replay_connections import HttpConnection
-from service.cli.replayer import Display, Replay, Score
-from service.client.errors import ClientError
+from wolfstream.service.cli.replay_connections import HttpConnection
+from wolfstream.service.cli.replayer import Display, Replay, Score
+from wolfstream.service.client.errors import ClientError
 
 BATCH = 256
 _START_SECONDS = 300

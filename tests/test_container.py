@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from service.settings import Settings
+from wolfstream.service.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCKER = ROOT / "docker"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from service.console.files import read_files
+from wolfstream.service.console.files import read_files
 
 ROOT = Path(__file__).parents[1]
 

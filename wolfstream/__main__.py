@@ -1,5 +1,5 @@
 """`python -m wolfstream` is the command `wolfstream`."""
 
-from service.cli.main import main
+from wolfstream.service.cli.main import main
 
 main(prog_name="wolfstream")

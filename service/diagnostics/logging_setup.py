@@ -2,7 +2,7 @@
 
     2026-01-01 00:00:00 INFO ready: open http://127.0.0.1:8000
 
-    {"time": "2026-01-01T00:00:00.000Z", "level": "INFO", "logger": "service.web.server",
+    {"time": "2026-01-01T00:00:00.000Z", "level": "INFO", "logger": "wolfstream.service.web.server",
      "message": "ready: open http://127.0.0.1:8000"}
 
 Text has the local time, JSON that of UTC. Both have `request_id`, `trace_id` and `span_id` of the
@@ -16,8 +16,8 @@ import sys
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from service.diagnostics import tracing
-from service.errors.visible_text import visible
+from wolfstream.service.diagnostics import tracing
+from wolfstream.service.errors.visible_text import visible
 
 
 def set_up_logging(log_format: Literal["auto", "text", "json"]) -> None:

@@ -6,8 +6,8 @@ import re
 import httpx
 import pytest
 
-from service.console.files import INDEX, read_files
 from tests.service.process import ServerProcess
+from wolfstream.service.console.files import INDEX, read_files
 
 HTML = {"Accept": "text/html"}
 FILES = read_files()

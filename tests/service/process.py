@@ -154,7 +154,7 @@ def _serve(
     prelude: Callable[[], None] | None,
 ) -> None:
     """What the forked process does."""
-    from service.cli.main import main
+    from wolfstream.service.cli.main import main
 
     os.environ.clear()
     os.environ.update(environment)

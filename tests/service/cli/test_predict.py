@@ -13,15 +13,15 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 from sklearn.metrics import cohen_kappa_score
 
-from service.cli.main import main
-from service.engine.model_files import load_model
-from service.files.labelled import Label
-from service.model.learner import Learner
-from service.model.live import Model
-from service.storage.snapshot_format import State, write_state
-from service.training.evaluation import Evaluation, tables
 from tests.service.specs import read_papers_spec
 from tests.service.streams import three_classes, two_classes
+from wolfstream.service.cli.main import main
+from wolfstream.service.engine.model_files import load_model
+from wolfstream.service.files.labelled import Label
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.storage.snapshot_format import State, write_state
+from wolfstream.service.training.evaluation import Evaluation, tables
 
 STREAM = three_classes(300)
 HELD_BACK = three_classes(40, seed=1)
