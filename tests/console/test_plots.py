@@ -7,7 +7,6 @@ import httpx
 import numpy as np
 import pytest
 
-from tests.console.test_page import expect_fact
 from tests.service.process import ServerProcess
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -78,22 +77,36 @@ def moments(server: ServerProcess) -> Iterator[str]:
     httpx.delete(url)
 
 
-def test_the_pointer_shows_what_was_then(page: Any, server: ServerProcess, moments: str):
-    page.goto(f"{server.url}/#/{moments}")
-    expect_fact(page, "Samples", "100")
-    plot = page.locator("#plots svg.plot").first
-    legend = page.locator("#plots .legend").first
-    legend.get_by_text("adaptive: ").get_by_text("%").wait_for()
-    page.wait_for_timeout(2_500)
-    newest = legend.locator("li").first.text_content()
-    box = plot.bounding_box()
-    plot.hover(position={"x": box["width"] - 60, "y": box["height"] / 2})
-    plot.locator(".cursor").wait_for(state="attached")
-    assert plot.locator(".dot").count() >= 2
-    earlier = legend.locator("li").first.text_content()
-    assert earlier < newest
-    page.mouse.move(0, 0)
-    plot.locator(".cursor").wait_for(state="detached")
+def test_the_pointer_shows_what_was_then(scripts: Any):
+    scripts.evaluate(
+        """async () => {
+          const { Chart } = await import("./console/charts.js");
+          const { Series } = await import("./console/series.js");
+          const series = new Series();
+          for (let i = 0; i <= 100; i += 1) series.add(1.79e9 + i, { a: i, b: null });
+          const lines = ["a", "b"].map((name) => ({ name, label: name, color: "series-1" }));
+          document.body.replaceChildren();
+          new Chart(document.body, { title: "a", lines, show: String }).draw(series, 0, []);
+        }"""
+    )
+
+    def values() -> list[str]:
+        found: list[str] = scripts.locator(".legend b").all_text_contents()
+        return found
+
+    newest, a, b = values()
+    assert (a, b) == ("100", "–")
+    box = scripts.locator("svg.plot").bounding_box()
+    scripts.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    scripts.locator(".cursor").wait_for(state="attached")
+    then, a, b = values()
+    assert then < newest
+    assert 40 < int(a) < 60
+    assert b == "–"
+    assert scripts.locator(".dot").count() == 1  # b has no value
+    scripts.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] + 50)
+    scripts.locator(".cursor").wait_for(state="detached")
+    assert values()[0] == newest
 
 
 def test_a_line_keeps_extremes_of_many_points(scripts: Any):
@@ -104,6 +117,7 @@ def test_a_line_keeps_extremes_of_many_points(scripts: Any):
           const series = new Series();
           for (let i = 0; i < 6000; i += 1) series.add(1.79e9 + i, { a: i === 4321 ? 9 : i % 2 });
           const line = { name: "a", label: "a", color: "series-1" };
+          document.body.replaceChildren();
           const chart = new Chart(document.body, { title: "a", lines: [line], show: String });
           chart.draw(series, 0, []);
           const d = document.querySelector(".line.series-1[d]").getAttribute("d");
