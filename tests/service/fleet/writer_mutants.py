@@ -90,11 +90,11 @@ def _lead_at_once(patch: pytest.MonkeyPatch) -> None:
 
 MUTANTS = {
     "term that ends in a turn": Mutant("large", 9, "another replica leads", _break_replaced_models),
-    "work of an ended term": Mutant("large", 9, "and are busy", _keep_replaced_models),
-    "answers of all, snapshot": Mutant("all", 4, "SnapshotFailed", _write_answers_of_all),
+    "work of an ended term": Mutant("ended", 0, "and are busy", _keep_replaced_models),
+    "answers of all, snapshot": Mutant("all", 1, "another replica writes", _write_answers_of_all),
     "answers of all, rollback": Mutant(
         "rollbacks", 14, "another replica writes", _write_answers_of_all_to_roll_back
     ),
     "model being made": Mutant("all", 0, "followed at once", _lead_what_is_being_made),
-    "takeovers at once": Mutant("all", 1, "is learned here already", _lead_at_once),
+    "takeovers at once": Mutant("all", 2, "is learned here already", _lead_at_once),
 }

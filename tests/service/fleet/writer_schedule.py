@@ -32,7 +32,9 @@ PROFILES = {
         **{"learn": 14, "begin_large": 6, "go_on": 6, "snapshot": 6, "roll_back": 3},
     },
     # Leaders that are replaced in the middle of large requests, and notice it there.
-    "large": {"create": 2, "lead": 6, "confirm": 10, "begin": 2, "begin_large": 8, "go_on": 6},
+    "large": {"create": 2, "lead": 6, "confirm": 10, "begin_large": 8, "go_on": 6},
+    # The same, where something else is begun before their writers look again.
+    "ended": {"create": 2, "lead": 6, "confirm": 10, "begin_large": 8, "begin": 6},
     # Rollbacks beside models that others lead by then, whose last answers are not written.
     "rollbacks": {"create": 2, "lead": 3, "learn": 16, "snapshot": 6, "roll_back": 8},
 }
