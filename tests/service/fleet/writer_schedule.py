@@ -5,6 +5,7 @@ schedules of `tests.service.fleet_schedules` let messages fail, and have no writ
 """
 
 import asyncio
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -24,21 +25,24 @@ from wolfstream.service.errors import NotLeader, NotYetLearned, Refusal, Storage
 
 # Learned in parts.
 LARGE = two_classes(3000)
-# Each is done by a method of `WriterSchedule`, so often in proportion.
-_WEIGHTS = {
-    "create": 3,
-    "lead": 8,
-    "lead_at_once": 3,
-    "learn": 14,
-    "begin_large": 6,
-    "go_on": 6,
-    "confirm": 6,
-    "begin": 4,
-    "follow": 3,
-    "snapshot": 6,
-    "roll_back": 3,
+# Each step is done by a method of `WriterSchedule`, so often in proportion.
+PROFILES = {
+    "all": {
+        **{"create": 3, "lead": 8, "lead_at_once": 3, "follow": 3, "confirm": 6, "begin": 4},
+        **{"learn": 14, "begin_large": 6, "go_on": 6, "snapshot": 6, "roll_back": 3},
+    },
+    # Leaders that are replaced in the middle of large requests, and notice it there.
+    "large": {"create": 2, "lead": 6, "confirm": 10, "begin_large": 8, "go_on": 6},
+    # The same, where something else is begun before their writers look again.
+    "ended": {"create": 2, "lead": 6, "confirm": 10, "begin_large": 8, "begin": 6},
+    # Rollbacks beside models that others lead by then, whose last answers are not written.
+    "rollbacks": {"create": 2, "lead": 3, "learn": 16, "snapshot": 6, "roll_back": 8},
 }
-_NAMES = 3
+# Those of a replica that does not seem to lead the model; the rest is for one that does.
+_OF_OTHERS = frozenset({"lead", "lead_at_once", "follow"})
+_NAMES, _REPLICAS = (2, 3), (2, 3)
+# Schedules share a server of NATS.
+_names = itertools.count()
 
 
 class Broken(Exception):
@@ -59,13 +63,14 @@ class WriterSchedule:
     trace: what was done.
     """
 
-    def __init__(self, nats: NatsServers, folder: Path, seed: str, prefix: str) -> None:
-        """Begin with three replicas and no models. prefix: of the names of models."""
-        self._random, self._seed = Random(seed), seed
-        *self._servers, self._last = [
-            Server(Replica(nats, folder / name), folder / name) for name in "abcd"
+    def __init__(self, nats: NatsServers, folder: Path, seed: str, profile: str) -> None:
+        """Begin with replicas and no models."""
+        self._random, self._seed, self._weights = Random(seed), seed, PROFILES[profile]
+        self._last, *self._servers = [
+            Server(Replica(nats, folder / name), folder / name)
+            for name in "dabc"[: 1 + self._random.choice(_REPLICAS)]
         ]
-        self._names = [f"{prefix}-{number}" for number in range(_NAMES)]
+        self._names = [f"w{next(_names)}" for _ in range(self._random.choice(_NAMES))]
         self._models = dict[str, Truth]()
         # Large requests, and the sequences that they reach.
         self._large: list[tuple[Server, LearnRequest, int]] = []
@@ -81,7 +86,7 @@ class WriterSchedule:
         """Do so many steps, and see that all is well. Raises Broken."""
         try:
             for _ in range(steps):
-                (step,) = self._random.choices(list(_WEIGHTS), list(_WEIGHTS.values()))
+                (step,) = self._random.choices([*self._weights], [*self._weights.values()])
                 self._do(step)
             self._end()
         except Exception as error:
@@ -90,17 +95,25 @@ class WriterSchedule:
             raise Broken(f"{place}: {type(error).__name__}: {error}\n  {last}") from error
 
     def _do(self, step: str) -> None:
-        server = self._random.choice(self._servers)
-        name = self._random.choice(self._names)
+        server, name = self._random.choice(self._able(step))
         self.trace.append(f"{'abc'[self._servers.index(server)]} {step} {name}")
-        if step == "create":
-            self._create(server, name)
-        elif name in self._models:
-            work: Callable[[Server, str], None] = getattr(self, f"_{step}")
-            work(server, name)
+        work: Callable[[Server, str], None] = getattr(self, f"_{step}")
+        work(server, name)
         for led in self._servers:
             both = [one for one in led.leading.followed if led.leading.leads(one)]
             _must(not both, f"{both} are led and followed at once")
+
+    def _able(self, step: str) -> list[tuple[Server, str]]:
+        """Return the replicas that may do a step, with the models; all of them if there is none."""
+        pairs = [(server, name) for server in self._servers for name in self._names]
+        if step == "create":
+            return pairs
+        able = [
+            (server, name)
+            for server, name in pairs
+            if name in self._models and server.leading.leads(name) == (step not in _OF_OTHERS)
+        ]
+        return able or pairs
 
     # ------------------------------------------------------------------------------- models, terms
 
@@ -122,14 +135,14 @@ class WriterSchedule:
 
     def _lead(self, server: Server, name: str) -> None:
         server.writer.begin([])
-        if not server.leading.leads(name):
+        if name in self._models and not server.leading.leads(name):
             server.lead(name)
             self._models[name].leader = server
 
     def _lead_at_once(self, server: Server, name: str) -> None:
         """Have several calls lead a model, the first of which fails."""
         server.writer.begin([])
-        if server.leading.leads(name):
+        if name not in self._models or server.leading.leads(name):
             return
         before = server.leading.takeovers
         with _failing_once(server):
@@ -205,14 +218,16 @@ class WriterSchedule:
         _must(server.snapshot(name) == truth.sequence, "a snapshot is of another sequence")
 
     def _roll_back(self, server: Server, name: str) -> None:
-        truth = self._models[name]
-        if truth.leader is not server or not self._is_led_and_idle(server, name):
+        if not self._is_led_and_idle(server, name) or self._models[name].leader is not server:
             return
         model = server.model(name)
         kept = server.replica.snapshots.sequences(model.id)
         if kept:
             told = server.writer.roll_back(model, self._random.choice(kept))
-            _must(told["rolled_back"]["at"] == truth.sequence, "a rollback loses the sequence")
+            _must(
+                told["rolled_back"]["at"] == self._models[name].sequence,
+                "a rollback loses the sequence",
+            )
 
     def _is_led_and_idle(self, server: Server, name: str) -> bool:
         """Work off what has begun for a model, as the queue does; return whether it is led then."""
