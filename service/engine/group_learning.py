@@ -101,6 +101,7 @@ class GroupLearning:
         for item in admission.admitted:
             model = item.request.model
             if error := failures.get(model.id):
+                self._models.measure([model])  # it does not grow
                 count_rejected(item.request)
                 replies.append((item.request.answer, error))
             elif not model.led:  # its term has ended since
@@ -168,7 +169,8 @@ class GroupLearning:
     def _admitted(self, requests: list[GroupRequest], duplicates: Duplicates) -> Admission | None:
         """Admit requests, or answer all of them with the error that admission failed with."""
         try:
-            return admit(requests, duplicates, self._settings, self._models.usable, now)
+            memory, usable = self._models.memory, self._models.usable
+            return admit(requests, duplicates, self._settings, memory, usable, now)
         except Exception as failure:  # every waiting request gets an answer
             logger.exception("requests could not be admitted")
             failed = ServerFailed(f"{failure!r}; nothing was learned")

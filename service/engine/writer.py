@@ -8,7 +8,7 @@ that came before them and those that came after. No other thread touches the jou
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,7 +20,7 @@ from service.engine.history import History
 from service.engine.kept_fit import keep_fit
 from service.engine.late_labels import LabelRequest
 from service.engine.leading import InOrder, Leading
-from service.engine.learn_request import LearnRequest
+from service.engine.learn_request import LearnRequest, Reply
 from service.engine.live_models import LiveModels
 from service.engine.model_files import LoadedModel
 from service.engine.new_models import NewModels
@@ -33,8 +33,9 @@ from service.engine.uploads import filled
 from service.errors import InDoubt, Refusal
 from service.heads.fit import Fit, Window
 from service.model.live import Model
+from service.model.memory import ModelMemory
 from service.native.threads import Threads
-from service.settings import Settings, usable_bytes
+from service.settings import Settings
 from service.spec.following import Start
 from service.spec.model import ModelSpec
 from service.storage.interfaces import Storage
@@ -57,11 +58,11 @@ class Writer:
         self._storage = storage
         self.catalogue = storage.catalogue
         self._settings = settings
-        self._acknowledge = acknowledge
+        self._deliver = acknowledge
         self._keys = RememberedKeys(settings.idempotency_keys, settings.idempotency_bytes)
         self._threads = Threads()
         self.metrics = Metrics()
-        self.models = LiveModels(storage, self._keys)
+        self.models = LiveModels(storage, self._keys, ModelMemory(settings.shares.models))
         self.new_models = NewModels(storage, self.models, settings.models)
         self.history = History(storage, self.models, self._keys, self._one_thread)
         self._commits = Commits(storage.journal, self.models, self._keys, self.metrics)
@@ -101,8 +102,14 @@ class Writer:
             settings,
             self._threads,
             self.metrics,
-            acknowledge,
+            self._acknowledge,
         )
+
+    def _acknowledge(self, replies: list[Reply], changed: Iterable[Model]) -> None:
+        """Count what models have grown by, and deliver."""
+        changed = list(changed)
+        self.models.measure(changed)
+        self._deliver(replies, changed)
 
     @contextmanager
     def _one_thread(self) -> Iterator[None]:
@@ -124,7 +131,7 @@ class Writer:
         processors = len(os.sched_getaffinity(0))
         room = Room(
             max(1, processors // self._settings.threads),
-            self._settings.memory or usable_bytes() // 4,
+            self._settings.shares.requests,
         )
         self.models.recover(self._threads.use, room, report)
         self.challengers.recover()

@@ -33,6 +33,7 @@ WolfstreamError
     ├── IdTaken               a row waits for its label under the id, or had it
     ├── NoSuchHead            the model's spec has null for it
     ├── Untrained             the model has not learned enough to predict
+    ├── ModelsFull            the models would take more memory than they may
     ├── RefitFailed           the window and the spec do not make a model; the old one stays
     └── Unavailable           the request may succeed later
         ├── QuotaExceeded     the client's key has no samples left for now
@@ -85,6 +86,7 @@ from service.errors.failures import (
     AnswerMissing,
     InDoubt,
     ModelBroken,
+    ModelsFull,
     NotLeader,
     NotYetLearned,
     ServerFailed,

@@ -1,5 +1,6 @@
 """Requests that failed on the server's side: its storage, a learner or its own code."""
 
+from service.errors.refusal import Refusal
 from service.errors.unavailable import Unavailable
 
 
@@ -29,6 +30,12 @@ class AnswerMissing(StorageFailed):
 
     outcome = "durable"
     slug, title = "answer-missing", "The request was learned, and its answer is lost"
+
+
+class ModelsFull(Refusal):
+    """The models would take more memory than they may; nothing was learned."""
+
+    slug, title = "models-full", "The models would take too much memory"
 
 
 class ServerFailed(Unavailable):

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from service.errors import Untrained
 from service.heads.answers import Answers, Predictions
+from service.heads.batch import Batch
 from service.heads.calibration import of_calibration, with_calibration
 from service.heads.online_learner import LearnerView, OnlineLearner, Relearn
 from service.heads.value_errors import Errors
@@ -93,6 +94,10 @@ class RegressionHead:
         assert not isinstance(samples.y, list)
         self.learner.check(samples.X)
         return drafted
+
+    def growth(self, batch: Batch) -> int:
+        """See `Head`."""
+        return self.learner.growth(batch)
 
     def absorb(
         self,

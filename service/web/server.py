@@ -77,7 +77,7 @@ def serve(
         fleet = _join(settings, loads, recover, stack) if settings.fleet else None
         ring = _read_ring(settings, fleet)
         listeners = stack.enter_context(listening(settings, ring.required))
-        memory = MemoryBudget(settings.memory)
+        memory = MemoryBudget(settings.shares.requests)
         leads = settings.workers > 0
         config = configuration_of_leader() if leads else configuration(settings, memory)
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:

@@ -52,6 +52,7 @@ _STATUS: dict[type[Refusal], int] = {
     errors.QuotaExceeded: 429,
     errors.HeadTooLarge: 431,
     errors.Unavailable: 503,
+    errors.ModelsFull: 507,
 }
 
 

@@ -13,6 +13,7 @@ from service.engine.promotion import Promotion
 from service.engine.remembered_keys import RememberedKeys
 from service.errors import NotFollowing, NotLeader, UnknownModel
 from service.model.live import Model
+from service.model.memory import ModelMemory
 from service.spec.model import ModelSpec
 from tests.service.memory_storage import MemoryStorage
 
@@ -25,7 +26,7 @@ class Replica:
     def __init__(self) -> None:
         storage = MemoryStorage().storage
         keys = RememberedKeys(10, 1000)
-        self.models = LiveModels(storage, keys)
+        self.models = LiveModels(storage, keys, ModelMemory(1 << 40))
         new_models = NewModels(storage, self.models, 10)
         self.leading = Leading(storage, self.models, keys, UNUSED, UNUSED, UNUSED)
         self.champion = new_models.create("a", ModelSpec())[0]

@@ -16,6 +16,7 @@ from service.engine.new_models import NewModels
 from service.engine.remembered_keys import RememberedKeys
 from service.errors import NotLeader, StorageFailed
 from service.model.live import Model
+from service.model.memory import ModelMemory
 from service.spec.model import ModelSpec
 from service.storage.entries import CatalogueEntry
 from service.storage.term import Term
@@ -109,7 +110,7 @@ class Replica:
         self.memory = MemoryStorage()
         self.storage = self.memory.storage
         keys = RememberedKeys(10, 1000)
-        self.models = LiveModels(self.storage, keys)
+        self.models = LiveModels(self.storage, keys, ModelMemory(1 << 40))
         unused: Any = None
         self.leading = Leading(self.storage, self.models, keys, unused, self._in_order, unused)
 

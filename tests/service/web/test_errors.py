@@ -56,6 +56,7 @@ STATUS = {
     "not-yet-learned": 503,
     "snapshot-failed": 503,
     "model-broken": 503,
+    "models-full": 507,
 }
 
 
