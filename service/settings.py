@@ -280,6 +280,11 @@ class Settings(BaseSettings):
         """The memory that the server may take."""
         return self.memory_bytes or usable_bytes()
 
+    def left_bytes(self) -> int:
+        """Return how many bytes this process may still take."""
+        memory, addresses = taken_bytes()
+        return min([self.most_bytes - memory, *(limit - addresses for limit in _address_limits())])
+
     @functools.cached_property
     def shares(self) -> Shares:
         """How the memory is divided, given what the process takes before it has any model."""

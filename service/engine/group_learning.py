@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from service.diagnostics.metrics import Metrics
 from service.engine.absorb import remember
 from service.engine.admission import Admission, admit, count_rejected
-from service.engine.broken import learned_elsewhere, mark_broken
+from service.engine.broken import in_words, learned_elsewhere, mark_broken
 from service.engine.challengers import Challengers
 from service.engine.commits import Commits
 from service.engine.duplicates import Duplicates
@@ -173,7 +173,7 @@ class GroupLearning:
             return admit(requests, duplicates, self._settings, memory, usable, now)
         except Exception as failure:  # every waiting request gets an answer
             logger.exception("requests could not be admitted")
-            failed = ServerFailed(f"{failure!r}; nothing was learned")
+            failed = ServerFailed(f"{in_words(failure)}; nothing was learned")
             for request in requests:
                 if not isinstance(request, RememberRequest):
                     count_rejected(request)

@@ -22,6 +22,7 @@ from service.engine.late_labels import LabelRequest
 from service.engine.leading import InOrder, Leading
 from service.engine.learn_request import LearnRequest, Reply
 from service.engine.live_models import LiveModels
+from service.engine.memory_left import MemoryLeft
 from service.engine.model_files import LoadedModel
 from service.engine.new_models import NewModels
 from service.engine.promotion import Promotion
@@ -132,6 +133,7 @@ class Writer:
         room = Room(
             max(1, processors // self._settings.threads),
             self._settings.shares.requests,
+            MemoryLeft(self._settings).is_scarce,
         )
         self.models.recover(self._threads.use, room, report)
         self.challengers.recover()

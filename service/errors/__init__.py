@@ -50,6 +50,7 @@ WolfstreamError
         │   ├── InDoubt       or it was; which of the two is not known yet
         │   ├── NotLeader     another replica of the fleet learns this model
         │   └── AnswerMissing it was, but the answer to a request sent again is lost
+        ├── OutOfMemory       the process got no more memory, in the middle of a request
         ├── ServerFailed      the server met an error of its own; nothing was learned
         ├── ModelBroken       the model's learner failed; other models continue
         └── NotYetLearned     the samples are durable, but the model's learner failed
@@ -89,6 +90,7 @@ from service.errors.failures import (
     ModelsFull,
     NotLeader,
     NotYetLearned,
+    OutOfMemory,
     ServerFailed,
     StorageFailed,
 )

@@ -38,6 +38,14 @@ class ModelsFull(Refusal):
     slug, title = "models-full", "The models would take too much memory"
 
 
+class OutOfMemory(Unavailable):
+    """The process got no more memory, in the middle of a request."""
+
+    outcome = "unknown"
+    slug, title = "out-of-memory", "The server got no more memory"
+    retry_after_seconds = 10
+
+
 class ServerFailed(Unavailable):
     """The server met an error that it did not expect; nothing was learned."""
 

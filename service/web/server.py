@@ -27,8 +27,9 @@ from service.monitor.producer import Monitor
 from service.monitor.side_file import SideFile
 from service.monitor.webhook import Webhook, deliver
 from service.replicas.membership import Membership
-from service.settings import Settings
-from service.storage.data_directory import open_storage, owned, side_path
+from service.settings import Settings, taken_bytes
+from service.storage.data_directory import open_storage, owned, running_path, side_path
+from service.storage.process_mark import ProcessMark
 from service.views.feeds import Feeds
 from service.web.formats.memory import MemoryBudget
 from service.web.http_server import (
@@ -71,7 +72,13 @@ def serve(
     check_tls(settings.tls_cert, settings.tls_key)
     check_workers(settings)
     webhook = _webhook(settings)
+    settings.shares  # noqa: B018  (divided before there is any model)
     with owned(settings.data), contextlib.ExitStack() as stack:
+        mark = ProcessMark(
+            running_path(settings.data), settings.most_bytes, lambda: taken_bytes()[0]
+        )
+        stack.callback(mark.end)
+        mark.report()
         if recover and not settings.fleet:
             recover_directory(settings.data)
         fleet = _join(settings, loads, recover, stack) if settings.fleet else None
@@ -82,7 +89,18 @@ def serve(
         config = configuration_of_leader() if leads else configuration(settings, memory)
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
             runner.run(
-                _serve(settings, loads, compiling, config, listeners, ring, memory, webhook, fleet)
+                _serve(
+                    settings,
+                    loads,
+                    compiling,
+                    config,
+                    listeners,
+                    ring,
+                    memory,
+                    webhook,
+                    fleet,
+                    mark,
+                )
             )
 
 
@@ -96,6 +114,7 @@ async def _serve(
     memory: MemoryBudget,
     webhook: Webhook | None,
     fleet: "Fleet | None",
+    mark: ProcessMark,
 ) -> None:
     storage = fleet.storage if fleet else open_storage(settings.data, settings.snapshots)
     engine, streams = Engine(settings, storage, WarmUp(compiling), loads), Streams()
@@ -137,6 +156,7 @@ async def _serve(
     side_file.close()
     if not await engine.stop():
         # A compilation cannot be interrupted. The directory is held until the process is gone.
+        mark.end()
         _leave(0)
     if engine.ready.done() and (error := engine.ready.exception()):
         raise error

@@ -20,6 +20,7 @@ from service.errors import (
 from service.web.formats.content_encoding import ACCEPTED
 from service.web.formats.inference import error_body
 from service.web.formats.lines import with_lines
+from service.web.formats.memory import RESERVE
 from service.web.formats.paths import DOCS, MODELS, speaks_inference
 from service.web.formats.wire import JSON, PROBLEM_MEDIA_TYPE, problem
 
@@ -67,6 +68,10 @@ def add_problems(app: FastAPI) -> None:
     async def refuse(request: Request, error: Refusal) -> Response:
         lines = getattr(request.state, "line_of_row", None)
         return problem_response(with_lines(error, lines) if lines else error, request.url.path)
+
+    @app.exception_handler(MemoryError)
+    async def give_up(request: Request, _: MemoryError) -> Response:
+        return problem_response(RESERVE.give_up(), request.url.path)
 
     @app.exception_handler(ClientDisconnect)
     async def forget(_: Request, __: ClientDisconnect) -> Response:

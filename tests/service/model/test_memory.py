@@ -70,7 +70,7 @@ def test_default_model_grows_no_more_once_its_set_is_full():
 def test_samples_without_room_are_refused_and_nothing_is_counted():
     learner, memory = learner_of(ModelSpec(), "rooms"), ModelMemory(2 * MB)
     draft = Draft(learner, Limits(100, 1000, memory=memory))
-    with pytest.raises(ModelsFull, match="model 'rooms' would grow by .*DELETE models"):
+    with pytest.raises(ModelsFull, match=r"model 'rooms' would grow by .*DELETE models"):
         draft.add("working_set", samples_of(ModelSpec(), 10, 0))
     assert memory.held == 0
     assert draft.sequence == 0
