@@ -41,8 +41,9 @@ RUN pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir dist . \
         --no-cache-dir --no-deps --no-index --root /installed dist/*.whl \
     && cp -a /installed/. /
 # -I: from the environment, not from the sources in the working directory; numba's cache knows
-# a function by its file's path.
-RUN XDG_CACHE_HOME=/installed/opt/wolfstream/cache python -I -m service.engine.compilation
+# a function by its file's path. The server's user reads it, and the directory is made for its owner.
+RUN XDG_CACHE_HOME=/installed/opt/wolfstream/cache python -I -m service.engine.compilation \
+    && chmod -R a+rX /installed/opt/wolfstream/cache
 
 
 FROM base
