@@ -269,6 +269,13 @@ class Settings(BaseSettings):
         ge=2,
         description="Snapshots kept of a model for rollback; the journal covers the newest two.",
     )
+    drain_seconds: float = Field(
+        0.0,
+        ge=0,
+        le=600,
+        description="How long a server that was told to stop goes on answering while /readyz says "
+        "503, so that a balancer sends nothing more: longer than it takes to notice.",
+    )
     wait_seconds: float = Field(
         5.0,
         gt=0,

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -130,7 +131,8 @@ async def _serve(
     leader = None if workers is None else workers.leader
     membership = _membership(roles, engine, feeds, settings) if roles else None
     config.app = create_app(engine, monitor, settings, streams, ring, memory, membership, leader)
-    server = _Server(config, engine, streams, monitor, roles, workers)
+    drain_seconds = settings.drain_seconds
+    server = _Server(config, engine, streams, monitor, roles, workers, drain_seconds)
     engine.ready.add_done_callback(lambda _: server.recovery_ended())
     watching = [
         asyncio.create_task(monitor.run()),
@@ -217,8 +219,10 @@ class _Server(uvicorn.Server):
         monitor: Monitor,
         roles: "Roles | None",
         workers: Workers | None,
+        drain_seconds: float,
     ) -> None:
         super().__init__(config)
+        self._drain_seconds = drain_seconds
         self._engine, self._monitor, self._roles = engine, monitor, roles
         self._streams, self._workers = streams, workers
 
@@ -248,8 +252,8 @@ class _Server(uvicorn.Server):
             logger.warning("exiting now; everything acknowledged is in the journal")
             self._engine.abandon()
             _leave(128 + number)
-        self.should_exit = True
-        if self._roles is None:  # else it hands over first
+        self.should_exit = self._engine.readiness.leaving = True
+        if self._roles is None and not self._drain_seconds:  # else it goes on answering
             self._engine.refuse()
         logger.info(
             "stopping: %d samples wait to be learned; a second signal ends the server now",
@@ -259,11 +263,14 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop accepting, respond to what was accepted, close streams with 1001, then the rest.
 
-        Before that, a replica of a fleet hands over what it leads, and passes calls on.
+        Before that, a replica of a fleet hands over what it leads, and passes calls on; and for
+        `drain_seconds` all calls are answered, while a balancer notices that none should come.
         """
+        drained = time.monotonic() + self._drain_seconds
         if self._roles is not None:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._roles.hand_over(), PATIENCE_SECONDS)
+        await asyncio.sleep(max(drained - time.monotonic(), 0.0))
         self._engine.refuse()
         self._monitor.close()
         if self._workers is not None:
