@@ -247,6 +247,14 @@ def test_where_a_view_is_too_old_the_answer_says_so():
     assert b"12 s old" in sent[1]["body"]
 
 
+class CallOfLeader(Call):
+    """A call that the application answers."""
+
+    async def _not_led(self, *given: Any) -> None:
+        await given[-1]({"type": "http.response.start", "status": 200, "headers": []})
+        await given[-1]({"type": "http.response.body", "body": b""})
+
+
 class Reconnecting(Alone):
     """A replica whose client of NATS goes from one server to another while it is asked."""
 
@@ -275,7 +283,7 @@ def test_call_waits_while_another_server_of_nats_is_reached(
     monkeypatch.setattr("service.web.layers.forwarding._PATIENCE_SECONDS", 1.0)
 
     async def run() -> list[Any]:
-        call = Call(Reconnecting(looks), Views(held=False), "/v1/models/m/samples")
+        call = CallOfLeader(Reconnecting(looks), Views(held=False), "/v1/models/m/samples")
         await call.run()
         return call.sent
 
