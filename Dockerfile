@@ -20,6 +20,8 @@ COPY locks/server.txt locks/build.txt /requirements/
 RUN python -m venv --without-pip /opt/wolfstream/venv \
     && pip --python /opt/wolfstream/venv install \
         --no-cache-dir --require-hashes -r /requirements/server.txt \
+    && rm -rf /opt/wolfstream/venv/lib/python3*/site-packages/numba/tests \
+        /opt/wolfstream/venv/lib/python3*/site-packages/numba/cuda/tests \
     && pip install --no-cache-dir --require-hashes -r /requirements/build.txt
 
 

@@ -52,13 +52,17 @@ def _address_limits() -> Iterator[int]:
 
 
 def taken_bytes() -> tuple[int, int]:
-    """Return what the process takes: memory, and address space."""
+    """Return what the process takes: memory, and address space.
+
+    Files that are mapped, such as libraries, count as address space alone: the system can drop
+    them from memory.
+    """
     try:
-        addresses, pages, *_ = Path("/proc/self/statm").read_text().split()
+        addresses, resident, shared, *_ = map(int, Path("/proc/self/statm").read_text().split())
     except OSError:  # not on Linux
         return 0, 0
     page = os.sysconf("SC_PAGE_SIZE")
-    return int(pages) * page, int(addresses) * page
+    return (resident - shared) * page, addresses * page
 
 
 @functools.cache
@@ -288,9 +292,10 @@ class Settings(BaseSettings):
         return self.memory_bytes or usable_bytes()
 
     def left_bytes(self) -> int:
-        """Return how many bytes this process may still take."""
+        """Return how many bytes this process may still take, before its code is loaded."""
         memory, addresses = taken_bytes()
-        return min([self.most_bytes - memory, *(limit - addresses for limit in _address_limits())])
+        of_addresses = (limit - addresses - _LATER_ADDRESSES for limit in _address_limits())
+        return min([self.most_bytes - memory - _LATER_BYTES, *of_addresses])
 
     @functools.cached_property
     def shares(self) -> Shares:
