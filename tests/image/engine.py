@@ -215,9 +215,8 @@ def _own_python() -> Path | None:
 
 def _install_pip(base: Path) -> None:
     """Put pip into a base image, whose own may be bound to another path."""
-    place = run(
-        "chroot", str(base), "python", "-c", "import site; print(site.getsitepackages()[0])"
-    )
+    asked = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    place = run("chroot", str(base), "python", "-c", asked)
     target = base / place.lstrip("/")
     for old in target.glob("pip*"):
         shutil.rmtree(old)
