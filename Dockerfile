@@ -19,6 +19,8 @@ COPY locks/server.txt locks/build.txt /requirements/
 RUN python -m venv --without-pip /opt/wolfstream/venv \
     && pip --python /opt/wolfstream/venv install \
         --no-cache-dir --require-hashes -r /requirements/server.txt \
+    && rm -rf /opt/wolfstream/venv/lib/python3*/site-packages/numba/tests \
+        /opt/wolfstream/venv/lib/python3*/site-packages/numba/cuda/tests \
     && pip install --no-cache-dir --require-hashes -r /requirements/build.txt
 
 
@@ -34,8 +36,9 @@ RUN pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir dist . \
         --no-cache-dir --no-deps --no-index --root /installed dist/*.whl \
     && cp -a /installed/. /
 # -I: from the environment, not from the sources in the working directory; numba's cache knows
-# a function by its file's path.
-RUN XDG_CACHE_HOME=/installed/opt/wolfstream/cache python -I -m wolfstream.service.engine.compilation
+# a function by its file's path. The server's user reads it, and the directory is made for its owner.
+RUN XDG_CACHE_HOME=/installed/opt/wolfstream/cache python -I -m wolfstream.service.engine.compilation \
+    && chmod -R a+rX /installed/opt/wolfstream/cache
 
 
 FROM base

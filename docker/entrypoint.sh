@@ -7,12 +7,22 @@
 set -eu
 
 home=$(dirname "$0")
-for base in "${XDG_CACHE_HOME:-/tmp}" /dev/shm; do
+found=
+for base in "${XDG_CACHE_HOME:-/tmp}" /dev/shm "${WOLFSTREAM_DATA:-/data}/cache"; do
     if mkdir -p "$base/wolfstream" && cp -R "$home/cache/wolfstream/." "$base/wolfstream"; then
-        export XDG_CACHE_HOME="$base"
+        found=$base
         break
     fi 2>/dev/null
 done
+if [ -n "$found" ]; then
+    export XDG_CACHE_HOME="$found"
+    # What else needs a temporary directory gets the one that can be written.
+    [ -w "${TMPDIR:-/tmp}" ] || export TMPDIR="$found"
+else
+    echo "wolfstream: no compiled code could be copied from $home/cache: user $(id -u) cannot" \
+        "read it, or can write neither to ${XDG_CACHE_HOME:-/tmp} nor to /dev/shm nor to" \
+        "${WOLFSTREAM_DATA:-/data}; everything is compiled now, which takes minutes" >&2
+fi
 
 # The shell gives its place to the server, and with it the signals.
 exec "$home/venv/bin/wolfstream" "$@"

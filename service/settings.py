@@ -3,27 +3,85 @@
 import contextlib
 import functools
 import os
+import resource
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-# The files with the limits of the container: cgroups of version 2 and 1.
-_MEMORY_LIMITS = (
-    Path("/sys/fs/cgroup/memory.max"),
-    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+# Where the groups of processes and their limits are: cgroups of version 2 and 1.
+_GROUPS = Path("/proc/self/cgroup")
+_LIMITS = (
+    ("", Path("/sys/fs/cgroup"), "memory.max"),
+    ("memory", Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"),
 )
+# Compiled code that is loaded later, the stacks and heaps of threads; of address space they take
+# more than of memory.
+_LATER_BYTES, _LATER_ADDRESSES = 48 << 20, 192 << 20
+# Whatever the limit, a share is no smaller.
+_LEAST_BYTES = 1 << 20
 
 
 @functools.cache
 def usable_bytes() -> int:
-    """Return the memory of the container, or else of the machine."""
-    usable = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for path in _MEMORY_LIMITS:
-        with contextlib.suppress(OSError, ValueError):  # "max" without a limit
-            usable = min(usable, int(path.read_text()))
-    return usable
+    """Return the memory of the container, or else of the machine, as far as limits allow it."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min([machine, *_group_limits(), *_address_limits()])
+
+
+def _group_limits() -> Iterator[int]:
+    """Yield the limits of the process's cgroups, and of those around them."""
+    with contextlib.suppress(OSError):
+        for line in _GROUPS.read_text().splitlines():
+            _, controllers, place = line.split(":", 2)
+            for name, root, file in _LIMITS:
+                if name in controllers.split(","):
+                    inner = Path(place.lstrip("/"))
+                    for group in (inner, *inner.parents):
+                        with contextlib.suppress(OSError, ValueError):  # "max" without a limit
+                            yield int((root / group / file).read_text())
+
+
+def _address_limits() -> Iterator[int]:
+    """Yield the limit of the process's address space, if it has one."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if soft != resource.RLIM_INFINITY:
+        yield soft
+
+
+def taken_bytes() -> tuple[int, int]:
+    """Return what the process takes: memory, and address space.
+
+    Files that are mapped, such as libraries, count as address space alone: the system can drop
+    them from memory.
+    """
+    try:
+        addresses, resident, shared, *_ = map(int, Path("/proc/self/statm").read_text().split())
+    except OSError:  # not on Linux
+        return 0, 0
+    page = os.sysconf("SC_PAGE_SIZE")
+    return (resident - shared) * page, addresses * page
+
+
+@functools.cache
+def _taken_at_first() -> tuple[int, int]:
+    return taken_bytes()
+
+
+class Shares(NamedTuple):
+    """How the memory of a server is divided, in bytes.
+
+    Attributes:
+        requests: of what arrives, is decoded and is answered.
+        waiting: of samples that wait to be learned.
+        models: of all models, and of copies while one is saved or recovered.
+    """
+
+    requests: int
+    waiting: int
+    models: int
 
 
 def _split(given: Any) -> Any:
@@ -138,7 +196,10 @@ class Settings(BaseSettings):
     threads: int = Field(1, ge=1, description="Threads of a matrix product.")
     queue_samples: int = Field(65_536, ge=1, description="Samples that may wait to be learned.")
     queue_bytes: int = Field(
-        256 << 20, ge=1, description="Bytes of memory that samples may take while they wait."
+        256 << 20,
+        ge=1,
+        description="Bytes of memory that samples may take while they wait, at most an eighth of "
+        "what the server itself leaves.",
     )
     group_samples: int = Field(4_096, ge=1, description="Samples that may share one commit.")
     body_bytes: int = Field(
@@ -168,12 +229,18 @@ class Settings(BaseSettings):
         ge=1,
         description="Slowest rate at which a request may arrive after patience_seconds.",
     )
-    memory: int = Field(
+    memory_bytes: int = Field(
+        0,
+        ge=0,
+        description="Bytes of memory that the server may take; samples for which the models would "
+        "need more are refused. 0: the limit of the container, or the memory of the machine.",
+    )
+    request_bytes: int = Field(
         0,
         ge=0,
         description="Bytes that all requests together may take while they arrive and are decoded, "
-        "and their answers until they are sent; 0: a quarter of the memory that the server may "
-        "use.",
+        "and their answers until they are sent; 0: a quarter of what the server itself leaves of "
+        "the memory.",
     )
     window: int = Field(
         256, ge=1, description="Messages on a websocket stream that may wait for a response."
@@ -206,8 +273,40 @@ class Settings(BaseSettings):
         ge=2,
         description="Snapshots kept of a model for rollback; the journal covers the newest two.",
     )
+    drain_seconds: float = Field(
+        0.0,
+        ge=0,
+        le=600,
+        description="How long a server that was told to stop goes on answering while /readyz says "
+        "503, so that a balancer sends nothing more: longer than it takes to notice.",
+    )
     wait_seconds: float = Field(
         5.0,
         gt=0,
         description="Longest wait for a min_sequence, and for Prefer: wait.",
     )
+
+    @property
+    def most_bytes(self) -> int:
+        """The memory that the server may take."""
+        return self.memory_bytes or usable_bytes()
+
+    def left_bytes(self) -> int:
+        """Return how many bytes this process may still take, before its code is loaded."""
+        memory, addresses = taken_bytes()
+        of_addresses = (limit - addresses - _LATER_ADDRESSES for limit in _address_limits())
+        return min([self.most_bytes - memory - _LATER_BYTES, *of_addresses])
+
+    @functools.cached_property
+    def shares(self) -> Shares:
+        """How the memory is divided, given what the process takes before it has any model."""
+        memory, addresses = _taken_at_first()
+        processes = 1 + self.workers
+        left = self.most_bytes - processes * (memory + _LATER_BYTES)
+        for limit in _address_limits():
+            left = min(left, limit - addresses - _LATER_ADDRESSES)
+        left = max(left, 8 * _LEAST_BYTES)
+        requests, waiting = self.request_bytes or left // 4, min(self.queue_bytes, left // 8)
+        # Each worker has the views of all models, which are hardly larger than these.
+        models = (left - min(requests, left // 4) - waiting) // processes
+        return Shares(requests, waiting, models)

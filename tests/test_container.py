@@ -278,6 +278,24 @@ class TestEntrypoint:
         _, said = self.run(image, "serve", cache=tmp_path / "file")
         assert said.split(";")[1:] == ["/dev/shm", "serve"]
 
+    def test_says_that_it_found_no_compiled_code(self, image: Path, tmp_path: Path):
+        shutil.rmtree(image / "cache")
+        _, said = self.run(image, "serve", cache=tmp_path / "cache")
+        told, called = said.splitlines()
+        assert f"no compiled code could be copied from {image}/cache" in told
+        assert f"user {os.getuid()} cannot read it" in told
+        assert called.endswith(";serve")
+
+    def test_data_directory_takes_what_no_other_does(self, image: Path, tmp_path: Path):
+        script = (DOCKER / "entrypoint.sh").read_text().replace("/dev/shm", f"{tmp_path}/file")
+        (image / "entrypoint.sh").write_text(script)
+        (tmp_path / "file").touch()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("WOLFSTREAM_DATA", str(tmp_path / "data"))
+            _, said = self.run(image, "serve", cache=tmp_path / "file")
+        assert said.split(";")[1:] == [f"{tmp_path}/data/cache", "serve"]
+        assert list((tmp_path / "data" / "cache").rglob("*.nbi"))
+
 
 class TestHealthcheck:
     @pytest.fixture

@@ -37,8 +37,21 @@ def manifest(kind: str) -> Any:
 
 
 class TestCompose:
-    def test_is_what_compose_reads(self) -> None:
-        check_with("docker-compose", "-f", str(DOCKER / "compose.fleet.yaml"), "config", "--quiet")
+    def test_nothing_runs_with_more_than_it_needs(self) -> None:
+        """`make image-test` brings the file up; its reader knows every key that is in it."""
+        for name, service in COMPOSE["services"].items():
+            assert service["read_only"] is True, name
+            assert service["cap_drop"] == ["ALL"], name
+            assert service["security_opt"] == ["no-new-privileges:true"], name
+            assert {"pids_limit", "mem_limit"} <= service.keys(), name
+            assert not {"privileged", "cap_add", "user"} & service.keys(), name
+
+    @pytest.mark.parametrize("name", REPLICAS)
+    def test_replicas_answer_until_the_balancer_has_noticed(self, name: str) -> None:
+        (seconds,) = re.findall(r"check inter (\d+)s", HAPROXY)
+        (times,) = re.findall(r"fall (\d+)", HAPROXY)
+        given = COMPOSE["services"][name]["environment"]["WOLFSTREAM_DRAIN_SECONDS"]
+        assert float(given) > int(seconds) * int(times) + 1
 
     @pytest.mark.parametrize("name", REPLICAS)
     def test_each_replica_is_reached_by_its_name(self, name: str) -> None:

@@ -19,8 +19,9 @@ from wolfstream.service.errors import AnotherState, ModelBroken, Refusal
 from wolfstream.service.model.draft import Draft, Limits
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.model.memory import ModelMemory
 from wolfstream.service.samples.record import with_record
-from wolfstream.service.settings import Settings, usable_bytes
+from wolfstream.service.settings import Settings
 from wolfstream.service.storage.entries import Entry, KeyedRequest
 
 
@@ -89,6 +90,7 @@ def admit(
     requests: Sequence[LearnRequest | LabelRequest | RememberRequest],
     duplicates: Duplicates,
     settings: Settings,
+    memory: ModelMemory,
     usable: Callable[[Model], Learner],
     clock: Callable[[], int],
 ) -> Admission:
@@ -97,8 +99,9 @@ def admit(
     A model's predictions are written before what it learns, so that they divide no block. Labels of
     the same group do not find their rows, because no client knows yet that these wait.
 
-    usable: returns the learner of a model, or raises if the model was deleted or broke while the
-    request waited. clock: returns the time, in milliseconds since 1970; read where rows wait.
+    memory: of which models take what they grow by. usable: returns the learner of a model, or
+    raises if the model was deleted or broke while the request waited. clock: returns the time, in
+    milliseconds since 1970; read where rows wait.
     """
     of_group = Admission([], [], [], [], [])
     by_model: dict[Model, list[LearnRequest | LabelRequest]] = {}
@@ -110,7 +113,7 @@ def admit(
             by_model.setdefault(request.model, []).append(request)
     for model, remembering in predictions.items():
         _remember(model, remembering, of_group, settings.threads, usable, clock)
-    limits = limits_of(settings)
+    limits = limits_of(settings)._replace(memory=memory)
     for model, of_model in by_model.items():
         _admit_to(model, of_model, duplicates, of_group, settings.threads, limits, usable, clock)
     return of_group
@@ -176,7 +179,7 @@ def _admit_to(
 
 def limits_of(settings: Settings) -> Limits:
     """Return what one model may meet."""
-    most_bytes = settings.model_bytes or usable_bytes() // 2
+    most_bytes = settings.model_bytes or settings.most_bytes // 2
     return Limits(settings.classes, settings.features, most_bytes)
 
 

@@ -14,8 +14,18 @@ def mark_broken(learner: Learner, error: Exception) -> NotYetLearned:
     model = learner.model
     learner.failed_live = True
     logger.exception("model %s: learning failed", model.name)
-    model.broken = f"learning failed after sequence {learner.sequence}: {error}"
+    model.broken = f"learning failed after sequence {learner.sequence}: {in_words(error)}"
     return not_yet_learned(model)
+
+
+def in_words(error: Exception) -> str:
+    """Return what an error says; that of a lack of memory says nothing by itself."""
+    if isinstance(error, MemoryError):
+        return (
+            "the process got no more memory; DELETE models that are not used, or give the server "
+            "more (WOLFSTREAM_MEMORY_BYTES, or the limit of its container), and start it again"
+        )
+    return str(error) or type(error).__name__
 
 
 def not_yet_learned(model: Model) -> NotYetLearned:

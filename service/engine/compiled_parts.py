@@ -6,12 +6,19 @@ import gc
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
-from wolfstream.service.heads.exercise import rows_to_learn
+import numpy as np
+
+from wolfstream.service.heads.exercise import rows_of_kind, rows_to_learn
 from wolfstream.service.heads.kinds import KINDS
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.native.compile_cache import compile_once
 from wolfstream.service.spec.model import ModelSpec
+from wolfstream.solver.frank_wolfe.methods import METHODS
+from wolfstream.solver.frank_wolfe.one_versus_one import solve_pairs
+from wolfstream.solver.frank_wolfe.solve_dual import Settings
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.matrix import n_rows
 
 # Compiled first, in this order; the other kinds of models follow.
 _OFTEN = (
@@ -20,6 +27,8 @@ _OFTEN = (
     (ModelSpec.model_validate({"task": "regression"}), False),
 )
 _PREPARATION = "preparation", None
+# Of `wolfstream train`, which runs no model's code while it solves.
+_BATCH = "batch", None
 # Compilation allocates much that lives on, and each full collection visits all of it.
 _COLLECT_AFTER = 100_000, 50, 1000
 
@@ -60,7 +69,7 @@ class Part:
 
 @functools.cache
 def parts() -> tuple[Part, ...]:
-    """Everything that a request can reach, in the order in which it is compiled."""
+    """Everything that a request or a command can reach, in the order in which it is compiled."""
     return tuple(sorted(_parts(), key=_rank))
 
 
@@ -144,6 +153,8 @@ def _parts() -> Iterator[Part]:
                 for name, exercise in kind.later.items():
                     yield Part(f"{head} ({name})", code, spec, sparse, exercise, later=True)
     yield Part("preparation", _PREPARATION, ModelSpec(), False, _prepare)
+    for sparse in (False, True):
+        yield Part("batch solvers", _BATCH, ModelSpec(), sparse, _solve, later=True)
 
 
 def _rank(part: Part) -> tuple[int, bool]:
@@ -156,6 +167,16 @@ def _codes_of(spec: ModelSpec) -> set[tuple[str, Hashable]]:
     """Return what decides which compiled code a model of this spec runs."""
     codes: set[tuple[str, Hashable]] = {(name, KINDS[name].code(spec)) for name in spec.heads}
     return codes if spec.prepare is None else codes | {_PREPARATION}
+
+
+def _solve(_: ModelSpec, sparse: bool) -> None:
+    """Solve a small problem by each batch method."""
+    X = rows_of_kind(sparse)
+    codes = np.arange(n_rows(X)) % 2
+    ridge = np.full(len(codes), 0.5)
+    for method in METHODS:
+        settings = Settings(method, start_size=8)  # type: ignore[arg-type]
+        list(solve_pairs(Kernel("rbf"), X, codes, ridge, settings, np.random.default_rng(0)))
 
 
 def _prepare(spec: ModelSpec, _: bool) -> None:

@@ -58,7 +58,7 @@ class Engine(Intake):
         loads: Mapping[str, Path],
     ) -> None:
         queue: GroupQueue[Item] = GroupQueue(
-            settings.queue_samples, settings.queue_bytes, settings.group_samples
+            settings.queue_samples, settings.shares.waiting, settings.group_samples
         )
         super().__init__(queue, Phase())
         self._warm_up, self._in_fleet = warm_up, bool(settings.fleet)

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.absorb import remember
 from wolfstream.service.engine.admission import Admission, admit, count_rejected
-from wolfstream.service.engine.broken import learned_elsewhere, mark_broken
+from wolfstream.service.engine.broken import in_words, learned_elsewhere, mark_broken
 from wolfstream.service.engine.challengers import Challengers
 from wolfstream.service.engine.commits import Commits
 from wolfstream.service.engine.duplicates import Duplicates
@@ -108,6 +108,7 @@ class GroupLearning:
         for item in admission.admitted:
             model = item.request.model
             if error := failures.get(model.id):
+                self._models.measure([model])  # it does not grow
                 count_rejected(item.request)
                 replies.append((item.request.answer, error))
             elif not model.led:  # its term has ended since
@@ -175,10 +176,11 @@ class GroupLearning:
     def _admitted(self, requests: list[GroupRequest], duplicates: Duplicates) -> Admission | None:
         """Admit requests, or answer all of them with the error that admission failed with."""
         try:
-            return admit(requests, duplicates, self._settings, self._models.usable, now)
+            memory, usable = self._models.memory, self._models.usable
+            return admit(requests, duplicates, self._settings, memory, usable, now)
         except Exception as failure:  # every waiting request gets an answer
             logger.exception("requests could not be admitted")
-            failed = ServerFailed(f"{failure!r}; nothing was learned")
+            failed = ServerFailed(f"{in_words(failure)}; nothing was learned")
             for request in requests:
                 if not isinstance(request, RememberRequest):
                     count_rejected(request)

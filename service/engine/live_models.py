@@ -7,7 +7,7 @@ released.
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 from wolfstream.service.engine.recovery_order import Room, recover
@@ -15,6 +15,7 @@ from wolfstream.service.engine.remembered_keys import RememberedKeys
 from wolfstream.service.errors import ModelBroken, NotLeader, StorageFailed, UnknownModel
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.model.memory import ModelMemory
 from wolfstream.service.model.moment import Moment, check_moment
 from wolfstream.service.storage.interfaces import Storage
 from wolfstream.service.storage.snapshot_format import State
@@ -26,11 +27,11 @@ logger = logging.getLogger(__name__)
 class LiveModels:
     """The models by name. Only the writer's thread changes them; any thread may read.
 
-    changes: how often one was added, deleted or given up.
+    changes: how often one was added, deleted or given up. memory: of all of them.
     """
 
-    def __init__(self, storage: Storage, keys: RememberedKeys) -> None:
-        self._storage = storage
+    def __init__(self, storage: Storage, keys: RememberedKeys, memory: ModelMemory) -> None:
+        self._storage, self.memory = storage, memory
         self._keys = keys
         self._learners: dict[str, Learner] = {}
         self._terms: dict[Model, Term] = {}
@@ -151,8 +152,15 @@ class LiveModels:
 
     def _remove(self, model: Model) -> None:
         self._keys.forget(model.id)
+        self.memory.forget(model)
         del self._learners[model.name], self._terms[model], self._by_number[model.id]
         self.changes += 1
+
+    def measure(self, models: Iterable[Model]) -> None:
+        """Count what models take that may have changed."""
+        for model in models:
+            if (learner := self.with_id(model.id)) is not None and learner.model is model:
+                self.memory.note(model, learner.n_bytes)
 
     def is_released(self, name: str) -> bool:
         """Return whether a model was learned here, and is learned elsewhere since."""
@@ -179,6 +187,7 @@ class LiveModels:
         """Add a model under this name, with its learner and the term of its log."""
         self._learners[name], self._terms[learner.model] = learner, term
         self._by_number[learner.model.id] = learner.model
+        self.memory.note(learner.model, learner.n_bytes)
         term.on_end, term.on_doubt = self._note_end, self._doubtful.add
         self._keys.read_from(term.log)
         self.changes += 1

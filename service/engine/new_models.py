@@ -59,11 +59,11 @@ class NewModels:
         """Return the model of this name and spec, and whether it is new.
 
         others: specs that an existing model may have instead.
-        Raises ModelExists, TooManyModels, StorageFailed.
+        Raises ModelExists, TooManyModels, ModelsFull, StorageFailed.
         """
         model = self._models.get(name)
         if model is None:
-            self._check_room()
+            self._check_room(name)
             return self._create(name, spec), True
         if model.spec not in (spec, *others):
             raise ModelExists(
@@ -82,9 +82,9 @@ class NewModels:
     def add_follower(self, name: str, loaded: LoadedModel, champion: Model) -> Learner:
         """Make a new model that follows another one, from a state of a sequence of that one.
 
-        Raises TooManyModels, ModelExists, NotLeader, StorageFailed.
+        Raises TooManyModels, ModelsFull, ModelExists, NotLeader, StorageFailed.
         """
-        self._check_room()
+        self._check_room(name, loaded.learner.n_bytes)
         try:
             self._add(name, loaded, champion.id)
         except NameTaken as error:
@@ -96,7 +96,7 @@ class NewModels:
     def add(self, name: str, loaded: LoadedModel) -> tuple[Model, bool]:
         """Return the model of this name and state, and whether it is new.
 
-        Raises StateExists, TooManyModels, StorageFailed.
+        Raises StateExists, TooManyModels, ModelsFull, StorageFailed.
         """
         model = self._models.get(name)
         if model is not None:
@@ -106,7 +106,7 @@ class NewModels:
                     "DELETE it first"
                 )
             return model, False
-        self._check_room()
+        self._check_room(name, loaded.learner.n_bytes)
         self._add(name, loaded)
         logger.info("model %s: uploaded, %s", name, describe(loaded))
         return loaded.model, True
@@ -120,8 +120,12 @@ class NewModels:
                 raise StorageFailed(f"the state could not be written: {reason}") from None
             self._models.register(name, loaded.learner, term)
 
-    def _check_room(self) -> None:
-        """Raise TooManyModels if no other model may be made."""
+    def _check_room(self, name: str, n_bytes: int = 0) -> None:
+        """Raise TooManyModels or ModelsFull if no other model may be made.
+
+        n_bytes: as of `ModelMemory.check_new`.
+        """
+        self._models.memory.check_new(name, n_bytes)
         if len(self._models) >= self._most:
             raise TooManyModels(
                 f"this server has {len(self._models)} models and may have {self._most}; "

@@ -21,6 +21,8 @@ class Readiness:
     def __init__(self, phase: Phase, warm_up: WarmUp) -> None:
         self._phase = phase
         self._warm_up = warm_up
+        # Whether the server was told to stop, and goes on answering until it is sent nothing more.
+        self.leaving = False
         # Ready, or never to be.
         self._settled = asyncio.Event()
 

@@ -5,9 +5,11 @@ of the same sequence, which may be older; what came after both at this sequence 
 """
 
 import logging
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
+from wolfstream.service.engine.broken import in_words
 from wolfstream.service.engine.origin import difference
 from wolfstream.service.engine.replay import Computing, replay
 from wolfstream.service.errors import StartupError, StorageFailed
@@ -28,13 +30,22 @@ logger = logging.getLogger(__name__)
 _RESTORING = 2**63
 
 
+def _never() -> bool:
+    return False
+
+
 def recover_model(
-    learner: Learner, storage: Storage, computing: Computing, champion: int | None = None
+    learner: Learner,
+    storage: Storage,
+    computing: Computing,
+    champion: int | None = None,
+    is_scarce: Callable[[], bool] = _never,
 ) -> tuple[Learner, Term]:
     """Fill a new learner with its model, as it was acknowledged; see `recovery_order.recover`.
 
     champion: the number of the model that it follows. Then it is what its newest snapshot or
     rollback has, and goes on from there as it does beside requests (`engine.challengers`).
+    is_scarce: whether there is so little memory that nothing more is to be recovered.
 
     Returns the learner and the term of its log. Raises StartupError.
     """
@@ -43,7 +54,7 @@ def recover_model(
         log = storage.journal.reader(model.id)
         found = list[KeyedRequest]()
         try:
-            found = bring_back(learner, log, storage, computing, champion)
+            found = bring_back(learner, log, storage, computing, champion, is_scarce=is_scarce)
         except StorageFailed as error:  # the other models can be read
             model.broken = f"{error}; start the server again"
             logger.error("model %s is broken: %s", model.name, error)
@@ -68,6 +79,7 @@ def bring_back(
     champion: int | None = None,
     *,
     may_be_purged: bool = False,
+    is_scarce: Callable[[], bool] = _never,
 ) -> list[KeyedRequest]:
     """Fill a new learner with its model; keys whose answers had not been written, with them.
 
@@ -81,22 +93,22 @@ def bring_back(
         champion: see `recover_model`.
         may_be_purged: whether another process may have purged the log since it was read. Then
             LogGap is raised where rows are missing, and the caller reads it anew.
+        is_scarce: see `recover_model`.
 
     Raises LogGap, and StorageFailed where something cannot be read now: the same may succeed later.
     """
     model, replays = learner.model, storage.journal.replays
     skipped, found, epoch = Skipped([], [], []), list[KeyedRequest](), None
-    if _may_begin(learner, replays, _RESTORING):
+
+    def may_begin(after: int) -> bool:
+        return _has_room(model, is_scarce) and _may_begin(learner, replays, after)
+
+    if may_begin(_RESTORING):
         try:
             skipped = restore_newest(learner, log, storage.snapshots, computing)
             epoch = log.epoch_since(learner.sequence)
             if champion is None:
-                rows_of_blocks = replay(
-                    learner,
-                    log,
-                    computing,
-                    may_begin=lambda after: _may_begin(learner, replays, after),
-                )
+                rows_of_blocks = replay(learner, log, computing, may_begin=may_begin)
                 found = [row for rows in rows_of_blocks for row in rows]
                 if not model.broken:
                     check_reached(learner, log, skipped)
@@ -112,6 +124,9 @@ def bring_back(
                 ) from None
             model.broken = str(error)  # the other models are whole
             logger.error("model %s is broken: %s", model.name, error)
+        except MemoryError as error:
+            model.broken = f"it was not recovered: {in_words(error)}"
+            logger.error("model %s is broken: %s", model.name, model.broken)
         finally:  # answers to what comes before its beginning have the snapshot's
             learner.epoch = epoch or learner.epoch
     if log.faults:
@@ -132,6 +147,19 @@ def note_faults(model: Model, log: LogReader) -> None:
         "to a snapshot, or delete it"
     )
     logger.error("log has what cannot be, model stopped: model=%s", model.name)
+
+
+def _has_room(model: Model, is_scarce: Callable[[], bool]) -> bool:
+    """Whether there is memory to recover more of a model, which is broken otherwise."""
+    if not is_scarce():
+        return True
+    model.broken = (
+        "there is no memory left to recover it; its journal is kept. DELETE models that are not "
+        "used, or give the server more memory (WOLFSTREAM_MEMORY_BYTES, or the limit of its "
+        "container), and start it again"
+    )
+    logger.error("model %s: %s", model.name, model.broken)
+    return False
 
 
 def _may_begin(learner: Learner, replays: Replays, after: int) -> bool:

@@ -25,10 +25,15 @@ _SNAPSHOT_FACTOR, _MODEL_BYTES = 4, 32 << 20
 
 
 class Room(NamedTuple):
-    """What recovery may use: models at a time, and the bytes that they may take together."""
+    """What recovery may use.
+
+    models: at a time. n_bytes: that these may take together while they are recovered. is_scarce:
+    see `recover_model`.
+    """
 
     models: int
     n_bytes: int
+    is_scarce: Callable[[], bool] = lambda: False
 
 
 def recover(
@@ -55,7 +60,7 @@ def recover(
         while waiting or running:
             while waiting and _fits(waiting[0], list(running.values()), room):
                 one = waiting.pop(0)
-                running[pool.submit(_recover, one, storage, sharing)] = one
+                running[pool.submit(_recover, one, storage, sharing, room.is_scarce)] = one
             for done in wait(running, return_when=FIRST_COMPLETED).done:
                 del running[done]
                 yield done.result()
@@ -101,13 +106,15 @@ def _fits(one: _Wanted, others: list[_Wanted], room: Room) -> bool:
     return one.n_bytes + sum(other.n_bytes for other in others) <= room.n_bytes
 
 
-def _recover(one: _Wanted, storage: Storage, sharing: "Sharing") -> tuple[Learner, Term]:
+def _recover(
+    one: _Wanted, storage: Storage, sharing: "Sharing", is_scarce: Callable[[], bool]
+) -> tuple[Learner, Term]:
     number, name, spec, epoch, _ = one.found
     with sharing.using_storage():
         learner = Learner(Model(number, name, read_stored_spec(spec)), epoch)
         if one.is_followed:
             learner.record_losses()
-        return recover_model(learner, storage, sharing.computing, one.champion)
+        return recover_model(learner, storage, sharing.computing, one.champion, is_scarce)
 
 
 class _Ended(BaseException):

@@ -14,6 +14,7 @@ from wolfstream.service.engine.absorb import (
     recorded,
     remember,
 )
+from wolfstream.service.engine.broken import in_words
 from wolfstream.service.engine.remembered_keys import answered
 from wolfstream.service.errors import StartupError
 from wolfstream.service.heads.fit import fit_from_record
@@ -63,7 +64,7 @@ def replay(
                 found = _replay_block(learner, block, unanswered, epoch or learner.epoch, before)
         except Exception as error:  # one model that fails must not keep the others from starting
             logger.exception("model %s: replay failed at sequence %d", model.name, learner.sequence)
-            model.broken = f"replay failed after sequence {learner.sequence}: {error}"
+            model.broken = f"replay failed after sequence {learner.sequence}: {in_words(error)}"
             break
         yield found
 

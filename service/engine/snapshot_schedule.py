@@ -4,7 +4,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from weakref import WeakKeyDictionary
 
@@ -22,6 +22,10 @@ from wolfstream.service.storage.interfaces import Storage
 from wolfstream.service.storage.snapshot_format import State
 
 logger = logging.getLogger(__name__)
+
+
+# The copies that wait to be saved take memory.
+_AT_A_TIME = 2
 
 
 class SnapshotSchedule:
@@ -65,7 +69,7 @@ class SnapshotSchedule:
         # A fit counts as much as the samples of its window; so do rows that were remembered.
         learned = learner.sequence - max(model.snapshot_sequence, learner.snapshot_attempt)
         learned += learner.fitted
-        if learned >= self._samples and model not in self._saving:
+        if learned >= self._samples and model not in self._saving and not self._is_full():
             self._start(learner)
 
     def make_room(self, learner: Learner) -> None:
@@ -118,6 +122,8 @@ class SnapshotSchedule:
         self._finish_until(until)
         left = [one for one in self._models.learners() if _learned_since_snapshot(one)]
         while left and time.monotonic() < until:
+            while self._is_full() and time.monotonic() < until:
+                self._finish_until(until, FIRST_COMPLETED)
             learner = left.pop(0)
             try:
                 self._start(learner)
@@ -131,10 +137,15 @@ class SnapshotSchedule:
         self._saver.shutdown(wait=not self._saving, cancel_futures=True)
         self._saving.clear()
 
-    def _finish_until(self, until: float) -> None:
-        """Note the snapshots that are saved by a moment."""
+    def _is_full(self) -> bool:
+        """Return whether so much waits to be saved that no more is copied."""
+        return sum(not saving.done() for saving in self._saving.values()) >= _AT_A_TIME
+
+    def _finish_until(self, until: float, when: str = ALL_COMPLETED) -> None:
+        """Note the snapshots that are saved by a moment, or one of them."""
         seconds = None if until == math.inf else max(until - time.monotonic(), 0.0)
-        wait(self._saving.values(), seconds)
+        left = [saving for saving in self._saving.values() if not saving.done()]
+        wait(left, seconds, when)
         self.finish()
 
     def _start(self, learner: Learner, full: bool = False) -> None:

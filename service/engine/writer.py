@@ -8,7 +8,7 @@ that came before them and those that came after. No other thread touches the jou
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,7 +19,9 @@ from wolfstream.service.engine.group_learning import Acknowledge, GroupLearning,
 from wolfstream.service.engine.history import History
 from wolfstream.service.engine.kept_fit import keep_fit
 from wolfstream.service.engine.leading import InOrder, Leading
+from wolfstream.service.engine.learn_request import Reply
 from wolfstream.service.engine.live_models import LiveModels
+from wolfstream.service.engine.memory_left import MemoryLeft
 from wolfstream.service.engine.model_files import LoadedModel
 from wolfstream.service.engine.new_models import NewModels
 from wolfstream.service.engine.promotion import Promotion
@@ -32,8 +34,9 @@ from wolfstream.service.engine.waiter import Waiter
 from wolfstream.service.errors import AnotherState, InDoubt, Refusal
 from wolfstream.service.heads.fit import Fit, Window
 from wolfstream.service.model.live import Model
+from wolfstream.service.model.memory import ModelMemory
 from wolfstream.service.native.threads import Threads
-from wolfstream.service.settings import Settings, usable_bytes
+from wolfstream.service.settings import Settings
 from wolfstream.service.spec.following import Start
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.storage.interfaces import Storage
@@ -56,11 +59,11 @@ class Writer:
         self._storage = storage
         self.catalogue = storage.catalogue
         self._settings = settings
-        self._acknowledge = acknowledge
+        self._deliver = acknowledge
         self._keys = RememberedKeys(settings.idempotency_keys, settings.idempotency_bytes)
         self._threads = Threads()
         self.metrics = Metrics()
-        self.models = LiveModels(storage, self._keys)
+        self.models = LiveModels(storage, self._keys, ModelMemory(settings.shares.models))
         self.new_models = NewModels(storage, self.models, settings.models)
         self.history = History(storage, self.models, self._keys, self._one_thread)
         self._commits = Commits(storage.journal, self.models, self._keys, self.metrics)
@@ -100,8 +103,14 @@ class Writer:
             settings,
             self._threads,
             self.metrics,
-            acknowledge,
+            self._acknowledge,
         )
+
+    def _acknowledge(self, replies: list[Reply], changed: Iterable[Model]) -> None:
+        """Count what models have grown by, and deliver."""
+        changed = list(changed)
+        self.models.measure(changed)
+        self._deliver(replies, changed)
 
     @contextmanager
     def _one_thread(self) -> Iterator[None]:
@@ -123,7 +132,8 @@ class Writer:
         processors = len(os.sched_getaffinity(0))
         room = Room(
             max(1, processors // self._settings.threads),
-            self._settings.memory or usable_bytes() // 4,
+            self._settings.shares.requests,
+            MemoryLeft(self._settings).is_scarce,
         )
         self.models.recover(self._threads.use, room, report)
         self.challengers.recover()

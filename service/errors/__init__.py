@@ -33,6 +33,7 @@ WolfstreamError
     ├── IdTaken               a row waits for its label under the id, or had it
     ├── NoSuchHead            the model's spec has null for it
     ├── Untrained             the model has not learned enough to predict
+    ├── ModelsFull            the models would take more memory than they may
     ├── RefitFailed           the window and the spec do not make a model; the old one stays
     └── Unavailable           the request may succeed later
         ├── QuotaExceeded     the client's key has no samples left for now
@@ -49,6 +50,7 @@ WolfstreamError
         │   ├── InDoubt       or it was; which of the two is not known yet
         │   ├── NotLeader     another replica of the fleet learns this model
         │   └── AnswerMissing it was, but the answer to a request sent again is lost
+        ├── OutOfMemory       the process got no more memory, in the middle of a request
         ├── ServerFailed      the server met an error of its own; nothing was learned
         ├── ModelBroken       the model's learner failed; other models continue
         └── NotYetLearned     the samples are durable, but the model's learner failed
@@ -85,8 +87,10 @@ from wolfstream.service.errors.failures import (
     AnswerMissing,
     InDoubt,
     ModelBroken,
+    ModelsFull,
     NotLeader,
     NotYetLearned,
+    OutOfMemory,
     ServerFailed,
     StorageFailed,
 )

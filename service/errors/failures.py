@@ -1,5 +1,6 @@
 """Requests that failed on the server's side: its storage, a learner or its own code."""
 
+from wolfstream.service.errors.refusal import Refusal
 from wolfstream.service.errors.unavailable import Unavailable
 
 
@@ -29,6 +30,20 @@ class AnswerMissing(StorageFailed):
 
     outcome = "durable"
     slug, title = "answer-missing", "The request was learned, and its answer is lost"
+
+
+class ModelsFull(Refusal):
+    """The models would take more memory than they may; nothing was learned."""
+
+    slug, title = "models-full", "The models would take too much memory"
+
+
+class OutOfMemory(Unavailable):
+    """The process got no more memory, in the middle of a request."""
+
+    outcome = "unknown"
+    slug, title = "out-of-memory", "The server got no more memory"
+    retry_after_seconds = 10
 
 
 class ServerFailed(Unavailable):

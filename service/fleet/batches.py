@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from wolfstream.service.fleet.connection import NatsConnection, NotConnected
+from wolfstream.service.fleet.connection import NatsConnection
 
 EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 # How long an answer is waited for; the messages of a batch are on their way by then.
@@ -33,8 +33,7 @@ async def send(nats: NatsConnection, messages: Sequence[Message]) -> int:
     if len(messages) == 1:
         answer = await nats.ask(last.subject, last.body, _expectation(last), _ANSWER_SECONDS)
         return int(answer["seq"])
-    if not nats.connected:
-        raise NotConnected(f"no NATS server is connected at {nats.servers}")
+    await nats.reach()
     batch = secrets.token_hex(_NAME_BYTES)
     for number, message in enumerate(messages[:-1], 1):
         headers = _place(batch, number) | _expectation(message)

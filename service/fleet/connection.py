@@ -25,6 +25,9 @@ Connect: TypeAlias = Callable[[Sequence[str], str], Coroutine[Any, Any, Client]]
 # More than `connected_client` takes.
 _CONNECT_SECONDS = 40.0
 _API_SECONDS = 5.0
+# How long a request waits for the client, whose server has gone, to be connected to another one:
+# longer than it takes to try two of them.
+_RECONNECT_SECONDS, _LOOK_SECONDS = 5.0, 0.02
 # How long a copy of a stream may take to answer a read, and for how long the stream's leader is
 # asked after it has not. Reads are passed on to a server that is stopped, or cut off, for as long
 # as the others have not closed their connections to it.
@@ -129,6 +132,17 @@ class NatsConnection:
             work.close()
             raise NotConnected("the connection to NATS is closed") from None
 
+    async def reach(self) -> None:
+        """Wait until a server is connected, while the client goes from one to another.
+
+        Raises NotConnected.
+        """
+        deadline = self.loop.time() + _RECONNECT_SECONDS
+        while not self.connected:
+            if self.loop.time() >= deadline or self.client.is_closed:
+                raise NotConnected(f"no NATS server is connected at {self.servers}")
+            await asyncio.sleep(_LOOK_SECONDS)
+
     async def ask(
         self,
         subject: str,
@@ -140,8 +154,7 @@ class NatsConnection:
 
         Raises Refused, Unanswered, NotConnected.
         """
-        if not self.connected:
-            raise NotConnected(f"no NATS server is connected at {self.servers}")
+        await self.reach()
         try:
             reply = await self.client.request(
                 subject, body, timeout=seconds, headers=dict(headers) if headers else None
@@ -172,8 +185,7 @@ class NatsConnection:
         request has `batch`. If no copy answers, the stream's leader is asked, for one message.
         Raises Unanswered, NotConnected.
         """
-        if not self.connected:
-            raise NotConnected(f"no NATS server is connected at {self.servers}")
+        await self.reach()
         if self.loop.time() >= self._silent.get(stream, 0):
             subject, body = f"$JS.API.DIRECT.GET.{stream}", json.dumps(request).encode()
             try:

@@ -143,10 +143,13 @@ class Members:
         return [self._own(), *self.others()]
 
     def _own(self) -> Replica:
-        """The replica here, which takes no models while another could not read what it writes."""
+        """The replica here, which takes models once it knows the others.
+
+        It takes none while another could not read what it writes.
+        """
         own = self._report()
-        ready = own.ready and not self.silenced and not not_reading(own.formats, self.others())
-        return own._replace(ready=ready)
+        ready = own.ready and self.settled and not self.silenced
+        return own._replace(ready=ready and not not_reading(own.formats, self.others()))
 
     def leader_of(self, name: str) -> Replica | None:
         """The other replica that says that it leads a model; of several the one since latest."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from wolfstream.service.heads.batch import Batch, of_new_classes
 from wolfstream.service.heads.classification import ClassificationHead, merge_heads
 from wolfstream.service.heads.cost import (
     COST_OF_CROSSED,
@@ -102,6 +103,18 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
 
     def check(self, rows: Rows) -> None:
         """Accept all finite rows: they are scaled and clipped before they are learned."""
+
+    def growth(self, batch: Batch) -> int:
+        """As of `Head`: all at the first sample, then with each new class."""
+        bank, known = self.current, 0
+        if bank is not None and not batch.changing:
+            new = batch.new_classes
+            return of_new_classes(bank.nbytes, bank.learners.targets, new) if new else 0
+        if isinstance(bank, AdaptiveClassifier):
+            known = bank.n_classes
+        columns = None if batch.sparse else batch.width
+        blank = self.blank_bytes(columns, batch.texts, known + batch.new_classes)
+        return max(blank - (0 if bank is None else bank.nbytes), 0)
 
     def merge(self, each: Sequence[Self], places: Sequence[NDArray[np.int64]]) -> None:
         """See `ClassLearner`."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from wolfstream.service.heads.batch import Batch, of_new_classes
 from wolfstream.service.heads.classification import ClassificationHead, merge_heads
 from wolfstream.service.heads.cost import (
     COST_OF_DECISION,
@@ -36,6 +37,10 @@ _FEATURES = {
     "polynomial": ("nystrom",),
     "linear": ("identity", "nystrom"),
 }
+
+
+# The iterate of a machine and its sums, with room for a new class.
+_VECTORS_OF_MACHINE = 4
 
 
 class MachinesView(NamedTuple):
@@ -108,6 +113,18 @@ class AssetLearner(WithoutMembers, MergingLearner[Asset]):
             weight = self._weight_of.get((type(label), label), 1.0)
             self._weights.append(weight)
             self.current.class_weight.append(weight)
+
+    def growth(self, batch: Batch) -> int:
+        """As of `Head`: with new features, and with each new class."""
+        learner, own = self.current, self._own
+        dimension = own.dimension or batch.features
+        of_map = batch.new_features * dimension * 8 if own.features == "fourier" else 0
+        if learner.steps:
+            new = batch.new_classes
+            return of_map + (of_new_classes(learner.nbytes, learner.n_classes, new) if new else 0)
+        machines = _VECTORS_OF_MACHINE * (1 + batch.new_classes) * dimension * 8
+        landmarks = dimension * batch.width * 8 if own.features == "nystrom" else 0
+        return of_map + landmarks + machines
 
     @property
     def has_learned(self) -> bool:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from wolfstream.service.errors import InvalidSamples, Untrained
 from wolfstream.service.heads.added_hits import add_hits
 from wolfstream.service.heads.answers import Answers, Predictions
+from wolfstream.service.heads.batch import Batch
 from wolfstream.service.heads.calibration import NOT_JUDGED, of_calibration, with_calibration
 from wolfstream.service.heads.changes import Change
 from wolfstream.service.heads.hits import Hits
@@ -165,6 +166,10 @@ class ClassificationHead(Generic[L]):
                 'to be regressed, not a class? A spec with "task": "regression" learns numbers'
             )
         return new
+
+    def growth(self, batch: Batch) -> int:
+        """See `Head`."""
+        return self.learner.growth(batch)
 
     def absorb(
         self,

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from wolfstream.service.errors import Untrained
 from wolfstream.service.heads.answers import Answers, Predictions
+from wolfstream.service.heads.batch import Batch
 from wolfstream.service.heads.certificate import NO_CERTIFICATE
 from wolfstream.service.heads.changes import Change
 from wolfstream.service.heads.cost import cost_of_expansion
@@ -145,6 +146,10 @@ class NoveltyHead:
         if not self._prepared:
             check_norms(samples.X, _LIMIT)
         return drafted
+
+    def growth(self, batch: Batch) -> int:
+        """See `Head`."""
+        return self.ball.set.growth(batch.rows, batch.block, batch.width)
 
     def absorb(
         self,

@@ -6,6 +6,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from wolfstream.service.heads.batch import Batch
 from wolfstream.service.samples.targets import Label
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.named_rows import Rows
@@ -56,6 +57,9 @@ class OnlineLearner(Protocol):
 
     def check(self, rows: Rows, /) -> None:
         """Refuse rows that it could not learn. Raises InvalidSamples."""
+
+    def growth(self, batch: Batch, /) -> int:
+        """As of `Head`."""
 
     @property
     def voters(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol, Self
 from numpy.typing import NDArray
 
 from wolfstream.service.heads.answers import Answers, Predictions
+from wolfstream.service.heads.batch import Batch
 from wolfstream.service.heads.changes import Change
 from wolfstream.service.samples.targets import Label, Targets
 from wolfstream.service.samples.validation import Samples
@@ -115,6 +116,13 @@ class Head(Protocol):
 
         drafted: new labels of samples that precede these in the journal. Returns them with
         those that these bring. Raises InvalidSamples.
+        """
+
+    def growth(self, batch: Batch, /) -> int:
+        """Return the most bytes that the head can come to take beyond those that it has.
+
+        Samples are refused for which there is no room, so an estimate may be too high, but is 0
+        where nothing grows.
         """
 
     def absorb(

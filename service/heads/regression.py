@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from wolfstream.service.errors import Untrained
 from wolfstream.service.heads.answers import Answers, Predictions
+from wolfstream.service.heads.batch import Batch
 from wolfstream.service.heads.calibration import of_calibration, with_calibration
 from wolfstream.service.heads.online_learner import LearnerView, OnlineLearner, Relearn
 from wolfstream.service.heads.value_errors import Errors
@@ -93,6 +94,10 @@ class RegressionHead:
         assert not isinstance(samples.y, list)
         self.learner.check(samples.X)
         return drafted
+
+    def growth(self, batch: Batch) -> int:
+        """See `Head`."""
+        return self.learner.growth(batch)
 
     def absorb(
         self,

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wolfstream.service.heads.batch import Batch
 from wolfstream.service.heads.certificate import NO_CERTIFICATE
 from wolfstream.service.heads.exercise import KERNELS, exercise
 from wolfstream.service.heads.learner import HeadLearner
@@ -44,6 +45,10 @@ class RegressionSetLearner(HeadLearner[RegressionSet]):
             own.max_size,
             own.gram_bytes_max,
         )
+
+    def growth(self, batch: Batch) -> int:
+        """As of `Head`."""
+        return self.current.growth(batch.rows, batch.block, batch.width)
 
     def columns(self, parts: Sequence[ValuesAbsorbed]) -> dict[str, list[Any]]:
         """Return which samples entered the set, and by which kind of step."""

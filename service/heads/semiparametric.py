@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from wolfstream.service.errors import InvalidSamples, Untrained
 from wolfstream.service.heads.answers import Answers, Predictions
+from wolfstream.service.heads.batch import Batch
 from wolfstream.service.heads.calibration import (
     of_calibration,
     with_calibration,
@@ -152,6 +153,10 @@ class SemiparametricHead:
                 "the rows are too long for the spec's window; choose a smaller one",
                 [{"row": 0, "pointer": "/x/0", "detail": detail}],
             )
+
+    def growth(self, batch: Batch) -> int:
+        """See `Head`."""
+        return self._window.growth(batch.rows, batch.width)
 
     def absorb(
         self,

@@ -34,6 +34,13 @@ class RecentSamples:
         weights = 0 if self._weight is None else self._weight.nbytes
         return self._X.nbytes + self._y.nbytes + weights
 
+    def growth(self, samples: int, width: int) -> int:
+        """Return the most bytes that so many more rows of this width can add."""
+        needed = min(self._seen + samples, self._most)
+        if needed <= len(self._y):
+            return 0
+        return min(max(2 * needed, _FIRST_ROWS), self._most) * (width + 2) * 8 - self.nbytes
+
     def add(self, X: Float64Array, y: Float64Array, weight: Weights = None) -> None:
         """Add rows (n, d), targets and weights (n,); without room the oldest are evicted."""
         if not len(y):

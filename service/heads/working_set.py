@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.service.heads import regression_set
+from wolfstream.service.heads.batch import Batch
 from wolfstream.service.heads.certificate import NO_CERTIFICATE, in_words
 from wolfstream.service.heads.classification import ClassificationHead, merge_heads
 from wolfstream.service.heads.exercise import KERNELS, rows_of_kind
@@ -70,6 +71,11 @@ class SetLearner(MergingLearner[WorkingSet]):
         )
         heaviest = max([1.0, *self._weight_of.values()])
         return new_working_set(kernel, parameters, self._weights, heaviest)
+
+    def growth(self, batch: Batch) -> int:
+        """As of `Head`."""
+        past = self.past_growth(0 if batch.sparse else batch.width)
+        return past + self.current.growth(batch.rows, batch.block, batch.width)
 
     def meet(self, label: object) -> None:
         """Give the next class its weight."""

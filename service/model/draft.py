@@ -6,9 +6,11 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from wolfstream.service.errors import InvalidSamples, NoSuchHead, Refusal, SampleError, refuse_all
+from wolfstream.service.heads.batch import Batch
 from wolfstream.service.model.fitting_rows import not_fitting
 from wolfstream.service.model.footprint import learning_bytes
 from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.memory import ModelMemory
 from wolfstream.service.model.moment import Moment, check_moment
 from wolfstream.service.samples.targets import Label
 from wolfstream.service.samples.validation import Samples
@@ -23,17 +25,21 @@ _LONGEST_ECHO = 40
 # Of a table. A model that has so many takes 0.8 s of processor time to check and learn its first
 # 127 rows, if they are alike.
 MOST_TEXT_COLUMNS = 1024
+# Requests of so few samples are not each asked what they add where so many samples add nothing.
+_SMALL, _AHEAD = 16, 256
 
 
 class Limits(NamedTuple):
     """How many different labels and names of features one model may have.
 
-    n_bytes: that its feature map may take.
+    n_bytes: that its feature map may take. memory: in which the model takes what it grows by; None
+    where it may grow anyway.
     """
 
     classes: int
     features: int
     n_bytes: int = 1 << 62
+    memory: ModelMemory | None = None
 
 
 class Draft:
@@ -44,6 +50,9 @@ class Draft:
 
     def __init__(self, learner: Learner, limits: Limits) -> None:
         self.sequence = learner.sequence
+        self._grown = 0
+        # How many columns the form has that heads see, and how many texts of rows beside them.
+        self._columns = _columns_of(learner.rows.form)
         self._learner = learner
         self._limits = limits
         self._form = learner.rows.form
@@ -88,10 +97,67 @@ class Draft:
             self._check_texts(_text_columns(form))
             if form.prepared_width is not None:
                 self._check_bytes(form.prepared_width, named=False)
+        memory, new = self._limits.memory, len(self._names) + len(names)
+        if memory is not None and not self._is_steady(samples, form, labels, new):
+            self._take(memory, samples, form, labels, new)
         self._names.update(names)
         self._form = form
         self._labels |= labels
         self.sequence += len(samples.y)
+
+    def _is_steady(
+        self,
+        samples: Samples,
+        form: RowForm,
+        labels: Mapping[HeadName, set[LabelKey]],
+        new_names: int,
+    ) -> bool:
+        """Return whether it is known that samples like these let the model grow by nothing."""
+        learner, rows = self._learner, len(samples.y)
+        if rows > _SMALL or new_names or form is not learner.rows.form or any(labels.values()):
+            return False
+        return self.sequence + rows <= learner.steady_until
+
+    def _take(
+        self,
+        memory: ModelMemory,
+        samples: Samples,
+        form: RowForm,
+        labels: Mapping[HeadName, set[LabelKey]],
+        new_names: int,
+    ) -> None:
+        """Take the memory that the model needs once it has learned all that is drafted.
+
+        Raises ModelsFull.
+        """
+        learner, heads = self._learner, self._learner.heads
+        columns = self._columns if form is self._form else _columns_of(form)
+        width, texts = columns
+        features = width
+        if isinstance(samples.X, NamedRows):
+            known = 0 if learner.rows.names is None else len(learner.rows.names)
+            width, features = len(samples.X.value) // max(len(samples.y), 1), known + new_names
+        else:
+            new_names = max(width - self._columns[0], 0)
+        rows = len(samples.y)
+        batch = Batch(
+            self.sequence - learner.sequence + rows,
+            max(rows, _SMALL),
+            width,
+            features,
+            new_names,
+            form.sparse,
+            texts,
+            max(map(len, labels.values()), default=0),
+            changing=form is not learner.rows.form and not form.settled,
+        )
+        if rows <= _SMALL and form is learner.rows.form and form.settled:
+            ahead = batch._replace(rows=batch.rows + _AHEAD, new_features=0, new_classes=0)
+            if not any(heads[name].growth(ahead) for name in labels):
+                learner.steady_until = self.sequence + rows + _AHEAD
+        growth = sum(heads[name].growth(batch) for name in labels)
+        memory.take(learner.model, growth - self._grown)
+        self._grown, self._columns = max(growth, self._grown), columns
 
     @contextmanager
     def whole(self) -> Iterator[None]:
@@ -151,6 +217,14 @@ class Draft:
             raise InvalidSamples(
                 "the model would take too much memory", [{"pointer": "/x", "detail": detail}]
             )
+
+
+def _columns_of(form: RowForm) -> tuple[int, int]:
+    """Return the columns that heads see of rows that are no sparse ones, and their texts."""
+    if form.schema is None:
+        missing = form.prepare is not None and form.prepare.missing == "indicator"
+        return (form.width or 0) * (1 + missing), len(form.coded)
+    return form.prepared_width or 0, len(form.crossed_columns)
 
 
 def _columns_with_texts(rows: Rows) -> int:

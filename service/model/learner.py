@@ -27,6 +27,10 @@ from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.stored import read_stored_spec
 from wolfstream.solver.stream.rows import Part, StreamRows
 
+# What a model takes besides its heads: the objects of its learner, its view and its counts; and a
+# name of sparse rows, in a table.
+OWN_BYTES, _NAME_BYTES = 1 << 19, 150
+
 
 class Checkpoint(NamedTuple):
     """A learner's state for a snapshot, and the learner restored from it, if it is another one."""
@@ -42,6 +46,7 @@ class Learner:
     sequence: of the last sample absorbed. epoch: the life of the model that it counts in.
     creation: the first epoch of the model, which its snapshots name; empty if it has none yet.
     rows: what the model's rows are so far.
+    steady_until: up to which sequence it is known that small requests add nothing to its memory.
     snapshot_attempt: sequence at which a snapshot was last begun.
     fitted: samples in the windows of the fits since then, and rows that were remembered.
     pending: predicted rows that wait for their labels; None if the spec has none.
@@ -54,7 +59,7 @@ class Learner:
         self.epoch = self.creation = epoch
         self.rows = StreamRows(preparing(model.spec.prepare))
         self._heads = LearningHeads(model.spec)
-        self.snapshot_attempt = 0
+        self.snapshot_attempt = self.steady_until = 0
         self._restored_at = 0
         self.fitted = 0
         # Whether learning failed in this process, so that nothing after it was ever acknowledged.
@@ -119,6 +124,13 @@ class Learner:
     def heads(self) -> dict[HeadName, Head]:
         """The heads by name."""
         return self._heads.each
+
+    @property
+    def n_bytes(self) -> int:
+        """The approximate memory of the model."""
+        names, pending = self.rows.names, self.model.pending
+        own = OWN_BYTES + (0 if names is None else _NAME_BYTES * len(names))
+        return own + self.model.published.n_bytes + (0 if pending is None else pending.n_bytes)
 
     def learning(self, head: HeadName) -> tuple[HeadName, ...]:
         """Return the heads that learn the samples posted for one of them."""
@@ -201,7 +213,7 @@ class Learner:
         self._take_heads(other)
 
     def _take_heads(self, source: "Learner") -> None:
-        self._heads, self.rows = source._heads, source.rows
+        self._heads, self.rows, self.steady_until = source._heads, source.rows, 0
         self._heads.forget_views()
 
     def _note_origin(self, rolled_back: dict[str, Any]) -> None:
@@ -277,7 +289,7 @@ class Learner:
         self.model.snapshot_sequence = self.sequence
 
     def _take(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        self.sequence = plain["sequence"]
+        self.sequence, self.steady_until = plain["sequence"], 0
         self.epoch = plain.get("epoch", self.epoch)  # older versions had none
         self._restored_at = self.sequence
         self.rows = restored_rows(self.model.spec.prepare, plain, arrays)

@@ -1,7 +1,8 @@
-"""Where compiled code is kept: one directory for one state of the sources.
+"""Where compiled code is kept: one directory for one state of the sources, and one processor.
 
 numba's disk cache notices an edit of the file that holds a function, but not of the other
-files that it calls. A directory named after a hash of all solver sources leaves nothing stale.
+files that it calls, and passes over code for another processor. A directory named after a hash of
+all solver sources and of the processor leaves nothing stale, and says what is complete.
 
 numba runs what it finds there, so a directory is used only if it is this user's and no other may
 write to it. Among temporary files anybody may have made it first; then one with a random name is
@@ -12,6 +13,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import platform
 import stat
 import sys
 import tempfile
@@ -23,6 +25,14 @@ from pathlib import Path
 _VARIABLE = "NUMBA_CACHE_DIR"
 _COMPLETE = "complete"
 _MODE = 0o700
+# What of the description of a processor decides which code it runs, on x86 and on ARM.
+_OF_PROCESSOR = frozenset(
+    {
+        *("vendor_id", "cpu family", "model", "model name", "flags"),
+        *("CPU implementer", "CPU architecture", "CPU variant", "CPU part", "Features"),
+    }
+)
+_PROCESSORS = Path("/proc/cpuinfo")
 
 
 def use_compile_cache() -> Path:
@@ -85,8 +95,8 @@ def _user_cache() -> Path:
         directory.mkdir(_MODE, parents=True, exist_ok=True)
         if os.access(directory, os.W_OK) and _is_ours(directory):
             return directory
-    directory = Path(tempfile.gettempdir()) / f"wolfstream-{os.getuid()}"
     with contextlib.suppress(OSError):
+        directory = Path(tempfile.gettempdir()) / f"wolfstream-{os.getuid()}"
         directory.mkdir(_MODE, parents=True, exist_ok=True)
         if _is_ours(directory):
             return directory
@@ -102,7 +112,8 @@ def _is_ours(directory: Path) -> bool:
 
 
 def _sources_hash() -> str:
-    digest = hashlib.sha256(f"{sys.version}{metadata.version('numba')}".encode())
+    """Return a hash of all that decides whether numba would use the code in a directory."""
+    digest = hashlib.sha256(f"{sys.version}{metadata.version('numba')}{_target()}".encode())
     spec = find_spec("wolfstream.solver")
     for folder in spec.submodule_search_locations or () if spec else ():
         # numba knows a function by the path of its file.
@@ -110,3 +121,20 @@ def _sources_hash() -> str:
         for file in sorted(Path(folder).rglob("*.py")):
             digest.update(str(file.relative_to(folder)).encode() + file.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def _target() -> str:
+    """Return the processor that numba compiles for: the one that is named, or this machine's."""
+    named = os.environ.get("NUMBA_CPU_NAME"), os.environ.get("NUMBA_CPU_FEATURES")
+    own = "" if all(part is not None for part in named) else _this_processor()
+    return f"{platform.machine()} {named} {own}"
+
+
+def _this_processor() -> str:
+    """Return the name and features of the first processor; numba asks LLVM, which is imported."""
+    try:
+        first = _PROCESSORS.read_text().partition("\n\n")[0]
+    except OSError:
+        return platform.processor()
+    fields = (line.partition(":") for line in first.splitlines())
+    return repr([value.strip() for name, _, value in fields if name.strip() in _OF_PROCESSOR])

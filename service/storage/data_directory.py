@@ -51,6 +51,11 @@ def replays_path(data: Path) -> Path:
     return data / "replays"
 
 
+def running_path(data: Path) -> Path:
+    """The path of the file that says that a process runs, and what memory it takes."""
+    return data / "running"
+
+
 def fleet_path(data: Path) -> Path:
     """The path of the file that names the fleet of a replica whose directory it is."""
     return data / "fleet"
@@ -134,7 +139,7 @@ def _check_files(data: Path) -> None:
     To open a pipe waits for ever, and a device may have no end.
     """
     journal = journal_path(data)
-    marks = high_water_path(data), replays_path(data)
+    marks = high_water_path(data), replays_path(data), running_path(data)
     for path in (data / "lock", data / "keys.json", journal, write_ahead_path(journal), *marks):
         with suppress(FileNotFoundError):
             if not is_plain_file(path):

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -27,8 +28,9 @@ from wolfstream.service.monitor.producer import Monitor
 from wolfstream.service.monitor.side_file import SideFile
 from wolfstream.service.monitor.webhook import Webhook, deliver
 from wolfstream.service.replicas.membership import Membership
-from wolfstream.service.settings import Settings
-from wolfstream.service.storage.data_directory import open_storage, owned, side_path
+from wolfstream.service.settings import Settings, taken_bytes
+from wolfstream.service.storage.data_directory import open_storage, owned, running_path, side_path
+from wolfstream.service.storage.process_mark import ProcessMark
 from wolfstream.service.views.feeds import Feeds
 from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.http_server import (
@@ -71,18 +73,35 @@ def serve(
     check_tls(settings.tls_cert, settings.tls_key)
     check_workers(settings)
     webhook = _webhook(settings)
+    settings.shares  # noqa: B018  (divided before there is any model)
     with owned(settings.data), contextlib.ExitStack() as stack:
+        mark = ProcessMark(
+            running_path(settings.data), settings.most_bytes, lambda: taken_bytes()[0]
+        )
+        stack.callback(mark.end)
+        mark.report()
         if recover and not settings.fleet:
             recover_directory(settings.data)
         fleet = _join(settings, loads, recover, stack) if settings.fleet else None
         ring = _read_ring(settings, fleet)
         listeners = stack.enter_context(listening(settings, ring.required))
-        memory = MemoryBudget(settings.memory)
+        memory = MemoryBudget(settings.shares.requests)
         leads = settings.workers > 0
         config = configuration_of_leader() if leads else configuration(settings, memory)
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
             runner.run(
-                _serve(settings, loads, compiling, config, listeners, ring, memory, webhook, fleet)
+                _serve(
+                    settings,
+                    loads,
+                    compiling,
+                    config,
+                    listeners,
+                    ring,
+                    memory,
+                    webhook,
+                    fleet,
+                    mark,
+                )
             )
 
 
@@ -96,6 +115,7 @@ async def _serve(
     memory: MemoryBudget,
     webhook: Webhook | None,
     fleet: "Fleet | None",
+    mark: ProcessMark,
 ) -> None:
     storage = fleet.storage if fleet else open_storage(settings.data, settings.snapshots)
     engine, streams = Engine(settings, storage, WarmUp(compiling), loads), Streams()
@@ -111,8 +131,16 @@ async def _serve(
     leader = None if workers is None else workers.leader
     membership = _membership(roles, engine, feeds, settings) if roles else None
     config.app = create_app(engine, monitor, settings, streams, ring, memory, membership, leader)
-    url = url_of(listeners[0], settings)
-    server = _Server(config, engine, streams, monitor, roles, workers, url)
+    server = _Server(
+        config,
+        engine,
+        streams,
+        monitor,
+        roles,
+        workers,
+        url=url_of(listeners[0], settings),
+        drain_seconds=settings.drain_seconds,
+    )
     engine.ready.add_done_callback(lambda _: server.recovery_ended())
     watching = [
         asyncio.create_task(monitor.run()),
@@ -138,6 +166,7 @@ async def _serve(
     side_file.close()
     if not await engine.stop():
         # A compilation cannot be interrupted. The directory is held until the process is gone.
+        mark.end()
         _leave(0)
     if engine.ready.done() and (error := engine.ready.exception()):
         raise error
@@ -198,10 +227,12 @@ class _Server(uvicorn.Server):
         monitor: Monitor,
         roles: "Roles | None",
         workers: Workers | None,
+        *,
         url: str,
+        drain_seconds: float,
     ) -> None:
         super().__init__(config)
-        self._url = url
+        self._url, self._drain_seconds = url, drain_seconds
         self._engine, self._monitor, self._roles = engine, monitor, roles
         self._streams, self._workers = streams, workers
 
@@ -231,8 +262,8 @@ class _Server(uvicorn.Server):
             logger.warning("exiting now; everything acknowledged is in the journal")
             self._engine.abandon()
             _leave(128 + number)
-        self.should_exit = True
-        if self._roles is None:  # else it hands over first
+        self.should_exit = self._engine.readiness.leaving = True
+        if self._roles is None and not self._drain_seconds:  # else it goes on answering
             self._engine.refuse()
         logger.info(
             "stopping: %d samples wait to be learned; a second signal ends the server now",
@@ -242,11 +273,14 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop accepting, respond to what was accepted, close streams with 1001, then the rest.
 
-        Before that, a replica of a fleet hands over what it leads, and passes calls on.
+        Before that, a replica of a fleet hands over what it leads, and passes calls on; and for
+        `drain_seconds` all calls are answered, while a balancer notices that none should come.
         """
+        drained = time.monotonic() + self._drain_seconds
         if self._roles is not None:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._roles.hand_over(), PATIENCE_SECONDS)
+        await asyncio.sleep(max(drained - time.monotonic(), 0.0))
         self._engine.refuse()
         self._monitor.close()
         if self._workers is not None:

@@ -58,7 +58,7 @@ class _Worker:
         self._elsewhere = Use()
         self._keys = CopiedKeys(keys)
         self._ring = KeyRing(self._keys)
-        self._memory = MemoryBudget(settings.memory, lambda: self._elsewhere.held_bytes)
+        self._memory = MemoryBudget(settings.shares.requests, lambda: self._elsewhere.held_bytes)
         self._streams = Streams()
         self._use_changed = asyncio.Event()
         self.config = configuration(

@@ -194,10 +194,10 @@ class FollowerEngine:
         if not self._state.accepting:
             raise NotReady(f"the server is {self._state.text}")
         waiting = 0 if self._calls.channel is None else self._calls.channel.waiting_bytes
-        if waiting > self._settings.queue_bytes:
+        if waiting > self._settings.shares.waiting:
             raise QueueFull(
                 f"{waiting} bytes of samples wait to be learned, and the bound is "
-                f"{self._settings.queue_bytes}; try again"
+                f"{self._settings.shares.waiting}; try again"
             )
 
     def _take_models(self, models: list[list[Any]], gone: list[int]) -> None:

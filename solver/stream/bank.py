@@ -123,6 +123,8 @@ class BankLearner:
         self.current: Bank | None = None
         self.width = 0
         self._cost_at, self._cost = (-1, -1), (0, 0)
+        # The parameters of the last bank whose size was asked for, and that.
+        self._blank: tuple[tuple[int | None, int, int] | None, int] = None, 0
 
     def meet(self, label: object) -> None:
         """A class needs no preparation."""
@@ -183,6 +185,16 @@ class BankLearner:
         if isinstance(other, AdaptiveClassifier):
             other.meet(classes)
         return other.state()
+
+    def blank_bytes(self, columns: int | None, texts: int, classes: int) -> int:
+        """Return the bytes of such a bank; arguments are as of `blank`."""
+        asked = columns, texts, classes
+        if self._blank[0] != asked:
+            other = self._fresh(columns, texts)
+            if isinstance(other, AdaptiveClassifier):
+                other.meet(classes)
+            self._blank = asked, other.nbytes
+        return self._blank[1]
 
     def begin(self, columns: int | None, texts: int) -> AdaptiveClassifier | AdaptiveRegressor:
         """Begin the bank for dense rows of so many columns, or for sparse rows; return it.

@@ -131,6 +131,16 @@ class KernelLearner(Generic[L]):
         """The bytes that are kept to find the widths, and to see classes move."""
         return 0 if self._following is None else self._following.past_nbytes
 
+    def past_growth(self, columns: int) -> int:
+        """Return the most bytes by which that can grow with rows of so many columns.
+
+        Once it has half of what it can take, it has nearly all of what it will.
+        """
+        if self._horizon is None:
+            return 0
+        most, held = past_bytes(columns), self.past_nbytes
+        return most - held if 2 * held < most else 0
+
     def figures(self) -> SetFigures | None:
         """Return the figures of a working set; None before its first class."""
         learner = self.current

@@ -44,6 +44,15 @@ class BlockValues:
         """The bytes of the reused memory."""
         return self._buffer.nbytes
 
+    def growth(self, samples: int, stored: int) -> int:
+        """Return the bytes that a block of these samples adds to the reused memory.
+
+        stored: the samples in the store by then.
+        """
+        n = min(samples, BLOCK_ROWS)
+        needed, itemsize = n * (stored + n), self._buffer.dtype.itemsize
+        return 0 if needed <= len(self._buffer) else 2 * needed * itemsize - self._buffer.nbytes
+
     def of(self, rows: Rows, store: SampleStore) -> KernelValues:
         """Return the kernel values of prepared rows and of the store."""
         n = len(rows.far)

@@ -24,7 +24,7 @@ from wolfstream.solver.working_set.problems import adopted_problem, positions, p
 from wolfstream.solver.working_set.ridges import Ridges
 from wolfstream.solver.working_set.rounding import hidden_by_rounding
 from wolfstream.solver.working_set.sfw import Scratch
-from wolfstream.solver.working_set.squares import squares_bytes
+from wolfstream.solver.working_set.squares import SPARE_FACTOR, squares_bytes
 from wolfstream.solver.working_set.store import FREE, Bounds, SampleStore
 from wolfstream.solver.working_set.sweep import STRETCH
 
@@ -55,6 +55,15 @@ class ClassPairs:
     def nbytes(self) -> int:
         """The bytes of problems and of kernel values outside the store."""
         return self.problems.nbytes + self.values.nbytes
+
+    def growth(self, samples: int) -> int:
+        """Return the most bytes that so many more samples can add to squares of pairs."""
+        size, bound = self._store.size, self._bounds
+        stored = size + samples if bound.max_size is None else min(size + samples, bound.max_size)
+        if stored <= size:
+            return 0
+        most = squares_bytes(stored, bound.gram_bytes, self._dtype.itemsize)
+        return max(SPARE_FACTOR * most - self.values.nbytes, 0)
 
     @property
     def classes(self) -> NDArray[np.int64]:

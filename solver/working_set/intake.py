@@ -14,7 +14,7 @@ from wolfstream.solver.rows.matrix import Matrix, check_same_kind, n_rows, origi
 from wolfstream.solver.working_set.blocks import BLOCK_ROWS, BlockValues
 from wolfstream.solver.working_set.eviction import check_bounds, eviction_period
 from wolfstream.solver.working_set.hessian import KernelValues
-from wolfstream.solver.working_set.store import FREE, Bounds, SampleStore
+from wolfstream.solver.working_set.store import FREE, Bounds, SampleStore, growth
 from wolfstream.solver.working_set.store_arrays import store_from_arrays, store_to_arrays
 
 
@@ -69,6 +69,18 @@ class Intake:
     def nbytes(self) -> int:
         """The bytes of samples, kernel values and reused memory."""
         return self._values.nbytes + (self._store.nbytes if self._store else 0)
+
+    def growth(self, samples: int, block: int, width: int) -> int:
+        """Return the most bytes that so many more samples can add, of rows of this width.
+
+        block: how many of them come at a time.
+        """
+        stored = samples + (self._store.used if self._store else 0)
+        if self.bounds.max_size is not None:
+            stored = min(stored, self.bounds.max_size)
+            block = min(block, eviction_period(self.bounds.max_size))
+        of_store = growth(self._store, samples, width, self.bounds, self.precision.dtype.itemsize)
+        return of_store + self._values.growth(block, stored)
 
     def open_for(self, X: Matrix) -> bool:
         """Make the store for rows like these, if they are the first; returns whether they are.

@@ -111,6 +111,16 @@ class WorkingSet:
         """The bytes of samples, kernel values, problems and reused memory."""
         return self._intake.nbytes + (0 if self._pairs is None else self._pairs.nbytes)
 
+    def growth(self, samples: int, block: int, width: int) -> int:
+        """Return the most bytes that so many more samples can add, of rows of this width.
+
+        block: how many of them come at a time.
+        """
+        of_pairs = 0
+        if self._pairs is not None and not self.store.keeps_values:
+            of_pairs = self._pairs.growth(samples)
+        return self._intake.growth(samples, block, width) + of_pairs
+
     def meet_classes(self, count: int) -> None:
         """Open the problems of classes 0 to count - 1, whose samples may then come in any order."""
         self.n_classes = max(self.n_classes, count)

@@ -86,6 +86,13 @@ class RegressionSet:
         """The bytes of all arrays that the learner holds."""
         return self.set.nbytes + self._first.nbytes
 
+    def growth(self, samples: int, block: int, width: int) -> int:
+        """Return the most bytes that so many more samples can add, of rows of this width.
+
+        block: how many of them come at a time.
+        """
+        return self.set.growth(samples, block, width)
+
     def begin(self, y: Float64Array) -> None:
         """Take the scale from all of these targets, and not from the first ones of a stream.
 

@@ -23,6 +23,8 @@ _LINE = 16
 _SPARE = 4
 # So much of the whole is room for more, as a divisor.
 _ROOM = 4
+# Both together, of the values that members need.
+SPARE_FACTOR = 2
 # A set so small may keep this many bytes whatever its bound.
 _LEAST_BYTES = 1 << 20
 

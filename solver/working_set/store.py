@@ -22,6 +22,8 @@ from wolfstream.solver.working_set.hessian import KernelValues
 
 FREE = -1
 _FIRST_CAPACITY = 64
+# Of a slot, besides its row: its numbers and its diagonal element.
+_SLOT_BYTES = 48
 
 
 class Bounds(NamedTuple):
@@ -75,6 +77,11 @@ class SampleStore:
         """The bytes of all arrays, with their unused parts."""
         rows = rows_nbytes(self.rows.exact) + self.rows.fast.nbytes + self.rows.far.nbytes
         return self.gram.nbytes + 4 * self.code.nbytes + rows
+
+    @property
+    def keeps_values(self) -> bool:
+        """Whether kernel values are kept here, and not in squares of pairs."""
+        return not isinstance(self.gram, Unkept)
 
     def used_rows(self) -> Rows:
         """Return the rows of all slots so far, with those of free ones between them."""
@@ -204,13 +211,7 @@ class SampleStore:
         if matrix and needed > self._largest_gram:
             self._make_room(self._roomy(needed))
             return
-        # The first touch of memory costs more than copying, as systems with huge pages back the
-        # whole reserved width of each row. Beyond 4096 the matrix therefore grows by half. A width
-        # that is not a power of two keeps the rows from competing for the same cache lines.
-        capacity = max(needed, (4 * capacity if capacity < 4096 else 3 * capacity // 2) + 16)
-        max_size = self._bounds.max_size
-        if max_size is not None and 2 * capacity > max_size:
-            capacity = max(needed, max_size)
+        capacity = grown_capacity(needed, capacity, self._bounds)
         self._make_room(min(capacity, self._largest_gram) if matrix else capacity)
 
     def _roomy(self, needed: int) -> int:
@@ -240,6 +241,37 @@ class SampleStore:
     def _some_rows(self, capacity: int) -> GramRows:
         rows, nbytes = self.used_rows(), self._bounds.gram_bytes
         return GramRows(self._kernel, self._origin, rows, nbytes, capacity)
+
+
+def grown_capacity(needed: int, capacity: int, bounds: Bounds) -> int:
+    """Return the slots of a store that needs more than it has, as long as it keeps all values.
+
+    The first touch of memory costs more than copying, as systems with huge pages back the whole
+    reserved width of each row. Beyond 4096 the matrix therefore grows by half. A width that is not
+    a power of two keeps the rows from competing for the same cache lines.
+    """
+    capacity = max(needed, (4 * capacity if capacity < 4096 else 3 * capacity // 2) + 16)
+    if bounds.max_size is not None and 2 * capacity > bounds.max_size:
+        capacity = max(needed, bounds.max_size)
+    return capacity
+
+
+def growth(
+    store: SampleStore | None, samples: int, width: int, bounds: Bounds, itemsize: int
+) -> int:
+    """Return the most bytes that so many more samples can add to a store, or to one to come.
+
+    width: the numbers of a row. itemsize: of a kernel value.
+    """
+    used, capacity = (0, 0) if store is None else (store.used, len(store.code))
+    needed = used + samples if bounds.max_size is None else min(used + samples, bounds.max_size)
+    if needed <= capacity:
+        return 0
+    capacity = grown_capacity(needed, max(capacity, _FIRST_CAPACITY), bounds)
+    values = capacity * capacity * itemsize if store is None or store.keeps_values else 0
+    slot = _SLOT_BYTES + width * (8 + itemsize)
+    held = 0 if store is None else store.nbytes
+    return max(min(values, bounds.gram_bytes) + capacity * slot - held, 0)
 
 
 def _with_capacity(rows: Rows, capacity: int) -> Rows:

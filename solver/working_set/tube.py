@@ -115,6 +115,13 @@ class TubeSet:
         """The bytes of samples, kernel values, weights and reused memory."""
         return self._intake.nbytes + sum(array.nbytes for array in self.members)
 
+    def growth(self, samples: int, block: int, width: int) -> int:
+        """Return the most bytes that so many more samples can add, of rows of this width.
+
+        block: how many of them come at a time.
+        """
+        return self._intake.growth(samples, block, width)
+
     @property
     def work_per_sample(self) -> int:
         """The most multiplications of one more sample, without exponentials and refreshes.

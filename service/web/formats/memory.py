@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
-from wolfstream.service.errors import MemoryFull
+from wolfstream.service.errors import MemoryFull, OutOfMemory
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.published import Published
 from wolfstream.service.settings import usable_bytes
@@ -21,6 +21,35 @@ UNCOUNTED_BYTES = 1 << 16
 DECODED_FACTOR = 8
 # A value of an answer: in the arrays of a view's prediction, as an object, in a list, and written.
 VALUE_BYTES = 64
+
+
+class Reserve:
+    """Memory that responses are made with once the process gets no more. Used on the event loop."""
+
+    def __init__(self) -> None:
+        self._kept: bytearray | None = bytearray(RESERVE_BYTES)
+
+    def give_up(self) -> OutOfMemory:
+        """Let go of it, and return the error to respond with."""
+        self._kept = None
+        return OutOfMemory(
+            "the process got no more memory; look at the model before you go on. DELETE models "
+            "that are not used, or give the server more memory"
+        )
+
+    def is_whole(self) -> bool:
+        """Return whether it is there, or could be taken again."""
+        if self._kept is None:
+            try:
+                self._kept = bytearray(RESERVE_BYTES)
+            except MemoryError:
+                return False
+        return True
+
+
+RESERVE_BYTES = 4 << 20
+# Of the process, whose memory it is.
+RESERVE = Reserve()
 
 
 class MemoryBudget:

@@ -20,6 +20,7 @@ from wolfstream.service.errors import (
 from wolfstream.service.web.formats.content_encoding import ACCEPTED
 from wolfstream.service.web.formats.inference import error_body
 from wolfstream.service.web.formats.lines import with_lines
+from wolfstream.service.web.formats.memory import RESERVE
 from wolfstream.service.web.formats.paths import DOCS, MODELS, speaks_inference
 from wolfstream.service.web.formats.wire import JSON, PROBLEM_MEDIA_TYPE, problem
 
@@ -52,6 +53,7 @@ _STATUS: dict[type[Refusal], int] = {
     errors.QuotaExceeded: 429,
     errors.HeadTooLarge: 431,
     errors.Unavailable: 503,
+    errors.ModelsFull: 507,
 }
 
 
@@ -66,6 +68,10 @@ def add_problems(app: FastAPI) -> None:
     async def refuse(request: Request, error: Refusal) -> Response:
         lines = getattr(request.state, "line_of_row", None)
         return problem_response(with_lines(error, lines) if lines else error, request.url.path)
+
+    @app.exception_handler(MemoryError)
+    async def give_up(request: Request, _: MemoryError) -> Response:
+        return problem_response(RESERVE.give_up(), request.url.path)
 
     @app.exception_handler(ClientDisconnect)
     async def forget(_: Request, __: ClientDisconnect) -> Response:

@@ -17,6 +17,7 @@ all connections every few seconds, so that no request needs its own timer.
 """
 
 import asyncio
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,7 @@ from websockets.frames import CloseCode
 
 from wolfstream.service.errors import HeadTooLarge, Refusal, TooSlow, Unreadable
 from wolfstream.service.settings import Settings
+from wolfstream.service.web.formats.memory import RESERVE
 from wolfstream.service.web.layers.one_write import OneWrite
 from wolfstream.service.web.layers.paced_requests import PacedRequests
 from wolfstream.service.web.layers.stream_connections import BoundedStream
@@ -112,7 +114,10 @@ class BoundedProtocol(PacedRequests):
         self._silent = False
         self._arrives = len(data)
         self._unfinished += self._arrives
-        super().parse(data)
+        try:
+            super().parse(data)
+        except MemoryError:
+            self._end(RESERVE.give_up())
         self._received += self._arrives
         if self._since is not None and (
             self._unfinished > _HEAD_BYTES or self._is_head_too_large()
@@ -122,6 +127,8 @@ class BoundedProtocol(PacedRequests):
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002  (of uvicorn)
         """Respond to what the parser refused, or to a head that was refused here."""
         wrong, self._wrong = self._wrong, None  # whose traceback refers to this connection
+        if wrong is None and _is_of_memory(sys.exception()):
+            wrong = RESERVE.give_up()
         self._end(wrong or Unreadable("the request is not valid HTTP/1.1"))
 
     def on_message_begin(self) -> None:
@@ -221,6 +228,13 @@ class BoundedProtocol(PacedRequests):
             cycle.disconnected = True
             cycle.message_event.set()
         self.transport.close()
+
+
+def _is_of_memory(error: BaseException | None) -> bool:
+    """Return whether an error of the parser is that of a callback which got no memory."""
+    while error is not None and not isinstance(error, MemoryError):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _head_too_large() -> HeadTooLarge:

@@ -148,6 +148,8 @@ class Forwarding:
         if others:
             return f"no replica leads model {name!r} and {len(others)} others now; try again"
         if not self._followed.is_stale(name):
+            if self._director.lag_seconds:
+                return f"no NATS server is connected; model {name!r} cannot be led now; try again"
             return f"no replica leads model {name!r} now; try again"
         lag = self._followed.views.lag_seconds(name)
         return (
@@ -231,7 +233,12 @@ class Forwarding:
                     await send(message)
                 if refused:
                     return True
-        target = self._director.responsible(name)
+        try:
+            target = self._director.responsible(name)
+        except NotReady:
+            if not self._director.lag_seconds:
+                raise
+            return False  # the client of NATS goes from one server to another
         try:
             if self._director.is_here(target):
                 await self._lead(name, learns=scope.get("method") == "POST")

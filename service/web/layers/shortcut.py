@@ -43,7 +43,7 @@ class Shortcut:
         request = Request(scope, receive, send)
         try:
             response = await endpoint(request, name)
-        except (Refusal, ClientDisconnect) as error:
+        except (Refusal, ClientDisconnect, MemoryError) as error:
             response = await _response_to(error, request)
         await response(scope, receive, send)
 

@@ -6,6 +6,7 @@ from wolfstream.service.engine.facade import Engine
 from wolfstream.service.errors import NotReady, ServerFailed
 from wolfstream.service.replicas.membership import Membership
 from wolfstream.service.web.formats.body import respond_json
+from wolfstream.service.web.formats.memory import RESERVE
 from wolfstream.service.web.formats.wire import JSON
 from wolfstream.service.web.openapi.operations import answer, refusals
 
@@ -21,6 +22,7 @@ def add_health(app: FastAPI, engine: Engine, membership: Membership | None = Non
         """200 while the process responds, unless only a restart would help it.
 
         503 once an error has ended all learning: predictions go on until the server is restarted.
+        So it is while the process gets no more memory.
         """
         check_alive(engine)
         return respond_json({"status": "alive"})
@@ -51,9 +53,13 @@ def check_alive(engine: Engine) -> None:
     """Raise ServerFailed if nothing but a restart lets the server learn again."""
     if engine.failed:
         raise ServerFailed(f"the server is {engine.phase}")
+    if not RESERVE.is_whole():
+        raise ServerFailed("the process gets no more memory")
 
 
 def check_ready(engine: Engine) -> None:
-    """Raise NotReady, with the phase of the start or stop, unless requests are worked on."""
+    """Raise NotReady, with the phase of the start or stop, unless more requests are to come."""
+    if engine.readiness.leaving:
+        raise NotReady("the server stops: send no more requests to it")
     if not engine.readiness.reached:
         raise NotReady(f"the server is {engine.phase}")

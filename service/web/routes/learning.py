@@ -19,6 +19,7 @@ from wolfstream.service.errors import (
     KeyReused,
     MemoryFull,
     ModelBroken,
+    ModelsFull,
     NoSuchHead,
     NotReached,
     QueueFull,
@@ -64,6 +65,7 @@ _REFUSED = (
     *BODY_REFUSALS,
     *(UnknownModel, Follows, NoSuchHead, QuotaExceeded, ModelBroken, MemoryFull),
 )
+_FULL = QueueFull, ModelsFull, StorageFailed
 _OF_LEARN, _OF_PREDICT, _OF_LABELS = declared(LEARN), declared(PREDICT), declared(LABELS)
 
 
@@ -71,9 +73,9 @@ def add_learning(
     app: FastAPI, engine: Serving, settings: Settings, memory: MemoryBudget
 ) -> dict[str, Endpoint]:
     """Add the routes; their endpoints by path."""
-    of_learning = LEARNED | refusals(*_REFUSED, AnotherState, KeyReused, QueueFull, StorageFailed)
+    of_learning = LEARNED | refusals(*_REFUSED, AnotherState, KeyReused, *_FULL)
     labelled = {200: answer("Labelled", "What became of each label; what is learned is durable.")}
-    of_labels = labelled | refusals(*_REFUSED, AnotherState, QueueFull, StorageFailed)
+    of_labels = labelled | refusals(*_REFUSED, AnotherState, *_FULL)
 
     @app.post(_SAMPLES, tags=["learning"], openapi_extra=LEARN, responses=of_learning)
     async def learn(request: Request, name: str) -> Response:

@@ -10,6 +10,7 @@ from wolfstream.service.errors import (
     Invalid,
     ModelBroken,
     ModelExists,
+    ModelsFull,
     NotReached,
     StorageFailed,
     TooManyModels,
@@ -80,7 +81,8 @@ def add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
         responses={
             200: answer("Created", "The model exists with this spec."),
             201: answer("Created", "The model is new."),
-            **refusals(*BODY_REFUSALS, ModelExists, TooManyModels, ModelBroken, StorageFailed),
+            **refusals(*BODY_REFUSALS, ModelExists, TooManyModels, ModelsFull, ModelBroken),
+            **refusals(StorageFailed),
         },
     )
     async def create_model(request: Request, name: str) -> Response:

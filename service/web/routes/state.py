@@ -12,6 +12,7 @@ from wolfstream.service.engine.uploads import filled, read_uploaded
 from wolfstream.service.errors import (
     MemoryFull,
     ModelBroken,
+    ModelsFull,
     StateExists,
     StorageFailed,
     TooLarge,
@@ -85,7 +86,7 @@ def add_state(app: FastAPI, engine: Engine, settings: Settings, memory: MemoryBu
             201: answer("Created", "The model is new, and durable."),
             **refusals(
                 *(UnsupportedFormat, TooLarge, UnusableState, StateExists, TooManyModels),
-                *(MemoryFull, StorageFailed),
+                *(MemoryFull, ModelsFull, StorageFailed),
             ),
         },
     )
@@ -115,7 +116,8 @@ async def _upload(
     """Make a model of the bytes of a model file; see `creation.create`.
 
     lease: holds the bytes, and what becomes of them.
-    Raises Invalid, UnusableState, StateExists, TooManyModels, MemoryFull, NotReady, StorageFailed.
+    Raises Invalid, UnusableState, StateExists, TooManyModels, MemoryFull, ModelsFull, NotReady,
+    StorageFailed.
     """
     check_name(name)
     limits, most = limits_of(settings), settings.body_bytes

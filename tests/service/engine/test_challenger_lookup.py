@@ -14,6 +14,7 @@ from wolfstream.service.engine.promotion import Promotion
 from wolfstream.service.engine.remembered_keys import RememberedKeys
 from wolfstream.service.errors import NotFollowing, NotLeader, UnknownModel
 from wolfstream.service.model.live import Model
+from wolfstream.service.model.memory import ModelMemory
 from wolfstream.service.spec.model import ModelSpec
 
 UNUSED: Any = None
@@ -25,7 +26,7 @@ class Replica:
     def __init__(self) -> None:
         storage = MemoryStorage().storage
         keys = RememberedKeys(10, 1000)
-        self.models = LiveModels(storage, keys)
+        self.models = LiveModels(storage, keys, ModelMemory(1 << 40))
         new_models = NewModels(storage, self.models, 10)
         self.leading = Leading(storage, self.models, keys, UNUSED, UNUSED, UNUSED)
         self.champion = new_models.create("a", ModelSpec())[0]

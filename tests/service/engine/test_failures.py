@@ -97,6 +97,7 @@ class TestOutcomes:
         assert isinstance(again, NotYetLearned)
         assert problem_of(first)["outcome"] == "durable"
         assert problem_of(bench.ask("other", 1))["outcome"] == "not-learned"
+        assert "got no more memory; DELETE models" in bench.model.broken
         bench.crash()
         assert bench.ask("k", 0)["replayed"]
         assert bench.model.published.sequence == 3

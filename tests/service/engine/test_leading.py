@@ -17,6 +17,7 @@ from wolfstream.service.engine.new_models import NewModels
 from wolfstream.service.engine.remembered_keys import RememberedKeys
 from wolfstream.service.errors import NotLeader, StorageFailed
 from wolfstream.service.model.live import Model
+from wolfstream.service.model.memory import ModelMemory
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.storage.entries import CatalogueEntry
 from wolfstream.service.storage.term import Term
@@ -109,7 +110,7 @@ class Replica:
         self.memory = MemoryStorage()
         self.storage = self.memory.storage
         keys = RememberedKeys(10, 1000)
-        self.models = LiveModels(self.storage, keys)
+        self.models = LiveModels(self.storage, keys, ModelMemory(1 << 40))
         unused: Any = None
         self.leading = Leading(self.storage, self.models, keys, unused, self._in_order, unused)
 

@@ -117,6 +117,10 @@ class TestFormats:
     def nobody_falls_silent(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(members, "_SILENT_SECONDS", 3600.0)
 
+    @pytest.fixture(autouse=True)
+    def others_are_known_at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Members, "settled", True)
+
     @pytest.fixture
     def nats(self, servers: NatsServers) -> Iterator[NatsConnection]:
         connection = NatsConnection(servers.addresses, "test")
@@ -145,6 +149,13 @@ class TestFormats:
         newer = Formats(2, 2)
         members = self.hears(nats, newer, list(replica("http://newer", newer)))
         assert {one.url for one in ranked("m", members.living())} == {"http://own", "http://newer"}
+
+    def test_who_does_not_know_the_others_yet_takes_no_models(
+        self, nats: NatsConnection, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setattr(Members, "settled", False)
+        members = self.hears(nats, Formats(), list(replica("http://other", Formats())))
+        assert [one.url for one in ranked("m", members.living())] == ["http://other"]
 
     def test_a_later_version_may_tell_of_more_formats(self, nats: NatsConnection):
         later = [*replica("http://later", Formats()), "more"]

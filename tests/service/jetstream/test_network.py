@@ -208,7 +208,23 @@ def test_late_push_ends_a_look_early(pair: Pair, network: ScriptedNetwork) -> No
     assert nats.run(use(), _SECONDS) == [None, b"v"]
 
 
-def test_disconnected_client_sends_later(pair: Pair) -> None:
+def test_request_waits_for_another_server(pair: Pair) -> None:
+    nats, client = pair[0], pair[0].client
+    assert isinstance(client, StandInClient)
+
+    async def use() -> dict[str, object]:
+        client.disconnect()
+        asking = asyncio.ensure_future(nats.ask("S.m", b"one"))
+        await asyncio.sleep(0.1)
+        assert not asking.done()
+        client.reconnect()
+        return await asking
+
+    assert nats.run(use(), _SECONDS)["seq"] == 1
+
+
+def test_disconnected_client_sends_later(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wolfstream.service.fleet.connection._RECONNECT_SECONDS", 0.1)
     nats, client = pair[0], pair[0].client
     assert isinstance(client, StandInClient)
 

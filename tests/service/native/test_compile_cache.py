@@ -113,6 +113,26 @@ class TestSources:
 
 
 class TestPlace:
+    def test_another_processor_changes_it(
+        self, directory: Directory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        """numba passes over code for another one, so what is complete for it is not for this."""
+        monkeypatch.delenv("NUMBA_CPU_NAME", raising=False)
+        monkeypatch.delenv("NUMBA_CPU_FEATURES", raising=False)
+        known, found = tmp_path / "cpuinfo", set[Path]()
+        monkeypatch.setattr(compile_cache, "_PROCESSORS", known)
+        for flags in ("sse2", "sse2 avx2"):
+            known.write_text(f"processor\t: 0\nmodel name\t: A\ncpu MHz\t: 1\nflags\t: {flags}\n\n")
+            found.add(directory())
+        known.write_text(known.read_text().replace("MHz\t: 1", "MHz\t: 2"))
+        assert directory() in found  # its frequency does not matter
+        monkeypatch.setenv("NUMBA_CPU_NAME", "generic")
+        monkeypatch.setenv("NUMBA_CPU_FEATURES", "")
+        found.add(directory())
+        assert len(found) == 3
+        known.write_text("processor\t: 0\nmodel name\t: B\n\n")
+        assert directory() in found  # nor does this machine's, where one is named
+
     def test_what_the_environment_names_is_used(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):

@@ -56,6 +56,8 @@ STATUS = {
     "not-yet-learned": 503,
     "snapshot-failed": 503,
     "model-broken": 503,
+    "models-full": 507,
+    "out-of-memory": 503,
 }
 
 
@@ -80,6 +82,7 @@ def test_what_became_of_the_samples_is_said():
     outcomes = {kind.slug: kind.outcome for kind in ALL if kind.outcome != "not-learned"}
     assert outcomes == {
         "in-doubt": "unknown",
+        "out-of-memory": "unknown",
         "answer-missing": "durable",
         "not-yet-learned": "durable",
     }

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from starlette.types import Receive, Scope, Send
 
+from wolfstream.service.errors import NotReady
 from wolfstream.service.replicas.membership import Membership
 from wolfstream.service.web.formats.problems import problem_response
 from wolfstream.service.web.layers.forwarding import Forwarding
@@ -23,6 +24,8 @@ class Alone:
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()
+
+    lag_seconds = 0.0
 
     def check(self) -> None:
         pass
@@ -271,6 +274,51 @@ def test_where_a_view_is_too_old_the_answer_says_so():
     sent = asyncio.run(run())
     assert sent[0]["status"] == 503
     assert b"12 s old" in sent[1]["body"]
+
+
+class CallOfLeader(Call):
+    """A call that the application answers."""
+
+    async def _not_led(self, *given: Any) -> None:
+        await given[-1]({"type": "http.response.start", "status": 200, "headers": []})
+        await given[-1]({"type": "http.response.body", "body": b""})
+
+
+class Reconnecting(Alone):
+    """A replica whose client of NATS goes from one server to another while it is asked."""
+
+    def __init__(self, looks: int) -> None:
+        super().__init__()
+        self._looks = looks
+
+    @property
+    def lag_seconds(self) -> float:  # type: ignore[override]
+        return float(self._looks >= 0)
+
+    def responsible(self, name: str) -> Alone:
+        self._looks -= 1
+        if self._looks >= 0:
+            raise NotReady(f"no server of NATS is connected; model {name!r} cannot be led now")
+        return super().responsible(name)
+
+    async def lead(self, _: str) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("looks", "status"), [(3, 200), (1 << 30, 503)])
+def test_call_waits_while_another_server_of_nats_is_reached(
+    looks: int, status: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("wolfstream.service.web.layers.forwarding._PATIENCE_SECONDS", 1.0)
+
+    async def run() -> list[Any]:
+        call = CallOfLeader(Reconnecting(looks), Views(held=False), "/v1/models/m/samples")
+        await call.run()
+        return call.sent
+
+    sent = asyncio.run(run())
+    assert sent[0]["status"] == status
+    assert status == 200 or b"no NATS server is connected" in sent[1]["body"]
 
 
 class TestList:

@@ -133,7 +133,7 @@ def view_of(n_bytes: int) -> Published:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A server with little memory for requests, and a model m."""
     data = tmp_path_factory.mktemp("memory") / "data"
-    with closing(ServerProcess(data, memory=MOST)) as running:
+    with closing(ServerProcess(data, request_bytes=MOST)) as running:
         running.start()
         spec = PAPERS | {"working_set": None}
         httpx.put(f"{running.url}/v1/models/m", json=spec).raise_for_status()

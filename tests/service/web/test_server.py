@@ -1,7 +1,9 @@
 """Starting: what keeps a server from it is said in one line."""
 
+import signal
 import socket
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -174,3 +176,34 @@ def test_a_client_that_does_not_read_cannot_keep_the_server_from_stopping(tmp_pa
         assert httpx.get(f"{server.url}/v1/models/m").json()["sequence"] == 3
     finally:
         server.close()
+
+
+def test_draining_server_answers_until_its_balancer_has_noticed(tmp_path: Path) -> None:
+    with closing(ServerProcess(tmp_path / "data", drain_seconds=1.5)) as server:
+        server.start()
+        with httpx.Client(base_url=server.url) as client:
+            client.put("/v1/models/m", json={}).raise_for_status()
+            began = time.monotonic()
+            server.send_signal(signal.SIGTERM)
+            while client.get("/readyz").status_code == 200:
+                assert time.monotonic() < began + 1.0
+            told = client.get("/readyz")
+            assert (told.status_code, told.json()["type"]) == (503, "urn:wolfstream:not-ready")
+            learned = client.post("/v1/models/m/samples", json={"x": [[1], [2]], "y": [0, 1]})
+            assert learned.json()["sequence"] == 2
+            assert client.get("/livez").is_success
+        assert server.exit_code() == 0
+        assert time.monotonic() >= began + 1.5
+        server.settings.clear()
+        server.start()
+        assert httpx.get(f"{server.url}/v1/models/m").json()["sequence"] == 2
+
+
+def test_second_signal_ends_a_server_that_drains(tmp_path: Path) -> None:
+    with closing(ServerProcess(tmp_path / "data", drain_seconds=60)) as server:
+        server.start()
+        server.send_signal(signal.SIGTERM)
+        while httpx.get(f"{server.url}/readyz").status_code == 200:
+            time.sleep(0.01)
+        server.send_signal(signal.SIGTERM)
+        assert server.exit_code() == 128 + signal.SIGTERM
