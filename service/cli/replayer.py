@@ -19,6 +19,7 @@ from service.cli.replay_connections import Connection
 from service.client.errors import ClientError, Refused, Unreachable
 from service.errors.visible_text import visible
 from service.files.labelled import Label
+from solver.stream.labels import key_of
 
 _MOST_SAMPLES_IN_FLIGHT = 8192
 
@@ -70,7 +71,7 @@ class Score:
                 self.off += abs(predicted - float(label))
             elif predicted is not None:
                 self.judged += 1
-                self.correct += type(predicted) is type(label) and predicted == label
+                self.correct += key_of(predicted) == key_of(label)
 
 
 class _Flight(NamedTuple):

@@ -36,6 +36,7 @@ from solver.arrays import Float64Array
 from solver.kernels.functions import Kernel
 from solver.rows.matrix import Matrix, take_rows
 from solver.simplex.steps import STEP_NAMES
+from solver.stream.labels import key_of
 from solver.stream.paper_learners import SetPicture, new_working_set
 from solver.stream.parameters import SetParameters
 from solver.stream.votes import Answer
@@ -71,9 +72,9 @@ class SetLearner(MergingLearner[WorkingSet]):
         heaviest = max([1.0, *self._weight_of.values()])
         return new_working_set(kernel, parameters, self._weights, heaviest)
 
-    def meet(self, label: object) -> None:
+    def meet(self, label: Label) -> None:
         """Give the next class its weight."""
-        weight = self._weight_of.get((type(label), label), 1.0)
+        weight = self._weight_of.get(key_of(label), 1.0)
         self._weights.append(weight)
         self.current.ridges.class_weight.append(weight)
 

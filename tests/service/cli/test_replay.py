@@ -429,7 +429,7 @@ class TestScore:
     def test_counts_only_what_was_predicted(self):
         score = Score("asset")
         assert score.accuracy is None
-        answer = {"results": {"prediction": [None, 1, 1, True, "a"]}, "head": {"size": 3}}
+        answer = {"results": {"prediction": [None, 1, 1, True, "b"]}, "head": {"size": 3}}
         score.count([1, 1, 2, 1, "a"], answer)
         assert (score.samples, score.judged, score.correct) == (5, 4, 2)
         assert score.accuracy == 0.5

@@ -9,7 +9,7 @@ from service.model.live import Model
 from service.spec.model import read_spec
 from tests.service.streams import part, three_classes
 
-WEIGHTS = [{"label": 20, "weight": 4.0}, {"label": "20", "weight": 9.0}]
+WEIGHTS = [{"label": "20", "weight": 4.0}, {"label": "30", "weight": 9.0}]
 
 
 @pytest.mark.parametrize("gamma", ["auto", 0.5])
