@@ -228,12 +228,6 @@ _SOLVER = (
     ),
 )
 _FILES = (
-    click.option(
-        "--label-column",
-        metavar="NAME|N",
-        help="Label column of a CSV file: its name, or its number from 1.  [default: the one "
-        "headed y, label, class or target, else the last]",
-    ),
     click.option("--dense", is_flag=True, help="Make rows of svmlight and CSR arrays dense."),
     click.option(
         "--test",

@@ -29,9 +29,8 @@ def read_labels(y: Any, single: bool) -> list[Label]:
         raw = read_raw(y, "/y")
         if raw.ndim != 1:
             refuse("/y", "a raw array of labels must have one dimension")
-        labels = raw.tolist()
-    else:
-        labels = _listed(y, single)
+        y, single = raw.tolist(), False
+    labels = _listed(y, single)
     if float in set(map(type, labels)):
         labels = [int(y) if _is_whole(y) else y for y in labels]
     if any(map(_label_problem, labels)):
@@ -40,7 +39,7 @@ def read_labels(y: Any, single: bool) -> list[Label]:
 
 
 def _is_whole(label: Any) -> bool:
-    """Return whether a label is a float that stands for a whole number, as those of a data frame."""
+    """Return whether a label is a whole number that is a float, as in a data frame."""
     return type(label) is float and abs(label) <= _LARGEST_WHOLE and label.is_integer()
 
 

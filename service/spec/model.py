@@ -126,7 +126,7 @@ class ModelSpec(Part):
             if self.task == "regression":
                 raise contradiction("/classes", "a regression has none: leave them out")
             if len(set(map(key_of, self.classes))) < len(self.classes):
-                raise contradiction("/classes", 'a class is named twice; 1, "1" and true are one class')
+                raise contradiction("/classes", "a class is named twice: 1, '1' and true are one")
         if self.task == "classification" and self.semiparametric is not None:
             raise contradiction(
                 "/semiparametric",

@@ -13,6 +13,7 @@ from solver.kernels.bandwidth import AutoGamma, Learner
 from solver.kernels.functions import Kernel
 from solver.rows.matrix import Matrix, SparseRows, largest_feature
 from solver.rows.sample_weights import Weights
+from solver.stream.labels import Label
 from solver.stream.moved_classes import FollowingSet
 from solver.stream.paper_learners import SetPicture
 from solver.stream.votes import Answer
@@ -152,7 +153,7 @@ class KernelLearner(Generic[L]):
         """Whether gamma is final."""
         return self._auto is None or self._auto.frozen
 
-    def meet(self, label: object) -> None:
+    def meet(self, label: Label) -> None:
         """A class needs no preparation."""
 
     def absorb(

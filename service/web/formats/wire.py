@@ -11,6 +11,7 @@ import msgpack
 from pydantic_core import from_json, to_json
 
 from service.errors import Refusal, Unavailable, Unreadable, UnsupportedFormat
+from service.files.roles import NO_ROLES, Roles
 from service.web.formats.bounds import Bounds, Counter, check_json, check_packed
 from service.web.formats.lines import DECODERS
 from service.web.formats.pieces import json_pieces, msgpack_pieces
@@ -83,10 +84,6 @@ def _encode_msgpack(data: Any) -> bytes:
     return packed
 
 
-def _of_lines(decode: Callable[[bytes, bool, Bounds], Any], labelled: bool) -> Format:
-    return JSON._replace(decode=lambda body, bounds: decode(body, labelled, bounds))
-
-
 # The newline makes a terminal's prompt begin a line.
 JSON = Format("application/json", _decode_json, to_json, json_pieces, b"\n")
 MSGPACK = Format("application/vnd.msgpack", _decode_msgpack, _encode_msgpack, msgpack_pieces)
@@ -98,32 +95,31 @@ _FORMATS = {
     "application/x-msgpack": MSGPACK,
 }
 MEDIA_TYPES = tuple(_FORMATS)
-# The formats of samples with labels (True), of rows without (False), and of other bodies.
-_OF_BODIES: dict[bool | None, dict[str, Format]] = {None: _FORMATS} | {
-    labelled: _FORMATS
-    | {media_type: _of_lines(decode, labelled) for media_type, decode in DECODERS.items()}
-    for labelled in (False, True)
-}
 SAMPLE_MEDIA_TYPES = (*MEDIA_TYPES, *DECODERS)
 _WEIGHT = re.compile(r"0(\.[0-9]{0,3})?|1(\.0{0,3})?")
 # curl -d sends this unless another type is given; nothing here takes a form.
 _CURL_DEFAULT = "application/x-www-form-urlencoded"
 
 
-def format_of_body(content_type: str | None, labelled: bool | None = None) -> Format:
+def format_of_body(
+    content_type: str | None, labelled: bool | None = None, roles: Roles = NO_ROLES
+) -> Format:
     """Return the format of a request's body, by default JSON. Raises UnsupportedFormat.
 
     labelled: whether the body has samples with labels (True) or rows without (False), either of
-        which may also come in lines; None for other bodies.
+        which may also come in lines; None for other bodies. roles: the columns of lines that are
+        no features.
     """
     media_type = (content_type or "").partition(";")[0].strip().lower()
     if media_type in ("", _CURL_DEFAULT):
         return JSON
-    formats = _OF_BODIES[labelled]
-    if media_type not in formats:
-        known = ", ".join(formats)
+    if media_type in _FORMATS:
+        return _FORMATS[media_type]
+    if labelled is None or media_type not in DECODERS:
+        known = ", ".join(MEDIA_TYPES if labelled is None else SAMPLE_MEDIA_TYPES)
         raise UnsupportedFormat(f"content type {media_type!r} is not supported; send {known}")
-    return formats[media_type]
+    decode = DECODERS[media_type]
+    return JSON._replace(decode=lambda body, bounds: decode(body, labelled, bounds, roles))
 
 
 def format_of_answer(accept: str | None, body_format: Format) -> Format:

@@ -86,7 +86,7 @@ class TestHelp:
 
     def test_replay_names_formats_and_exit_codes(self):
         text = run("replay", "--help").output
-        for word in ("CSV", "svmlight", "npz", "Exit codes", "--transport", "--label-column"):
+        for word in ("CSV", "svmlight", "npz", "Exit codes", "--transport", "--label"):
             assert word in text
 
     def test_version(self):

@@ -146,7 +146,7 @@ class TestPredict:
     def test_the_label_column_may_stand_elsewhere(self, model: Path, tmp_path: Path, expected):
         X = np.column_stack([np.arange(40), HELD_BACK.X])
         file = write_csv(tmp_path / "a.csv", X, None)
-        rows = table(run("predict", model, file, "--label-column", "1"))
+        rows = table(run("predict", model, file, "--label", "1"))
         assert [int(row[0]) for row in rows[1:]] == expected.prediction
 
     def test_output_appears_whole_or_not_at_all(self, model: Path, tmp_path: Path):
@@ -199,7 +199,7 @@ class TestPredict:
 
     def test_options_that_exclude_each_other(self, model: Path, tmp_path: Path):
         file = write_csv(tmp_path / "a.csv", HELD_BACK.X, None)
-        assert run("predict", model, file, "--no-labels", "--label-column", "1").exit_code == 2
+        assert run("predict", model, file, "--no-labels", "--label", "1").exit_code == 2
 
     def test_what_is_no_model(self, model: Path, tmp_path: Path):
         file = write_csv(tmp_path / "a.csv", HELD_BACK.X, None)

@@ -24,6 +24,7 @@ from websockets.sync.server import serve as serve_websocket
 from service.cli.main import main
 from service.cli.replay_connections import HttpConnection, WebsocketConnection
 from service.cli.replayer import Display, Replay, Score
+from service.client.batches import Batch
 from service.client.errors import AnswerLost, ClientError, Refused, Unreachable
 from service.client.stream_address import SUBPROTOCOL
 from service.files.labelled import open_data
@@ -37,9 +38,9 @@ def replay(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["replay", *arguments], prog_name="wolfstream")
 
 
-def batches(count: int, size: int = 2) -> list[tuple[np.ndarray, list[Any]]]:
+def batches(count: int, size: int = 2) -> list[Batch]:
     """Batches that tell which they are: all of batch k is k."""
-    return [(np.full((size, 3), float(k)), [k] * size) for k in range(count)]
+    return [Batch(np.full((size, 3), float(k)), [k] * size) for k in range(count)]
 
 
 def described(url: str, name: str) -> dict[str, Any]:
@@ -52,8 +53,9 @@ class TestRealServer:
         with HttpConnection(server.url, name) as http:
             http.create(PAPERS)
         with transport(server.url, name) as connection:
+            read = open_data(PENDIGITS).batches(100, limit=1050)
             scores = Replay(connection, ["working_set", "asset"]).run(
-                open_data(PENDIGITS).batches(100, limit=1050)
+                Batch(X, y) for X, y, *_ in read
             )
         model = described(server.url, name)
         assert model["sequence"] == 2100

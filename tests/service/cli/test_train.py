@@ -51,7 +51,7 @@ def error_line(result: Result) -> str:
 def test_what_a_file_says_reaches_no_terminal_as_a_command(tmp_path: Path):
     file = tmp_path / "[b]\x1b[2J.csv"
     file.write_text("a,\x1b]0;owned\x07,y\n1,2,3\n")
-    result = run(file, "--model", tmp_path / "out", "--label-column", "absent")
+    result = run(file, "--model", tmp_path / "out", "--label", "absent")
     assert result.exit_code == 1
     assert result.stderr.replace("\n", "").isprintable()
     assert r"\x1b]0;owned\x07" in result.stderr

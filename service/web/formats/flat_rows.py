@@ -1,0 +1,132 @@
+"""Flat rows: a row's label, id and weight stand among its values, as in a table.
+
+    [{"amount": 12.5, "shop": "north", "Outcome": "ok"}, ...]      ?label=Outcome
+
+They become the fields of other bodies: `x`, and `y`, `ids` and `weight` beside it.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+from service.errors import Invalid, InvalidSamples, Refusal, SampleError, pointer_to, refuse_all
+from service.files.roles import NO_ROLES, Roles, find_roles
+from service.files.text import DataFileError
+
+MOST_WARNINGS = 16
+# The fields of labels, ids and weights, in the order of their roles.
+_FIELDS = ("y", "ids", "weight")
+
+
+class Warned(NamedTuple):
+    """What was read otherwise than its sender may expect. column: None if it is of no column."""
+
+    slug: str
+    column: str | None
+    message: str
+
+
+class Origin(NamedTuple):
+    """Where the fields of a body came from.
+
+    line_of_row: of each row, counted from 1; empty where a body has no lines.
+    rows: the pointer of its rows. column_of: field -> the column that it was in flat rows.
+    """
+
+    line_of_row: Sequence[int] = ()
+    rows: str = "/x"
+    column_of: Mapping[str, str] = {}
+
+    def located(self, error: Refusal) -> Refusal:
+        """Return the refusal, whose errors name the places in the body that was sent."""
+        for wrong in error.errors:
+            if "row" in wrong and self.line_of_row:
+                wrong["line"] = self.line_of_row[wrong["row"]]
+            if "pointer" in wrong:
+                wrong["pointer"] = self._pointer(wrong["pointer"])
+        return error
+
+    def _pointer(self, pointer: str) -> str:
+        field, slash, rest = pointer[1:].partition("/")
+        if field == "x":
+            return self.rows + slash + rest
+        column = self.column_of.get(field)
+        return pointer if column is None else f"{self.rows}{slash}{rest}{pointer_to(column)}"
+
+
+class Fields(dict[str, Any]):
+    """The plain data of a body, and where it came from."""
+
+    def __init__(
+        self, fields: Mapping[str, Any], origin: Origin, warnings: Sequence[Warned] = ()
+    ) -> None:
+        super().__init__(fields)
+        self.origin, self.warnings = origin, tuple(warnings)
+
+
+def with_roles(body: Any, roles: Roles, labelled: bool) -> Any:
+    """Return a body whose flat rows, if it has such rows, have become its fields.
+
+    Rows are flat in a list without an object around it, and where a role names a column of them.
+    labelled: whether they have labels. Raises Invalid, InvalidSamples.
+    """
+    if isinstance(body, list):
+        return of_flat_rows(body, roles, labelled)
+    if roles == NO_ROLES or not isinstance(body, dict):
+        return body
+    x = body.get("x")
+    if not isinstance(x, list | dict):
+        return of_flat_rows([body], roles, labelled)
+    if taken := body.keys() & set(_FIELDS):
+        raise Invalid(
+            f"label, id and weight name columns of rows, and the body has {min(taken)} beside its "
+            "rows: leave one of the two out"
+        )
+    if isinstance(x, dict):
+        x = [x]
+    if (
+        "names" in body
+        and isinstance(body["names"], list)
+        and all(type(row) is list and len(row) == len(body["names"]) for row in x)
+    ):
+        x = [dict(zip(body["names"], row, strict=True)) for row in x]
+    read = of_flat_rows(x, roles, labelled, "/x")
+    return Fields({**{k: v for k, v in body.items() if k != "names"}, **read}, read.origin)
+
+
+def of_flat_rows(
+    rows: list[Any],
+    roles: Roles,
+    labelled: bool,
+    pointer: str = "",
+    line_of_row: Sequence[int] = (),
+) -> Fields:
+    """Return the fields of flat rows. pointer: of the rows in the body. Raises InvalidSamples."""
+    wrong = (
+        SampleError(row=i, pointer=f"{pointer}/{i}", detail="must be an object of named values")
+        for i, row in enumerate(rows)
+        if type(row) is not dict
+    )
+    refuse_all("flat rows are objects, each value under the name of its column", wrong)
+    if not rows:
+        return Fields({"x": [], "y": []} if labelled else {"x": []}, Origin())
+    names = list(dict.fromkeys(chain.from_iterable(rows)))
+    try:
+        places = find_roles(names, roles, labelled)
+    except DataFileError as error:
+        raise InvalidSamples(str(error)) from None
+    column_of = {
+        field: names[place]
+        for field, place in zip(_FIELDS, places, strict=True)
+        if place is not None
+    }
+    roles_taken = set(column_of.values())
+    fields: dict[str, Any] = {"x": [_without(row, roles_taken) for row in rows]}
+    for field in ("y", "weight") if labelled else ("ids",):
+        if field in column_of:
+            fields[field] = [row.get(column_of[field]) for row in rows]
+    return Fields(fields, Origin(line_of_row, pointer, column_of))
+
+
+def _without(row: dict[str, Any], columns: set[str]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in columns}
