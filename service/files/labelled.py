@@ -1,8 +1,8 @@
-"""Labelled data files: CSV, svmlight and npz, checked as a whole, then read batch by batch.
+"""Labelled data files: text, npz, Arrow and Parquet, checked, then read batch by batch.
 
 A text file is read twice: once to check every line before the first sample leaves, to count the
 samples and to learn what the labels are; then again for the batches. So its size does not
-matter. An npz file is held in memory.
+matter. Other files are held in memory.
 """
 
 import codecs
@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from service.files.arrow import is_arrow, is_parquet, read_table_file
 from service.files.npz import Label, dense_rows, read_npz, sparse_rows
 from service.files.roles import NO_ROLES, Roles
 from service.files.separated import CsvText
 from service.files.svmlight import SvmlightText, looks_like_svmlight
+from service.files.tables import rows_of_columns
 from service.files.text import MAX_FEATURES, DataFileError, Watch, number_in
 from solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
 
@@ -135,6 +137,8 @@ def open_data(
     try:
         if _is_npz(path):
             return _open_npz(path, wanted)
+        if is_parquet(path) or is_arrow(path):
+            return _open_table(path, wanted)
         if path.suffix in _SVMLIGHT_SUFFIXES or (
             path.suffix != ".csv" and looks_like_svmlight(path)
         ):
@@ -147,6 +151,38 @@ def open_data(
             raise DataFileError("is text in UTF-16; save it as UTF-8") from None
         detail = "is neither text in UTF-8 nor an npz file; if it is other text, save it as UTF-8"
         raise DataFileError(detail) from None
+
+
+def _open_table(path: Path, wanted: Wanted) -> LabelledFile:
+    table = rows_of_columns(read_table_file(path), wanted.roles, wanted.labelled)
+    X, labels = table.X, table.labels or []
+    if not len(X):
+        raise DataFileError("has no samples")
+    plain = not isinstance(X, list) and not np.isnan(X).any()
+    if not plain and not wanted.texts:
+        raise DataFileError(
+            "has texts or missing values; leave their columns out, or train with --algorithm "
+            "adaptive, which learns them"
+        )
+
+    def read(size: int, skip: int, stop: int) -> Iterator[Batch]:
+        for start in range(skip, min(stop, len(X)), size):
+            part = slice(start, min(start + size, stop))
+            weights = None if table.weights is None else table.weights[part]
+            yield Batch(X[part], labels[part], weights, (table.ids or [])[part])
+
+    words = (_word(i, y) for i, y in enumerate(labels, 1) if type(y) not in (int, float))
+    return LabelledFile(
+        len(X),
+        len(table.names),
+        bool(wanted.sparse),
+        table.labels is not None,
+        None,
+        next(words, ""),
+        tuple(table.names),
+        plain,
+        read,
+    )
 
 
 def _is_npz(path: Path) -> bool:

@@ -14,6 +14,7 @@ LONGEST_ROW = 1 << 23
 """Characters of one row of a file, in all of its lines: the memory that a file takes is bounded
 by what it holds, not by the length of its first line."""
 
+MISSING_LABEL = "leave the row out, or predict it with an id and label it later"
 MISSING = {"", "nan", "na", "n/a", "null", "none"}
 _NO_VALUE = {"", "nan"}
 _WHOLE_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,18})", re.ASCII)
@@ -132,5 +133,4 @@ def read_id(text: str) -> str | int:
 def check_label(label: str, line: int) -> None:
     """Raise DataFileError for a label that is missing or no finite number."""
     if not label or is_not_finite(label):
-        cure = "leave the row out, or predict it with an id and label it later"
-        raise DataFileError(f"the label is {label[:40] or 'missing'}: {cure}", line)
+        raise DataFileError(f"the label is {label[:40] or 'missing'}: {MISSING_LABEL}", line)

@@ -99,7 +99,12 @@ async def _receive(
         check_size(plain, settings)
         return read(model.spec, plain), getattr(plain, "warnings", ())
 
-    content, warnings = await beside_the_loop(decode, len(data), lease)
+    n_bytes, inline_bytes = len(data), _INLINE_BYTES
+    if body_format.unpacked is not None:
+        bounds = bounds_of(settings)
+        n_bytes = await asyncio.to_thread(body_format.unpacked, data, bounds)
+        inline_bytes = 0
+    content, warnings = await beside_the_loop(decode, n_bytes, lease, inline_bytes)
     return Received(body_format, model, content, warnings)
 
 

@@ -26,6 +26,16 @@ class Warned(NamedTuple):
     message: str
 
 
+def left_out(number: int) -> Warned:
+    """Return the warning about a column that nobody has named. number: of the column, from 1."""
+    return Warned(
+        "column-left-out",
+        None,
+        f"column {number} has no name, as an index that a data frame wrote, and is left out; give "
+        "it a name to have it learned",
+    )
+
+
 class Origin(NamedTuple):
     """Where the fields of a body came from.
 

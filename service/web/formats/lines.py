@@ -28,7 +28,7 @@ from service.web.formats.flat_rows import (
     MOST_WARNINGS,
     Fields,
     Origin,
-    Warned,
+    left_out,
     of_flat_rows,
     with_roles,
 )
@@ -108,19 +108,10 @@ def decode_csv(body: bytes, labelled: bool, bounds: Bounds, roles: Roles = NO_RO
         read = _read(text, _as_raw_or_lists, labelled)
         if text.names:
             read["names"] = text.names
-        read.warnings = tuple(map(_left_out, text.unnamed[:MOST_WARNINGS]))
+        read.warnings = tuple(map(left_out, text.unnamed[:MOST_WARNINGS]))
         return read
     except (DataFileError, UnicodeDecodeError) as error:
         raise _refusal(error) from None
-
-
-def _left_out(number: int) -> Warned:
-    return Warned(
-        "column-left-out",
-        None,
-        f"column {number} has no name, as an index that a data frame wrote, and is left out; give "
-        "it a name to have it learned",
-    )
 
 
 def decode_svmlight(body: bytes, labelled: bool, bounds: Bounds, roles: Roles = NO_ROLES) -> Fields:

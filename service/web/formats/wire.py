@@ -16,13 +16,15 @@ from service.web.formats.bounds import Bounds, Counter, check_json, check_packed
 from service.web.formats.lines import DECODERS
 from service.web.formats.pieces import json_pieces, msgpack_pieces
 from service.web.formats.repeated_names import check_json_names, object_of
+from service.web.formats.tables import TABLE_DECODERS, decode_table, unpacked_bytes
 
 
 class Format(NamedTuple):
     """One way to write plain data.
 
     pieces: those of what `encode` writes at once. end: what follows the data in an HTTP response,
-    where `encode` is all of a websocket's frame.
+    where `encode` is all of a websocket's frame. unpacked: how many bytes a body that is packed
+    itself, and takes a while to decode, has once unpacked; None of others.
     """
 
     media_type: str
@@ -30,6 +32,7 @@ class Format(NamedTuple):
     encode: Callable[[Any], bytes]
     pieces: Callable[[Any], Iterator[bytes]]
     end: bytes = b""
+    unpacked: Callable[[bytes, Bounds], int] | None = None
 
     def content(self, data: Any) -> bytes:
         """Return the body of a response."""
@@ -95,7 +98,7 @@ _FORMATS = {
     "application/x-msgpack": MSGPACK,
 }
 MEDIA_TYPES = tuple(_FORMATS)
-SAMPLE_MEDIA_TYPES = (*MEDIA_TYPES, *DECODERS)
+SAMPLE_MEDIA_TYPES = (*MEDIA_TYPES, *DECODERS, *TABLE_DECODERS)
 _WEIGHT = re.compile(r"0(\.[0-9]{0,3})?|1(\.0{0,3})?")
 # curl -d sends this unless another type is given; nothing here takes a form.
 _CURL_DEFAULT = "application/x-www-form-urlencoded"
@@ -107,14 +110,19 @@ def format_of_body(
     """Return the format of a request's body, by default JSON. Raises UnsupportedFormat.
 
     labelled: whether the body has samples with labels (True) or rows without (False), either of
-        which may also come in lines; None for other bodies. roles: the columns of lines that are
-        no features.
+        which may also come in lines or as tables; None for other bodies.
+    roles: the columns of these that are no features.
     """
     media_type = (content_type or "").partition(";")[0].strip().lower()
     if media_type in ("", _CURL_DEFAULT):
         return JSON
     if media_type in _FORMATS:
         return _FORMATS[media_type]
+    if labelled is not None and media_type in TABLE_DECODERS:
+        return JSON._replace(
+            decode=lambda body, bounds: decode_table(media_type, body, labelled, bounds, roles),
+            unpacked=lambda body, bounds: unpacked_bytes(media_type, body, bounds),
+        )
     if labelled is None or media_type not in DECODERS:
         known = ", ".join(MEDIA_TYPES if labelled is None else SAMPLE_MEDIA_TYPES)
         raise UnsupportedFormat(f"content type {media_type!r} is not supported; send {known}")
