@@ -18,6 +18,7 @@ from service.client.errors import ClientError, Refused
 from service.client.results import Labelled, Learned, Predictions, labelled, learned, predicted
 from service.client.steps import Request, Steps
 from service.client.wire import IDEMPOTENCY_KEY, learning_call, model_path, packed
+from service.files.roles import NO_ROLES, Roles
 
 _TOO_LARGE = 413
 
@@ -35,6 +36,7 @@ class SampleCalls(Asking):
         key: str | None,
         if_match: str | None = None,
         weight: Any = None,
+        roles: Roles = NO_ROLES,
     ) -> Steps[Learned]:
         """Learn samples batch by batch, each batch under its own key.
 
@@ -57,7 +59,7 @@ class SampleCalls(Asking):
             done += len(part.y)
 
         try:
-            batches = Batches(X, y, batch, weight)
+            batches = Batches(X, y, batch, weight, roles)
             while part := batches.take():
                 batches.most = yield from _in_parts(part, send, batches.most)
         except ClientError as error:

