@@ -88,7 +88,8 @@ class TestRealServer:
         (tmp_path / "a.csv").write_text("a,b,move\n" + "\n".join(lines))
         spec = '{"kernel": {"type": "rbf", "gamma": 1.0}, "asset": null, "adaptive": null}'
         result = replay(
-            str(tmp_path / "a.csv"), "--url", server.url, "--model", name, "--spec", spec
+            *(str(tmp_path / "a.csv"), "--url", server.url, "--model", name, "--spec", spec),
+            *("--label", "move"),
         )
         assert result.exit_code == 0, result.stderr
         with HttpConnection(server.url, name) as http:
@@ -116,7 +117,7 @@ class TestRealServer:
     ):
         common = ["--url", server.url, "--model", name, "--transport", transport]
         assert replay(str(PENDIGITS), *common, "--limit", "10").exit_code == 0
-        (tmp_path / "a.csv").write_text("1,2,0\n" * 5)
+        (tmp_path / "a.csv").write_text("a,b,y\n" + "1,2,0\n" * 5)
         result = replay(str(tmp_path / "a.csv"), *common, "--batch", "2")
         assert result.exit_code == 1
         assert "422" in result.stderr
@@ -253,7 +254,7 @@ class TestHttpTrouble:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
         monkeypatch.setattr(HttpConnection.__init__, "__defaults__", (None, 0.2))
-        (tmp_path / "a.csv").write_text("".join(f"1,{k // 2}\n" for k in range(8)))
+        (tmp_path / "a.csv").write_text("a,y\n" + "".join(f"1,{k // 2}\n" for k in range(8)))
         with fake_http(200, *[None] * 50) as fake:
             result = replay(
                 str(tmp_path / "a.csv"), "--url", fake.url, "--model", "m", "--batch", "2"
@@ -264,7 +265,7 @@ class TestHttpTrouble:
         assert result.stderr.count("\n") == 1
 
     def test_what_was_refused_is_said(self, tmp_path: Path):
-        (tmp_path / "a.csv").write_text("".join(f"1,{k // 2}\n" for k in range(8)))
+        (tmp_path / "a.csv").write_text("a,y\n" + "".join(f"1,{k // 2}\n" for k in range(8)))
         with fake_http(200, TOO_LARGE) as fake:
             result = replay(
                 str(tmp_path / "a.csv"), "--url", fake.url, "--model", "m", "--batch", "2",

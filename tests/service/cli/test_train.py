@@ -27,6 +27,8 @@ STREAM = three_classes(400)
 
 
 def run(*arguments: object) -> Result:
+    if "--algorithm" not in arguments:
+        arguments += ("--algorithm", "msfw")
     return CliRunner().invoke(main, ["train", *map(str, arguments)], prog_name="wolfstream")
 
 
@@ -246,7 +248,7 @@ class TestFiles:
         samples = two_classes(60)
         lines = [",".join(map(repr, row)) for row in samples.X.tolist()]
         rows = [f"{line},{y}" for line, y in zip(lines, samples.y, strict=True)]
-        (tmp_path / "a.csv").write_text("\n".join(rows))
+        (tmp_path / "a.csv").write_text("\n".join(["a,b,c,y", *rows]))
         out = trained(tmp_path / "a.csv")
         assert set(load_model(out).learner.heads["working_set"].classes) == {"yes", "no"}
 
@@ -260,10 +262,10 @@ class TestRefusals:
             ("a,y\n1,0\n2,0\n", "there is only one class, 0"),
             ("a,y\n1,0.5\n2,1\n", "a target to be regressed"),
             ("a,y\n1,0\n2,\n", "line 3: the label is missing"),
-            ("".join(f"1,{i}\n" for i in range(101)), "101 different labels"),
-            ("1,a\n1e60,b\n", "row 2 of the samples: its norm exceeds"),
-            (f"1,a\n1,{'b' * 300}\n", "longer than 256 characters"),
-            ("1e-9,a\n2e-9,b\n", "the spec is not valid; /kernel/gamma"),
+            ("a,y\n" + "".join(f"1,{i}\n" for i in range(101)), "101 different labels"),
+            ("a,y\n1,a\n1e60,b\n", "row 2 of the samples: its norm exceeds"),
+            (f"a,y\n1,a\n1,{'b' * 300}\n", "longer than 256 characters"),
+            ("a,y\n1e-9,a\n2e-9,b\n", "the spec is not valid; /kernel/gamma"),
         ],
     )
     def test_files(self, tmp_path: Path, content: str, detail: str):
