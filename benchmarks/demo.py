@@ -37,6 +37,7 @@ from benchmarks.demo_streams import (
 )
 from wolfstream.service.cli.replay_connections import HttpConnection
 from wolfstream.service.cli.replayer import Display, Replay, Score
+from wolfstream.service.client.batches import Batch
 from wolfstream.service.client.errors import ClientError
 
 BATCH = 256
@@ -125,7 +126,7 @@ def learn(stream: Stream, url: str, console: Console) -> list[Result]:
 
 def _learn_with(head: str, stream: Stream, url: str, console: Console) -> Result:
     batches = (
-        (stream.X[i : i + BATCH], stream.y[i : i + BATCH].tolist())
+        Batch(stream.X[i : i + BATCH], stream.y[i : i + BATCH].tolist())
         for i in range(0, len(stream.y), BATCH)
     )
     with HttpConnection(url, f"{stream.name}-{head}") as model:

@@ -2,6 +2,7 @@
 
 It may import `service.web`, `service.training`, `service.engine`, `service.storage`,
 `service.heads`, `service.files`, `service.spec`, `service.client`, `service.access`,
-`service.native`, `service.fleet`, `solver.frank_wolfe`, `solver.rows`, `service.settings`.
+`service.native`, `service.fleet`, `solver.stream`, `solver.frank_wolfe`, `solver.rows`,
+`service.settings`.
 It is imported by `wolfstream`.
 """

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 import click
 
 from wolfstream.service.cli.failures import Failure, Interrupted
+from wolfstream.service.cli.option_columns import column_options
+from wolfstream.service.files.roles import Roles
 
 # numpy, numba and rich are imported when a command runs: help is quick.
 if TYPE_CHECKING:
@@ -30,11 +32,6 @@ def _file(name: str) -> Callable[[Command], Command]:
     return click.argument(name, type=path)
 
 
-def _label_column(extra: str = "") -> Callable[[Command], Command]:
-    text = "Label column of a CSV file: its name, or its number from 1."
-    return click.option("--label-column", metavar="NAME|N", help=text + extra)
-
-
 @click.command()
 @_file("model")
 @_file("file")
@@ -50,37 +47,39 @@ def _label_column(extra: str = "") -> Callable[[Command], Command]:
     help="Add decision values: for two classes one column, positive for the class in its header; "
     "otherwise a column for each class, of which the highest wins.",
 )
-@_label_column("  [default: see above]")
+@column_options("see above")
 @click.option("--no-labels", is_flag=True, help="Every column of FILE is a feature.")
 def predict(
     model: Path,
     file: Path,
     output: Path | None,
     decision: bool,
-    label_column: str | None,
+    roles: Roles,
     no_labels: bool,
 ) -> None:
     """Predict the rows of a file, and write CSV with a header and a line for each row.
 
     MODEL is a file that `wolfstream train` wrote, or a snapshot of the server. FILE is CSV,
     svmlight or npz. Labels in FILE are ignored: a CSV file with as many columns as the model has
-    features has none; with one column more, the label is where `train` would look for it. A line
-    of svmlight begins with a label unless --no-labels is given; an npz file may lack y.
+    features has none, and so has one whose header names none of its columns y, label, target or
+    class. A line of svmlight begins with a label unless --no-labels is given; an npz file may
+    lack y. With --id, each line begins with the row's id.
 
     \b
     Examples:
       wolfstream predict rooms.model new.csv
       wolfstream predict rooms.model new.csv --decision --output predictions.csv
     """  # noqa: D301  (click wants the control character)
-    if no_labels and label_column is not None:
-        raise click.UsageError("use either --no-labels or --label-column, not both")
+    if no_labels and roles.label is not None:
+        raise click.UsageError("use either --no-labels or --label, not both")
     console = _console()
     try:
         loaded = load(model)
         labelled = False if no_labels else None
-        data = _open(console, loaded, file, label_column, labelled)
+        data = _open(console, loaded, file, roles, labelled)
         with _destination(output) as out:
-            _write(console, loaded, data, file, decision, csv.writer(out, lineterminator="\n"))
+            table = csv.writer(out, lineterminator="\n")
+            _write(console, loaded, data, file, roles, decision, table)
     except BrokenPipeError:
         # The reader has closed the pipe; buffered output must not raise again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -93,8 +92,8 @@ def predict(
 @click.command()
 @_file("model")
 @_file("file")
-@_label_column("  [default: the one headed y, label, class or target, else the last]")
-def evaluate(model: Path, file: Path, label_column: str | None) -> None:
+@column_options()
+def evaluate(model: Path, file: Path, roles: Roles) -> None:
     """Compare predictions with the labels of a file.
 
     For classes: accuracy, Cohen's kappa, precision and recall of each class, and the confusion
@@ -110,7 +109,7 @@ def evaluate(model: Path, file: Path, label_column: str | None) -> None:
     console = _console()
     try:
         loaded = load(model)
-        result = judge(console, loaded, file, label_column)
+        result = judge(console, loaded, file, roles)
     except KeyboardInterrupt:
         raise Interrupted("interrupted") from None
     from rich.console import Console
@@ -151,22 +150,22 @@ def load(path: Path) -> "LoadedModel":
 
 
 def judge(
-    console: "Console", loaded: "LoadedModel", file: Path, label_column: str | None
+    console: "Console", loaded: "LoadedModel", file: Path, roles: Roles
 ) -> "Evaluation | RegressionEvaluation":
     """Compare the predictions for a labelled file with its labels. Raises Failure."""
     from wolfstream.service.cli.display import Bar
     from wolfstream.service.training.evaluation import Evaluation, RegressionEvaluation
 
-    data = _open(console, loaded, file, label_column, True)
+    data = _open(console, loaded, file, roles, True)
     classes = loaded.model.published.heads[loaded.model.spec.serve].classes
     result: Evaluation | RegressionEvaluation
     result = RegressionEvaluation() if classes is None else Evaluation(list(classes))
     with Bar(console, f"evaluating {file.name}") as bar:
-        for X, labels in data.batches(_ROWS_AT_ONCE):
+        for batch in data.batches(_ROWS_AT_ONCE):
             began = time.perf_counter()
-            predictions, _ = _predict(loaded, data, X, file, result.samples)
+            predictions, _ = _predict(loaded, data, batch.X, file, result.samples)
             result.seconds += time.perf_counter() - began
-            result.count(labels, predictions)
+            result.count(batch.labels, predictions)
             bar.show(result.samples / data.samples, result.to_text())
     return result
 
@@ -181,7 +180,7 @@ def _open(
     console: "Console",
     loaded: "LoadedModel",
     file: Path,
-    label_column: str | None,
+    roles: Roles,
     labelled: bool | None,
 ) -> "LabelledFile":
     """Open a file with rows of the model's width and kind. Raises Failure."""
@@ -194,7 +193,7 @@ def _open(
         data = open_watched(
             console,
             file,
-            label_column=label_column,
+            roles=roles,
             features=features,
             sparse=loaded.sparse,
             labelled=labelled,
@@ -234,6 +233,7 @@ def _write(
     loaded: "LoadedModel",
     data: "LabelledFile",
     file: Path,
+    roles: Roles,
     decision: bool,
     table: Any,
 ) -> None:
@@ -245,16 +245,19 @@ def _write(
     heads = list(classes or ())
     if len(heads) == 2:
         del heads[0]
-    table.writerow(["prediction", *(f"decision {label}" for label in heads if decision)])
+    ids = [] if roles.id is None else ["id"]
+    table.writerow([*ids, "prediction", *(f"decision {label}" for label in heads if decision)])
     done = 0
     with Bar(console, f"predicting {file.name}") as bar:
-        for X, _ in data.batches(_ROWS_AT_ONCE):
-            predictions, decisions = _predict(loaded, data, X, file, done)
+        for batch in data.batches(_ROWS_AT_ONCE):
+            predictions, decisions = _predict(loaded, data, batch.X, file, done)
+            lines = [[label] for label in predictions]
             if decision:
-                values = [d if isinstance(d, list) else [d] for d in decisions]
-                table.writerows([label, *v] for label, v in zip(predictions, values, strict=True))
-            else:
-                table.writerows([label] for label in predictions)
+                for line, values in zip(lines, decisions, strict=True):
+                    line += values if isinstance(values, list) else [values]
+            if roles.id is not None:
+                lines = [[one, *line] for one, line in zip(batch.ids, lines, strict=True)]
+            table.writerows(lines)
             done += len(predictions)
             bar.show(done / data.samples, f"{done:,} of {data.samples:,} rows")
 

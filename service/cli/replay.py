@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wolfstream.service.cli.failures import Failure, Interrupted, NoConnection
+from wolfstream.service.cli.option_columns import column_options
 from wolfstream.service.cli.option_server import server_option
 from wolfstream.service.cli.option_values import read_json
+from wolfstream.service.files.roles import Roles
 from wolfstream.service.spec.heads import BOTH, HEADS
 
 # httpx, numpy and rich are imported when the command runs: help is quick.
 if TYPE_CHECKING:
     from wolfstream.service.cli.replay_connections import HttpConnection
     from wolfstream.service.cli.replayer import Replay, Score
+    from wolfstream.service.client.batches import Batch as Sent
     from wolfstream.service.files.labelled import Batch, LabelledFile
 
 
@@ -67,19 +70,14 @@ if TYPE_CHECKING:
     "--skip", type=click.IntRange(0), default=0, metavar="N", help="Skip the first N samples."
 )
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Stop after N samples.")
-@click.option(
-    "--label-column",
-    metavar="NAME|N",
-    help="Label column of a CSV file: its name, or its number from 1.  [default: the one headed "
-    "y, label, class or target, else the last]",
-)
+@column_options()
 @click.option(
     "--features",
     type=click.IntRange(1),
     metavar="N",
     help="Width of svmlight rows.  [default: the largest index in the file]",
 )
-def replay(file: Path, label_column: str | None, features: int | None, **options: Any) -> None:
+def replay(file: Path, roles: Roles, features: int | None, **options: Any) -> None:
     """Stream a file of labelled samples into a model.
 
     FILE is CSV (with or without a header), svmlight, or npz with arrays X and y (or the CSR
@@ -117,7 +115,7 @@ def replay(file: Path, label_column: str | None, features: int | None, **options
     except ClientError as error:
         raise click.BadParameter(str(error), param_hint="--url") from None
     try:
-        data = open_data(file, label_column, features, texts=True)
+        data = open_data(file, roles, features, texts=True)
         scores = _stream(data, **options)
     except DataFileError as error:
         raise Failure(f"{file}: {error}") from None
@@ -172,12 +170,14 @@ def _stream(
         raise kind(reason + _how_far(run, skip)) from None
 
 
-def _named(data: "LabelledFile", batches: Iterator["Batch"]) -> Iterator[tuple[Any, list[Any]]]:
-    """Yield the batches, with the names of a header."""
+def _named(data: "LabelledFile", batches: Iterator["Batch"]) -> Iterator["Sent"]:
+    """Yield the batches as they are sent, with the names of a header."""
+    from wolfstream.service.client.batches import Batch as Sent
     from wolfstream.service.client.batches import Table
 
-    for X, y in batches:
-        yield (X if data.names is None else Table(list(data.names), X)), y
+    for batch in batches:
+        X = batch.X if data.names is None else Table(list(data.names), batch.X)
+        yield Sent(X, batch.labels, batch.weights)
 
 
 def _ensure_model(http: "HttpConnection", model: str, spec: Any) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class Connection(Protocol):
     def unanswered(self) -> int:
         """The number of requests whose responses `receive` has not returned."""
 
-    def send(self, head: str, X: Any, y: list[Any]) -> int:
+    def send(self, head: str, batch: Batch) -> int:
         """Send samples for a head to learn, and return the number of the request."""
 
     def receive(self) -> tuple[int, dict[str, Any]]:
@@ -92,12 +92,12 @@ class HttpConnection:
         """The number of requests whose responses `receive` has not returned."""
         return len(self._answers)
 
-    def send(self, head: str, X: Any, y: list[Any]) -> int:
+    def send(self, head: str, batch: Batch) -> int:
         """Send samples for a head to learn, wait, and return the number of the request."""
         self._sent += 1
         path = model_path(self._model, learning_call(head))
         headers = {IDEMPOTENCY_KEY: f"{self._source}.{self._sent}"}
-        body = packed({**fields_of(X), "y": y})
+        body = packed(batch.fields())
         answer = self.client.ask(Request("POST", path, body, headers=headers))
         self._answers.append((self._sent, answer))
         return self._sent
@@ -142,9 +142,9 @@ class WebsocketConnection:
         """The number of requests whose responses `receive` has not returned."""
         return self._session.unanswered
 
-    def send(self, head: str, X: Any, y: list[Any]) -> int:
+    def send(self, head: str, batch: Batch) -> int:
         """Send samples for a head to learn, and return the number of the request."""
-        return self._socket.run(self._session.learn(Batch(X, y), head))
+        return self._socket.run(self._session.learn(batch, head))
 
     def receive(self) -> tuple[int, dict[str, Any]]:
         """Return the number of the next request and its response; raise Refused with the number."""

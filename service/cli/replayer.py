@@ -16,9 +16,11 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
 from wolfstream.service.cli.display import Frame
 from wolfstream.service.cli.replay_connections import Connection
+from wolfstream.service.client.batches import Batch
 from wolfstream.service.client.errors import ClientError, Refused, Unreachable
 from wolfstream.service.errors.visible_text import visible
 from wolfstream.service.files.labelled import Label
+from wolfstream.solver.stream.labels import key_of
 
 _MOST_SAMPLES_IN_FLIGHT = 8192
 
@@ -70,7 +72,7 @@ class Score:
                 self.off += abs(predicted - float(label))
             elif predicted is not None:
                 self.judged += 1
-                self.correct += type(predicted) is type(label) and predicted == label
+                self.correct += key_of(predicted) == key_of(label)
 
 
 class _Flight(NamedTuple):
@@ -95,18 +97,16 @@ class Replay:
         self._flights: dict[int, _Flight] = {}
         self._since = time.monotonic()
 
-    def run(
-        self, batches: Iterable[tuple[Any, list[Label]]], display: "Display | None" = None
-    ) -> list[Score]:
+    def run(self, batches: Iterable[Batch], display: "Display | None" = None) -> list[Score]:
         """Send all batches, wait for all responses, and return the scores.
 
         Raises ClientError with a note that names the samples.
         """
         try:
-            for X, y in self._paced(batches):
+            for batch in self._paced(batches):
                 for score in self.scores:
-                    self._send(score, X, y)
-                    self._receive_until(self._room(len(y)))
+                    self._send(score, batch)
+                    self._receive_until(self._room(len(batch.y)))
                 if display:
                     display.update(self.scores)
             self._receive_until(0)
@@ -126,27 +126,25 @@ class Replay:
         """Return how many batches may stay without a response after the next one is sent."""
         return min(self._connection.window, max(1, _MOST_SAMPLES_IN_FLIGHT // batch)) - 1
 
-    def _paced(
-        self, batches: Iterable[tuple[Any, list[Label]]]
-    ) -> Iterator[tuple[Any, list[Label]]]:
+    def _paced(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         sent = 0
         start = time.monotonic()
-        for X, y in batches:
+        for batch in batches:
             if self._rate and sent / self._rate > time.monotonic() - start:
                 self._receive_until(0)
                 time.sleep(max(0.0, sent / self._rate - (time.monotonic() - start)))
                 self._clock(idle=True)
-            yield X, y
-            sent += len(y)
+            yield batch
+            sent += len(batch.y)
 
-    def _send(self, score: Score, X: Any, y: list[Label]) -> None:
+    def _send(self, score: Score, batch: Batch) -> None:
         self._clock()
-        flight = _Flight(score, score.sent, y)
-        score.sent += len(y)
+        flight = _Flight(score, score.sent, batch.y)
+        score.sent += len(batch.y)
         try:
-            ticket = self._connection.send(score.head, X, y)
+            ticket = self._connection.send(score.head, batch)
         except (Unreachable, Refused) as error:
-            score.sent -= len(y)
+            score.sent -= len(batch.y)
             error.add_note(_place(flight))
             raise
         self._flights[ticket] = flight

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wolfstream.service.cli.failures import Failure, Interrupted
+from wolfstream.service.cli.option_columns import column_options
 from wolfstream.service.cli.train_options import check_usage, training_options
+from wolfstream.service.files.roles import Roles
 from wolfstream.service.spec.heads import ALGORITHMS, HEAD_OPTIONS, TOLERANCE, algorithms_of
 
 # numpy, numba and rich are imported when the command runs: help is quick.
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 )
 @click.option("--force", is_flag=True, help="Overwrite OUT.")
 @training_options
+@column_options()
 @click.pass_context
 def train(
     context: click.Context,
@@ -37,7 +40,7 @@ def train(
     file: Path,
     out: Path,
     force: bool,
-    label_column: str | None,
+    roles: Roles,
     dense: bool,
     test: Path | None,
     **options: Any,
@@ -85,7 +88,7 @@ def train(
     try:
         try:
             dense = dense or ALGORITHMS[options["algorithm"]].way == "fit"
-            data = read(console, file, label_column, dense, options["task"], _takes_texts(options))
+            data = read(console, file, roles, dense, options["task"], _takes_texts(options))
             began = time.monotonic()
             state, report = train_shown(console, data, _plan(options))
         except DataFileError as error:
@@ -106,7 +109,7 @@ def train(
     if not report["complete"] and "interrupted" in report:
         raise Interrupted(f"interrupted; {out} has what was learned until then")
     if test is not None:
-        _print_score(console, out, test, label_column)
+        _print_score(console, out, test, roles)
 
 
 def check_out(out: Path, force: bool) -> None:
@@ -155,8 +158,8 @@ def _plan(options: dict[str, Any]) -> "Plan":
     )
 
 
-def _print_score(console: "Console", out: Path, test: Path, label_column: str | None) -> None:
+def _print_score(console: "Console", out: Path, test: Path, roles: Roles) -> None:
     from wolfstream.service.cli.predict import judge, load
 
-    result = judge(console, load(out), test, label_column)
+    result = judge(console, load(out), test, roles)
     click.echo(f"{result.to_text()} on {result.samples:,} samples of {test}")

@@ -20,8 +20,6 @@ from wolfstream.service.spec.heads import (
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-# The algorithm of a task, unless it is given.
-_ALGORITHM_OF_TASK = {"classification": "msfw", "regression": "asset"}
 _FITS = ", ".join(algorithms_of("fit"))
 _LEARN_NUMBERS = [name for name, algorithm in ALGORITHMS.items() if "regression" in algorithm.task]
 _WRONG_TASK = {
@@ -45,10 +43,12 @@ _MODEL = (
     click.option(
         "--algorithm",
         type=click.Choice(list(ALGORITHMS)),
-        default="msfw",
-        help="msfw, sfw, asset and asset* learn sample by sample, as the server does; the others "
-        f"solve for all samples at once, to a certified tolerance. {_FITS} fits numbers by a "
-        "kernel part and --basis.  [default: msfw; for regression asset]",
+        default="adaptive",
+        show_default=True,
+        help="adaptive learns as the server's default model does: words, missing values and numbers "
+        "in any units. msfw, sfw, asset and asset* learn sample by sample too; the others solve for "
+        f"all samples at once, to a certified tolerance. {_FITS} fits numbers by a kernel part and "
+        "--basis.",
     ),
     click.option(
         "--kernel",
@@ -228,12 +228,6 @@ _SOLVER = (
     ),
 )
 _FILES = (
-    click.option(
-        "--label-column",
-        metavar="NAME|N",
-        help="Label column of a CSV file: its name, or its number from 1.  [default: the one "
-        "headed y, label, class or target, else the last]",
-    ),
     click.option("--dense", is_flag=True, help="Make rows of svmlight and CSR arrays dense."),
     click.option(
         "--test",
@@ -254,10 +248,8 @@ def training_options(command: Command) -> Command:
 def check_usage(context: click.Context, options: dict[str, Any]) -> None:
     """Refuse options that the chosen task, algorithm or kernel does not use.
 
-    Chooses the algorithm if only the task is given, and the task if only the algorithm is.
+    Chooses the task if only the algorithm is given.
     """
-    if _is_default(context, "algorithm"):
-        options["algorithm"] = _ALGORITHM_OF_TASK[options["task"]]
     algorithm = ALGORITHMS[options["algorithm"]]
     if _is_default(context, "task") and options["task"] not in algorithm.task:
         options["task"] = algorithm.task[0]
@@ -275,7 +267,10 @@ def check_usage(context: click.Context, options: dict[str, Any]) -> None:
 def _refuse(context: click.Context, chosen: str, useless: tuple[str, ...]) -> None:
     for name in useless:
         if not _is_default(context, name):
-            raise click.UsageError(f"--{name.replace('_', '-')} is not used by {chosen}")
+            option = f"--{name.replace('_', '-')}"
+            default = context.get_parameter_source("algorithm") is ParameterSource.DEFAULT
+            cure = ", the default: choose another" if default and "algorithm" in chosen else ""
+            raise click.UsageError(f"{option} is not used by {chosen}{cure}")
 
 
 def _is_default(context: click.Context, name: str) -> bool:

@@ -10,6 +10,7 @@ from rich.filesize import decimal
 
 from wolfstream.service.cli.display import Bar, first_interrupt_asks
 from wolfstream.service.files.labelled import LabelledFile, open_data
+from wolfstream.service.files.roles import Roles
 from wolfstream.service.heads import fit
 from wolfstream.service.heads.kinds import KINDS
 from wolfstream.service.native.threads import Threads
@@ -25,24 +26,20 @@ _READ_ROWS = 4096
 _BEFORE_TRAINING = "the first run compiles for some seconds"
 
 
-def read(
-    console: Console, file: Path, label_column: str | None, dense: bool, task: Task, texts: bool
-) -> Data:
+def read(console: Console, file: Path, roles: Roles, dense: bool, task: Task, texts: bool) -> Data:
     """Read all samples of a file into memory. Raises DataFileError.
 
     texts: whether the algorithm takes texts, and rows that lack some values.
     """
     sparse = False if dense else None
-    opened = open_watched(
-        console, file, label_column=label_column, sparse=sparse, texts=texts and not dense
-    )
+    opened = open_watched(console, file, roles=roles, sparse=sparse, texts=texts and not dense)
     if task == "regression":
         opened = opened.with_targets()
     parts, labels = list[Any](), list[Any]()
     with Bar(console, f"reading {file.name}") as bar:
-        for X, y in opened.batches(_READ_ROWS):
-            parts.append(X)
-            labels += y
+        for batch in opened.batches(_READ_ROWS):
+            parts.append(batch.X)
+            labels += batch.labels
             bar.show(len(labels) / opened.samples, f"{len(labels):,} samples")
     return Data(_joined(parts), labels, opened.first_index, opened.names)
 

@@ -3,11 +3,13 @@
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from wolfstream.service.client.batches import roles_of, rows_and_ids
 from wolfstream.service.client.model_methods import AsyncModelMethods
 from wolfstream.service.client.results import Labelled, Learned, Predictions
 from wolfstream.service.client.sample_calls import SampleCalls
 from wolfstream.service.client.transport import AsyncTransport
 from wolfstream.service.client.wire import ANSWER_SECONDS, RETRY_SECONDS, Verify
+from wolfstream.service.files.roles import Roles
 
 # websockets is imported when a stream is opened.
 if TYPE_CHECKING:
@@ -60,9 +62,14 @@ class AsyncClient(AsyncModelMethods):
         idempotency_key: str | None = None,
         if_match: str | None = None,
         weight: Any = None,
+        label: str | None = None,
+        id: str | None = None,  # noqa: A002
     ) -> Learned:
         """Let a model learn samples, in order, each once; they are durable when this returns."""
-        steps = self._samples.learn(name, X, y, head, batch, idempotency_key, if_match, weight)
+        roles, weight = roles_of(label, id, weight)
+        steps = self._samples.learn(
+            name, X, y, head, batch, idempotency_key, if_match, weight, roles
+        )
         return await self._http.run(steps)
 
     async def predict(
@@ -73,13 +80,18 @@ class AsyncClient(AsyncModelMethods):
         head: str | None = None,
         min_sequence: int | str | None = None,
         ids: Any = None,
+        label: str | None = None,
+        id: str | None = None,  # noqa: A002
+        weight: str | None = None,
     ) -> Predictions:
         """Return predictions for rows, or for one row; with ids the rows wait for their labels."""
+        rows, in_column = rows_and_ids(X, Roles(label, id, weight))
+        ids = in_column if ids is None else ids
         if ids is not None:
-            return await self._http.run(
-                self._samples.predict_later(name, X, head, ids, min_sequence)
-            )
-        return await self._http.run(self._samples.predict(name, X, head, min_sequence))
+            steps = self._samples.predict_later(name, rows, head, ids, min_sequence)
+        else:
+            steps = self._samples.predict(name, rows, head, min_sequence)
+        return await self._http.run(steps)
 
     async def label(
         self, name: str, ids: Any, y: Any, *, batch: int = 1024, if_match: str | None = None

@@ -8,6 +8,7 @@ from wolfstream.service.client.errors import ClientError, NotDone, Refused
 from wolfstream.service.client.steps import Patience, Pause, Request, Steps
 from wolfstream.service.client.wire import OCTETS, decode_reply, model_path, octets_of, packed
 
+_TASKS = ("classification", "regression")
 _FIRST_LOOK, _LONGEST_LOOK = 0.05, 1.0
 
 
@@ -24,10 +25,13 @@ class Calls(Asking):
         return list(response.get("models", []))
 
     def create(
-        self, name: str, spec: Mapping[str, Any] | None, fields: Mapping[str, Any]
+        self, name: str, spec: Mapping[str, Any] | str | None, fields: Mapping[str, Any]
     ) -> Steps[dict[str, Any]]:
-        """Create a model from a spec, and return its description."""
-        body = packed({**(spec or {}), **fields})
+        """Create a model from a spec, or for a task, and return its description.
+
+        Raises ValueError, TypeError.
+        """
+        body = packed({**_spec_of(spec), **fields})
         return self.ask(Request("PUT", model_path(name), body))
 
     def upload(self, name: str, content: bytes) -> Steps[dict[str, Any]]:
@@ -89,3 +93,14 @@ class Calls(Asking):
     def snapshot(self, name: str) -> Steps[dict[str, Any]]:
         """Have the server write a snapshot of the model."""
         return self.ask(Request("POST", model_path(name, "snapshot")))
+
+
+def _spec_of(spec: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
+    if isinstance(spec, str):
+        if spec not in _TASKS:
+            known = " or ".join(map(repr, _TASKS))
+            raise ValueError(f"{spec!r:.60} is no task: say {known}, or give a spec as a dict")
+        return {"task": spec}
+    if spec is not None and not isinstance(spec, Mapping):
+        raise TypeError(f'a spec is a dict, such as {{"task": "regression"}}, not {spec!r:.60}')
+    return spec or {}

@@ -25,9 +25,11 @@ class ModelMethods:
         return self._http.run(self._calls.models())
 
     def create(
-        self, name: str, spec: Mapping[str, Any] | None = None, **fields: Any
+        self, name: str, spec: Mapping[str, Any] | str | None = None, **fields: Any
     ) -> dict[str, Any]:
         """Create a model from a spec, or from its fields, and return its description.
+
+        spec: a dict; or a task, "regression", for the default model of that task.
 
         A model that exists with the same spec is left as it is. Raises Refused with status 409
         where the name belongs to a model of another spec.
@@ -123,7 +125,7 @@ class AsyncModelMethods:
         return await self._http.run(self._calls.models())
 
     async def create(
-        self, name: str, spec: Mapping[str, Any] | None = None, **fields: Any
+        self, name: str, spec: Mapping[str, Any] | str | None = None, **fields: Any
     ) -> dict[str, Any]:
         """Create a model from a spec, or from its fields, and return its description."""
         return await self._http.run(self._calls.create(name, spec, fields))

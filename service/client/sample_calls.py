@@ -25,6 +25,7 @@ from wolfstream.service.client.results import (
 )
 from wolfstream.service.client.steps import Request, Steps
 from wolfstream.service.client.wire import IDEMPOTENCY_KEY, learning_call, model_path, packed
+from wolfstream.service.files.roles import NO_ROLES, Roles
 
 _TOO_LARGE = 413
 
@@ -42,6 +43,7 @@ class SampleCalls(Asking):
         key: str | None,
         if_match: str | None = None,
         weight: Any = None,
+        roles: Roles = NO_ROLES,
     ) -> Steps[Learned]:
         """Learn samples batch by batch, each batch under its own key.
 
@@ -64,7 +66,7 @@ class SampleCalls(Asking):
             done += len(part.y)
 
         try:
-            batches = Batches(X, y, batch, weight)
+            batches = Batches(X, y, batch, weight, roles)
             while part := batches.take():
                 batches.most = yield from _in_parts(part, send, batches.most)
         except ClientError as error:

@@ -15,11 +15,13 @@ learned once. The errors that remain are in `client.errors`.
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from wolfstream.service.client.batches import roles_of, rows_and_ids
 from wolfstream.service.client.model_methods import ModelMethods
 from wolfstream.service.client.results import Labelled, Learned, Predictions
 from wolfstream.service.client.sample_calls import SampleCalls
 from wolfstream.service.client.transport import Transport
 from wolfstream.service.client.wire import ANSWER_SECONDS, RETRY_SECONDS, Verify
+from wolfstream.service.files.roles import Roles
 
 # websockets is imported when a stream is opened.
 if TYPE_CHECKING:
@@ -78,23 +80,34 @@ class Client(ModelMethods):
         idempotency_key: str | None = None,
         if_match: str | None = None,
         weight: Any = None,
+        label: str | None = None,
+        id: str | None = None,  # noqa: A002
     ) -> Learned:
         """Let a model learn samples, in order, each once; they are durable when this returns.
 
-        X, y: an array (n, d) or nested lists, or a list of rows of named numbers, and n labels
-            or numbers; one row and its label; or two iterables. Without y, X gives pairs.
+        X, y: an array (n, d) or nested lists, a table, a sparse matrix, or a list of rows of named
+            values, and n labels or numbers; one row and its label; or two iterables. Without y, X
+            is a table, the path of a data file, or rows of named values, with the labels in a
+            column; or it gives pairs.
         head: "samples" for the working set, or the window of a semiparametric model; "asset".
         batch: samples in a request at most. Each request is learned as a whole or not at all.
         idempotency_key: a call with the key of an earlier call continues it, and learns nothing
             twice. Without one the call makes its own key.
         if_match: learn only if the model is in this state, a result's `state`, or in this epoch;
             otherwise the call is refused with status 412.
-        weight: how much the samples count in what is learned: a number for all, or one for each.
+        weight: how much the samples count in what is learned: a number for all, one for each, or
+            the name of the column of X that says it.
+        label: the name of the column of X that has the labels; by default the one named y, label,
+            target or class.
+        id: the name of a column of X that is no feature.
 
         Raises ClientError, which says how many samples were `acknowledged`; ValueError and
         TypeError for anything that is not samples.
         """
-        steps = self._samples.learn(name, X, y, head, batch, idempotency_key, if_match, weight)
+        roles, weight = roles_of(label, id, weight)
+        steps = self._samples.learn(
+            name, X, y, head, batch, idempotency_key, if_match, weight, roles
+        )
         return self._http.run(steps)
 
     def predict(
@@ -105,6 +118,9 @@ class Client(ModelMethods):
         head: str | None = None,
         min_sequence: int | str | None = None,
         ids: Any = None,
+        label: str | None = None,
+        id: str | None = None,  # noqa: A002
+        weight: str | None = None,
     ) -> Predictions:
         """Return predictions for rows, or for one row; by default of the head that serves.
 
@@ -113,10 +129,15 @@ class Client(ModelMethods):
         ids: an id for each row, a text or a whole number, or "auto" for new ones: the rows are
             durable when this returns, and wait for their labels (`label`). A call that comes again
             with the same rows and ids gets its first result. Only the head that serves takes ids.
+        label, id, weight: names of columns of X that are no features; that of `id` has the ids.
         """
+        rows, in_column = rows_and_ids(X, Roles(label, id, weight))
+        ids = in_column if ids is None else ids
         if ids is not None:
-            return self._http.run(self._samples.predict_later(name, X, head, ids, min_sequence))
-        return self._http.run(self._samples.predict(name, X, head, min_sequence))
+            steps = self._samples.predict_later(name, rows, head, ids, min_sequence)
+        else:
+            steps = self._samples.predict(name, rows, head, min_sequence)
+        return self._http.run(steps)
 
     def label(
         self, name: str, ids: Any, y: Any, *, batch: int = 1024, if_match: str | None = None

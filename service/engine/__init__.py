@@ -4,8 +4,8 @@ The bounded queue, admission, the writer that appends, learns and publishes, and
 crash. `facade.Engine` is what the server uses.
 
 It may import `service.settings`, `service.storage`, `service.model`, `service.heads`,
-`service.samples`, `service.spec`, `service.diagnostics`, `service.native`, `solver.frank_wolfe`,
-`solver.kernels`, `solver.prepare`, `solver.rows`.
+`service.samples`, `service.spec`, `service.diagnostics`, `service.native`, `solver.stream`,
+`solver.frank_wolfe`, `solver.kernels`, `solver.prepare`, `solver.rows`.
 It is imported by `service.cli`, `service.notebook`, `service.web`, `service.web.routes`,
 `service.web.metrics`, `service.workers`, `service.monitor`, `service.replicas`.
 """

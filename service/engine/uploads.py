@@ -15,12 +15,13 @@ from wolfstream.service.model.footprint import learning_bytes
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.samples.predicted import check_whole
-from wolfstream.service.samples.targets import Label, read_labels
+from wolfstream.service.samples.targets import read_labels
 from wolfstream.service.samples.values import LONGEST_NAME
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State, decode_state
 from wolfstream.solver.prepare.named_rows import n_rows
 from wolfstream.solver.prepare.row_form import RowForm
+from wolfstream.solver.stream.labels import key_of
 
 _IT = "the state"
 # As many digits as a sequence in a request may have.
@@ -126,16 +127,11 @@ def _check_first(learner: Learner) -> None:
     for head, X, y, _ in rows.first:
         check_whole(X, missing=True)
         form = form.after(X)
-        known = set(map(_key_of, learner.heads[head].classes or ()))  # type: ignore[index]
-        if len(y) != n_rows(X) or (known and not known.issuperset(map(_key_of, y))):
+        known = set(map(key_of, learner.heads[head].classes or ()))  # type: ignore[index]
+        if len(y) != n_rows(X) or (known and not known.issuperset(map(key_of, y))):
             raise UnusableState(f"the first samples of {_IT} are not those that it learned")
     if rows.first and form != rows.form:
         raise UnusableState(f"the first samples of {_IT} do not make its rows")
-
-
-def _key_of(label: Label) -> tuple[type, Label]:
-    """Return what distinguishes a label from those that are equal to it: true is not 1."""
-    return type(label), label
 
 
 def _check_labels(labels: Any, most: int) -> None:

@@ -1,5 +1,5 @@
-"""Labelled samples in files: CSV, svmlight and npz, checked as a whole and read batch by batch.
+"""Labelled samples in files: CSV, svmlight, npz, Arrow, Parquet; checked, then read in batches.
 
 It may import `solver.rows`.
-It is imported by `service.cli`, `service.web.formats`, `service.training`.
+It is imported by `service.cli`, `service.client`, `service.web.formats`, `service.training`.
 """

@@ -1,12 +1,12 @@
-"""Labelled data files: CSV, svmlight and npz, checked as a whole, then read batch by batch.
+"""Labelled data files: text, npz, Arrow and Parquet, checked, then read batch by batch.
 
 A text file is read twice: once to check every line before the first sample leaves, to count the
 samples and to learn what the labels are; then again for the batches. So its size does not
-matter. An npz file is held in memory.
+matter. Other files are held in memory.
 """
 
 import codecs
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -14,9 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wolfstream.service.files.arrow import is_arrow, is_parquet, read_table_file
 from wolfstream.service.files.npz import Label, dense_rows, read_npz, sparse_rows
+from wolfstream.service.files.roles import NO_ROLES, Roles
 from wolfstream.service.files.separated import CsvText
 from wolfstream.service.files.svmlight import SvmlightText, looks_like_svmlight
+from wolfstream.service.files.tables import rows_of_columns
 from wolfstream.service.files.text import MAX_FEATURES, DataFileError, Watch, number_in
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
 
@@ -31,17 +34,28 @@ __all__ = [
     "open_data",
 ]
 
-Batch = tuple[Matrix | list[list[Any]], list[Label]]
-
 # Python reads no integer of more than 4,300 digits.
 _LONGEST_NUMBER = 1000
 _SVMLIGHT_SUFFIXES = {".svm", ".svmlight", ".libsvm"}
 
 
+class Batch(NamedTuple):
+    """Some of a file's rows, and what stands beside them.
+
+    X: float64 or sparse rows; lists where values are texts or missing. labels, ids: [] without
+    them. weights: None where all samples count 1.
+    """
+
+    X: Matrix | list[list[Any]]
+    labels: list[Label]
+    weights: list[float] | None = None
+    ids: Sequence[str | int] = ()
+
+
 class Wanted(NamedTuple):
     """What the reader wants of a file; see `open_data`."""
 
-    label_column: str | None = None
+    roles: Roles = NO_ROLES
     features: int | None = None
     sparse: bool | None = False
     labelled: bool | None = True
@@ -76,31 +90,29 @@ class LabelledFile:
             raise DataFileError(f"the task is regression, but {self.word}, not a number")
 
         def read(size: int, skip: int, stop: int) -> Iterator[Batch]:
-            for X, labels in self._read(size, skip, stop):
-                yield X, [float(label) for label in labels]
+            for batch in self._read(size, skip, stop):
+                yield batch._replace(labels=[float(label) for label in batch.labels])
 
         return replace(self, _read=read)
 
     def batches(self, size: int, skip: int = 0, limit: int | None = None) -> Iterator[Batch]:
-        """Float64 or sparse rows and their labels, `size` at a time: at most `limit` after `skip`.
-
-        Without labels the list is empty. Rows with texts, or without some values, are lists.
-        """
-        for X, labels in self._read(size, skip, self.samples if limit is None else skip + limit):
+        """Rows and their labels, `size` at a time: at most `limit` after `skip`."""
+        for batch in self._read(size, skip, self.samples if limit is None else skip + limit):
+            X = batch.X
             if isinstance(X, list):
-                yield X, labels
+                yield batch
                 continue
             if self.sparse and not isinstance(X, SparseRows):
                 X = sparse_rows(np.asarray(X, np.float64))
             elif not self.sparse:
                 dense = dense_rows(X, self.features) if isinstance(X, SparseRows) else X
                 X = np.asarray(dense, np.float64)
-            yield X, labels
+            yield batch._replace(X=X)
 
 
 def open_data(
     path: Path,
-    label_column: str | None = None,
+    roles: Roles = NO_ROLES,
     features: int | None = None,
     *,
     sparse: bool | None = False,
@@ -111,21 +123,22 @@ def open_data(
 ) -> LabelledFile:
     """Check a file from end to end; its suffix, or else its content, says what it is.
 
-    label_column: name or number (from 1) of a CSV file's label column. By default the column
-    headed y, label, class or target, else the last one.
+    roles: the columns of a table that are no features.
     features: width of svmlight and CSR rows, by default what the largest index needs.
     sparse: whether rows are sparse; None: those of svmlight files and CSR arrays are.
     labelled: None: rows may come without labels, and a CSV file does if its number of columns
-        is `features`.
+        is `features`, or if no column of its header is one of labels.
     first_index: of svmlight rows, 0 or 1; by default 0 if that index occurs.
     watch: called now and then with how many bytes of a text file have been read.
     texts: whether a CSV file may have texts, and fields without a value.
     Raises DataFileError.
     """
-    wanted = Wanted(label_column, features, sparse, labelled, first_index, watch, texts)
+    wanted = Wanted(roles, features, sparse, labelled, first_index, watch, texts)
     try:
         if _is_npz(path):
             return _open_npz(path, wanted)
+        if is_parquet(path) or is_arrow(path):
+            return _open_table(path, wanted)
         if path.suffix in _SVMLIGHT_SUFFIXES or (
             path.suffix != ".csv" and looks_like_svmlight(path)
         ):
@@ -140,6 +153,38 @@ def open_data(
         raise DataFileError(detail) from None
 
 
+def _open_table(path: Path, wanted: Wanted) -> LabelledFile:
+    table = rows_of_columns(read_table_file(path), wanted.roles, wanted.labelled)
+    X, labels = table.X, table.labels or []
+    if not len(X):
+        raise DataFileError("has no samples")
+    plain = not isinstance(X, list) and not np.isnan(X).any()
+    if not plain and not wanted.texts:
+        raise DataFileError(
+            "has texts or missing values; leave their columns out, or train with --algorithm "
+            "adaptive, which learns them"
+        )
+
+    def read(size: int, skip: int, stop: int) -> Iterator[Batch]:
+        for start in range(skip, min(stop, len(X)), size):
+            part = slice(start, min(start + size, stop))
+            weights = None if table.weights is None else table.weights[part]
+            yield Batch(X[part], labels[part], weights, (table.ids or [])[part])
+
+    words = (_word(i, y) for i, y in enumerate(labels, 1) if type(y) not in (int, float))
+    return LabelledFile(
+        len(X),
+        len(table.names),
+        bool(wanted.sparse),
+        table.labels is not None,
+        None,
+        next(words, ""),
+        tuple(table.names),
+        plain,
+        read,
+    )
+
+
 def _is_npz(path: Path) -> bool:
     with path.open("rb") as file:
         return path.suffix == ".npz" or file.read(4) == b"PK\x03\x04"
@@ -149,8 +194,8 @@ def _open_csv(path: Path, wanted: Wanted) -> LabelledFile:
     unlabelled_columns = wanted.features if wanted.labelled is None else None
     lines = CsvText(
         path,
-        wanted.label_column,
-        wanted.labelled is not False,
+        wanted.roles,
+        wanted.labelled,
         unlabelled_columns,
         wanted.watch,
         texts=wanted.texts,
@@ -178,7 +223,7 @@ def _open_text(
     kinds: set[type] = set()
     word = ""
     plain = True
-    for row, text in lines:
+    for row, text, _, _ in lines:
         samples += 1
         plain = plain and not isinstance(row, list)
         kinds.add(kind_of(text))
@@ -191,9 +236,11 @@ def _open_text(
 
     def read(size: int, skip: int, stop: int) -> Iterator[Batch]:
         wanted = islice(lines, skip, stop)
-        while batch := list(islice(wanted, size)):
-            X = _matrix_or_lists(lines, [row for row, _ in batch])
-            yield X, [label(text) for _, text in batch] if lines.labelled else []
+        while records := list(islice(wanted, size)):
+            rows, texts, weights, ids = zip(*records, strict=True)
+            labels = [label(text) for text in texts] if lines.labelled else []
+            X = _matrix_or_lists(lines, rows)
+            yield Batch(X, labels, None if weights[0] is None else list(weights), ids)
 
     first = indexed.first_index if indexed else None
     names = lines.names if isinstance(lines, CsvText) else None
@@ -201,7 +248,9 @@ def _open_text(
     return LabelledFile(samples, features, sparse, lines.labelled, first, word, given, plain, read)
 
 
-def _matrix_or_lists(lines: CsvText | SvmlightText, rows: list[Any]) -> Matrix | list[list[Any]]:
+def _matrix_or_lists(
+    lines: CsvText | SvmlightText, rows: Sequence[Any]
+) -> Matrix | list[list[Any]]:
     if any(isinstance(row, list) for row in rows):
         return [row if isinstance(row, list) else row.tolist() for row in rows]
     return lines.matrix(rows)
@@ -242,7 +291,7 @@ def _open_npz(path: Path, wanted: Wanted) -> LabelledFile:
     def read(size: int, skip: int, stop: int) -> Iterator[Batch]:
         for start in range(skip, min(stop, n_rows(X)), size):
             part = slice(start, min(start + size, stop))
-            yield take_rows(X, part), labels[part]
+            yield Batch(take_rows(X, part), labels[part])
 
     if wanted.features and isinstance(X, SparseRows):
         if width > wanted.features and not stays_sparse:

@@ -8,34 +8,51 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from wolfstream.service.files.roles import (
+    LABEL_COLUMNS,
+    NO_ROLES,
+    RolePlaces,
+    Roles,
+    find_roles,
+    listed_columns,
+)
 from wolfstream.service.files.text import (
     LONGEST_ROW,
     MISSING,
     DataFileError,
+    Record,
     RowLines,
     TextSource,
     Watch,
+    cell_value,
     check_label,
     first_row,
     is_not_finite,
     number_in,
+    read_id,
 )
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.rows.matrix import Matrix
 
-LABEL_COLUMNS = ("y", "label", "class", "target")
 _QUOTED = re.compile(r'"[^"]*"')
+_NO_FEATURES = (
+    "there is no column besides the label, and at least one is needed; commas, semicolons or tabs "
+    "separate columns"
+)
+# Rows after the first one that are looked at to tell whether that one is a header.
+_ROWS_AFTER_HEADER = 20
 
 
 class CsvText:
-    """A CSV file with the place of its label; iterating yields each row and its label's text.
+    """A CSV file with the places of its label, id and weight; iterating yields its records.
 
-    Fields are separated by commas, or where the first line has none by semicolons or tabs.
+    Fields are separated by commas, or where the first line has none by semicolons or tabs. Columns
+    that a header leaves without a name, as pandas does that of an index, are left out.
 
     line: where the row that iterating gave last ends, counted from 1.
-    label_column: name or number (from 1) of the label's column, see `labelled.open_data`.
-    labelled: False where no column is a label; the text is "" then.
-    unlabelled_columns: a file with this many columns has no label.
+    roles: the columns that are no features.
+    labelled: whether there must be labels; None if they may be missing.
+    unlabelled_columns: a file with this many columns has no label, unless one is named.
     watch: called now and then with how many bytes have been read.
     texts: whether fields may be texts, or missing; rows that are not all numbers are lists then.
     longest_row: its characters at most; see `RowLines`.
@@ -44,8 +61,8 @@ class CsvText:
     def __init__(
         self,
         source: TextSource,
-        label_column: str | None,
-        labelled: bool = True,
+        roles: Roles = NO_ROLES,
+        labelled: bool | None = True,
         unlabelled_columns: int | None = None,
         watch: Watch | None = None,
         *,
@@ -55,71 +72,95 @@ class CsvText:
         self._source, self._watch, self._texts, self.line = source, watch, texts, 0
         self._longest_row = longest_row
         self._delimiter = _delimiter(source, longest_row)
-        first = next((row for _, row in self._records()), None)
-        if first is None:
-            raise DataFileError("is empty")
+        first, *following = self._first_rows()
         self.columns = len(first)
-        self.labelled = labelled and (
-            label_column is not None or self.columns != unlabelled_columns
-        )
-        self._names = names = [name.strip() for name in first]
-        self.label, self.has_header = len(first), _all_words(names)
-        if self.labelled:
-            if len(first) < 2:
-                detail = (
-                    "there is one column, and a label and at least one number are needed; commas, "
-                    "semicolons or tabs separate columns"
-                )
-                raise DataFileError(detail, 1)
-            self.label, self.has_header = _find_label(names, label_column)
+        self._names = [name.strip() for name in first]
+        self.has_header = _is_header(self._names, following, roles)
+        self._roles = self._find_roles(roles, labelled, unlabelled_columns)
+        self.labelled = labelled is not False and self._roles.label is not None
         if self.has_header:
-            _refuse_repeated(names)
+            _refuse_repeated(self._names)
+        self._places = [
+            place
+            for place, name in enumerate(self._names)
+            if place not in self._roles and (name or not self.has_header)
+        ]
+        if not self._places:
+            raise DataFileError(_NO_FEATURES, 1)
+
+    @property
+    def unnamed(self) -> list[int]:
+        """The numbers, from 1, of the columns that are left out because they have no name."""
+        return [i for i, name in enumerate(self._names, 1) if self.has_header and not name]
+
+    def _first_rows(self) -> list[list[str]]:
+        rows = [row for _, row in islice(self._records(), 1 + _ROWS_AFTER_HEADER)]
+        if not rows:
+            raise DataFileError("is empty")
+        return rows
+
+    def _find_roles(
+        self, roles: Roles, labelled: bool | None, unlabelled_columns: int | None
+    ) -> RolePlaces:
+        if labelled is None and self.columns == unlabelled_columns and roles.label is None:
+            labelled = False
+        names, more = self._names, ""
+        if not self.has_header:
+            # Nothing else could tell a label from a feature.
+            labelled = True if labelled is None else labelled
+            names = [str(number) for number in range(1, self.columns + 1)]
+            more = f"; there is no header, and the first row is {listed_columns(self._names)}"
+        try:
+            return find_roles(names, roles, labelled)
+        except DataFileError as error:
+            raise DataFileError(f"{error}{more}", 1) from None
 
     def features(self) -> int:
         """Return the number of features."""
-        return self.columns - self.labelled
+        return len(self._places)
 
     @property
     def names(self) -> list[str] | None:
-        """The features' names; None without a header, and where a name is empty."""
-        names = [name for i, name in enumerate(self._names) if not self.labelled or i != self.label]
-        return names if self.has_header and all(names) else None
+        """The features' names; None without a header."""
+        return [self._names[place] for place in self._places] if self.has_header else None
 
     def matrix(self, rows: Sequence[Float64Array]) -> Matrix:
         """Return some of the rows as one matrix."""
         return np.array(rows)
 
-    def __iter__(self) -> Iterator[tuple[Any, str]]:
-        for line, row in islice(self._records(), int(self.has_header), None):
+    def __iter__(self) -> Iterator[Record]:
+        label_place, id_place, weight_place = self._roles
+        for line, fields in islice(self._records(), int(self.has_header), None):
             self.line = line
-            if len(row) != self.columns:
-                detail = f"has {len(row)} columns, the first line has {self.columns}"
+            if len(fields) != self.columns:
+                detail = f"has {len(fields)} columns, the first line has {self.columns}"
                 raise DataFileError(detail, line)
             label = ""
-            if self.labelled:
-                label = row.pop(self.label).strip()
+            if label_place is not None and self.labelled:
+                label = fields[label_place].strip()
                 check_label(label, line)
-            try:
-                numbers = np.array(list(map(float, row)))
-                plain = bool(np.isfinite(numbers).all()) and "_" not in "".join(row)
-            except ValueError:
-                plain = False
-            if plain:
-                yield numbers, label
-            elif self._texts:
-                yield [self._value(line, row, place) for place in range(len(row))], label
-            else:
-                self._refuse(line, row)
+            row = self._row(line, [fields[place] for place in self._places])
+            weight = None if weight_place is None else self._weight(line, fields[weight_place])
+            yield Record(row, label, weight, "" if id_place is None else read_id(fields[id_place]))
 
-    def _value(self, line: int, row: list[str], place: int) -> float | str | None:
-        """Return a field's number, its text, or None if a value is missing."""
-        field = row[place].strip()
-        if field.lower() in MISSING:
-            return None
-        number = number_in(field)
-        if number is None and _looks_like_number(field):
-            self._refuse(line, row, place)
-        return field if number is None else number
+    def _row(self, line: int, row: list[str]) -> Any:
+        """Return the numbers of a row, or a list of values if they are not all numbers."""
+        try:
+            numbers = np.array(list(map(float, row)))
+            plain = bool(np.isfinite(numbers).all()) and "_" not in "".join(row)
+        except ValueError:
+            plain = False
+        if plain:
+            return numbers
+        if self._texts:
+            return [cell_value(field, named=self.has_header) for field in row]
+        return self._refuse(line, row)
+
+    def _weight(self, line: int, field: str) -> float:
+        weight = number_in(field)
+        if weight is None:
+            raise DataFileError(f"the weight is {field[:40]!r}, not a number", line)
+        return weight
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Records that are not blank, each with the line on which it ends."""
@@ -134,13 +175,11 @@ class CsvText:
             except csv.Error as error:
                 raise DataFileError(f"is not CSV: {error}", reader.line_num) from None
 
-    def _refuse(self, line: int, row: list[str], place: int | None = None) -> NoReturn:
-        if place is None:
-            place = next(i for i, field in enumerate(row) if number_in(field) is None)
-        field = row[place].strip()
-        column = place + (place >= self.label)
+    def _refuse(self, line: int, row: list[str]) -> NoReturn:
+        at = next(i for i, field in enumerate(row) if number_in(field) is None)
+        column = self._places[at]
         name = f" ({self._names[column][:40]})" if self.has_header else ""
-        what = _no_number(field, self._delimiter)
+        what = _no_number(row[at].strip(), self._delimiter)
         raise DataFileError(f"column {column + 1}{name}: {what}", line)
 
 
@@ -150,15 +189,6 @@ def _delimiter(source: TextSource, longest_row: int | None) -> str:
         first = first_row(file, longest_row)
     unquoted = _QUOTED.sub("", first)
     return next((delimiter for delimiter in ",;\t" if delimiter in unquoted), ",")
-
-
-def _looks_like_number(field: str) -> bool:
-    """Return whether a field that is no number was meant as one, and not as a text."""
-    if is_not_finite(field):
-        return True
-    return any(
-        number_in(field.replace(old, new)) is not None for old, new in ((",", "."), ("_", ""))
-    )
 
 
 def _no_number(field: str, delimiter: str) -> str:
@@ -179,25 +209,23 @@ def _no_number(field: str, delimiter: str) -> str:
     )
 
 
-def _find_label(names: list[str], wanted: str | None) -> tuple[int, bool]:
-    """The label's place among the first record's fields, and whether that record is a header."""
-    if wanted is not None and wanted in names and not wanted.isdigit():
-        return names.index(wanted), True
-    if wanted is not None:
-        if not wanted.isdigit() or not 1 <= int(wanted) <= len(names):
-            raise DataFileError(f"there is no column {wanted!r}: {','.join(names)[:200]}", 1)
-        label = int(wanted) - 1
-    else:
-        named = [i for i, name in enumerate(names) if name.lower() in LABEL_COLUMNS]
-        if len(named) > 1:
-            both = " and ".join(names[i] for i in named)
-            raise DataFileError(
-                f"{both} could each be the label: rename one, or choose with --label-column", 1
-            )
-        if named:
-            return named[0], True
-        label = len(names) - 1
-    return label, _all_words(names[:label] + names[label + 1 :])
+def _is_header(names: list[str], following: list[list[str]], roles: Roles) -> bool:
+    """Return whether a file's first record names its columns.
+
+    It does if it has the name of a label, or words alone, of which none comes again in its column:
+    the first of many rows of words has some that do.
+    """
+    asked = {name for name in roles if name is not None and not name.isdecimal()}
+    if not asked.isdisjoint(names):
+        return True
+    words = {(i, name) for i, name in enumerate(names) if name and number_in(name) is None}
+    for row in following:
+        fields = [field.strip() for field in row]
+        if fields != names and not words.isdisjoint(enumerate(fields)):
+            return False
+    if any(name.lower() in LABEL_COLUMNS for name in names):
+        return True
+    return bool(words) and len(words) == sum(map(bool, names))
 
 
 def _refuse_repeated(names: list[str]) -> None:
@@ -208,10 +236,6 @@ def _refuse_repeated(names: list[str]) -> None:
         if name and first < place:
             detail = (
                 f"columns {first + 1} and {place + 1} are both named {name[:40]!r}: rename one of "
-                "them, or leave one out"
+                "them, or leave one out; if the first line is a row, put a line of names before it"
             )
             raise DataFileError(detail, 1)
-
-
-def _all_words(names: list[str]) -> bool:
-    return all(name and number_in(name) is None for name in names)

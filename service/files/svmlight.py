@@ -11,6 +11,7 @@ from wolfstream.service.files.text import (
     LONGEST_ROW,
     MAX_FEATURES,
     DataFileError,
+    Record,
     RowLines,
     TextSource,
     Watch,
@@ -93,7 +94,7 @@ class SvmlightText:
         X[np.repeat(np.arange(len(rows)), np.diff(ends)), column] = value
         return X
 
-    def __iter__(self) -> Iterator[tuple[Entries, str]]:
+    def __iter__(self) -> Iterator[Record]:
         with self._source.open(encoding="utf-8-sig") as file:
             lines = RowLines(file, self._longest_row, self._watch)
             for number, line in enumerate(lines, 1):
@@ -106,7 +107,7 @@ class SvmlightText:
                     check_label("" if _ENTRY.match(fields[0]) else fields[0], number)
                 has_label = self.labelled or ":" not in fields[0]
                 label = fields[0] if self.labelled else ""
-                yield self._entries(fields[has_label:], number), label
+                yield Record(self._entries(fields[has_label:], number), label)
 
     def _entries(self, fields: list[str], line: int) -> Entries:
         if fields and fields[0].startswith("qid:"):

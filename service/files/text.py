@@ -1,8 +1,9 @@
 """Text of data files: the source that it is read from, the numbers in it, and what is refused."""
 
 import math
+import re
 from collections.abc import Callable, Iterator
-from typing import Protocol, TextIO
+from typing import Any, NamedTuple, Protocol, TextIO
 
 Watch = Callable[[int], None]
 
@@ -13,7 +14,10 @@ LONGEST_ROW = 1 << 23
 """Characters of one row of a file, in all of its lines: the memory that a file takes is bounded
 by what it holds, not by the length of its first line."""
 
+MISSING_LABEL = "leave the row out, or predict it with an id and label it later"
 MISSING = {"", "nan", "na", "n/a", "null", "none"}
+_NO_VALUE = {"", "nan"}
+_WHOLE_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,18})", re.ASCII)
 _LINES_BETWEEN_LOOKS = 512
 
 
@@ -40,6 +44,20 @@ def is_not_finite(text: str) -> bool:
         return not math.isfinite(float(text))
     except ValueError:
         return False
+
+
+class Record(NamedTuple):
+    """A row of a file with what stands beside its features.
+
+    row: its numbers, (d,) float64, or a list of values if they are not all numbers; of svmlight
+        its entries. label: its text, "" without one. weight: None where all count 1. id: "" without
+        one.
+    """
+
+    row: Any
+    label: str
+    weight: float | None = None
+    id: str | int = ""
 
 
 class TextSource(Protocol):
@@ -91,7 +109,28 @@ def first_row(file: TextIO, longest: int | None, comment: str = "\n") -> str:
     return ""
 
 
+def cell_value(text: str, *, named: bool = True) -> float | str | None:
+    """Return the value of a table's cell: a number if it is plainly one, else the text itself.
+
+    None of an empty cell. named: whether its column has a name, under which a model finds out what
+    "NA" means; in a column without one it is a missing value, as other words for that are.
+    """
+    text = text.strip()
+    if text.lower() in (_NO_VALUE if named else MISSING):
+        return None
+    number = number_in(text)
+    return text if number is None else number
+
+
+def read_id(text: str) -> str | int:
+    """Return the id in a table's cell: a whole number as JSON would have it, else the text."""
+    text = text.strip()
+    if _WHOLE_NUMBER.fullmatch(text) and -(2**63) <= int(text) < 2**63:
+        return int(text)
+    return text
+
+
 def check_label(label: str, line: int) -> None:
     """Raise DataFileError for a label that is missing or no finite number."""
     if not label or is_not_finite(label):
-        raise DataFileError(f"the label is {label[:40] or 'missing'}", line)
+        raise DataFileError(f"the label is {label[:40] or 'missing'}: {MISSING_LABEL}", line)

@@ -27,6 +27,7 @@ from wolfstream.solver.asset.nystrom import NystromMap
 from wolfstream.solver.asset.view import AssetView
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.rows.matrix import Matrix, n_rows
+from wolfstream.solver.stream.labels import Label, key_of
 from wolfstream.solver.stream.paper_learners import AssetPicture, new_asset
 from wolfstream.solver.stream.parameters import AssetParameters
 from wolfstream.solver.stream.reasons import Gradient
@@ -107,10 +108,10 @@ class AssetLearner(WithoutMembers, MergingLearner[Asset]):
         self._weights: list[float] = []
         super().__init__(spec, lambda kernel: _asset(spec, kernel, self._weights))
 
-    def meet(self, label: object) -> None:
+    def meet(self, label: Label) -> None:
         """Give the next class its weight, if any class has one."""
         if self._weight_of:
-            weight = self._weight_of.get((type(label), label), 1.0)
+            weight = self._weight_of.get(key_of(label), 1.0)
             self._weights.append(weight)
             self.current.class_weight.append(weight)
 

@@ -158,7 +158,7 @@ class ClassificationHead(Generic[L]):
         """Refuse rows that the learner could not take, and too many labels; see `Head.check`."""
         assert isinstance(samples.y, list)
         self.learner.check(samples.X)
-        keys = set(zip(map(type, samples.y), samples.y, strict=True))
+        keys = set(map(key_of, set(samples.y)))
         new = keys.difference(self._head.numbers) | drafted
         if len(new) + len(self.classes) > most_classes:
             raise InvalidSamples(

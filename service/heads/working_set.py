@@ -37,6 +37,7 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.rows.matrix import Matrix, take_rows
 from wolfstream.solver.simplex.steps import STEP_NAMES
+from wolfstream.solver.stream.labels import key_of
 from wolfstream.solver.stream.paper_learners import SetPicture, new_working_set
 from wolfstream.solver.stream.parameters import SetParameters
 from wolfstream.solver.stream.votes import Answer
@@ -77,9 +78,9 @@ class SetLearner(MergingLearner[WorkingSet]):
         past = self.past_growth(0 if batch.sparse else batch.width)
         return past + self.current.growth(batch.rows, batch.block, batch.width)
 
-    def meet(self, label: object) -> None:
+    def meet(self, label: Label) -> None:
         """Give the next class its weight."""
-        weight = self._weight_of.get((type(label), label), 1.0)
+        weight = self._weight_of.get(key_of(label), 1.0)
         self._weights.append(weight)
         self.current.ridges.class_weight.append(weight)
 

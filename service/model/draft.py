@@ -19,7 +19,7 @@ from wolfstream.solver.prepare.cells import NO_TEXT, Cells
 from wolfstream.solver.prepare.named_rows import NamedRows, NameTable, Rows, cells
 from wolfstream.solver.prepare.row_form import AnotherKind, RowForm, sparse_rows
 from wolfstream.solver.prepare.schema import Misfit
-from wolfstream.solver.stream.labels import LabelKey
+from wolfstream.solver.stream.labels import LabelKey, key_of
 
 _LONGEST_ECHO = 40
 # Of a table. A model that has so many takes 0.8 s of processor time to check and learn its first
@@ -241,14 +241,14 @@ def _text_columns(form: RowForm) -> int:
 
 def _check_declared(classes: list[Label], y: list[Label]) -> None:
     """Raise InvalidSamples for labels that are none of the classes that a spec declares."""
-    declared = {(type(label), label) for label in classes}
-    if declared.issuperset((type(label), label) for label in y):
+    declared = set(map(key_of, classes))
+    if declared.issuperset(map(key_of, set(y))):
         return
     by_text = {str(label): label for label in classes}
     wrong: Iterator[SampleError] = (
         {"row": i, "pointer": f"/y/{i}", "detail": _not_declared(label, by_text)}
         for i, label in enumerate(y)
-        if (type(label), label) not in declared
+        if key_of(label) not in declared
     )
     refuse_all("some labels are none of the classes that the model's spec declares", wrong)
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from wolfstream.service.samples.ids import RowId, Status
 from wolfstream.service.samples.predicted import Predicted
 from wolfstream.service.samples.targets import Label
+from wolfstream.solver.stream.labels import LabelKey, key_of
 
 # Roughly the memory of an id, and its places in a dictionary and in a queue.
 ROW_BYTES = 320
@@ -18,7 +19,12 @@ class Labelled(NamedTuple):
 
     def status_of(self, y: Label | float) -> Status:
         """Return the status of a label that comes after this one."""
-        return "replayed" if type(self.y) is type(y) and self.y == y else "conflict"
+        return "replayed" if _identity(self.y) == _identity(y) else "conflict"
+
+
+def _identity(y: Label | float) -> LabelKey | float:
+    """Return what all spellings of a label have in common; a target as it is."""
+    return y if isinstance(y, float) else key_of(y)
 
 
 class Request:

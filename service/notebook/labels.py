@@ -10,7 +10,7 @@ from wolfstream.service.errors import InvalidSamples
 from wolfstream.service.notebook.rows import NoCounterpart
 from wolfstream.service.samples.targets import Label, read_labels
 from wolfstream.service.spec.class_weight import ClassWeight
-from wolfstream.solver.stream.labels import key_of
+from wolfstream.solver.stream.labels import LabelKey, key_of
 
 
 def labels_of(classes: NDArray[Any]) -> list[Label]:
@@ -43,12 +43,14 @@ def plain_weights(
 
     Raises NoCounterpart.
     """
-    found: dict[Any, float] = {}
+    found: dict[LabelKey, float] = {}
+    named = dict(zip(map(key_of, labels), labels, strict=True))
     if isinstance(given, Mapping):
-        named = labels_of(np.array(list(given), object))
-        found = dict(zip(map(key_of, named), map(float, given.values()), strict=True))
+        of_weights = labels_of(np.array(list(given), object))
+        named = dict(zip(map(key_of, of_weights), of_weights, strict=True)) | named
+        found = dict(zip(map(key_of, of_weights), map(float, given.values()), strict=True))
     found |= dict(zip(map(key_of, labels), weights, strict=False))
-    return [{"label": label, "weight": w} for (_, label), w in found.items() if w != 1.0]
+    return [{"label": named[key], "weight": w} for key, w in found.items() if w != 1.0]
 
 
 def weights_of(named: Sequence[ClassWeight]) -> dict[Label, float] | None:

@@ -18,6 +18,8 @@ Targets: TypeAlias = list[Label] | Float64Array
 LARGEST_TARGET = 1e100
 LONGEST_LABEL = 256
 _NUMERIC = {int, float}
+# Of larger numbers of 64 bits not each is a whole number of its own.
+_LARGEST_WHOLE = 2**53
 _HINT = 'numbers are learned by a model whose spec says "task": "regression"'
 
 
@@ -25,14 +27,20 @@ def read_labels(y: Any, single: bool) -> list[Label]:
     """Return labels of classes. single: y is one label, not a list. Raises InvalidSamples."""
     if isinstance(y, dict):
         raw = read_raw(y, "/y")
-        if raw.dtype.kind != "i" or raw.ndim != 1:
-            detail = 'a raw array of labels must have dtype "<i8" and one dimension'
-            refuse("/y", f"{detail}; {_HINT}" if raw.dtype.kind == "f" else detail)
-        return list(raw.tolist())
+        if raw.ndim != 1:
+            refuse("/y", "a raw array of labels must have one dimension")
+        y, single = raw.tolist(), False
     labels = _listed(y, single)
+    if float in set(map(type, labels)):
+        labels = [int(y) if _is_whole(y) else y for y in labels]
     if any(map(_label_problem, labels)):
         refuse_all("some labels are not valid", _wrong_in(labels, single, _label_problem))
     return labels
+
+
+def _is_whole(label: Any) -> bool:
+    """Return whether a label is a whole number that is a float, as in a data frame."""
+    return type(label) is float and abs(label) <= _LARGEST_WHOLE and label.is_integer()
 
 
 def read_targets(y: Any, single: bool) -> Float64Array:
@@ -90,10 +98,12 @@ def _label_problem(label: Any) -> str:
         return ""
     if type(label) is int:
         return "" if -(2**63) <= label < 2**63 else "does not fit into 64 bits"
-    if type(label) is float:
-        return f"must be a string, an integer or a boolean; {_HINT}"
+    if type(label) is float and not math.isnan(label):
+        return f"must be a string, a whole number or a boolean; {_HINT}"
+    if label is None or type(label) is float:
+        return "is missing: leave the row out, or predict it with an id and label it later"
     if type(label) is not str:
-        return "must be a string, an integer or a boolean"
+        return "must be a string, a whole number or a boolean"
     if len(label) > LONGEST_LABEL:
         return f"is longer than {LONGEST_LABEL} characters"
     return "" if is_unicode(label) else "is not valid Unicode"

@@ -1,6 +1,6 @@
 """What a client may choose when it creates a model, with a default for everything.
 
-It may import nothing of the rest.
+It may import `solver.stream`.
 It is imported by `service.cli`, `service.notebook`, `service.web.routes`, `service.web.openapi`,
 `service.web.formats`, `service.workers`, `service.training`, `service.replicas`, `service.engine`,
 `service.storage`, `service.model`, `service.heads`, `service.samples`.

@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from wolfstream.service.spec.kernel import Part
+from wolfstream.solver.stream.labels import LabelKey, key_of
 
 
 class ClassWeight(Part):
@@ -20,6 +21,6 @@ ClassWeights = Annotated[
 ]
 
 
-def weights_by_label(weights: list[ClassWeight]) -> dict[tuple[type, object], float]:
-    """Return the weights by label with its type: JSON's true and 1 are different labels."""
-    return {(type(one.label), one.label): one.weight for one in weights}
+def weights_by_label(weights: list[ClassWeight]) -> dict[LabelKey, float]:
+    """Return the weights by what all spellings of a label have in common."""
+    return {key_of(one.label): one.weight for one in weights}

@@ -22,6 +22,7 @@ from wolfstream.service.spec.prepare import PrepareSpec
 from wolfstream.service.spec.refusals import Refusals, parts_of
 from wolfstream.service.spec.semiparametric import SemiparametricSpec
 from wolfstream.service.spec.working_set import WorkingSetSpec, check_working_set, with_set_defaults
+from wolfstream.solver.stream.labels import key_of
 
 MODEL_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 
@@ -124,8 +125,8 @@ class ModelSpec(Part):
         if self.classes is not None:
             if self.task == "regression":
                 raise contradiction("/classes", "a regression has none: leave them out")
-            if len({(type(label), label) for label in self.classes}) < len(self.classes):
-                raise contradiction("/classes", "a class is named twice")
+            if len(set(map(key_of, self.classes))) < len(self.classes):
+                raise contradiction("/classes", "a class is named twice: 1, '1' and true are one")
         if self.task == "classification" and self.semiparametric is not None:
             raise contradiction(
                 "/semiparametric",

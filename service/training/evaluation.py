@@ -12,6 +12,7 @@ from rich.text import Text
 from wolfstream.service.errors.visible_text import visible
 from wolfstream.service.files.labelled import Label
 from wolfstream.service.heads.hits import kappa
+from wolfstream.solver.stream.labels import LabelKey, key_of
 
 # A larger confusion matrix is no longer read, and no longer fits a screen.
 _LARGEST_MATRIX = 20
@@ -28,9 +29,15 @@ class Evaluation:
     pairs: Counter[tuple[Label, Label]] = field(default_factory=Counter)
     seconds: float = 0.0
 
+    def __post_init__(self) -> None:
+        self._spelling: dict[LabelKey, Label] = {key_of(label): label for label in self.classes}
+
     def count(self, labels: Sequence[Label], predicted: Sequence[Label]) -> None:
-        """Take predictions into account."""
-        self.pairs.update(zip(labels, predicted, strict=True))
+        """Take predictions into account; a class is spelled as the model spells it."""
+        for label in labels:
+            self._spelling.setdefault(key_of(label), label)
+        given = (self._spelling[key_of(label)] for label in labels)
+        self.pairs.update(zip(given, predicted, strict=True))
 
     @property
     def samples(self) -> int:

@@ -13,6 +13,7 @@ from wolfstream.solver.kernels.bandwidth import AutoGamma, Learner
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, largest_feature
 from wolfstream.solver.rows.sample_weights import Weights
+from wolfstream.solver.stream.labels import Label
 from wolfstream.solver.stream.moved_classes import FollowingSet
 from wolfstream.solver.stream.paper_learners import SetPicture
 from wolfstream.solver.stream.votes import Answer
@@ -162,7 +163,7 @@ class KernelLearner(Generic[L]):
         """Whether gamma is final."""
         return self._auto is None or self._auto.frozen
 
-    def meet(self, label: object) -> None:
+    def meet(self, label: Label) -> None:
         """A class needs no preparation."""
 
     def absorb(

@@ -1,7 +1,7 @@
 """Bodies: of requests received within bounds, unpacked, decoded and checked; and of responses."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -9,6 +9,7 @@ from fastapi import Request, Response
 from starlette.requests import ClientDisconnect
 
 from wolfstream.service.errors import TooLarge
+from wolfstream.service.files.roles import NO_ROLES, Roles
 from wolfstream.service.model.live import Model
 from wolfstream.service.samples.ids import LateLabels, read_late_labels
 from wolfstream.service.samples.validation import Question, Samples, read_question, read_samples
@@ -16,8 +17,8 @@ from wolfstream.service.settings import Settings
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.web.formats.bounds import bounds_of
 from wolfstream.service.web.formats.content_encoding import decompressor_of
+from wolfstream.service.web.formats.flat_rows import MOST_WARNINGS, Fields, Warned, with_roles
 from wolfstream.service.web.formats.inference import JSON_LENGTH_HEADER, Inference, read_inference
-from wolfstream.service.web.formats.lines import Lines
 from wolfstream.service.web.formats.memory import DECODED_FACTOR, UNCOUNTED_BYTES, Lease
 from wolfstream.service.web.formats.moments import tag_of
 from wolfstream.service.web.formats.pieces import ResponseInPieces, byte_pieces, counted_bytes
@@ -37,29 +38,43 @@ _INLINE_TENSOR_BYTES = _INLINE_BYTES // 16
 
 
 class Received(NamedTuple, Generic[T]):
-    """What a request brought for a model, decoded and checked, and the format that it came in."""
+    """What a request brought for a model, decoded and checked, and the format that it came in.
+
+    warnings: what of it was read otherwise than its sender may expect.
+    """
 
     body_format: Format
     model: Model
     content: T
+    warnings: tuple[Warned, ...] = ()
 
 
 async def receive_samples(
-    request: Request, settings: Settings, model_of: Callable[[], Model], lease: Lease
+    request: Request,
+    settings: Settings,
+    model_of: Callable[[], Model],
+    lease: Lease,
+    roles: Roles = NO_ROLES,
 ) -> Received[Samples]:
     """Return the samples in a body. model_of: the model that they are for, as it is once they came.
+
+    roles: the columns of its rows that are no features.
 
     Raises what `model_of` does, Unreadable, UnsupportedFormat, InvalidSamples, TooLarge,
     MemoryFull.
     """
-    return await _receive(request, settings, model_of, samples_for, True, lease)
+    return await _receive(request, settings, model_of, samples_for, True, lease, roles)
 
 
 async def receive_question(
-    request: Request, settings: Settings, model_of: Callable[[], Model], lease: Lease
+    request: Request,
+    settings: Settings,
+    model_of: Callable[[], Model],
+    lease: Lease,
+    roles: Roles = NO_ROLES,
 ) -> Received[Question]:
     """Return the prediction request in a body; otherwise as `receive_samples`."""
-    return await _receive(request, settings, model_of, question_for, False, lease)
+    return await _receive(request, settings, model_of, question_for, False, lease, roles)
 
 
 async def _receive(
@@ -69,16 +84,36 @@ async def _receive(
     read: Callable[[ModelSpec, Any], T],
     labelled: bool,
     lease: Lease,
+    roles: Roles,
 ) -> Received[T]:
-    body_format = format_of_body(_header(request, b"content-type"), labelled)
+    body_format = format_of_body(_header(request, b"content-type"), labelled, roles)
     data = await read_body(request, settings.body_bytes, lease)
     model = model_of()
 
-    def decode() -> T:
-        return read(model.spec, _decode(request, body_format, data, settings))
+    def decode() -> tuple[T, tuple[Warned, ...]]:
+        plain = body_format.decode(data, bounds_of(settings))
+        if not isinstance(plain, Fields):
+            plain = with_roles(plain, roles, labelled)
+        if isinstance(plain, Fields):
+            request.state.origin = plain.origin  # for the problem that may follow
+        check_size(plain, settings)
+        return read(model.spec, plain), getattr(plain, "warnings", ())
 
-    content = await beside_the_loop(decode, len(data), lease)
-    return Received(body_format, model, content)
+    n_bytes, inline_bytes = len(data), _INLINE_BYTES
+    if body_format.unpacked is not None:
+        bounds = bounds_of(settings)
+        n_bytes = await asyncio.to_thread(body_format.unpacked, data, bounds)
+        inline_bytes = 0
+    content, warnings = await beside_the_loop(decode, n_bytes, lease, inline_bytes)
+    return Received(body_format, model, content, warnings)
+
+
+def with_warnings(answer: dict[str, Any], warnings: Sequence[Warned]) -> dict[str, Any]:
+    """Return an answer with warnings about its request, before those that it has."""
+    if not warnings:
+        return answer
+    own = [warned._asdict() for warned in warnings]
+    return {**answer, "warnings": [*own, *answer.get("warnings", ())][:MOST_WARNINGS]}
 
 
 def samples_for(spec: ModelSpec, body: Any) -> Samples:
@@ -134,15 +169,6 @@ async def receive_inference(
         return wanted
 
     return await beside_the_loop(read, len(data), lease, _INLINE_TENSOR_BYTES)
-
-
-def _decode(request: Request, body_format: Format, data: bytes, settings: Settings) -> Any:
-    """Plain data of a body; the lines of its rows are kept for the problem that may follow."""
-    plain = body_format.decode(data, bounds_of(settings))
-    if isinstance(plain, Lines):
-        request.state.line_of_row = plain.line_of_row
-    check_size(plain, settings)
-    return plain
 
 
 async def beside_the_loop(

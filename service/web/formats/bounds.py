@@ -24,10 +24,13 @@ class Bounds(NamedTuple):
     """What a body may have.
 
     values: numbers, texts and names, except those in raw arrays. rows: lines, or the longest array.
+    n_bytes: of what is unpacked. columns: of a table.
     """
 
     values: int
     rows: int
+    n_bytes: int = 64 << 20
+    columns: int = 10_000
 
     @property
     def containers(self) -> int:
@@ -47,7 +50,8 @@ SPEC_BOUNDS = Bounds(SPEC_BYTES, SPEC_BYTES)
 
 def bounds_of(settings: Settings) -> Bounds:
     """Return the bounds of a server's requests."""
-    return Bounds(settings.request_values, max(settings.request_rows, settings.row_numbers))
+    rows = max(settings.request_rows, settings.row_numbers)
+    return Bounds(settings.request_values, rows, settings.body_bytes, settings.row_numbers)
 
 
 def check_json(body: bytes, bounds: Bounds) -> None:

@@ -1,8 +1,8 @@
 """Bodies of lines: NDJSON, CSV (RFC 4180) and svmlight, decoded to the plain data of JSON bodies.
 
     application/x-ndjson   a sample per line, {"x": ..., "y": ...}, with "weight" if it does not
-                           count 1; a row to predict {"x": ...}
-    text/csv               numbers, and the label in the last column or in the one headed y
+                           count 1; a row to predict {"x": ...}; or flat rows
+    text/csv               a row of a table per line
     text/x-libsvm          label index:number ...; an index is the name of a number
 
 CSV and svmlight are read as the data files of `train` and `replay` are, so all labels of a body
@@ -17,23 +17,24 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 from pydantic_core import from_json
 
-from wolfstream.service.errors import InvalidSamples, Refusal, SampleError, Unreadable
+from wolfstream.service.errors import Invalid, InvalidSamples, Refusal, SampleError, Unreadable
 from wolfstream.service.files.labelled import kind_of, label_reader
+from wolfstream.service.files.roles import NO_ROLES, Roles
 from wolfstream.service.files.separated import CsvText
 from wolfstream.service.files.svmlight import SvmlightText
-from wolfstream.service.files.text import DataFileError
+from wolfstream.service.files.text import DataFileError, Record
 from wolfstream.service.web.formats.bounds import Bounds, check_json, check_lines
+from wolfstream.service.web.formats.flat_rows import (
+    MOST_WARNINGS,
+    Fields,
+    Origin,
+    left_out,
+    of_flat_rows,
+    with_roles,
+)
 from wolfstream.service.web.formats.repeated_names import check_json_names
 
 _MOST_ERRORS = 20
-
-
-class Lines(dict[str, Any]):
-    """The plain data of a body, with the line of each of its rows, counted from 1."""
-
-    def __init__(self, fields: dict[str, Any], line_of_row: Sequence[int]) -> None:
-        super().__init__(fields)
-        self.line_of_row = line_of_row
 
 
 class _Body(NamedTuple):
@@ -45,24 +46,41 @@ class _Body(NamedTuple):
         return io.TextIOWrapper(io.BytesIO(self.data), encoding=encoding, newline=newline)
 
 
-def decode_ndjson(body: bytes, labelled: bool, bounds: Bounds) -> Lines:
+def decode_ndjson(body: bytes, labelled: bool, bounds: Bounds, roles: Roles = NO_ROLES) -> Fields:
     """Return one JSON object per line, empty lines skipped.
 
-    Raises Unreadable, InvalidSamples, TooLarge.
+    The first one decides: an object whose x is a row is a sample, any other is a flat row. Raises
+    Unreadable, Invalid, InvalidSamples, TooLarge.
     """
     check_lines(body, b",", bounds)
     check_json(body, bounds)
     texts = [(n, text) for n, text in enumerate(body.split(b"\n"), 1) if text.strip()]
+    items = [_read_line(line, text) for line, text in texts]
+    line_of_row = [line for line, _ in texts]
+    first = items[0] if items else None
+    if isinstance(first, dict) and not isinstance(first.get("x"), list | dict):
+        return of_flat_rows(items, roles, labelled, line_of_row=line_of_row)
+    fields = Fields(_fields_of_samples(items, line_of_row, labelled), Origin(line_of_row))
+    return fields if roles == NO_ROLES else with_roles(fields, roles, labelled)
+
+
+def _read_line(line: int, text: bytes) -> Any:
+    try:
+        item = from_json(text)
+        check_json_names(text, item)
+    except (ValueError, Unreadable) as error:
+        detail = f"line {line} is not JSON: {error}"
+        raise Unreadable(detail, [{"line": line, "detail": detail}]) from None
+    return item
+
+
+def _fields_of_samples(
+    items: Sequence[Any], line_of_row: Sequence[int], labelled: bool
+) -> dict[str, Any]:
     names = ("x", "y") if labelled else ("x",)
     optional = {"weight"} if labelled else set[str]()
-    items, wrong = [], list[SampleError]()
-    for line, text in texts:
-        try:
-            item = from_json(text)
-            check_json_names(text, item)
-        except (ValueError, Unreadable) as error:
-            detail = f"line {line} is not JSON: {error}"
-            raise Unreadable(detail, [{"line": line, "detail": detail}]) from None
+    wrong = list[SampleError]()
+    for line, item in zip(line_of_row, items, strict=True):
         if not isinstance(item, dict) or item.keys() - optional != set(names):
             detail = f"must be an object of {' and '.join(names)} and nothing else"
             wrong.append({"line": line, "detail": detail})
@@ -70,72 +88,76 @@ def decode_ndjson(body: bytes, labelled: bool, bounds: Bounds) -> Lines:
             wrong.append({"line": line, "detail": "x must be one row"})
         if len(wrong) == _MOST_ERRORS:
             break
-        items.append(item)
     if wrong:
         raise InvalidSamples(f"line {wrong[0]['line']} {wrong[0]['detail']}", wrong)
     fields = {name: [item[name] for item in items] for name in names}
     if any("weight" in item for item in items):
         fields["weight"] = [item.get("weight", 1) for item in items]
-    return Lines(fields, [line for line, _ in texts])
+    return fields
 
 
-def decode_csv(body: bytes, labelled: bool, bounds: Bounds) -> Lines:
-    """Return rows and their labels, and the names of a header.
+def decode_csv(body: bytes, labelled: bool, bounds: Bounds, roles: Roles = NO_ROLES) -> Fields:
+    """Return rows and what stands beside them, and the names of a header.
 
     Numbers are numbers, other fields texts; those that are missing are None. Raises Unreadable,
     InvalidSamples, TooLarge.
     """
     check_lines(body, b",;\t", bounds)
     try:
-        text = CsvText(_Body(body), None, labelled, texts=True, longest_row=None)
-        read = _read(text, _as_raw_or_lists)
-        return Lines({**read, "names": text.names}, read.line_of_row) if text.names else read
+        text = CsvText(_Body(body), roles, labelled, texts=True, longest_row=None)
+        read = _read(text, _as_raw_or_lists, labelled)
+        if text.names:
+            read["names"] = text.names
+        read.warnings = tuple(map(left_out, text.unnamed[:MOST_WARNINGS]))
+        return read
     except (DataFileError, UnicodeDecodeError) as error:
         raise _refusal(error) from None
 
 
-def decode_svmlight(body: bytes, labelled: bool, bounds: Bounds) -> Lines:
+def decode_svmlight(body: bytes, labelled: bool, bounds: Bounds, roles: Roles = NO_ROLES) -> Fields:
     """Return rows of numbers named "1", "2", and their labels.
 
     Raises Unreadable, InvalidSamples, TooLarge.
     """
+    if roles != NO_ROLES:
+        raise Invalid("label, id and weight name columns, and svmlight has none: leave them out")
     check_lines(body, b":", bounds)
     try:
         text = SvmlightText(_Body(body), None, sparse=True, labelled=labelled, longest_row=None)
-        return _read(text, _as_named)
+        return _read(text, _as_named, labelled)
     except (DataFileError, UnicodeDecodeError) as error:
         raise _refusal(error) from None
 
 
-DECODERS: dict[str, Callable[[bytes, bool, Bounds], Lines]] = {
+DECODERS: dict[str, Callable[[bytes, bool, Bounds, Roles], Fields]] = {
     "application/x-ndjson": decode_ndjson,
     "text/csv": decode_csv,
     "text/x-libsvm": decode_svmlight,
 }
 
 
-def with_lines(error: Refusal, line_of_row: Sequence[int]) -> Refusal:
-    """Return the refusal, with the line of each error that names a row."""
-    for wrong in error.errors:
-        if "row" in wrong:
-            wrong["line"] = line_of_row[wrong["row"]]
-    return error
-
-
-def _read(text: CsvText | SvmlightText, as_x: Callable[[list[Any]], Any]) -> Lines:
-    rows, labels, line_of_row = [], [], []
-    for row, label in text:
-        rows.append(row)
-        labels.append(label)
+def _read(
+    text: CsvText | SvmlightText, as_x: Callable[[Sequence[Any]], Any], labelled: bool
+) -> Fields:
+    records, line_of_row = list[Record](), list[int]()
+    for record in text:
+        records.append(record)
         line_of_row.append(text.line)
-    fields = {"x": as_x(rows) if rows else []}
+    if not records:
+        return Fields({"x": [], "y": []} if labelled else {"x": []}, Origin())
+    rows, labels, weights, ids = zip(*records, strict=True)
+    fields = {"x": as_x(rows)}
     if text.labelled:
         label_of = label_reader({kind_of(label) for label in set(labels)})
         fields["y"] = [label_of(label) for label in labels]
-    return Lines(fields, line_of_row)
+    if labelled and weights[0] is not None:
+        fields["weight"] = list(weights)
+    if not labelled and ids[0] != "":
+        fields["ids"] = list(ids)
+    return Fields(fields, Origin(line_of_row))
 
 
-def _as_raw_or_lists(rows: list[Any]) -> Any:
+def _as_raw_or_lists(rows: Sequence[Any]) -> Any:
     """Return a raw array, or where values are texts or missing a list for each row."""
     if list in set(map(type, rows)):
         return [row if isinstance(row, list) else row.tolist() for row in rows]
@@ -143,7 +165,7 @@ def _as_raw_or_lists(rows: list[Any]) -> Any:
     return {"dtype": "<f8", "shape": list(X.shape), "data": X.tobytes()}
 
 
-def _as_named(rows: list[Any]) -> Any:
+def _as_named(rows: Sequence[Any]) -> Any:
     return [dict(zip(map(str, indices), values, strict=True)) for indices, values in rows]
 
 

@@ -19,7 +19,6 @@ from wolfstream.service.errors import (
 )
 from wolfstream.service.web.formats.content_encoding import ACCEPTED
 from wolfstream.service.web.formats.inference import error_body
-from wolfstream.service.web.formats.lines import with_lines
 from wolfstream.service.web.formats.memory import RESERVE
 from wolfstream.service.web.formats.paths import DOCS, MODELS, speaks_inference
 from wolfstream.service.web.formats.wire import JSON, PROBLEM_MEDIA_TYPE, problem
@@ -66,8 +65,8 @@ def add_problems(app: FastAPI) -> None:
 
     @app.exception_handler(Refusal)
     async def refuse(request: Request, error: Refusal) -> Response:
-        lines = getattr(request.state, "line_of_row", None)
-        return problem_response(with_lines(error, lines) if lines else error, request.url.path)
+        origin = getattr(request.state, "origin", None)
+        return problem_response(origin.located(error) if origin else error, request.url.path)
 
     @app.exception_handler(MemoryError)
     async def give_up(request: Request, _: MemoryError) -> Response:

@@ -11,10 +11,28 @@ from fastapi.routing import APIRoute
 from starlette.requests import HTTPConnection
 
 from wolfstream.service.errors import Invalid
+from wolfstream.service.files.roles import NO_ROLES, Roles
 from wolfstream.service.spec.refusals import listed
 from wolfstream.service.web.formats.paths import is_open
 
 _LONGEST_SHOWN = 40
+
+
+def read_roles(query: bytes) -> Roles:
+    """Return the columns of rows that are no features, as a query names them. Raises Invalid."""
+    if not query:
+        return NO_ROLES
+    given = {name: value for name, value in _pairs(query) if name in Roles._fields}
+    if "" in given.values():
+        raise Invalid("label, id and weight are names of columns, or their numbers from 1")
+    return Roles(**given)
+
+
+def _pairs(query: bytes) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(query.decode("latin-1"), keep_blank_values=True, errors="strict")
+    except UnicodeDecodeError:
+        raise Invalid("the query is not text in UTF-8") from None
 
 
 def declared(openapi_extra: Mapping[str, Any] | None) -> frozenset[str]:
@@ -28,7 +46,7 @@ def check_query(query: bytes, known: Collection[str]) -> None:
     if not query:
         return
     seen = set[str]()
-    for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True):
+    for name, _ in _pairs(query):
         if name not in known:
             takes = listed(sorted(known), "and") if known else "none"
             raise Invalid(f"unknown query parameter {name[:_LONGEST_SHOWN]!r}; this takes {takes}")

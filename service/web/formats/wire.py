@@ -11,17 +11,20 @@ import msgpack
 from pydantic_core import from_json, to_json
 
 from wolfstream.service.errors import Refusal, Unavailable, Unreadable, UnsupportedFormat
+from wolfstream.service.files.roles import NO_ROLES, Roles
 from wolfstream.service.web.formats.bounds import Bounds, Counter, check_json, check_packed
 from wolfstream.service.web.formats.lines import DECODERS
 from wolfstream.service.web.formats.pieces import json_pieces, msgpack_pieces
 from wolfstream.service.web.formats.repeated_names import check_json_names, object_of
+from wolfstream.service.web.formats.tables import TABLE_DECODERS, decode_table, unpacked_bytes
 
 
 class Format(NamedTuple):
     """One way to write plain data.
 
     pieces: those of what `encode` writes at once. end: what follows the data in an HTTP response,
-    where `encode` is all of a websocket's frame.
+    where `encode` is all of a websocket's frame. unpacked: how many bytes a body that is packed
+    itself, and takes a while to decode, has once unpacked; None of others.
     """
 
     media_type: str
@@ -29,6 +32,7 @@ class Format(NamedTuple):
     encode: Callable[[Any], bytes]
     pieces: Callable[[Any], Iterator[bytes]]
     end: bytes = b""
+    unpacked: Callable[[bytes, Bounds], int] | None = None
 
     def content(self, data: Any) -> bytes:
         """Return the body of a response."""
@@ -83,10 +87,6 @@ def _encode_msgpack(data: Any) -> bytes:
     return packed
 
 
-def _of_lines(decode: Callable[[bytes, bool, Bounds], Any], labelled: bool) -> Format:
-    return JSON._replace(decode=lambda body, bounds: decode(body, labelled, bounds))
-
-
 # The newline makes a terminal's prompt begin a line.
 JSON = Format("application/json", _decode_json, to_json, json_pieces, b"\n")
 MSGPACK = Format("application/vnd.msgpack", _decode_msgpack, _encode_msgpack, msgpack_pieces)
@@ -98,32 +98,36 @@ _FORMATS = {
     "application/x-msgpack": MSGPACK,
 }
 MEDIA_TYPES = tuple(_FORMATS)
-# The formats of samples with labels (True), of rows without (False), and of other bodies.
-_OF_BODIES: dict[bool | None, dict[str, Format]] = {None: _FORMATS} | {
-    labelled: _FORMATS
-    | {media_type: _of_lines(decode, labelled) for media_type, decode in DECODERS.items()}
-    for labelled in (False, True)
-}
-SAMPLE_MEDIA_TYPES = (*MEDIA_TYPES, *DECODERS)
+SAMPLE_MEDIA_TYPES = (*MEDIA_TYPES, *DECODERS, *TABLE_DECODERS)
 _WEIGHT = re.compile(r"0(\.[0-9]{0,3})?|1(\.0{0,3})?")
 # curl -d sends this unless another type is given; nothing here takes a form.
 _CURL_DEFAULT = "application/x-www-form-urlencoded"
 
 
-def format_of_body(content_type: str | None, labelled: bool | None = None) -> Format:
+def format_of_body(
+    content_type: str | None, labelled: bool | None = None, roles: Roles = NO_ROLES
+) -> Format:
     """Return the format of a request's body, by default JSON. Raises UnsupportedFormat.
 
     labelled: whether the body has samples with labels (True) or rows without (False), either of
-        which may also come in lines; None for other bodies.
+        which may also come in lines or as tables; None for other bodies.
+    roles: the columns of these that are no features.
     """
     media_type = (content_type or "").partition(";")[0].strip().lower()
     if media_type in ("", _CURL_DEFAULT):
         return JSON
-    formats = _OF_BODIES[labelled]
-    if media_type not in formats:
-        known = ", ".join(formats)
+    if media_type in _FORMATS:
+        return _FORMATS[media_type]
+    if labelled is not None and media_type in TABLE_DECODERS:
+        return JSON._replace(
+            decode=lambda body, bounds: decode_table(media_type, body, labelled, bounds, roles),
+            unpacked=lambda body, bounds: unpacked_bytes(media_type, body, bounds),
+        )
+    if labelled is None or media_type not in DECODERS:
+        known = ", ".join(MEDIA_TYPES if labelled is None else SAMPLE_MEDIA_TYPES)
         raise UnsupportedFormat(f"content type {media_type!r} is not supported; send {known}")
-    return formats[media_type]
+    decode = DECODERS[media_type]
+    return JSON._replace(decode=lambda body, bounds: decode(body, labelled, bounds, roles))
 
 
 def format_of_answer(accept: str | None, body_format: Format) -> Format:

@@ -15,6 +15,7 @@ from wolfstream.service.web.openapi.primitives import (
     NUMBER_OR_NULL,
     OBJECT,
     TEXT,
+    TEXT_OR_NULL,
     TIME,
     Schema,
     array_of,
@@ -62,6 +63,15 @@ FIELDS: dict[str, Schema] = {
         "rows are arrays, a table or sparse rows by name.",
         "anyOf": [array_of(_ROW, minItems=1), array_of(_NAMED_ROW, minItems=1), _ROW, _NAMED_ROW],
     },
+    "warnings": array_of(
+        {
+            "type": "object",
+            "required": ["slug", "column", "message"],
+            "properties": {"slug": TEXT, "column": TEXT_OR_NULL, "message": TEXT},
+        },
+        maxItems=16,
+        description="What was read otherwise than the sender may expect; absent without any.",
+    ),
     "names": array_of(TEXT, description="Names of the columns of `x`, if its rows are arrays."),
     "columns": {
         "description": "The columns in their order, if the model's rows are a table; otherwise "

@@ -83,6 +83,27 @@ _PROBABILITY = {
 }
 _CONFIDENCE = {"name": "confidence", "in": "query", "schema": CONFIDENCE}
 _EXPLAIN = {"name": "explain", "in": "query", "schema": EXPLAIN}
+
+
+def _column(role: str, what: str) -> dict[str, Any]:
+    return {
+        "name": role,
+        "in": "query",
+        "description": f"The column of flat rows {what}: its name, or its number from 1.",
+        "schema": {"type": "string", "minLength": 1},
+    }
+
+
+_LEARNED_COLUMNS = [
+    _column("label", "that has the labels; by default the one named y, label, target or class"),
+    _column("id", "that says what a row is about, which is no feature"),
+    _column("weight", "that has the weights"),
+]
+_PREDICTED_COLUMNS = [
+    _column("label", "that is left out, if there is one"),
+    _column("id", "that has the ids under which the rows wait for their labels"),
+    _column("weight", "that is left out, if there is one"),
+]
 _LENGTH = {"description": "Number of bytes of JSON, before binary data.", "schema": COUNT}
 _BINARY = {
     "schema": {
@@ -139,9 +160,12 @@ def rows_body(name: str) -> dict[str, Any]:
         for media_type, of_format in EXAMPLES[name].items()
     }
     in_json = kinds.pop(JSON.media_type)
-    content: dict[str, Any] = {JSON.media_type: {"schema": ref(name), "examples": in_json}}
+    flat = ref("FlatRows")
+    of_json = {"anyOf": [ref(name), flat]}
+    content: dict[str, Any] = {JSON.media_type: {"schema": of_json, "examples": in_json}}
     for media_type in MEDIA_TYPES[1:]:
-        content[media_type] = {"schema": ref(f"Packed{name}"), "examples": in_json}
+        packed = {"anyOf": [ref(f"Packed{name}"), flat]}
+        content[media_type] = {"schema": packed, "examples": in_json}
     for media_type, lines in kinds.items():
         content[media_type] = {"schema": TEXT, "examples": lines}
     return {"required": True, "content": content}
@@ -167,7 +191,10 @@ NO_BODY = {
 }
 MIN_SEQUENCE = {"parameters": [_MIN_SEQUENCE]}
 IF_MATCH = {"parameters": [_IF_MATCH]}
-LEARN = {"parameters": [_KEY, _PREFER, _IF_MATCH], "requestBody": rows_body("Samples")}
+LEARN = {
+    "parameters": [_KEY, _PREFER, _IF_MATCH, *_LEARNED_COLUMNS],
+    "requestBody": rows_body("Samples"),
+}
 LEARNED: Responses = {
     200: answer("Learned", "The samples are durable and learned.")
     | {"headers": {"Idempotency-Replayed": _REPLAYED, "Preference-Applied": _APPLIED}},
@@ -175,7 +202,10 @@ LEARNED: Responses = {
     | {"headers": {"Preference-Applied": _APPLIED}},
 }
 PREDICT = {
-    "parameters": [_HEAD, _MIN_SEQUENCE, _PROBABILITY, _CONFIDENCE, _EXPLAIN],
+    "parameters": [
+        *(_HEAD, _MIN_SEQUENCE, _PROBABILITY, _CONFIDENCE, _EXPLAIN),
+        *_PREDICTED_COLUMNS,
+    ],
     "requestBody": rows_body("Rows"),
 }
 LABELS = {"parameters": [_IF_MATCH], **body("LateLabels")}

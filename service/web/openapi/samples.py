@@ -9,6 +9,7 @@ from wolfstream.service.web.openapi.heads import HEAD_FIELDS, OF_HEAD
 from wolfstream.service.web.openapi.primitives import (
     COUNT,
     FLAG,
+    OBJECT,
     TEXT_OR_NULL,
     Schema,
     array_of,
@@ -47,6 +48,11 @@ SAMPLES: dict[str, Schema] = {
         fields=_RAW_ARRAY,
         description="Raw little-endian numbers; `data` is MessagePack's type bin.",
     ),
+    "FlatRows": array_of(
+        OBJECT,
+        description="Rows whose labels, ids and weights stand among their values.",
+        minItems=1,
+    ),
     "Samples": object_of("x y", "names weight", additionalProperties=False),
     "PackedSamples": object_of("x y", "names weight", _RAW, additionalProperties=False),
     "Rows": object_of(
@@ -57,7 +63,8 @@ SAMPLES: dict[str, Schema] = {
     ),
     "Learned": object_of(
         "model sequence epoch learned results head",
-        fields={
+        "warnings",
+        {
             "results": object_of("", "prediction decision admitted step novelty"),
             "head": object_of("name", HEAD_FIELDS, OF_HEAD),
         },
@@ -84,12 +91,13 @@ SAMPLES: dict[str, Schema] = {
     ),
     "Accepted": object_of(
         "model sequence epoch samples",
+        "warnings",
         description="The model will have this sequence once it has learned these samples.",
     ),
     "Prediction": object_of(
         "model sequence epoch head prediction decision",
         "classes fit ids probability standard_deviation prediction_set prediction_interval "
-        "explanation novelty",
+        "explanation novelty warnings",
         {
             **ANSWERS,
             "fit": object_of(

@@ -36,12 +36,13 @@ from wolfstream.service.web.formats.body import (
     receive_question,
     receive_samples,
     respond,
+    with_warnings,
 )
 from wolfstream.service.web.formats.conditions import read_conditions
 from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.formats.moments import read_min_sequence
 from wolfstream.service.web.formats.prefer import acknowledged
-from wolfstream.service.web.formats.query import check_query, declared
+from wolfstream.service.web.formats.query import check_query, declared, read_roles
 from wolfstream.service.web.formats.questions import with_query
 from wolfstream.service.web.formats.wire import format_of_body
 from wolfstream.service.web.layers.shortcut import Endpoint
@@ -94,13 +95,15 @@ def add_learning(
         key = header_key(keys, grant.client) if keys else None
         with memory.lease() as lease:
             model_of = partial(engine.model, name)
-            received = await receive_samples(request, settings, model_of, lease)
-            body_format, model, samples = received
+            roles = read_roles(request.scope["query_string"])
+            received = await receive_samples(request, settings, model_of, lease, roles)
+            body_format, model, samples, warnings = received
             await engine.compiled(model, samples.X, preference and preference.wait)
         durable = asyncio.get_running_loop().create_future() if preference else None
         waiting = handlers.learn(engine, grant, model, call, samples, key, durable, expected)
-        learned = await acknowledged(waiting, durable, preference)
-        return respond(request, body_format, *learned, lease)
+        learned, status, headers = await acknowledged(waiting, durable, preference)
+        learned = with_warnings(learned, warnings)
+        return respond(request, body_format, learned, status, headers, lease)
 
     of_predicting = add_predicting(app, engine, settings, memory)
 
@@ -146,13 +149,15 @@ def add_predicting(
         awaited = read_min_sequence(query.get("min_sequence"))
         with memory.lease() as lease:
             model_of = partial(engine.model, name)
-            received = await receive_question(request, settings, model_of, lease)
-            body_format, model, question = received
+            roles = read_roles(request.scope["query_string"])
+            received = await receive_question(request, settings, model_of, lease, roles)
+            body_format, model, question, warnings = received
             grant: Grant = request.scope["state"]["grant"]
             head = query.get("head")
             question = with_query(question, query)
             predicted = await handlers.predict(engine, grant, model, head, awaited, question, lease)
             headers = {"Idempotency-Replayed": "true"} if predicted.pop("replayed", False) else None
+            predicted = with_warnings(predicted, warnings)
             return respond(request, body_format, predicted, headers=headers, lease=lease)
 
     return {_PREDICT: predict}

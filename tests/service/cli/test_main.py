@@ -86,7 +86,7 @@ class TestHelp:
 
     def test_replay_names_formats_and_exit_codes(self):
         text = run("replay", "--help").output
-        for word in ("CSV", "svmlight", "npz", "Exit codes", "--transport", "--label-column"):
+        for word in ("CSV", "svmlight", "npz", "Exit codes", "--transport", "--label"):
             assert word in text
 
     def test_version(self):
@@ -218,10 +218,10 @@ class TestReplayUsage:
 
     def test_malformed_file(self, tmp_path: Path):
         path = tmp_path / "a.csv"
-        path.write_text("a,y\n1,0\ninf,1\n")
+        path.write_text("a,y\n1,0\n1,inf\n")
         result = run("replay", str(path), "--model", "m")
         assert result.exit_code == 1
-        assert f"{path}: line 3: column 1 (a): 'inf' is not a finite number" in error_line(result)
+        assert f"{path}: line 3: the label is inf" in error_line(result)
 
     @pytest.mark.parametrize("url", ["localhost:8000", "ftp://h", "http://", "http://h:port"])
     def test_not_a_url(self, csv: str, url: str):

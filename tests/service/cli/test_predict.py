@@ -25,6 +25,7 @@ from wolfstream.service.training.evaluation import Evaluation, tables
 
 STREAM = three_classes(300)
 HELD_BACK = three_classes(40, seed=1)
+MSFW = ("--algorithm", "msfw")
 
 
 def run(command: str, *arguments: object) -> Result:
@@ -48,6 +49,7 @@ def write_csv(path: Path, X: np.ndarray, labels: list[Label] | None, header: str
     rows = [[repr(v) for v in row] for row in X.tolist()]
     if labels is not None:
         rows = [[*row, str(label)] for row, label in zip(rows, labels, strict=True)]
+        header = header or ",".join([*"abcdefgh"[: X.shape[1]], "y"]) + "\n"
     path.write_text(header + "\n".join(map(",".join, rows)) + "\n")
     return path
 
@@ -65,7 +67,7 @@ def write_svm(path: Path, X: np.ndarray, labels: list[Label] | None, first: int 
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("model")
     file = write_csv(folder / "a.csv", STREAM.X, STREAM.y)
-    assert run("train", file, "--model", folder / "rooms.model").exit_code == 0
+    assert run("train", file, "--model", folder / "rooms.model", *MSFW).exit_code == 0
     return folder / "rooms.model"
 
 
@@ -74,7 +76,7 @@ def sparse_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same samples from an svmlight file whose features are numbered from 0."""
     folder = tmp_path_factory.mktemp("sparse")
     file = write_svm(folder / "a.svm", STREAM.X, STREAM.y, first=0)
-    assert run("train", file, "--model", folder / "rooms.model").exit_code == 0
+    assert run("train", file, "--model", folder / "rooms.model", *MSFW).exit_code == 0
     return folder / "rooms.model"
 
 
@@ -146,7 +148,7 @@ class TestPredict:
     def test_the_label_column_may_stand_elsewhere(self, model: Path, tmp_path: Path, expected):
         X = np.column_stack([np.arange(40), HELD_BACK.X])
         file = write_csv(tmp_path / "a.csv", X, None)
-        rows = table(run("predict", model, file, "--label-column", "1"))
+        rows = table(run("predict", model, file, "--label", "1"))
         assert [int(row[0]) for row in rows[1:]] == expected.prediction
 
     def test_output_appears_whole_or_not_at_all(self, model: Path, tmp_path: Path):
@@ -181,8 +183,9 @@ class TestPredict:
     @pytest.mark.parametrize(
         ("content", "detail"),
         [
-            ("1,2\n", "the rows have 1 features besides the label; the model needs 3"),
-            ("1,2,3,4,5\n", "4 features besides the label"),
+            ("a,y\n1,2\n", "lacks"),
+            ("1,2\n", "there is no header, and the first row is 1, 2"),
+            ("1,2,3,4,5\n", "say which one has the labels, as label=NAME or --label NAME"),
             ("", "is empty"),
             ("1,2,x\n1,2,3\n", "'x' is not a finite number"),
             ("1,2,3\n1,2\n", "line 2: has 2 columns"),
@@ -199,7 +202,7 @@ class TestPredict:
 
     def test_options_that_exclude_each_other(self, model: Path, tmp_path: Path):
         file = write_csv(tmp_path / "a.csv", HELD_BACK.X, None)
-        assert run("predict", model, file, "--no-labels", "--label-column", "1").exit_code == 2
+        assert run("predict", model, file, "--no-labels", "--label", "1").exit_code == 2
 
     def test_what_is_no_model(self, model: Path, tmp_path: Path):
         file = write_csv(tmp_path / "a.csv", HELD_BACK.X, None)

@@ -28,6 +28,8 @@ ASSET_ALONE = '{"task": "regression", "adaptive": null}'
 
 
 def run(command: str, *arguments: object) -> Result:
+    if command == "train" and "--algorithm" not in arguments:
+        arguments += ("--algorithm", "asset")
     return CliRunner().invoke(main, [command, *map(str, arguments)], prog_name="wolfstream")
 
 
@@ -46,7 +48,8 @@ def error_line(result: Result, code: int = 1) -> str:
 
 def write_csv(path: Path, X: Any, y: Any) -> Path:
     rows = [[*map(repr, row), str(value)] for row, value in zip(X.tolist(), y, strict=True)]
-    path.write_text("\n".join(map(",".join, rows)) + "\n")
+    header = ",".join([*"abcdefgh"[: X.shape[1]], "y"])
+    path.write_text("\n".join([header, *map(",".join, rows)]) + "\n")
     return path
 
 
@@ -208,10 +211,10 @@ class TestTrain:
     @pytest.mark.parametrize(
         ("content", "detail"),
         [
-            ("1,2\n2,high\n3,x\n", "the label of sample 2 is 'high', not a number"),
-            ("1,2\n2,\n", "line 2: the label is missing"),
-            ("1,2\n2,inf\n", "line 2: the label is inf"),
-            ("1,2\n2,1e101\n", "y of sample 2 is 1e+101: beyond 1e+100"),
+            ("a,y\n1,2\n2,high\n3,x\n", "the label of sample 2 is 'high', not a number"),
+            ("a,y\n1,2\n2,\n", "line 3: the label is missing"),
+            ("a,y\n1,2\n2,inf\n", "line 3: the label is inf"),
+            ("a,y\n1,2\n2,1e101\n", "y of sample 2 is 1e+101: beyond 1e+100"),
         ],
     )
     def test_labels_that_are_not_numbers(self, tmp_path: Path, content: str, detail: str):
@@ -318,7 +321,7 @@ class TestReplay:
     def test_whole_numbers_of_a_file_are_numbers(
         self, server: ServerProcess, name: str, tmp_path: Path
     ):
-        (tmp_path / "a.csv").write_text("".join(f"{i},{3 * i}\n" for i in range(200)))
+        (tmp_path / "a.csv").write_text("a,y\n" + "".join(f"{i},{3 * i}\n" for i in range(200)))
         common = ["--url", server.url, "--model", name]
         spec = ["--spec", '{"task": "regression", "kernel": {"type": "linear"}}']
         assert "of 199 predictions" in done(run("replay", tmp_path / "a.csv", *common, *spec))

@@ -26,6 +26,7 @@ from tests.service.specs import PAPERS
 from wolfstream.service.cli.main import main
 from wolfstream.service.cli.replay_connections import HttpConnection, WebsocketConnection
 from wolfstream.service.cli.replayer import Display, Replay, Score
+from wolfstream.service.client.batches import Batch
 from wolfstream.service.client.errors import AnswerLost, ClientError, Refused, Unreachable
 from wolfstream.service.client.stream_address import SUBPROTOCOL
 from wolfstream.service.files.labelled import open_data
@@ -37,9 +38,9 @@ def replay(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["replay", *arguments], prog_name="wolfstream")
 
 
-def batches(count: int, size: int = 2) -> list[tuple[np.ndarray, list[Any]]]:
+def batches(count: int, size: int = 2) -> list[Batch]:
     """Batches that tell which they are: all of batch k is k."""
-    return [(np.full((size, 3), float(k)), [k] * size) for k in range(count)]
+    return [Batch(np.full((size, 3), float(k)), [k] * size) for k in range(count)]
 
 
 def described(url: str, name: str) -> dict[str, Any]:
@@ -52,8 +53,9 @@ class TestRealServer:
         with HttpConnection(server.url, name) as http:
             http.create(PAPERS)
         with transport(server.url, name) as connection:
+            read = open_data(PENDIGITS).batches(100, limit=1050)
             scores = Replay(connection, ["working_set", "asset"]).run(
-                open_data(PENDIGITS).batches(100, limit=1050)
+                Batch(X, y) for X, y, *_ in read
             )
         model = described(server.url, name)
         assert model["sequence"] == 2100
@@ -86,7 +88,8 @@ class TestRealServer:
         (tmp_path / "a.csv").write_text("a,b,move\n" + "\n".join(lines))
         spec = '{"kernel": {"type": "rbf", "gamma": 1.0}, "asset": null, "adaptive": null}'
         result = replay(
-            str(tmp_path / "a.csv"), "--url", server.url, "--model", name, "--spec", spec
+            *(str(tmp_path / "a.csv"), "--url", server.url, "--model", name, "--spec", spec),
+            *("--label", "move"),
         )
         assert result.exit_code == 0, result.stderr
         with HttpConnection(server.url, name) as http:
@@ -114,7 +117,7 @@ class TestRealServer:
     ):
         common = ["--url", server.url, "--model", name, "--transport", transport]
         assert replay(str(PENDIGITS), *common, "--limit", "10").exit_code == 0
-        (tmp_path / "a.csv").write_text("1,2,0\n" * 5)
+        (tmp_path / "a.csv").write_text("a,b,y\n" + "1,2,0\n" * 5)
         result = replay(str(tmp_path / "a.csv"), *common, "--batch", "2")
         assert result.exit_code == 1
         assert "422" in result.stderr
@@ -251,7 +254,7 @@ class TestHttpTrouble:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
         monkeypatch.setattr(HttpConnection.__init__, "__defaults__", (None, 0.2))
-        (tmp_path / "a.csv").write_text("".join(f"1,{k // 2}\n" for k in range(8)))
+        (tmp_path / "a.csv").write_text("a,y\n" + "".join(f"1,{k // 2}\n" for k in range(8)))
         with fake_http(200, *[None] * 50) as fake:
             result = replay(
                 str(tmp_path / "a.csv"), "--url", fake.url, "--model", "m", "--batch", "2"
@@ -262,7 +265,7 @@ class TestHttpTrouble:
         assert result.stderr.count("\n") == 1
 
     def test_what_was_refused_is_said(self, tmp_path: Path):
-        (tmp_path / "a.csv").write_text("".join(f"1,{k // 2}\n" for k in range(8)))
+        (tmp_path / "a.csv").write_text("a,y\n" + "".join(f"1,{k // 2}\n" for k in range(8)))
         with fake_http(200, TOO_LARGE) as fake:
             result = replay(
                 str(tmp_path / "a.csv"), "--url", fake.url, "--model", "m", "--batch", "2",
@@ -429,7 +432,7 @@ class TestScore:
     def test_counts_only_what_was_predicted(self):
         score = Score("asset")
         assert score.accuracy is None
-        answer = {"results": {"prediction": [None, 1, 1, True, "a"]}, "head": {"size": 3}}
+        answer = {"results": {"prediction": [None, 1, 1, True, "b"]}, "head": {"size": 3}}
         score.count([1, 1, 2, 1, "a"], answer)
         assert (score.samples, score.judged, score.correct) == (5, 4, 2)
         assert score.accuracy == 0.5

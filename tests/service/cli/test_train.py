@@ -27,6 +27,8 @@ STREAM = three_classes(400)
 
 
 def run(*arguments: object) -> Result:
+    if "--algorithm" not in arguments:
+        arguments += ("--algorithm", "msfw")
     return CliRunner().invoke(main, ["train", *map(str, arguments)], prog_name="wolfstream")
 
 
@@ -51,7 +53,7 @@ def error_line(result: Result) -> str:
 def test_what_a_file_says_reaches_no_terminal_as_a_command(tmp_path: Path):
     file = tmp_path / "[b]\x1b[2J.csv"
     file.write_text("a,\x1b]0;owned\x07,y\n1,2,3\n")
-    result = run(file, "--model", tmp_path / "out", "--label-column", "absent")
+    result = run(file, "--model", tmp_path / "out", "--label", "absent")
     assert result.exit_code == 1
     assert result.stderr.replace("\n", "").isprintable()
     assert r"\x1b]0;owned\x07" in result.stderr
@@ -247,7 +249,7 @@ class TestFiles:
         samples = two_classes(60)
         lines = [",".join(map(repr, row)) for row in samples.X.tolist()]
         rows = [f"{line},{y}" for line, y in zip(lines, samples.y, strict=True)]
-        (tmp_path / "a.csv").write_text("\n".join(rows))
+        (tmp_path / "a.csv").write_text("\n".join(["a,b,c,y", *rows]))
         out = trained(tmp_path / "a.csv")
         assert set(load_model(out).learner.heads["working_set"].classes) == {"yes", "no"}
 
@@ -261,10 +263,10 @@ class TestRefusals:
             ("a,y\n1,0\n2,0\n", "there is only one class, 0"),
             ("a,y\n1,0.5\n2,1\n", "a target to be regressed"),
             ("a,y\n1,0\n2,\n", "line 3: the label is missing"),
-            ("".join(f"1,{i}\n" for i in range(101)), "101 different labels"),
-            ("1,a\n1e60,b\n", "row 2 of the samples: its norm exceeds"),
-            (f"1,a\n1,{'b' * 300}\n", "longer than 256 characters"),
-            ("1e-9,a\n2e-9,b\n", "the spec is not valid; /kernel/gamma"),
+            ("a,y\n" + "".join(f"1,{i}\n" for i in range(101)), "101 different labels"),
+            ("a,y\n1,a\n1e60,b\n", "row 2 of the samples: its norm exceeds"),
+            (f"a,y\n1,a\n1,{'b' * 300}\n", "longer than 256 characters"),
+            ("a,y\n1e-9,a\n2e-9,b\n", "the spec is not valid; /kernel/gamma"),
         ],
     )
     def test_files(self, tmp_path: Path, content: str, detail: str):

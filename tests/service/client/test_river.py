@@ -68,7 +68,7 @@ class TestWithoutRiver:
         model = RemoteClassifier(client, name)
         model.learn_one({1: True, ("a", "b"): np.float32(0.5), "c": np.int64(3)}, "yes")
         assert client.describe(name)["features"] == 3
-        with pytest.raises(TypeError, match=r"feature 'city': .* is neither"):
+        with pytest.raises(TypeError, match=r"feature 'city': .* is a dict, neither"):
             model.learn_one({"city": {}}, "yes")
         assert client.describe(name)["sequence"] == 1
 

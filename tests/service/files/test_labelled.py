@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from wolfstream.service.files.labelled import MAX_FEATURES, DataFileError, LabelledFile, open_data
 from wolfstream.service.files.npz import dense_rows, sparse_rows
+from wolfstream.service.files.roles import Roles
 from wolfstream.service.files.separated import CsvText
 from wolfstream.service.files.svmlight import SvmlightText
 from wolfstream.service.files.text import LONGEST_ROW
@@ -35,7 +36,7 @@ def write(tmp_path: Path) -> Write:
 
 def everything(data: LabelledFile, size: int = 2, **part: int) -> tuple[list, list]:
     rows, labels = [], []
-    for X, y in data.batches(size, **part):
+    for X, y, *_ in data.batches(size, **part):
         assert X.dtype == np.float64
         assert X.shape == (len(y), data.features)
         assert 1 <= len(y) <= size
@@ -55,11 +56,14 @@ class TestCsv:
         assert (data.samples, data.features) == (2, 2)
         assert everything(data) == ([[1, 2], [3, 4.5]], [7, 8])
 
-    def test_last_column_is_the_label_by_default(self, write: Write):
-        assert everything(open_data(write("a.csv", "h1,h2,h3\n1,2,cat\n"))) == ([[1, 2]], ["cat"])
+    def test_no_column_is_the_label_by_default(self, write: Write):
+        with pytest.raises(DataFileError, match="--label NAME: h1, h2, h3"):
+            open_data(write("a.csv", "h1,h2,h3\n1,2,cat\n"))
 
     def test_no_header(self, write: Write):
-        assert everything(open_data(write("a.csv", "1,2,cat\n3,4,dog"))) == (
+        with pytest.raises(DataFileError, match="no header, and the first row is 1, 2, cat"):
+            open_data(write("a.csv", "1,2,cat\n3,4,dog"))
+        assert everything(open_data(write("a.csv", "1,2,cat\n3,4,dog"), Roles("3"))) == (
             [[1, 2], [3, 4]],
             ["cat", "dog"],
         )
@@ -70,7 +74,7 @@ class TestCsv:
     @pytest.mark.parametrize("column", ["kind", "2"])
     def test_label_column(self, write: Write, column: str):
         path = write("a.csv", "a,kind,y\n1,7,2\n")
-        assert everything(open_data(path, label_column=column)) == ([[1, 2]], [7])
+        assert everything(open_data(path, Roles(column))) == ([[1, 2]], [7])
 
     def test_quotes_line_ends_blank_lines_and_byte_order_mark(self, write: Write):
         content = b'\xef\xbb\xbfa,y\r\n1,"a ""b"", c"\r\n\r\n 2 ,"two\r\nlines"\r\n'
@@ -88,44 +92,45 @@ class TestCsv:
         assert everything(labelled) == ([[1, 2.5], [3, 4]], ["yes", "a;b, c\td"])
 
     def test_a_comma_in_the_first_line_separates(self, write: Write):
-        assert everything(open_data(write("a.csv", "1,a;b\n2,c\n"))) == ([[1], [2]], ["a;b", "c"])
+        data = open_data(write("a.csv", "1,a;b\n2,c\n"), Roles("2"))
+        assert everything(data) == ([[1], [2]], ["a;b", "c"])
         content = '"a, b";y\n1;2\n'
         assert everything(open_data(write("b.csv", content))) == ([[1]], [2])
 
     def test_empty_lines_at_the_end_and_format_by_content(self, write: Write):
-        assert open_data(write("data.txt", "1,2\n3,4\n\n\n")).samples == 2
+        assert open_data(write("data.txt", "a,y\n1,2\n3,4\n\n\n")).samples == 2
 
     @pytest.mark.parametrize(
         ("content", "line", "detail"),
         [
             ("a,y\n1,2\nx,3\n", 3, "column 1 (a): 'x' is not a finite number"),
             ("y,a\n1,2\n3,x\n", 3, "column 2 (a): 'x'"),
-            ("1,2\n,3\n", 2, "column 1: a number is missing"),
-            ("1,2\nnan,3\n", 2, "'nan'"),
-            ("1,2\n1e999,3\n", 2, "'1e999'"),
-            ("1,2\n1_0,3\n", 2, "'1_0'"),
-            ("1,2\n3\n", 2, "has 1 columns, the first line has 2"),
-            ("1,2\n3,4,5\n", 2, "has 3 columns"),
-            ("1,2\n3,\n", 2, "label is missing"),
-            ("1,2.0\n3,nan\n", 2, "label is nan"),
-            ("1,2.0\n3,1e400\n", 2, "label is 1e400"),
-            ('1,2\n3,"a"b\n', 2, "not CSV"),
-            ('1,2\n3,"a\n', 2, "not CSV"),
-            ("1\n2\n", 1, "one column"),
-            ("a|y\n1|2\n", 1, "commas, semicolons or tabs separate columns"),
-            ("1,2\nNaN,3\n", 2, "train with --algorithm adaptive, which takes missing values"),
-            ("1,2\n,3\n", 2, "a number is missing; fill it in, or train with --algorithm"),
-            ("1,NA,3\n", 1, "'NA'"),
-            ("label,a,y\n1,2,3\n", 1, "--label-column"),
+            ("a,y\n1,2\n,3\n", 3, "column 1 (a): a number is missing"),
+            ("a,y\n1,2\nnan,3\n", 3, "'nan'"),
+            ("a,y\n1,2\n1e999,3\n", 3, "'1e999'"),
+            ("a,y\n1,2\n1_0,3\n", 3, "'1_0'"),
+            ("a,y\n1,2\n3\n", 3, "has 1 columns, the first line has 2"),
+            ("a,y\n1,2\n3,4,5\n", 3, "has 3 columns"),
+            ("a,y\n1,2\n3,\n", 3, "label is missing"),
+            ("a,y\n1,2.0\n3,nan\n", 3, "label is nan"),
+            ("a,y\n1,2.0\n3,1e400\n", 3, "label is 1e400"),
+            ('a,y\n1,2\n3,"a"b\n', 3, "not CSV"),
+            ('a,y\n1,2\n3,"a\n', 3, "not CSV"),
+            ("1\n2\n", 1, "there is no header, and the first row is 1"),
+            ("y\n1\n", 1, "commas, semicolons or tabs separate columns"),
+            ("a,y\n1,2\nNaN,3\n", 3, "train with --algorithm adaptive, which takes missing values"),
+            ("a,y\n1,2\n,3\n", 3, "a number is missing; fill it in, or train with --algorithm"),
+            ("a,b,y\n1,NA,3\n", 2, "'NA'"),
+            ("label,a,y\n1,2,3\n", 1, "--label NAME"),
             ("a;y\n1,5;0\n", 2, "column 1 (a): '1,5' has a decimal comma; write it with a point"),
-            ("1,5;2,5;0\n", 1, "'5;2' holds the separator ';': numbers need decimal points"),
+            ("a,b,y\n1,5;2,5\n", 2, "'5;2' holds the separator ';': numbers need decimal points"),
             (
                 "room,colour,y\n1,red,0\n",
                 2,
                 "column 2 (colour): 'red' is not a finite number; leave the column out, write its "
                 "words as numbers (0 and 1 in a column for each word), or train with --algorithm",
             ),
-            ("1,red,0\n", 1, "column 2: 'red' is not a finite number; leave"),
+            ("a,b,y\n1,red,0\n", 2, "column 2 (b): 'red' is not a finite number; leave"),
         ],
     )
     def test_malformed(self, write: Write, content: str, line: int, detail: str):
@@ -135,10 +140,63 @@ class TestCsv:
         assert f"line {line}: " in str(caught.value)
         assert detail in str(caught.value)
 
-    @pytest.mark.parametrize("number", ["1e400", "-1e400", "inf", "-nan", " 1E+999 "])
-    def test_a_number_that_is_not_finite_is_no_text(self, write: Write, number: str):
-        with pytest.raises(DataFileError, match=r"line 2: column 1 .* is not a finite number"):
-            open_data(write("a.csv", f"red,2\n{number},3\n"), texts=True)
+    @pytest.mark.parametrize(
+        ("cell", "value"),
+        [
+            (" 12 ", 12.0),
+            ("-1e3", -1000.0),
+            ("", None),
+            (" NaN ", None),
+            ("NA", "NA"),
+            ("1e400", "1e400"),
+            ("inf", "inf"),
+            ("747_380_1127", "747_380_1127"),
+            ("1_000", "1_000"),
+            (" $124.17 ", "$124.17"),
+            ("1,5", "1,5"),
+            ("x" * 5000, "x" * 5000),
+        ],
+    )
+    def test_a_cell_is_a_number_or_a_text(self, write: Write, cell: str, value: Any):
+        path = write("a.csv", f'word,n,y\nred,"{cell}",3\n')
+        (batch,) = open_data(path, texts=True).batches(9)
+        assert [["red", value]] == batch.X
+
+    @pytest.mark.parametrize("word", ["NA", "n/a", "null", "None"])
+    def test_a_missing_value_of_a_column_without_a_name(self, write: Write, word: str):
+        (batch,) = open_data(write("a.csv", f"{word},3\n"), Roles("2"), texts=True).batches(9)
+        assert batch.X == [[None]]
+
+    def test_columns_without_a_name_are_left_out(self, write: Write):
+        path = write("a.csv", ",a,y,\n0,5,x,\n1,6,z,\n")
+        assert everything(open_data(path)) == ([[5], [6]], ["x", "z"])
+        assert CsvText(path).unnamed == [1, 4]
+
+    def test_words_that_come_again_are_no_header(self, write: Write):
+        path = write("a.csv", "e,x,y\np,x,n\ne,b,n\n")
+        data = open_data(path, Roles("1"), texts=True)
+        assert (data.samples, data.names) == (3, None)
+        with pytest.raises(DataFileError, match="no header, and the first row is e, x, y"):
+            open_data(path, texts=True)
+
+    def test_a_header_that_comes_again_is_a_header(self, write: Write):
+        data = open_data(write("a.csv", "a,y\n1,u\na,y\n2,v\n"), texts=True)
+        assert data.names == ("a",)
+
+    def test_y_beside_another_y(self, write: Write):
+        assert everything(open_data(write("a.csv", "Y,y,b\n1,7,2\n"))) == ([[1, 2]], [7])
+
+    def test_weights_and_ids(self, write: Write):
+        path = write("a.csv", "order,a,w,y\n007,1,0.5,u\n-12,2,2,v\n")
+        (batch,) = open_data(path, Roles(id="order", weight="3")).batches(9)
+        assert (np.asarray(batch.X).tolist(), batch.labels) == ([[1], [2]], ["u", "v"])
+        assert (batch.weights, list(batch.ids)) == ([0.5, 2.0], ["007", -12])
+        with pytest.raises(DataFileError, match="line 2: the weight is '007x', not a number"):
+            open_data(write("b.csv", "w,a,y\n007x,1,u\n"), Roles(weight="w"))
+        with pytest.raises(DataFileError, match="different columns"):
+            open_data(path, Roles("a", "a"))
+        with pytest.raises(DataFileError, match="no column 'v'; choose the weight, as weight=NAME"):
+            open_data(path, Roles(weight="v"))
 
     @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "latin-1"])
     def test_another_encoding(self, write: Write, encoding: str):
@@ -157,7 +215,7 @@ class TestCsv:
     @pytest.mark.parametrize("column", ["absent", "0", "4"])
     def test_no_such_label_column(self, write: Write, column: str):
         with pytest.raises(DataFileError, match="no column"):
-            open_data(write("a.csv", "a,b,c\n1,2,3\n"), label_column=column)
+            open_data(write("a.csv", "a,b,c\n1,2,3\n"), Roles(column))
 
 
 class TestLabels:
@@ -177,7 +235,8 @@ class TestLabels:
         ],
     )
     def test_one_kind_for_the_whole_column(self, write: Write, written: list, read: list):
-        data = open_data(write("a.csv", "".join(f"1,{text}\n" for text in written)))
+        content = "a,y\n" + "".join(f"1,{text}\n" for text in written)
+        data = open_data(write("a.csv", content))
         assert typed(everything(data)[1]) == typed(read)
 
 
@@ -229,17 +288,20 @@ class TestSvmlight:
 
 class TestSparse:
     def test_svmlight_and_csr_may_stay_sparse_and_csv_may_become(self, write: Write):
-        for name, content in [("a.svm", "1 1:5 3:7\n2 2:0\n"), ("a.csv", "5,0,7,1\n0,0,0,2\n")]:
+        for name, content in [
+            ("a.svm", "1 1:5 3:7\n2 2:0\n"),
+            ("a.csv", "a,b,c,y\n5,0,7,1\n0,0,0,2\n"),
+        ]:
             data = open_data(write(name, content), sparse=True)
             assert (data.sparse, data.features) == (True, 3)
-            ((X, labels),) = data.batches(9)
+            ((X, labels, *_),) = data.batches(9)
             assert isinstance(X, SparseRows)
             assert [array.tolist() for array in to_csr(X)] == [[5, 7], [0, 2], [0, 2, 2]]
             assert labels == [1, 2]
 
     def test_the_file_decides_where_nobody_does(self, tmp_path: Path, write: Write):
         assert open_data(write("a.svm", "1 1:5\n"), sparse=None).sparse
-        assert not open_data(write("a.csv", "5,1\n"), sparse=None).sparse
+        assert not open_data(write("a.csv", "a,y\n5,1\n"), sparse=None).sparse
         np.savez(tmp_path / "a.npz", X=np.eye(2), y=np.ones(2))
         assert not open_data(tmp_path / "a.npz", sparse=None).sparse
 
@@ -252,7 +314,7 @@ class TestSparse:
     @pytest.mark.parametrize("sparse", [True, False])
     def test_the_first_index_may_be_given(self, write: Write, sparse: bool):
         path = write("a.svm", "1 2:5\n")
-        ((X, _),) = open_data(path, features=3, sparse=sparse, first_index=0).batches(1)
+        ((X, *_),) = open_data(path, features=3, sparse=sparse, first_index=0).batches(1)
         dense = dense_rows(X, 3) if isinstance(X, SparseRows) else X
         assert dense.tolist() == [[0, 0, 5]]
         assert open_data(path).first_index == 1
@@ -287,15 +349,16 @@ class TestUnlabelled:
     def test_no_labels(self, write: Write, name: str, content: str):
         data = open_data(write(name, content), labelled=False)
         assert (data.samples, data.features, data.labelled) == (2, 2, False)
-        ((X, labels),) = data.batches(9)
+        ((X, labels, *_),) = data.batches(9)
         assert np.asarray(X).tolist() == [[1, 2], [3, 4]]
         assert labels == []
 
     def test_the_number_of_columns_decides(self, write: Write):
         path = write("a.csv", "1,2\n3,4\n")
         assert not open_data(path, features=2, labelled=None).labelled
-        assert open_data(path, features=1, labelled=None).labelled
-        assert open_data(path, "1", features=2, labelled=None).labelled
+        with pytest.raises(DataFileError, match="there is no header"):
+            open_data(path, features=1, labelled=None)
+        assert open_data(path, Roles("1"), features=2, labelled=None).labelled
 
     def test_npz_without_y(self, tmp_path: Path):
         np.savez(tmp_path / "a.npz", X=np.eye(2))
@@ -334,6 +397,9 @@ class Source:
         return io.TextIOWrapper(io.BufferedReader(file), encoding=encoding, newline=newline)
 
 
+ARGUMENTS: dict[Any, list[Any]] = {CsvText: [Roles("2")], SvmlightText: [None]}
+
+
 class TestRows:
     """What is read of a file before it is refused does not grow with its longest line."""
 
@@ -341,15 +407,15 @@ class TestRows:
         ("kind", "start", "more"),
         [
             (CsvText, b"", b"1,"),
-            (CsvText, b"1,2\n", b"x"),
-            (CsvText, b"1,2\n", b'"a\n",'),  # one row in many lines
+            (CsvText, b"a,y\n", b"x"),
+            (CsvText, b"a,y\n", b'"a\n",'),  # one row in many lines
             (SvmlightText, b"1 1:2\n", b"3 "),
         ],
     )
     def test_without_an_end_are_refused(self, kind: Any, start: bytes, more: bytes):
         source = Source(start, more)
         with pytest.raises(DataFileError, match="a row has more than 1,000 characters"):
-            list(kind(source, None, longest_row=1000))
+            list(kind(source, *ARGUMENTS[kind], longest_row=1000))
         assert all(file.taken <= 3 * io.DEFAULT_BUFFER_SIZE for file in source.opened)
 
     @pytest.mark.parametrize("name", ["a.csv", "a"])
@@ -360,13 +426,13 @@ class TestRows:
     @pytest.mark.parametrize("kind", [CsvText, SvmlightText])
     def test_many_are_no_long_one(self, write: Write, kind: Any):
         lines = {CsvText: "1,2\n\n", SvmlightText: "1 1:2\n# x\n"}[kind]
-        rows = kind(write("a", lines * 50), None, longest_row=20)
+        rows = kind(write("a", lines * 50), *ARGUMENTS[kind], longest_row=20)
         assert len(list(rows)) == 50
 
 
 def test_watchers_see_the_bytes_go_by(write: Write):
     content = "1,2\n" * 5000
-    for name, text in [("a.csv", content), ("a.svm", content.replace(",", " 1:"))]:
+    for name, text in [("a.csv", f"a,y\n{content}"), ("a.svm", content.replace(",", " 1:"))]:
         seen: list[int] = []
         open_data(write(name, text), watch=seen.append)
         assert len(seen) > 5
@@ -382,12 +448,12 @@ class TestNpz:
     def test_the_committed_sets(self):
         data = open_data(DATA / "pendigits.npz")
         assert (data.samples, data.features) == (7494, 16)
-        X, y = next(data.batches(5))
+        X, y, *_ = next(data.batches(5))
         assert X[0, :3].tolist() == [47, 100, 27]
         assert typed(y) == typed([8, 2, 1, 4, 1])
         data = open_data(DATA / "elec2.npz")
         assert (data.samples, data.features) == (45312, 8)
-        X, y = next(data.batches(5))
+        X, y, *_ = next(data.batches(5))
         assert 0 <= X.min() <= X.max() <= 7
         assert typed(y) == typed([0, 0, 0, 0, 1])
 
@@ -480,7 +546,7 @@ class TestParts:
     def test_skip_and_limit(
         self, tmp_path: Path, write: Write, name: str, skip: int, limit: int, expected: list
     ):
-        write("a.csv", "".join(f"{i},{i}\n" for i in range(5)))
+        write("a.csv", "a,y\n" + "".join(f"{i},{i}\n" for i in range(5)))
         write("a.svm", "".join(f"{i} 1:{i}\n" for i in range(5)))
         np.savez(tmp_path / "a.npz", X=np.arange(5)[:, None], y=np.arange(5))
         rows, labels = everything(open_data(tmp_path / name), skip=skip, limit=limit)
@@ -488,7 +554,7 @@ class TestParts:
         assert rows == [[i] for i in expected]
 
     def test_batches_can_be_read_again(self, write: Write):
-        data = open_data(write("a.csv", "1,2\n3,4\n"))
+        data = open_data(write("a.csv", "a,y\n1,2\n3,4\n"))
         assert everything(data) == everything(data)
 
 
@@ -522,7 +588,7 @@ class TestTargets:
     ):
         (tmp_path / "a.csv").write_text(content)
         data = open_data(tmp_path / "a.csv").with_targets()
-        told = [label for _, labels in data.batches(1) for label in labels]
+        told = [label for batch in data.batches(1) for label in batch.labels]
         assert told == expected
         assert {type(label) for label in told} == {float}
 
@@ -539,7 +605,7 @@ class TestTargets:
     def test_skipping_and_limits_stay(self, tmp_path: Path):
         np.savez(tmp_path / "a.npz", X=np.ones((9, 1)), y=np.arange(9))
         batches = open_data(tmp_path / "a.npz").with_targets().batches(2, skip=3, limit=3)
-        assert [labels for _, labels in batches] == [[3.0, 4.0], [5.0]]
+        assert [batch.labels for batch in batches] == [[3.0, 4.0], [5.0]]
 
     def test_booleans_are_not_numbers(self, tmp_path: Path):
         np.savez(tmp_path / "a.npz", X=np.ones((2, 1)), y=np.array([True, False]))

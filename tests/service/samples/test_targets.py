@@ -18,6 +18,7 @@ from wolfstream.service.web.formats.wire import JSON, MSGPACK
 
 MOST_ERRORS = 20
 LONGEST_LABEL = 256
+MISSING = "is missing: leave the row out, or predict it with an id and label it later"
 HINT = 'numbers are learned by a model whose spec says "task": "regression"'
 
 
@@ -63,11 +64,12 @@ class TestLabels:
             ("x" * (LONGEST_LABEL + 1), "is longer than 256 characters"),
             ("\ud800", "is not valid Unicode"),
             ("a\udfff", "is not valid Unicode"),
-            (None, "must be a string, an integer or a boolean"),
-            (1.0, f"must be a string, an integer or a boolean; {HINT}"),
-            (math.nan, f"must be a string, an integer or a boolean; {HINT}"),
-            (b"a", "must be a string, an integer or a boolean"),
-            ([1], "must be a string, an integer or a boolean"),
+            (None, MISSING),
+            (math.nan, MISSING),
+            (1.5, f"must be a string, a whole number or a boolean; {HINT}"),
+            (2.0**60, f"must be a string, a whole number or a boolean; {HINT}"),
+            (b"a", "must be a string, a whole number or a boolean"),
+            ([1], "must be a string, a whole number or a boolean"),
         ],
     )
     def test_what_is_not_a_label(self, label: Any, detail: str):
@@ -80,7 +82,7 @@ class TestLabels:
         assert refused_at([[0], [1]], ["a", {}]) == [(1, "/y/1")]
 
     def test_every_wrong_label_is_named_up_to_a_bound(self):
-        assert refused_at([[0]] * 4, [None, 1, 2.0, "a"]) == [(0, "/y/0"), (2, "/y/2")]
+        assert refused_at([[0]] * 4, [None, 1, 2.5, "a"]) == [(0, "/y/0"), (2, "/y/2")]
         assert len(refused_at([[0]] * 100, [None] * 100)) == MOST_ERRORS
 
     @pytest.mark.parametrize("y", [[], ["a"], ["a", "b", "c"]])
@@ -103,10 +105,16 @@ class TestLabels:
         assert labels == values
         assert {type(label) for label in labels} == {int}
 
+    @pytest.mark.parametrize("dtype", ["<f8", "<f4"])
+    def test_whole_numbers_of_floats_are_labels(self, dtype: str):
+        raws = read_samples({"x": [[0]] * 3, "y": raw([0.0, 1.0, -7.0], dtype)}).y
+        labels = self.of(0.0, 1.0, -7.0)
+        assert raws == labels == [0, 1, -7]
+        assert {type(label) for label in raws + labels} == {int}
+
     @pytest.mark.parametrize(
         ("y", "pointer"),
         [
-            (raw([1.0]), "/y"),
             (raw([[1]], "<i8"), "/y"),
             (raw([1, 2], "<i8"), "/y"),
             (raw([1], "<i8") | {"dtype": "<i4"}, "/y/dtype"),
@@ -116,11 +124,11 @@ class TestLabels:
             ({}, "/y"),
         ],
     )
-    def test_raw_labels_are_one_dimension_of_i8(self, y: Any, pointer: str):
+    def test_raw_labels_are_one_dimension_of_whole_numbers(self, y: Any, pointer: str):
         assert refused_at([[0]], y) == [(None, pointer)]
 
     def test_raw_numbers_are_regression(self):
-        assert HINT in refused({"x": [[0]], "y": raw([1.0])}).detail
+        assert HINT in refused({"x": [[0]], "y": raw([1.5])}).errors[0]["detail"]
 
 
 class TestTargets:

@@ -9,7 +9,7 @@ from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.spec.model import read_spec
 
-WEIGHTS = [{"label": 20, "weight": 4.0}, {"label": "20", "weight": 9.0}]
+WEIGHTS = [{"label": "20", "weight": 4.0}, {"label": "30", "weight": 9.0}]
 
 
 @pytest.mark.parametrize("gamma", ["auto", 0.5])

@@ -135,7 +135,7 @@ def test_samples_rows_and_specs_may_be_packed(client: httpx.Client, name: str) -
         assert learned.json()["learned"] == 40
     in_lines = {**ZSTD, "Content-Type": "text/csv"}
     learned = client.post(
-        f"{url}/samples", content=zstandard.compress(b"0,0\n1,1\n"), headers=in_lines
+        f"{url}/samples?label=2", content=zstandard.compress(b"0,0\n1,1\n"), headers=in_lines
     )
     assert learned.json()["learned"] == 2
     said = client.post(

@@ -181,7 +181,7 @@ def test_one_sample_needs_no_list_around_it(client: httpx.Client, name: str) -> 
 
 def test_labels_come_back_as_they_came(client: httpx.Client, name: str) -> None:
     create(client, name)
-    labels = [1, True, "1", -7]
+    labels = [2, True, "3", -7]
     x = [[0, 0], [9, 0], [0, 9], [9, 9]]
     client.post(f"/v1/models/{name}/samples", json={"x": x * 3, "y": labels * 3})
     told = client.post(f"/v1/models/{name}/predict", json={"x": x}).json()

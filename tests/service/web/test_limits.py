@@ -138,11 +138,13 @@ class TestSize:
         assert sequence(client) == before
 
     @pytest.mark.parametrize(
-        ("media_type", "row"), [("text/csv", "1,a\n"), ("text/x-libsvm", "a 1:1\n")]
+        ("media_type", "row"), [("text/csv?label=2", "1,a\n"), ("text/x-libsvm?", "a 1:1\n")]
     )
     def test_in_lines(self, client: httpx.Client, media_type: str, row: str):
+        media_type, _, query = media_type.partition("?")
         head = {"Content-Type": media_type}
-        answer = client.post("/v1/models/m/samples", content=row * (ROWS + 1), headers=head)
+        url = f"/v1/models/m/samples?{query}"
+        answer = client.post(url, content=row * (ROWS + 1), headers=head)
         assert problem(answer) == (413, "too-large")
 
     def test_as_tensors(self, client: httpx.Client):

@@ -69,6 +69,7 @@ def as_csv(x: list[Any], y: list[Any], end: str = "\r\n") -> bytes:
     """As RFC 4180 writes it, the label in the last column."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator=end)
+    writer.writerow([*(f"x{k}" for k in range(len(x[0]))), "y"])
     writer.writerows([*row, label] for row, label in zip(x, y, strict=True))
     return text.getvalue().encode()
 
@@ -146,15 +147,15 @@ class TestTheSameSamples:
         )
     )
     def test_labels_are_told_apart_as_train_does(self, suffix: str, texts: list[str]):
-        entry = {"csv": "5,{}\n", "svm": "{} 1:5\n"}[suffix]
-        content = "".join(entry.format(text) for text in texts).encode()
+        head, entry = {"csv": ("a,y\n", "5,{}\n"), "svm": ("", "{} 1:5\n")}[suffix]
+        content = "".join([head, *(entry.format(text) for text in texts)]).encode()
         media_type = {"csv": CSV, "svm": SVMLIGHT}[suffix]
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / f"a.{suffix}"
             path.write_bytes(content)
-            ((_, labels),) = open_data(path).batches(9)
+            (batch,) = open_data(path).batches(9)
         found = decoded(media_type, content)["y"]
-        assert [(type(y), y) for y in found] == [(type(y), y) for y in labels]
+        assert [(type(y), y) for y in found] == [(type(y), y) for y in batch.labels]
 
     @pytest.mark.parametrize("labelled", [False, True])
     @pytest.mark.parametrize("media_type", DECODERS)
@@ -169,11 +170,10 @@ class TestTheSameSamples:
             return
         assert 0 < len(detail) < 1000
 
-    @pytest.mark.parametrize("content", [b"red,2\n1e400,3\n", b"1,2\n3,1e400\n"])
-    def test_a_number_that_is_not_finite_is_refused_as_in_json(self, content: bytes):
+    def test_a_label_that_is_not_finite_is_refused_as_in_json(self):
         with pytest.raises(InvalidSamples) as caught:
-            read_samples(decoded(CSV, content))
-        assert caught.value.errors[0]["line"] == 2
+            read_samples(decoded(CSV, b"a,y\n1,2\n3,1e400\n"))
+        assert caught.value.errors[0]["line"] == 3
 
     @pytest.mark.parametrize(
         "content",
@@ -272,8 +272,8 @@ class TestOverHttp:
             answers.append(described(client, path))
         assert all(answer == answers[0] for answer in answers)
         assert answers[0]["heads"]["asset"]["prequential"]["samples"] > 90
-        refused = post(client, f"{path}/asset", CSV, b"1,2,3,0.5\n\n1,2,3,high\n")
-        assert [error["line"] for error in refused.json()["errors"]] == [1, 3]
+        refused = post(client, f"{path}/asset", CSV, b"a,b,c,y\n1,2,3,0.5\n\n1,2,3,high\n")
+        assert [error["line"] for error in refused.json()["errors"]] == [2, 4]
         assert "task is regression" in refused.json()["detail"]
 
     def test_named_rows_make_the_same_model(self, client: httpx.Client, name: str):
@@ -298,7 +298,8 @@ class TestOverHttp:
         bodies = {
             NDJSON: "\n".join(json.dumps({"x": row}) for row in x),
             CSV: "\n".join(",".join(map(repr, row)) for row in x),
-            f"{CSV}; header=present": "a,b,c\n" + "\n".join(",".join(map(repr, row)) for row in x),
+            f"{CSV}; header=present": "x0,x1,x2\n"
+            + "\n".join(",".join(map(repr, row)) for row in x),
         }
         for media_type, content in bodies.items():
             assert post(client, f"{path}/predict", media_type, content.encode()).json() == expected
@@ -315,7 +316,7 @@ class TestOverHttp:
     def test_messagepack_may_be_asked_for(self, client: httpx.Client, name: str):
         path = create(client, name)
         headers = {"Content-Type": CSV, "Accept": "application/vnd.msgpack"}
-        answer = client.post(f"{path}/samples", content=b"1,a\n2,b\n", headers=headers)
+        answer = client.post(f"{path}/samples", content=b"x,y\n1,a\n2,b\n", headers=headers)
         assert msgpack.unpackb(answer.content)["learned"] == 2
 
     @pytest.mark.parametrize(
@@ -327,19 +328,20 @@ class TestOverHttp:
             (NDJSON, '{"x": [1, 2], "y": 1}\n{"x": [1, 2], "y": 1, "z": 1}', 2, "x and y"),
             (NDJSON, '{"x": [1, 2], "y": 1}\n[1, 2]', 2, "x and y"),
             (NDJSON, '{"x": [1, 2], "y": 1}\n\n{"x": 1, "y": 1}', 3, "one row"),
-            (NDJSON, '{"x": [1, 2], "y": 1}\n\n{"x": [1, 2], "y": null}', 3, "label"),
+            (NDJSON, '{"x": [1, 2], "y": 1}\n\n{"x": [1, 2], "y": null}', 3, "is missing"),
             (NDJSON, '{"x": [1, 2], "y": 1}\n{"x": [1e300, 2], "y": 1}', 2, "kernel"),
-            (CSV, "1,2,a\n1,x,a\n", 2, "must be a number, not text"),
+            (CSV, "u,v,y\n1,2,a\n1,x,a\n", 3, "must be a number, not text"),
             (CSV, "u,v,y\n1,2,a\n1,nan,a\n", 3, "must be a number, not null"),
-            (CSV, "1,2,a\n1,inf,a\n", 2, "'inf' is not a finite number"),
-            (CSV, "1;2;a\n1;2,5;a\n", 2, "decimal comma"),
-            (CSV, "1,2,a\n1,2\n", 2, "has 2 columns"),
-            (CSV, '1,2,a\n1,2,"a"b\n', 2, "not CSV"),
-            (CSV, "1,2,a\n1,2,\n", 2, "label is missing"),
-            (CSV, "1,2,a\n\n1e300,2,a\n", 3, "kernel"),
-            (CSV, f"1,2,a\n1,2,{'b' * 257}\n", 2, "longer than 256"),
-            (CSV, "1,2,0.5\n\n1,2,1.5\n", 1, "label"),
-            (CSV, "label,a,y\n1,2,3\n", 1, "rename one"),
+            (CSV, "u,v,y\n1,2,a\n1,inf,a\n", 3, "must be a number, not text"),
+            (CSV, "u,v,y\n1,2,a\n1,2\n", 3, "has 2 columns"),
+            (CSV, 'u,v,y\n1,2,a\n1,2,"a"b\n', 3, "not CSV"),
+            (CSV, "u,v,y\n1,2,a\n1,2,\n", 3, "label is missing"),
+            (CSV, "u,v,y\n1,2,a\n\n1e300,2,a\n", 4, "kernel"),
+            (CSV, f"u,v,y\n1,2,a\n1,2,{'b' * 257}\n", 3, "longer than 256"),
+            (CSV, "u,v,y\n1,2,0.5\n\n1,2,1.5\n", 2, "label"),
+            (CSV, "1,2,a\n", 1, "there is no header"),
+            (CSV, "u,v,w\n1,2,a\n", 1, "--label NAME: u, v, w"),
+            (CSV, "label,a,y\n1,2,3\n", 1, "say which one, as label=NAME"),
             (SVMLIGHT, "# a comment\n1 1:1\n1 1:x\n", 3, "'1:x'"),
             (SVMLIGHT, "1 1:1\n1 2:1 1:1\n", 2, "grow"),
             (SVMLIGHT, "1 1:1\n\n1:1 2:1\n", 3, "label is missing"),
@@ -368,7 +370,7 @@ class TestOverHttp:
             (CSV, b"1,\xff", 400, "UTF-8"),
             (CSV, b"", 422, "is empty"),
             (CSV, b"a,y\n", 422, "is empty"),
-            (CSV, b"1\n", 422, "one column"),
+            (CSV, b"y\n1\n", 422, "no column besides the label"),
             (SVMLIGHT, b"\xff 1:1", 400, "UTF-8"),
             (SVMLIGHT, b"# nothing", 422, "is empty"),
             ("text/x-svmlight", b"1 1:1", 415, "text/csv"),
@@ -390,7 +392,7 @@ class TestOverHttp:
 
     def test_a_row_of_the_other_kind(self, client: httpx.Client, name: str):
         path = create(client, name)
-        post(client, f"{path}/samples", CSV, b"1,a\n2,b\n")
+        post(client, f"{path}/samples?label=2", CSV, b"1,a\n2,b\n")
         answer = post(client, f"{path}/samples", SVMLIGHT, b"a 1:1\n")
         assert "arrays of numbers" in answer.json()["detail"]
 

@@ -1,0 +1,106 @@
+"""Tables as callers have them, as columns: data frames, lazy ones, Arrow's tables, and files.
+
+None of their libraries is imported unless a caller has made such a table. A data frame is what has
+`columns` and `to_numpy`; what else narwhals reads, it turns into columns.
+"""
+
+import importlib.util
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from wolfstream.service.files.roles import Roles
+from wolfstream.service.files.text import DataFileError
+from wolfstream.service.files.values import plain_value
+
+TablePath: TypeAlias = str | os.PathLike[str]
+
+
+@contextmanager
+def as_value_errors() -> Iterator[None]:
+    """Raise what is wrong with a table as ValueError."""
+    try:
+        yield
+    except DataFileError as error:
+        raise ValueError(str(error)) from None
+
+
+def open_table(path: TablePath, roles: Roles, labelled: bool) -> Any:
+    """Return a data file, checked as a whole, as `service.files.labelled` has it.
+
+    Raises ValueError.
+    """
+    from wolfstream.service.files.labelled import open_data
+
+    file = Path(path)
+    try:
+        return open_data(file, roles, labelled=labelled, texts=True)
+    except DataFileError as error:
+        raise ValueError(f"{file}: {error}") from None
+
+
+def columns_of(X: Any) -> Any:
+    """Return a table's columns as `service.files.arrow.Columns`; None of anything else.
+
+    Raises ValueError, TypeError.
+    """
+    if isinstance(X, Mapping | Sequence | Iterator | np.ndarray):
+        return None
+    if hasattr(X, "collect") and not hasattr(X, "to_numpy"):
+        X = X.collect()
+    if hasattr(X, "columns") and hasattr(X, "to_numpy"):
+        return _of_frame(X)
+    if hasattr(X, "column_names") or hasattr(X, "read_all"):
+        return _of_arrow(X)
+    return _of_narwhals(X)
+
+
+def _of_frame(frame: Any) -> Any:
+    """Column by column: polars' own array of all columns has dates as numbers beside numbers."""
+    from wolfstream.service.files.arrow import Columns
+
+    names = list(frame.columns)
+    if len(set(names)) < len(names):
+        raise ValueError("some columns of X have the same name")
+    columns = [_plain(np.asarray(frame[name].to_numpy())) for name in names]
+    return Columns(names, columns, len(frame))
+
+
+def _plain(column: Any) -> Any:
+    """Return numbers as they are, and other values as a list."""
+    if column.dtype.kind in "fiu":
+        return column
+    # Of nanoseconds, `tolist` would make integers.
+    if column.dtype.kind in "mM":
+        column = column.astype(f"{column.dtype.str[1:3]}[us]")
+    return [plain_value(value) for value in column.tolist()]
+
+
+def _of_arrow(table: Any) -> Any:
+    from wolfstream.service.files.arrow import columns_of_arrow
+
+    with as_value_errors():
+        return columns_of_arrow(table.read_all() if hasattr(table, "read_all") else table)
+
+
+def _of_narwhals(X: Any) -> Any:
+    from wolfstream.service.files.arrow import Columns
+
+    if importlib.util.find_spec("narwhals") is None:
+        return None
+    narwhals = importlib.import_module("narwhals")
+    frame = narwhals.from_native(X, pass_through=True)
+    if frame is X:
+        return None
+    if isinstance(frame, narwhals.LazyFrame):
+        frame = frame.collect()
+    if not isinstance(frame, narwhals.DataFrame):
+        return None
+    columns = [
+        _plain(np.asarray(frame.get_column(name).to_list(), object)) for name in frame.columns
+    ]
+    return Columns(list(frame.columns), columns, len(frame))

@@ -1,0 +1,260 @@
+"""Arrow IPC streams and Parquet files as columns of plain values, bounded before they are built.
+
+A few bytes of these formats can stand for any amount of memory: compressed pages, texts that many
+rows share, columns of nothing with a billion rows. So what a file announces is added up before it
+is read (`arrow_messages`, `parquet_pages`), texts that are shared are made once, and types that
+are no numbers, texts, truths or times are refused. pyarrow, an extra, is imported where it is used.
+"""
+
+import importlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wolfstream.service.files.arrow_messages import check_messages
+from wolfstream.service.files.parquet_pages import unpacked_bytes
+from wolfstream.service.files.text import DataFileError
+from wolfstream.service.files.values import plain_value
+
+ARROW_SUFFIXES = {".arrow", ".arrows", ".feather", ".ipc"}
+PARQUET_SUFFIXES = {".parquet", ".pq"}
+_VIEW_BYTES = 16
+
+
+class ReaderMissing(DataFileError):
+    """What reads these formats is not installed."""
+
+
+class TableBounds(NamedTuple):
+    """What a table may have: rows, columns, values in all, and bytes once it is unpacked."""
+
+    rows: int
+    columns: int
+    values: int
+    n_bytes: int
+
+
+# Of what is on this machine, or in memory already.
+_UNBOUNDED = TableBounds(2**40, 2**20, 2**40, 2**50)
+
+
+class Columns(NamedTuple):
+    """A table: its columns, each float64 without missing values, or a list of plain values."""
+
+    names: list[str]
+    columns: list[Any]
+    rows: int
+
+
+def read_arrow(content: bytes, bounds: TableBounds) -> Columns:
+    """Return the table of an Arrow IPC stream. Raises DataFileError."""
+    arrow = _arrow("pyarrow")
+    check_messages(content, bounds.rows, bounds.columns)
+    with _explained("an Arrow IPC stream"), arrow.ipc.open_stream(content) as reader:
+        return _read(reader.schema, reader, bounds)
+
+
+def read_parquet(content: bytes, bounds: TableBounds) -> Columns:
+    """Return the table of a Parquet file. Raises DataFileError."""
+    arrow, parquet = _arrow("pyarrow"), _arrow("pyarrow.parquet")
+    with _explained("a Parquet file"):
+        source = arrow.BufferReader(content)
+        file = parquet.ParquetFile(source, **_LIMITS)
+        schema, found = file.schema_arrow, file.metadata
+        _check_shape(found.num_rows, len(schema), bounds)
+        _check_types(schema)
+        unpacked_bytes(content, found, bounds.n_bytes, bounds.rows)
+        texts = [field.name for field in schema if _is_text(field.type)]
+        # As dictionaries, texts that many rows share are read once.
+        shared = parquet.ParquetFile(source, read_dictionary=texts, **_LIMITS)
+        return _read(shared.schema_arrow, shared.iter_batches(use_threads=False), bounds)
+
+
+def read_table_file(path: Path) -> Columns:
+    """Return the table of a file on this machine, of any size. Raises DataFileError."""
+    arrow = _arrow("pyarrow")
+    if is_parquet(path):
+        with _explained("a Parquet file"):
+            file = _arrow("pyarrow.parquet").ParquetFile(path)
+            return _read(file.schema_arrow, file.iter_batches(), _UNBOUNDED)
+    with _explained("an Arrow file"), path.open("rb") as source:
+        of_files = source.read(6) == b"ARROW1"
+        source.seek(0)
+        reader = (arrow.ipc.open_file if of_files else arrow.ipc.open_stream)(source)
+        return _read(reader.schema, reader.read_all().to_batches(), _UNBOUNDED)
+
+
+def columns_of_arrow(table: Any) -> Columns:
+    """Return the columns of a table that is in memory already. Raises DataFileError."""
+    with _explained("a table"):
+        batches = table.to_batches() if hasattr(table, "to_batches") else [table]
+        return _read(table.schema, batches, _UNBOUNDED)
+
+
+def unpacked_parquet(content: bytes, bounds: TableBounds) -> int:
+    """Return how many bytes the pages of a Parquet file unpack to. Raises DataFileError."""
+    arrow, parquet = _arrow("pyarrow"), _arrow("pyarrow.parquet")
+    with _explained("a Parquet file"):
+        found = parquet.ParquetFile(arrow.BufferReader(content), **_LIMITS).metadata
+        return unpacked_bytes(content, found, bounds.n_bytes, bounds.rows)
+
+
+def is_parquet(path: Path) -> bool:
+    """Return whether a file is Parquet, by its suffix or by its first bytes."""
+    return path.suffix in PARQUET_SUFFIXES or _begins(path, b"PAR1")
+
+
+def is_arrow(path: Path) -> bool:
+    """Return whether a file has Arrow's own format, by its suffix or by its first bytes."""
+    return path.suffix in ARROW_SUFFIXES or _begins(path, b"ARROW1", b"\xff\xff\xff\xff")
+
+
+def _begins(path: Path, *marks: bytes) -> bool:
+    with path.open("rb") as file:
+        first = file.read(8)
+    return first.startswith(marks)
+
+
+def _read(schema: Any, batches: Iterable[Any], bounds: TableBounds) -> Columns:
+    _check_types(schema)
+    if len(set(schema.names)) < len(schema):
+        twice = next(name for name in schema.names if schema.names.count(name) > 1)
+        raise DataFileError(f"two columns are named {twice[:40]!r}: rename one of them")
+    parts: list[list[Any]] = [[] for _ in schema]
+    budget, rows = _Budget(bounds), 0
+    for batch in batches:
+        rows += batch.num_rows
+        _check_shape(rows, len(schema), bounds)
+        budget.spend(values=max(batch.num_rows, 1) * len(schema))
+        for column, array in zip(parts, batch.columns, strict=True):
+            column.append(_values(array, budget))
+    return Columns(list(schema.names), [_joined(column) for column in parts], rows)
+
+
+class _Budget:
+    """What may still be built of a table."""
+
+    def __init__(self, bounds: TableBounds) -> None:
+        self._values, self._bytes = bounds.values, bounds.n_bytes
+
+    def spend(self, values: int = 0, n_bytes: int = 0) -> None:
+        """Take from what is left. Raises DataFileError."""
+        self._values -= values
+        self._bytes -= n_bytes
+        if self._values < 0:
+            raise DataFileError("the table has too many values; send fewer rows")
+        if self._bytes < 0:
+            raise DataFileError("the table has too many bytes unpacked; send fewer rows")
+
+
+def _check_shape(rows: int, columns: int, bounds: TableBounds) -> None:
+    if rows > bounds.rows:
+        raise DataFileError(f"has more than {bounds.rows:,} rows; send fewer")
+    if columns > bounds.columns:
+        raise DataFileError(f"has {columns:,} columns, at most {bounds.columns:,} are possible")
+
+
+def _check_types(schema: Any) -> None:
+    """Raise DataFileError for columns that hold no numbers, texts, truths or times."""
+    kinds = _arrow("pyarrow").types
+    plain = (
+        *(kinds.is_integer, kinds.is_floating, kinds.is_boolean, kinds.is_decimal, kinds.is_null),
+        *(kinds.is_date, kinds.is_timestamp, kinds.is_time, kinds.is_duration, _is_text),
+    )
+    for field in schema:
+        of_values = field.type.value_type if kinds.is_dictionary(field.type) else field.type
+        if not any(is_kind(of_values) for is_kind in plain):
+            raise DataFileError(
+                f"column {field.name[:40]!r} has values of the type {str(field.type)[:60]}; "
+                "numbers, texts, truths and times are read: leave it out, or make columns of such"
+            )
+
+
+def _is_text(kind: Any) -> bool:
+    kinds = _arrow("pyarrow").types
+    return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
+
+
+def _values(array: Any, budget: _Budget) -> Any:
+    """Return an array's values: as an array of numpy if all are numbers, else as a list."""
+    arrow = _arrow("pyarrow")
+    kinds, kind = arrow.types, array.type
+    if kinds.is_dictionary(kind):
+        return _of_dictionary(array, budget)
+    array.validate(full=True)
+    numeric = kinds.is_integer(kind) or kinds.is_floating(kind)
+    if numeric and not array.null_count:
+        return array.to_numpy(zero_copy_only=False)
+    if _is_text(kind):
+        budget.spend(n_bytes=_text_bytes(array))
+    if getattr(kind, "unit", "") == "ns":
+        # Values of Python have microseconds.
+        if kinds.is_timestamp(kind):
+            array = array.cast(arrow.timestamp("us", kind.tz), safe=False)
+        else:
+            coarse = arrow.duration("us") if kinds.is_duration(kind) else arrow.time64("us")
+            array = array.cast(coarse, safe=False)
+    return [plain_value(value) for value in array.to_pylist()]
+
+
+def _of_dictionary(array: Any, budget: _Budget) -> list[Any]:
+    """Return values of which each is made once, however many rows have it."""
+    budget.spend(values=len(array.dictionary))
+    array.validate(full=True)
+    places = array.indices.to_pylist()
+    used = sorted({place for place in places if place is not None})
+    values = _values(array.dictionary.take(_arrow("pyarrow").array(used, "int64")), budget)
+    if isinstance(values, np.ndarray):
+        values = values.tolist()
+    value_of = dict(zip(used, values, strict=True))
+    return [None if place is None else value_of[place] for place in places]
+
+
+def _text_bytes(array: Any) -> int:
+    """Return how many bytes an array's texts have, those that several rows share each time."""
+    offset, n = array.offset, len(array)
+    buffers = array.buffers()
+    if _arrow("pyarrow").types.is_string_view(array.type):
+        views = np.frombuffer(buffers[1], np.int32)[4 * offset : 4 * (offset + n) : 4]
+        return int(views.sum(dtype=np.int64))
+    if not n:
+        return 0
+    wide = _arrow("pyarrow").types.is_large_string(array.type)
+    ends = np.frombuffer(buffers[1], np.int64 if wide else np.int32)
+    return int(ends[offset + n]) - int(ends[offset])
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    if not parts:
+        return []
+    if all(isinstance(part, np.ndarray) for part in parts):
+        return np.concatenate(parts)
+    return [v for part in parts for v in (part.tolist() if isinstance(part, np.ndarray) else part)]
+
+
+_LIMITS = {"thrift_string_size_limit": 1 << 24, "thrift_container_size_limit": 1 << 20}
+
+
+def _arrow(module: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise ReaderMissing(
+            "Arrow and Parquet are read with pyarrow, which is not installed: "
+            "pip install 'wolfstream[arrow]'"
+        ) from None
+
+
+@contextmanager
+def _explained(what: str) -> Iterator[None]:
+    """Say of an error of the reader that the content is not what it should be."""
+    try:
+        yield
+    except DataFileError:
+        raise
+    except (ValueError, OSError, ArithmeticError, LookupError, TypeError, RuntimeError) as error:
+        detail = str(error).partition("\n")[0][:200]
+        raise DataFileError(f"is not {what} that can be read: {detail}") from None

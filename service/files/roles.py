@@ -1,0 +1,100 @@
+"""Which columns of a table are no features: those of its labels, its ids and its weights.
+
+A label is where its owner says. Without that only a column with an unmistakable name is one: a
+model that learns another column in silence is worse than a refusal that lists the columns.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from wolfstream.service.files.text import DataFileError
+
+LABEL_COLUMNS = ("y", "label", "target", "class")
+_MOST_LISTED, _LONGEST_LISTED = 50, 40
+
+
+class Roles(NamedTuple):
+    """Columns that are no features, each by its name, or by its number from 1.
+
+    label: by default the column with one of the names in `LABEL_COLUMNS`, if there is exactly one.
+    id: of what a row is about. weight: how much a sample counts.
+    """
+
+    label: str | None = None
+    id: str | None = None
+    weight: str | None = None
+
+
+NO_ROLES = Roles()
+
+
+class RolePlaces(NamedTuple):
+    """The places of a table's columns that are no features; None where it has no such column."""
+
+    label: int | None
+    id: int | None
+    weight: int | None
+
+
+def find_roles(names: Sequence[str], roles: Roles, labelled: bool | None) -> RolePlaces:
+    """Return where the columns are that are no features. Raises DataFileError.
+
+    labelled: whether there must be labels; None if they may be missing. False: only a column that
+        is called the label is one.
+    """
+    label = None
+    if roles.label is not None:
+        label = _place_of(names, roles.label, "label", must=labelled is not False)
+    elif labelled is not False:
+        label = unmistakable_label(names)
+        if label is None and labelled:
+            raise DataFileError(
+                "none of the columns is named y, label, target or class, so say which one has the "
+                f"labels, {_how('label')}: {listed_columns(names)}"
+            )
+    id_place = None if roles.id is None else _place_of(names, roles.id, "id")
+    weight = None
+    if roles.weight is not None:
+        weight = _place_of(names, roles.weight, "weight", must=labelled is True)
+    found = [place for place in (label, id_place, weight) if place is not None]
+    if len(set(found)) < len(found):
+        raise DataFileError("label, id and weight must be different columns")
+    return RolePlaces(label, id_place, weight)
+
+
+def unmistakable_label(names: Sequence[str]) -> int | None:
+    """Return the place of the only column that is named as a label is; None without one.
+
+    y beside Y is the label. Raises DataFileError where several columns could be it.
+    """
+    folded = [i for i, name in enumerate(names) if name.lower() in LABEL_COLUMNS]
+    if len({names[i].lower() for i in folded}) == 1:
+        folded = [i for i in folded if names[i].islower()] or folded
+    if len(folded) > 1:
+        both = " and ".join(names[i] for i in folded)
+        raise DataFileError(f"{both} could each be the label: say which one, {_how('label')}")
+    return folded[0] if folded else None
+
+
+def listed_columns(names: Sequence[str]) -> str:
+    """Return names of columns for a message, a bounded number of them."""
+    shown = ", ".join(name[:_LONGEST_LISTED] for name in names[:_MOST_LISTED])
+    more = len(names) - _MOST_LISTED
+    return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+def _place_of(names: Sequence[str], wanted: str, role: str, *, must: bool = True) -> int | None:
+    if wanted in names:
+        return names.index(wanted)
+    if wanted.isdecimal() and len(wanted) < 10 and 1 <= int(wanted) <= len(names):
+        return int(wanted) - 1
+    if not must:
+        return None
+    raise DataFileError(
+        f"there is no column {wanted[:_LONGEST_LISTED]!r}; choose the {role}, {_how(role)}, among "
+        f"{listed_columns(names)}"
+    )
+
+
+def _how(role: str) -> str:
+    return f"as {role}=NAME or --{role} NAME"

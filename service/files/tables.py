@@ -1,0 +1,87 @@
+"""Columns of a table as rows, and what stands beside them."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wolfstream.service.files.arrow import Columns
+from wolfstream.service.files.npz import Label
+from wolfstream.service.files.roles import Roles, find_roles
+from wolfstream.service.files.text import MISSING_LABEL, DataFileError
+from wolfstream.solver.arrays import Float64Array
+
+# What pandas calls an index that it writes beside the columns, and one that it has read.
+_INDEX = re.compile(r"__index_level_[0-9]+__|Unnamed: [0-9]+")
+
+
+class TableRows(NamedTuple):
+    """Rows of a table under the names of their columns, and what stands beside them.
+
+    X: (n, d) float64, NaN where a number is missing, or lists if the values are not all numbers.
+    labels, weights, ids: None without them. unnamed: the numbers, from 1, of columns that are left
+    out because nobody has named them.
+    """
+
+    names: list[str]
+    X: Float64Array | list[list[Any]]
+    labels: list[Label] | None = None
+    weights: list[Any] | None = None
+    ids: list[Any] | None = None
+    unnamed: Sequence[int] = ()
+
+
+def rows_of_columns(table: Columns, roles: Roles, labelled: bool | None) -> TableRows:
+    """Return the rows of a table. Raises DataFileError.
+
+    labelled: whether there must be labels; None if they may be missing.
+    """
+    places = find_roles(table.names, roles, labelled)
+    nameless = {i for i, name in enumerate(table.names) if not name or _INDEX.fullmatch(name)}
+    kept = [i for i in range(len(table.names)) if i not in nameless and i not in places]
+    if not kept:
+        raise DataFileError("there is no column besides the label, and at least one is needed")
+
+    def beside(place: int | None) -> list[Any] | None:
+        return None if place is None else _listed(table.columns[place])
+
+    labels = None
+    if labelled is not False and places.label is not None:
+        labels = _labels(table.columns[places.label])
+    return TableRows(
+        [table.names[i] for i in kept],
+        _matrix([table.columns[i] for i in kept], table.rows),
+        labels,
+        beside(places.weight),
+        whole_ids(beside(places.id)),
+        sorted(i + 1 for i in nameless.difference(places)),
+    )
+
+
+def _matrix(columns: list[Any], rows: int) -> Float64Array | list[list[Any]]:
+    if all(isinstance(column, np.ndarray) for column in columns) or not rows:
+        return np.column_stack([np.asarray(column, np.float64) for column in columns])
+    return [list(row) for row in zip(*map(_listed, columns), strict=True)]
+
+
+def whole_ids(ids: list[Any] | None) -> list[Any] | None:
+    """Return ids, of which a data frame may have made floats."""
+    if ids is None:
+        return None
+    return [int(i) if type(i) is float and i.is_integer() else i for i in ids]
+
+
+def _listed(column: Any) -> list[Any]:
+    return column.tolist() if isinstance(column, np.ndarray) else column
+
+
+def _labels(column: Any) -> list[Label]:
+    """Return labels; numbers that are whole as integers, for floats are what data frames make."""
+    labels = _listed(column)
+    missing = next((i for i, y in enumerate(labels, 1) if y is None or y != y), None)
+    if missing is not None:
+        raise DataFileError(f"the label of row {missing:,} is missing: {MISSING_LABEL}")
+    if all(type(y) is float and y.is_integer() and abs(y) <= 2**53 for y in labels):
+        return list(map(int, labels))
+    return list(labels)

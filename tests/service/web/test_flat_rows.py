@@ -1,0 +1,213 @@
+"""Rows whose labels, ids and weights stand among their values, in every format that has such."""
+
+import json
+from typing import Any
+
+import httpx
+import msgpack
+import pytest
+
+from tests.service.decoding import BOUNDS
+from wolfstream.service.errors import Refusal
+from wolfstream.service.files.roles import Roles
+from wolfstream.service.samples.validation import read_question, read_samples
+from wolfstream.service.web.formats.flat_rows import with_roles
+from wolfstream.service.web.formats.wire import format_of_body
+
+CSV, JSON, NDJSON = "text/csv", "application/json", "application/x-ndjson"
+MSGPACK = "application/vnd.msgpack"
+QUICK = {"working_set": None, "asset": None}
+ROWS = [
+    {"amount": 12.5, "shop": "north", "Outcome": "ok", "order": 7, "w": 1},
+    {"amount": 99, "shop": "south", "Outcome": "fraud", "order": 8, "w": 4},
+]
+ROLES = Roles("Outcome", "order", "w")
+
+
+def as_csv(rows: list[dict[str, Any]]) -> str:
+    return "\n".join(
+        ",".join(map(str, row)) for row in [list(rows[0]), *(r.values() for r in rows)]
+    )
+
+
+def as_ndjson(rows: list[Any]) -> str:
+    return "\n".join(map(json.dumps, rows))
+
+
+BODIES: dict[str, Any] = {
+    CSV: as_csv,
+    JSON: json.dumps,
+    NDJSON: as_ndjson,
+    MSGPACK: msgpack.packb,
+}
+
+
+def decoded(media_type: str, content: Any, labelled: bool, roles: Roles = ROLES) -> Any:
+    content = content.encode() if isinstance(content, str) else content
+    body = format_of_body(media_type, labelled, roles).decode(content, BOUNDS)
+    return body if hasattr(body, "origin") else with_roles(body, roles, labelled)
+
+
+def refused(media_type: str, content: Any, labelled: bool = True, roles: Roles = ROLES) -> Refusal:
+    try:
+        fields = decoded(media_type, content, labelled, roles)
+    except Refusal as error:
+        return error
+    with pytest.raises(Refusal) as caught:
+        (read_samples if labelled else read_question)(fields, prepared=True)
+    return fields.origin.located(caught.value)  # type: ignore[no-any-return]
+
+
+class TestSamples:
+    @pytest.mark.parametrize("media_type", BODIES)
+    def test_columns_that_are_no_features(self, media_type: str):
+        fields = decoded(media_type, BODIES[media_type](ROWS), True)
+        assert fields["y"] == ["ok", "fraud"]
+        assert fields["weight"] == [1, 4]
+        assert fields.keys() - {"names"} == {"x", "y", "weight"}
+        samples = read_samples(fields, prepared=True)
+        assert tuple(samples.X.names) == ("amount", "shop")  # type: ignore[union-attr]
+
+    @pytest.mark.parametrize("media_type", BODIES)
+    @pytest.mark.parametrize("name", ["y", "Label", "TARGET", "class"])
+    def test_an_unmistakable_name_is_the_label(self, media_type: str, name: str):
+        rows = [{"a": 1, name: "u"}, {"a": 2, name: "v"}]
+        assert decoded(media_type, BODIES[media_type](rows), True, Roles())["y"] == ["u", "v"]
+
+    @pytest.mark.parametrize("media_type", BODIES)
+    def test_no_other_column_is_taken_for_the_label(self, media_type: str):
+        error = refused(media_type, BODIES[media_type](ROWS), roles=Roles())
+        assert "say which one has the labels, as label=NAME or --label NAME" in error.detail
+        assert "amount, shop, Outcome, order, w" in error.detail
+
+    @pytest.mark.parametrize("media_type", BODIES)
+    def test_a_name_that_no_column_has(self, media_type: str):
+        error = refused(media_type, BODIES[media_type](ROWS), roles=Roles("outcome"))
+        assert "no column 'outcome'; choose the label" in error.detail
+        assert "amount, shop, Outcome, order, w" in error.detail
+
+    @pytest.mark.parametrize("media_type", BODIES)
+    def test_two_unmistakable_names(self, media_type: str):
+        rows = [{"a": 1, "y": "u", "Class": "v"}]
+        error = refused(media_type, BODIES[media_type](rows), roles=Roles())
+        assert "y and Class could each be the label" in error.detail
+
+    @pytest.mark.parametrize("media_type", [JSON, MSGPACK, NDJSON])
+    def test_a_label_that_some_rows_lack(self, media_type: str):
+        rows = [ROWS[0], {"amount": 1, "order": 9, "w": 1}, {**ROWS[1], "Outcome": None}]
+        error = refused(media_type, BODIES[media_type](rows))
+        assert [wrong["row"] for wrong in error.errors] == [1, 2]
+        assert [wrong["pointer"] for wrong in error.errors] == ["/1/Outcome", "/2/Outcome"]
+        assert "is missing: leave the row out" in error.errors[0]["detail"]
+
+    def test_a_label_that_a_line_of_csv_lacks(self):
+        error = refused(CSV, "a,Outcome,order,w\n1,u,1,1\n2,,2,1\n")
+        assert error.errors[0]["line"] == 3
+        assert "the label is missing: leave the row out" in error.detail
+
+    def test_places_are_those_of_the_body(self):
+        error = refused(JSON, json.dumps([ROWS[0], {**ROWS[1], "amount": [1], "w": "much"}]))
+        assert error.errors[0]["pointer"] == "/1/amount"
+        error = refused(JSON, json.dumps([ROWS[0], {**ROWS[1], "w": "much"}]))
+        assert error.errors[0]["pointer"] == "/1/w"
+        error = refused(NDJSON, as_ndjson([ROWS[0], {**ROWS[1], "Outcome": 0.5}]))
+        assert error.errors[0] | {"detail": ""} == {
+            "row": 1,
+            "line": 2,
+            "pointer": "/1/Outcome",
+            "detail": "",
+        }
+
+    def test_one_row(self):
+        fields = decoded(JSON, json.dumps(ROWS[0]), True)
+        assert fields == {
+            "x": [[12.5, "north"]],
+            "names": ["amount", "shop"],
+            "y": ["ok"],
+            "weight": [1],
+        }
+
+    def test_rows_inside_an_object(self):
+        fields = decoded(JSON, json.dumps({"x": ROWS}), True)
+        assert fields["y"] == ["ok", "fraud"]
+        table = {"names": list(ROWS[0]), "x": [list(row.values()) for row in ROWS]}
+        assert decoded(JSON, json.dumps(table), True) == fields
+        error = refused(JSON, json.dumps({"x": ROWS, "y": [1, 2]}))
+        assert "the body has y beside its rows" in error.detail
+
+    @pytest.mark.parametrize("content", ["[1]", "[[1, 2]]", '[{"a": 1}, 3]', '["a"]', "[null]"])
+    def test_rows_without_names(self, content: str):
+        assert "flat rows are objects" in refused(JSON, content, roles=Roles()).detail
+
+    def test_an_empty_list(self):
+        assert "is empty" in refused(JSON, "[]").detail
+
+    def test_svmlight_has_no_columns(self):
+        assert "svmlight has none" in refused("text/x-libsvm", "1 1:2").detail
+
+
+class TestRows:
+    @pytest.mark.parametrize("media_type", BODIES)
+    def test_the_file_that_was_learned_can_be_predicted(self, media_type: str):
+        fields = decoded(media_type, BODIES[media_type](ROWS), False)
+        assert fields["ids"] == [7, 8]
+        assert fields.keys() - {"names"} == {"x", "ids"}
+
+    @pytest.mark.parametrize("media_type", BODIES)
+    def test_a_label_is_not_needed(self, media_type: str):
+        rows = [{"amount": 1, "order": 9}]
+        fields = decoded(media_type, BODIES[media_type](rows), False)
+        assert fields.keys() - {"names"} == {"x", "ids"}
+
+    @pytest.mark.parametrize("media_type", BODIES)
+    def test_an_id_is(self, media_type: str):
+        error = refused(media_type, BODIES[media_type]([{"amount": 1}]), labelled=False)
+        assert "no column 'order'; choose the id" in error.detail
+
+
+class TestOverHttp:
+    def post(self, client: httpx.Client, path: str, media_type: str, content: Any) -> Any:
+        answer = client.post(path, content=content, headers={"Content-Type": media_type})
+        return answer.json()
+
+    @pytest.mark.parametrize("media_type", [CSV, JSON, NDJSON])
+    def test_learn_and_predict(self, client: httpx.Client, name: str, media_type: str):
+        path = f"/v1/models/{name}"
+        client.put(path, json=QUICK)
+        query = "label=Outcome&id=order&weight=w"
+        content = BODIES[media_type](ROWS * 6)
+        told = self.post(client, f"{path}/samples?{query}", media_type, content)
+        assert told["learned"] == 12
+        names = [column["name"] for column in client.get(path).json()["columns"]]
+        assert names == ["amount", "shop"]
+        told = self.post(client, f"{path}/predict?{query}", media_type, BODIES[media_type](ROWS))
+        assert (told["prediction"], told["ids"]) == (["ok", "fraud"], [7, 8])
+        assert "warnings" not in told
+
+    def test_a_column_without_a_name_is_left_out_and_reported(
+        self, client: httpx.Client, name: str
+    ):
+        path = f"/v1/models/{name}"
+        client.put(path, json=QUICK)
+        told = self.post(client, f"{path}/samples", CSV, ",a,y\n0,1,u\n1,2,v\n")
+        (warning,) = told["warnings"]
+        assert (warning["slug"], warning["column"]) == ("column-left-out", None)
+        assert "column 1 has no name" in warning["message"]
+        assert [column["name"] for column in client.get(path).json()["columns"]] == ["a"]
+        told = self.post(client, f"{path}/predict", CSV, ",a\n0,1\n1,2\n")
+        assert len(told["prediction"]) == 2
+        assert len(told["warnings"]) == 1
+
+    @pytest.mark.parametrize("query", ["label=", "label=a&label=b", "lable=a", "label=%ff"])
+    def test_queries_that_name_no_column(self, client: httpx.Client, name: str, query: str):
+        path = f"/v1/models/{name}"
+        client.put(path, json=QUICK)
+        answer = client.post(f"{path}/samples?{query}", json=ROWS)
+        assert answer.status_code == 422
+
+    def test_names_outside_ascii(self, client: httpx.Client, name: str):
+        path = f"/v1/models/{name}"
+        client.put(path, json=QUICK)
+        rows = [{"a": 1, "Größe & +": "u"}, {"a": 2, "Größe & +": "v"}]
+        answer = client.post(f"{path}/samples", json=rows, params={"label": "Größe & +"})
+        assert answer.json()["learned"] == 2
