@@ -44,7 +44,7 @@ def test_scores_are_those_of_scikit_learn_within_the_resolution(n, classes, shar
             average = average_precision_score(own, p[part, k])
             many = own.sum() >= 100
             assert scores.roc_auc[k] == pytest.approx(auc, abs=0.003 if many else 0.01)
-            near = 0.005 if many else 0.03
+            near = 0.006 if many else 0.05
             assert scores.average_precision[k] == pytest.approx(average, abs=near)
 
 
