@@ -11,6 +11,7 @@ from service.heads.added_hits import add_hits
 from service.heads.answers import Answers, Predictions
 from service.heads.calibration import NOT_JUDGED, of_calibration, with_calibration
 from service.heads.changes import Change
+from service.heads.class_scores import class_scores
 from service.heads.hits import Hits
 from service.heads.online_learner import ClassLearner, LearnerView, Relearn
 from service.heads.protocol import Head
@@ -53,6 +54,25 @@ class ClassificationView(NamedTuple):
     def rare_classes(self) -> list[Label]:
         """See `HeadView`."""
         return [self.classes[code] for code in self.score.rare()]
+
+    @property
+    def label_counts(self) -> Sequence[int]:
+        """See `HeadView`."""
+        return self.score.met
+
+    @property
+    def scores(self) -> dict[str, Any]:
+        """See `HeadView`."""
+        confidence, prequential = self.head.confidence, self.score.to_dict()
+        ranked = {"recent": confidence.ranked_recently, "overall": confidence.ranked}
+        majority = {
+            "recent": prequential["recent_majority_accuracy"],
+            "overall": prequential["majority_accuracy"],
+        }
+        return {
+            over: class_scores(self.classes, tally.confusion, majority[over], ranked[over])
+            for over, tally in self.score.tallies().items()
+        }
 
     @property
     def calibration(self) -> dict[str, Any]:

@@ -176,6 +176,11 @@ class Hits:
         """
         return self._recent.columns()
 
+    @property
+    def met(self) -> Sequence[int]:
+        """How often each class came, judged or not; to be read only."""
+        return self._met
+
     def rare(self) -> list[int]:
         """Classes that were met a handful of times among very many samples."""
         met = self._met
@@ -209,7 +214,9 @@ class Hits:
             return
         self._met = list(plain["met"])
         self._meet(len(self._met))
-        self._of_all.confusion = np.array(plain["confusion"], np.int64).reshape(2 * [len(self._met)])
+        self._of_all.confusion = np.array(plain["confusion"], np.int64).reshape(
+            2 * [len(self._met)]
+        )
         *self._of_all.rules, self._last, self._majority = plain["rules"]
         self._log_loss, self._lossy = plain["log_loss"]
         self._recent.restore(self.judged, plain["recent"])

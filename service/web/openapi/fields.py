@@ -15,6 +15,7 @@ from service.web.openapi.primitives import (
     NUMBER_OR_NULL,
     OBJECT,
     TEXT,
+    TEXT_OR_NULL,
     TIME,
     Schema,
     array_of,
@@ -157,6 +158,16 @@ FIELDS: dict[str, Schema] = {
     "work_per_sample": COUNT
     | {"description": "Upper bound on the multiplications to learn one more sample."},
     "warning": TEXT | {"description": "Why the numbers are less reliable, and what to do."},
+    "warnings": array_of(
+        {
+            "type": "object",
+            "required": ["slug", "column", "message"],
+            "properties": {"slug": TEXT, "column": TEXT_OR_NULL, "message": TEXT},
+        },
+        description="What to look at: of the labels, or of a column. The response to learning has "
+        "those that are new; it lacks the field if there is none.",
+        maxItems=16,
+    ),
     "features": INTEGER_OR_NULL,
     "horizon": NUMBER_OR_NULL
     | {
