@@ -213,14 +213,12 @@ class Hits:
         if "confusion" not in plain:
             return
         self._met = list(plain["met"])
-        self._meet(len(self._met))
-        self._of_all.confusion = np.array(plain["confusion"], np.int64).reshape(
-            2 * [len(self._met)]
-        )
+        classes = len(self._met)
+        self._of_all, self._of_recent = Tally(classes), Tally(classes)
+        self._of_all.confusion[...] = np.reshape(plain["confusion"], (classes, classes))
         *self._of_all.rules, self._last, self._majority = plain["rules"]
         self._log_loss, self._lossy = plain["log_loss"]
         self._recent.restore(self.judged, plain["recent"])
-        self._of_recent = Tally(len(self._met))
         self._of_recent.add(_counted(self._recent.columns()))
         if "changes" in plain:  # older versions did not look for them
             self.changes.restore(plain["changes"])

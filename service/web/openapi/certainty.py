@@ -154,12 +154,11 @@ _OF_CLASSES = _object(
     },
     "samples accuracy majority balanced_accuracy roc_auc average_precision classes confusion",
 )
-CLASS_SCORES: Schema = _object(
-    {"recent": _OF_CLASSES, "overall": _OF_CLASSES}, "recent overall"
-) | {
+CLASS_SCORES: Schema = {
+    **_object({"recent": _OF_CLASSES, "overall": _OF_CLASSES}, "recent overall"),
     "description": "Scores of classes that an accuracy hides where one is far more frequent than "
     "others, of predictions made just before learning: over the last 1,000 samples, and over all. "
     "majority is the accuracy of always predicting the most frequent label so far. ROC AUC and "
     "average precision are computed as calibration is; average precision is the mean over classes, "
-    "of two classes that of the rarer one. Only the head that the model serves has them."
+    "of two classes that of the rarer one. Only the head that the model serves has them.",
 }

@@ -104,7 +104,7 @@ def test_requests_of_any_size_give_the_same():
     assert one["confusion"] == other["confusion"]
     # The bank's probabilities are the same to rounding, which may be at the edge of a bin.
     for name in ("roc_auc", "average_precision"):
-        assert one[name] == pytest.approx(other[name], abs=1e-4)
+        assert one[name] == pytest.approx(other[name], abs=2e-3)
 
 
 def test_a_restored_model_goes_on_with_the_same():
