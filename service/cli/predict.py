@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     from service.engine.model_files import LoadedModel
     from service.files.labelled import LabelledFile
+    from service.heads.answers import Predictions
     from service.training.evaluation import Evaluation, RegressionEvaluation
+    from solver.arrays import Float64Array
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _ROWS_AT_ONCE = 1024
@@ -97,7 +99,9 @@ def predict(
 def evaluate(model: Path, file: Path, label_column: str | None) -> None:
     """Compare predictions with the labels of a file.
 
-    For classes: accuracy, Cohen's kappa, precision and recall of each class, and the confusion
+    For classes: accuracy beside that of always naming the most frequent label, Cohen's kappa,
+    balanced accuracy, ROC AUC and average precision (means over classes; of two classes, the
+    average precision of the rarer one), precision, recall and F1 of each class, and the confusion
     matrix. For a regression: mean absolute error, root mean squared error, and R2.
 
     MODEL is a file that `wolfstream train` wrote, or a snapshot of the server. FILE is CSV,
@@ -116,7 +120,7 @@ def evaluate(model: Path, file: Path, label_column: str | None) -> None:
     from rich.console import Console
 
     from service.engine.model_files import describe
-    from service.training.evaluation import Evaluation, tables
+    from service.training.evaluation import Evaluation, balance, tables
 
     click.echo(f"{model}: {describe(loaded)}")
     click.echo(
@@ -125,6 +129,7 @@ def evaluate(model: Path, file: Path, label_column: str | None) -> None:
     )
     if not isinstance(result, Evaluation):
         return
+    click.echo(balance(result.scores()))
     # A pipe has no width: rich would wrap the tables at 80 columns.
     plain = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
     for table in tables(result):
@@ -164,9 +169,12 @@ def judge(
     with Bar(console, f"evaluating {file.name}") as bar:
         for X, labels in data.batches(_ROWS_AT_ONCE):
             began = time.perf_counter()
-            predictions, _ = _predict(loaded, data, X, file, result.samples)
+            predictions = _predict(loaded, data, X, file, result.samples)
             result.seconds += time.perf_counter() - began
-            result.count(labels, predictions)
+            if isinstance(result, Evaluation):
+                result.count(labels, predictions.prediction, _probability(loaded, predictions))
+            else:
+                result.count(labels, predictions.prediction)
             bar.show(result.samples / data.samples, result.to_text())
     return result
 
@@ -213,17 +221,29 @@ def _open(
     return data
 
 
+def _probability(loaded: "LoadedModel", predictions: "Predictions") -> "Float64Array | None":
+    """Return the probabilities of predictions of classes; None if the head knows none."""
+    import numpy as np
+
+    from service.errors import Untrained
+
+    head = loaded.model.published.heads[loaded.model.spec.serve]
+    try:
+        return np.array(head.probabilities(predictions.head_answer)["probability"])
+    except Untrained:
+        return None
+
+
 def _predict(
     loaded: "LoadedModel", data: "LabelledFile", X: Any, file: Path, before: int
-) -> tuple[list[Any], list[Any]]:
-    """Return predictions and decisions for rows, of which `before` came earlier."""
+) -> "Predictions":
+    """Return predictions for rows, of which `before` came earlier."""
     from service.errors import InvalidSamples
 
     try:
         published = loaded.model.published
         rows = loaded.seen(X, data.names)
-        predictions = published.predict(loaded.model.spec.serve, rows)
-        return predictions.prediction, predictions.decision
+        return published.predict(loaded.model.spec.serve, rows)
     except InvalidSamples as error:
         first = error.errors[0]
         raise Failure(f"{file}: row {before + first['row'] + 1}: {first['detail']}") from None
@@ -249,7 +269,8 @@ def _write(
     done = 0
     with Bar(console, f"predicting {file.name}") as bar:
         for X, _ in data.batches(_ROWS_AT_ONCE):
-            predictions, decisions = _predict(loaded, data, X, file, done)
+            found = _predict(loaded, data, X, file, done)
+            predictions, decisions = found.prediction, found.decision
             if decision:
                 values = [d if isinstance(d, list) else [d] for d in decisions]
                 table.writerows([label, *v] for label, v in zip(predictions, values, strict=True))

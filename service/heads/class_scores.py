@@ -12,7 +12,7 @@ from solver.calibration.ranking import Ranked
 
 
 def class_scores(
-    labels: Sequence[Label],
+    labels: Sequence[Label | float],
     confusion: NDArray[np.int64],
     majority: float | None,
     ranked: Ranked | None = None,
@@ -64,7 +64,7 @@ def class_scores(
     }
 
 
-def text_of(label: Label) -> str:
+def text_of(label: Label | float) -> str:
     """Return a label as a name: true and false as in JSON."""
     return str(label).lower() if isinstance(label, bool) else str(label)
 
