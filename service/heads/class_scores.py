@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from service.samples.targets import Label
-from solver.arrays import Float64Array
-from solver.calibration.ranking import Ranked
+from wolfstream.service.samples.targets import Label
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.calibration.ranking import Ranked
 
 
 def class_scores(
