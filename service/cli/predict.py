@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
     from wolfstream.service.engine.model_files import LoadedModel
     from wolfstream.service.files.labelled import LabelledFile
+    from wolfstream.service.heads.answers import Predictions
     from wolfstream.service.training.evaluation import Evaluation, RegressionEvaluation
+    from wolfstream.solver.arrays import Float64Array
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _ROWS_AT_ONCE = 1024
@@ -96,7 +98,9 @@ def predict(
 def evaluate(model: Path, file: Path, roles: Roles) -> None:
     """Compare predictions with the labels of a file.
 
-    For classes: accuracy, Cohen's kappa, precision and recall of each class, and the confusion
+    For classes: accuracy beside that of always naming the most frequent label, Cohen's kappa,
+    balanced accuracy, ROC AUC and average precision (means over classes; of two classes, the
+    average precision of the rarer one), precision, recall and F1 of each class, and the confusion
     matrix. For a regression: mean absolute error, root mean squared error, and R2.
 
     MODEL is a file that `wolfstream train` wrote, or a snapshot of the server. FILE is CSV,
@@ -115,7 +119,7 @@ def evaluate(model: Path, file: Path, roles: Roles) -> None:
     from rich.console import Console
 
     from wolfstream.service.engine.model_files import describe
-    from wolfstream.service.training.evaluation import Evaluation, tables
+    from wolfstream.service.training.evaluation import Evaluation, balance, tables
 
     click.echo(f"{model}: {describe(loaded)}")
     click.echo(
@@ -124,6 +128,7 @@ def evaluate(model: Path, file: Path, roles: Roles) -> None:
     )
     if not isinstance(result, Evaluation):
         return
+    click.echo(balance(result.scores()))
     # A pipe has no width: rich would wrap the tables at 80 columns.
     plain = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
     for table in tables(result):
@@ -163,9 +168,13 @@ def judge(
     with Bar(console, f"evaluating {file.name}") as bar:
         for batch in data.batches(_ROWS_AT_ONCE):
             began = time.perf_counter()
-            predictions, _ = _predict(loaded, data, batch.X, file, result.samples)
+            predictions = _predict(loaded, data, batch.X, file, result.samples)
             result.seconds += time.perf_counter() - began
-            result.count(batch.labels, predictions)
+            if isinstance(result, Evaluation):
+                probability = _probability(loaded, predictions)
+                result.count(batch.labels, predictions.prediction, probability)
+            else:
+                result.count(batch.labels, predictions.prediction)
             bar.show(result.samples / data.samples, result.to_text())
     return result
 
@@ -212,17 +221,29 @@ def _open(
     return data
 
 
+def _probability(loaded: "LoadedModel", predictions: "Predictions") -> "Float64Array | None":
+    """Return the probabilities of predictions of classes; None if the head knows none."""
+    import numpy as np
+
+    from wolfstream.service.errors import Untrained
+
+    head = loaded.model.published.heads[loaded.model.spec.serve]
+    try:
+        return np.array(head.probabilities(predictions.head_answer)["probability"])
+    except Untrained:
+        return None
+
+
 def _predict(
     loaded: "LoadedModel", data: "LabelledFile", X: Any, file: Path, before: int
-) -> tuple[list[Any], list[Any]]:
-    """Return predictions and decisions for rows, of which `before` came earlier."""
+) -> "Predictions":
+    """Return predictions for rows, of which `before` came earlier."""
     from wolfstream.service.errors import InvalidSamples
 
     try:
         published = loaded.model.published
         rows = loaded.seen(X, data.names)
-        predictions = published.predict(loaded.model.spec.serve, rows)
-        return predictions.prediction, predictions.decision
+        return published.predict(loaded.model.spec.serve, rows)
     except InvalidSamples as error:
         first = error.errors[0]
         raise Failure(f"{file}: row {before + first['row'] + 1}: {first['detail']}") from None
@@ -250,7 +271,8 @@ def _write(
     done = 0
     with Bar(console, f"predicting {file.name}") as bar:
         for batch in data.batches(_ROWS_AT_ONCE):
-            predictions, decisions = _predict(loaded, data, batch.X, file, done)
+            found = _predict(loaded, data, batch.X, file, done)
+            predictions, decisions = found.prediction, found.decision
             lines = [[label] for label in predictions]
             if decision:
                 for line, values in zip(lines, decisions, strict=True):

@@ -1,6 +1,7 @@
 """The command `wolfstream replay`, which streams a file of samples into a running server."""
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -121,6 +122,8 @@ def replay(file: Path, roles: Roles, features: int | None, **options: Any) -> No
         raise Failure(f"{file}: {error}") from None
     for score in scores:
         click.echo(_result(score))
+        if score.judged:
+            _show_classes(score)
 
 
 def _stream(
@@ -161,7 +164,11 @@ def _stream(
             stream = WebsocketConnection(url, model, key) if transport == "websocket" else None
             run = Replay(stack.enter_context(stream) if stream else http, heads, rate)
             display = stack.enter_context(Display(Console(stderr=True), model, heads, total))
-            return run.run(_named(data, data.batches(size, skip, limit)), display)
+            scores = run.run(_named(data, data.batches(size, skip, limit)), display)
+            described = http.describe()["heads"]
+            for score in scores:
+                score.ranks = described[score.head].get("scores", {}).get("overall", {})
+            return scores
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted{_how_far(run, skip)}") from None
     except ClientError as error:
@@ -220,6 +227,21 @@ def _how_far(run: "Replay | None", skip: int) -> str:
     elif len({score.samples for score in run.scores}) == 1:
         parts.append(f"; go on with --skip {skip + run.scores[0].samples}")
     return "".join(parts)
+
+
+def _show_classes(score: "Score") -> None:
+    """Print what accuracy hides where one class is far more frequent than others."""
+    from rich.console import Console
+
+    from wolfstream.service.training.evaluation import balance, tables
+
+    click.echo(balance(score.classes.scores()))
+    known = ("roc_auc", "average_precision")
+    if ranks := {name: score.ranks[name] for name in known if score.ranks.get(name) is not None}:
+        click.echo(f"of all that the model has learned: {balance(ranks)}")
+    plain = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
+    for table in tables(score.classes):
+        plain.print(table)
 
 
 def _result(score: "Score") -> str:

@@ -20,6 +20,7 @@ from wolfstream.service.client.batches import Batch
 from wolfstream.service.client.errors import ClientError, Refused, Unreachable
 from wolfstream.service.errors.visible_text import visible
 from wolfstream.service.files.labelled import Label
+from wolfstream.service.training.evaluation import Evaluation
 from wolfstream.solver.stream.labels import key_of
 
 _MOST_SAMPLES_IN_FLIGHT = 8192
@@ -33,8 +34,10 @@ class Score:
     sent: samples that were sent, with or without a response.
     seconds: spent waiting for responses, or until the rate allowed the next batch.
     judged, correct: samples for which a class was predicted, and for which it was right.
+    classes: the labels and predictions of these.
     measured, off: samples for which a number was predicted, and the sum of absolute errors.
     answer: the server's last description of the head.
+    ranks: the model's scores of classes after the replay; empty of a head that is not served.
     """
 
     head: str
@@ -43,9 +46,11 @@ class Score:
     seconds: float = 0.0
     judged: int = 0
     correct: int = 0
+    classes: Evaluation = field(default_factory=lambda: Evaluation([]))
     measured: int = 0
     off: float = 0.0
     answer: dict[str, Any] = field(default_factory=dict)
+    ranks: dict[str, Any] = field(default_factory=dict)
 
     @property
     def rate(self) -> float:
@@ -73,6 +78,7 @@ class Score:
             elif predicted is not None:
                 self.judged += 1
                 self.correct += key_of(predicted) == key_of(label)
+                self.classes.count([label], [predicted])
 
 
 class _Flight(NamedTuple):

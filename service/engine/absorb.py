@@ -58,8 +58,10 @@ def absorb_block(
     content: bit for bit `recorded(block)`; live it need not be decoded again.
     """
     head = block[0].head
+    known = learner.model.warnings()
     absorbed = _absorbed(learner, head, content)
     learner.publish()
+    warnings = _new(learner.model.warnings(), known)
     of_head = {"name": head, **learner.model.published.heads[head].stats}
     answers: list[dict[str, Any]] = []
     start = 0
@@ -73,10 +75,17 @@ def absorb_block(
                 "learned": entry.samples,
                 "results": absorbed.part(start, stop),
                 "head": of_head,
+                **({"warnings": warnings} if warnings else {}),
             }
         )
         start = stop
     return answers
+
+
+def _new(warnings: list[dict[str, Any]], known: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the warnings of whose kind none was known of the same column."""
+    before = {(one["slug"], one["column"]) for one in known}
+    return [one for one in warnings if (one["slug"], one["column"]) not in before]
 
 
 def learn_again(learner: Learner, block: Sequence[Entry]) -> None:

@@ -14,9 +14,10 @@ from wolfstream.service.engine.saved_arrays import arrays_of
 from wolfstream.service.heads.array_checks import Arrays, WrongArrays
 from wolfstream.service.heads.calibration import of_calibration
 
-_GROWING = {"recent", "waiting", "waiting_codes", "codes", "scores"}
+_RANKING = {"ranking", "ranking_bins", "ranking_codes"}
+_GROWING = {"recent", "waiting", "waiting_codes", "codes", "scores", *_RANKING}
 _MOST_KEPT = 1000
-_NOT_NEGATIVE = {"sums", "bins", "widths", "recent"}
+_NOT_NEGATIVE = {"sums", "bins", "widths", "recent", "ranking"}
 # Probabilities, and what is computed from them, are rounded.
 _LEAST = -1e-9
 
@@ -38,7 +39,10 @@ def check_calibrations(
 
 
 def _check(arrays: Arrays, blank: Arrays, n_classes: int | None) -> None:
-    _require((arrays.keys() - {"scaling"}) == blank.keys(), "", "has other arrays than it saves")
+    # Older versions did not count how probabilities rank.
+    older = _RANKING if not arrays.keys() & _RANKING else set()
+    saved = blank.keys() - older
+    _require((arrays.keys() - {"scaling"}) == saved, "", "has other arrays than it saves")
     for name, array in arrays.items():
         wanted = blank.get(name, np.empty(0))
         fits = array.dtype == wanted.dtype and array.ndim == wanted.ndim
@@ -59,6 +63,22 @@ def _check(arrays: Arrays, blank: Arrays, n_classes: int | None) -> None:
         _require(bool(np.isfinite(of_label).all()), "scores", "has none of a label")
         fits = "scaling" not in arrays or len(arrays["scaling"]) == 1 + columns
         _require(fits, "scaling", "is not one of the scores")
+        if "ranking" in arrays:
+            _check_ranking(arrays, blank["ranking"].shape[-1], n_classes)
+
+
+def _check_ranking(arrays: Arrays, n_bins: int, n_classes: int) -> None:
+    """Each class that probabilities were of has as many counts, and the last rows have a bin."""
+    counts, bins, codes = (arrays[name] for name in sorted(_RANKING))
+    known, rows = bins.shape
+    _require(known <= n_classes and rows <= _MOST_KEPT, "ranking_bins", "has too many bins")
+    _require(counts.shape == (2, known, n_bins), "ranking", f"has the shape {counts.shape}")
+    every, own = counts
+    same = bool((every.sum(axis=1) == own.sum()).all() and (own <= every).all())
+    _require(same, "ranking", "counts rows for one class that it does not for another")
+    _require(len(codes) == rows, "ranking_codes", "is not as long as calibration_ranking_bins")
+    inside = bool(((codes >= 0) & (codes < known)).all())
+    _require(inside, "ranking_codes", "names a class that is not known")
 
 
 def _check_values(arrays: Arrays, of_classes: bool) -> None:

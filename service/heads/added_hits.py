@@ -25,39 +25,27 @@ def add_hits(
     the total.
     """
     states = [one.state() for one in each]
-    met = _added([state["counts"][2] for state in states], places, classes)
-    counts = [
-        _added([state["counts"][which] for state in states], places, classes) for which in (0, 1)
-    ]
+    met, confusion = np.zeros(classes, np.int64), np.zeros((classes, classes), np.int64)
+    for state, place in zip(states, places, strict=True):
+        there = place[: len(state["met"])]  # it may lack the classes that came last
+        met[there] += state["met"]
+        confusion[np.ix_(there, there)] += np.reshape(state["confusion"], 2 * [len(there)])
     last = max(range(len(each)), key=lambda k: each[k].judged)
     before = states[last]["rules"][2]
-    judged = sum(one.judged for one in each)
     total.restore(
         {
-            "judged": judged,
-            "correct": sum(state["correct"] for state in states),
-            "counts": [*counts, met],
+            "confusion": confusion.tolist(),
+            "met": met.tolist(),
             "rules": [
                 sum(state["rules"][0] for state in states),
                 sum(state["rules"][1] for state in states),
                 int(places[last][before]) if before >= 0 else -1,
-                int(np.argmax(met)) if any(met) else -1,
+                int(np.argmax(met)) if met.any() else -1,
             ],
             "log_loss": [sum(state["log_loss"][k] for state in states) for k in (0, 1)],
-            "recent": _ring(_recent(each, places), judged).tolist(),
+            "recent": _ring(_recent(each, places), int(confusion.sum())).tolist(),
         }
     )
-
-
-def _added(
-    counts: Sequence[Sequence[int]], places: Sequence[NDArray[np.int64]], classes: int
-) -> list[int]:
-    """Return the sums of counts of classes, which may lack the classes that came last."""
-    sums = [0] * classes
-    for of_one, place in zip(counts, places, strict=True):
-        for number, count in zip(place.tolist(), of_one, strict=False):
-            sums[number] += count
-    return sums
 
 
 def _recent(each: Sequence[Hits], places: Sequence[NDArray[np.int64]]) -> Float64Array:

@@ -12,6 +12,7 @@ from wolfstream.service.heads.answers import Answers, Predictions
 from wolfstream.service.heads.batch import Batch
 from wolfstream.service.heads.calibration import NOT_JUDGED, of_calibration, with_calibration
 from wolfstream.service.heads.changes import Change
+from wolfstream.service.heads.class_scores import class_scores
 from wolfstream.service.heads.hits import Hits
 from wolfstream.service.heads.online_learner import ClassLearner, LearnerView, Relearn
 from wolfstream.service.heads.protocol import Head
@@ -54,6 +55,25 @@ class ClassificationView(NamedTuple):
     def rare_classes(self) -> list[Label]:
         """See `HeadView`."""
         return [self.classes[code] for code in self.score.rare()]
+
+    @property
+    def label_counts(self) -> Sequence[int]:
+        """See `HeadView`."""
+        return self.score.met
+
+    @property
+    def scores(self) -> dict[str, Any]:
+        """See `HeadView`."""
+        confidence, prequential = self.head.confidence, self.score.to_dict()
+        ranked = {"recent": confidence.ranked_recently, "overall": confidence.ranked}
+        majority = {
+            "recent": prequential["recent_majority_accuracy"],
+            "overall": prequential["majority_accuracy"],
+        }
+        return {
+            over: class_scores(self.classes, tally.confusion, majority[over], ranked[over])
+            for over, tally in self.score.tallies().items()
+        }
 
     @property
     def calibration(self) -> dict[str, Any]:

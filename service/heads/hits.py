@@ -27,37 +27,44 @@ _NAMES = (
 
 
 class Tally:
-    """How often each class was the label and how often it was predicted, in judged samples.
+    """Judged samples by label and prediction, and how often two rules were right about them.
 
-    hits: how often the head was right, the label before, and the most frequent one.
+    confusion: (K, K) how often each class was the label, and what the head predicted then. rules:
+    how often the label before was right, and the most frequent one.
     """
 
-    def __init__(self) -> None:
-        self.hits = [0, 0, 0]
-        self.labels: list[int] = []
-        self.guesses: list[int] = []
+    def __init__(self, classes: int = 0) -> None:
+        self.confusion = np.zeros((classes, classes), np.int64)
+        self.rules = [0, 0]
+
+    @property
+    def samples(self) -> int:
+        """How many there are."""
+        return int(self.confusion.sum())
+
+    @property
+    def right(self) -> int:
+        """How often the head was right."""
+        return int(self.confusion.trace())
 
     def meet(self, classes: int) -> None:
         """Make room for so many classes."""
-        for counts in (self.labels, self.guesses):
-            counts += [0] * (classes - len(counts))
+        if (more := classes - len(self.confusion)) > 0:
+            self.confusion = np.pad(self.confusion, (0, more))
 
     def add(self, judged: Mapping[tuple[float, ...], int], sign: int = 1) -> None:
         """Count samples by the first four of the columns of `Hits`; with -1 no longer."""
-        hits, labels, guesses = self.hits, self.labels, self.guesses
+        confusion, rules = self.confusion, self.rules
         for (code, guess, last, majority), count in judged.items():
             n = sign * count
-            hits[0] += n * (code == guess)
-            hits[1] += n * int(last)
-            hits[2] += n * int(majority)
-            labels[int(code)] += n
-            guesses[int(guess)] += n
+            confusion[int(code), int(guess)] += n
+            rules[0] += n * int(last)
+            rules[1] += n * int(majority)
 
     def copy(self) -> "Tally":
         """An independent copy."""
         other = Tally()
-        other.hits, other.labels = self.hits.copy(), self.labels.copy()
-        other.guesses = self.guesses.copy()
+        other.confusion, other.rules = self.confusion.copy(), self.rules.copy()
         return other
 
 
@@ -69,11 +76,11 @@ class Hits:
     (p_o - p_l) / (1 - p_l), p_l being that of "the label before again" (Bifet et al. 2013);
     log_loss = -mean log p of the true label, where the head has probabilities. majority_accuracy
     is that of "the most frequent label so far", of equals the one that was so first. A few numbers
-    for each class are kept, however long the stream is. `changes` are those of the error rate.
+    for each pair of classes are kept, however long the stream is. `changes` are those of the error
+    rate.
     """
 
     def __init__(self) -> None:
-        self.judged = 0
         self._log_loss = 0.0
         self._lossy = 0  # judged samples with a log loss
         self._met: list[int] = []  # how often each class came, judged or not
@@ -83,6 +90,11 @@ class Hits:
         # log loss.
         self._recent = RecentColumns(5)
         self._of_all, self._of_recent = Tally(), Tally()
+
+    @property
+    def judged(self) -> int:
+        """How many predictions were judged."""
+        return self._of_all.samples
 
     def count(
         self,
@@ -117,7 +129,6 @@ class Hits:
             self.changes.add(wrong)
 
     def _judge(self, judged: list[tuple[int, ...]], losses: list[float]) -> None:
-        self.judged += len(judged)
         counted = Counter[tuple[float, ...]](judged)
         self._of_all.add(counted)
         self._of_recent.add(_counted(self._recent.oldest(len(judged))), -1)
@@ -140,13 +151,17 @@ class Hits:
         lossy = losses[~np.isnan(losses)]
         loss = float(lossy.mean()) if len(lossy) else None
         total_loss = self._log_loss / self._lossy if self._lossy else None
-        total = _scores(self.judged, self._of_all, total_loss)
-        of_late = _scores(len(losses), self._of_recent, loss)
+        total = _scores(self._of_all, total_loss)
+        of_late = _scores(self._of_recent, loss)
         return {
             "samples": self.judged,
             **dict(zip(_NAMES, total, strict=True)),
             **{f"recent_{name}": value for name, value in zip(_NAMES, of_late, strict=True)},
         }
+
+    def tallies(self) -> dict[str, Tally]:
+        """Return the counts of the last judged samples, and of all; to be read only."""
+        return {"recent": self._of_recent, "overall": self._of_all}
 
     def latest(self, n: int) -> list[tuple[int, int]]:
         """Return prediction and label of at most the last n judged samples, the oldest first."""
@@ -160,6 +175,11 @@ class Hits:
         one was, log loss.
         """
         return self._recent.columns()
+
+    @property
+    def met(self) -> Sequence[int]:
+        """How often each class came, judged or not; to be read only."""
+        return self._met
 
     def rare(self) -> list[int]:
         """Classes that were met a handful of times among very many samples."""
@@ -180,27 +200,25 @@ class Hits:
         """Plain data for `restore`, copied; JSON keeps every bit of a number."""
         tally = self._of_all
         return {
-            "judged": self.judged,
-            "correct": tally.hits[0],
-            "counts": [list(counts) for counts in (tally.labels, tally.guesses, self._met)],
-            "rules": [*tally.hits[1:], self._last, self._majority],
+            "confusion": tally.confusion.tolist(),
+            "met": self._met.copy(),
+            "rules": [*tally.rules, self._last, self._majority],
             "log_loss": [self._log_loss, self._lossy],
             "recent": self._recent.state(),
             "changes": self.changes.state(),
         }
 
     def restore(self, plain: Mapping[str, Any]) -> None:
-        """Take over a state; one without the counts of rules starts them from zero."""
-        if "rules" not in plain:
+        """Take over a state; one without pairs of classes starts from zero."""
+        if "confusion" not in plain:
             return
-        self.judged, tally = plain["judged"], self._of_all
-        tally.labels, tally.guesses, self._met = (list(counts) for counts in plain["counts"])
-        *hits, self._last, self._majority = plain["rules"]
-        tally.hits = [plain["correct"], *hits]
+        self._met = list(plain["met"])
+        classes = len(self._met)
+        self._of_all, self._of_recent = Tally(classes), Tally(classes)
+        self._of_all.confusion[...] = np.reshape(plain["confusion"], (classes, classes))
+        *self._of_all.rules, self._last, self._majority = plain["rules"]
         self._log_loss, self._lossy = plain["log_loss"]
         self._recent.restore(self.judged, plain["recent"])
-        self._of_recent = Tally()
-        self._meet(len(self._met))
         self._of_recent.add(_counted(self._recent.columns()))
         if "changes" in plain:  # older versions did not look for them
             self.changes.restore(plain["changes"])
@@ -222,14 +240,14 @@ def kappa(labels: Sequence[int], predicted: Sequence[int], correct: int) -> floa
     return (n * correct - chance) / (n * n - chance) if n * n > chance else None
 
 
-def _scores(n: int, tally: Tally, log_loss: float | None) -> tuple[float | None, ...]:
-    """The values of `_NAMES`, of n samples."""
+def _scores(tally: Tally, log_loss: float | None) -> tuple[float | None, ...]:
+    """The values of `_NAMES`."""
+    n, right, (last, majority) = tally.samples, tally.right, tally.rules
     if not n:
         return (None,) * len(_NAMES)
-    right, last, majority = tally.hits
     temporal = (right - last) / (n - last) if n > last else None
-    agreement = kappa(tally.labels, tally.guesses, right)
-    return right / n, agreement, temporal, log_loss, majority / n, last / n
+    labels, guesses = (tally.confusion.sum(axis=axis).tolist() for axis in (1, 0))
+    return right / n, kappa(labels, guesses, right), temporal, log_loss, majority / n, last / n
 
 
 def _log_losses(probability: Float64Array | None, codes: NDArray[np.int64]) -> list[float]:

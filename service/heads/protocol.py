@@ -44,6 +44,14 @@ class HeadView(Protocol):
         """The labels that are so rare that they may be mistakes."""
 
     @property
+    def label_counts(self) -> Sequence[int]:
+        """How often each label was met; empty for a head of numbers."""
+
+    @property
+    def scores(self) -> dict[str, Any]:
+        """Scores of classes, `recent` and `overall`; see `heads.class_scores`. Empty of numbers."""
+
+    @property
     def calibration(self) -> dict[str, Any]:
         """The quality of its probabilities, sets and intervals; see `solver.calibration`."""
 

@@ -23,6 +23,16 @@ class NoClasses:
         return []
 
     @property
+    def label_counts(self) -> list[int]:
+        """No label was met."""
+        return []
+
+    @property
+    def scores(self) -> dict[str, Any]:
+        """Return nothing: there are no classes."""
+        return {}
+
+    @property
     def learners(self) -> list[dict[str, Any]]:
         """Return nothing: it is one learner."""
         return []

@@ -9,6 +9,7 @@ from wolfstream.service.errors import NoSuchHead
 from wolfstream.service.heads.kinds import KINDS, head_of_call
 from wolfstream.service.heads.protocol import HeadView
 from wolfstream.service.model.following import Following, LearningTime
+from wolfstream.service.model.label_warnings import label_warnings
 from wolfstream.service.model.last_row import LastRow
 from wolfstream.service.model.pending import PendingCounts
 from wolfstream.service.model.published import Published
@@ -112,13 +113,14 @@ class Model:
             "rows": _kind_of_rows(form),
             "features": published.rows.dimension,
             "columns": _columns(form),
-            "heads": {name: _described(view) for name, view in heads.items()},
+            "heads": {n: _described(view, n == self.spec.serve) for n, view in heads.items()},
             "pending": _waiting(self.pending),
             "follows": self._follows(),
             "snapshot_sequence": self.snapshot_sequence,
             "rolled_back": self.rolled_back,
             **self._merged(),
             "warning": self._warning(),
+            "warnings": self.warnings(),
             "status": self.status,
             "notice": self.broken or self.notice or None,
         }
@@ -138,6 +140,10 @@ class Model:
     def _merged(self) -> dict[str, Any]:
         """Return what has been merged of a model with several learners; nothing of another one."""
         return {} if self.spec.learners == 1 else {"merged": self.merged}
+
+    def warnings(self) -> list[dict[str, Any]]:
+        """Return what its users should look at: each has a `slug`, a `column` and a `message`."""
+        return label_warnings(self.published.heads.get(self.spec.serve))
 
     def _warning(self) -> str | None:
         """Return what may be wrong with the labels; None if declared or frequent enough."""
@@ -187,10 +193,11 @@ def _columns(form: RowForm) -> list[dict[str, Any]] | None:
     return [{"name": column.name, "kind": column.kind} for column in form.schema.columns]
 
 
-def _described(view: HeadView) -> dict[str, Any]:
-    """Return a head's part of the description."""
+def _described(view: HeadView, served: bool) -> dict[str, Any]:
+    """Return a head's part of the description; the one that is served has scores of classes."""
     changes = [change._asdict() for change in view.changes]
-    return {**_classes(view), **view.stats, "changes": changes, "calibration": view.calibration}
+    found = {**_classes(view), **view.stats, "changes": changes, "calibration": view.calibration}
+    return found | {"scores": view.scores} if served and view.classes is not None else found
 
 
 def _classes(view: HeadView) -> dict[str, Any]:

@@ -21,6 +21,8 @@ _LATEST = 10
 # A form with more fields would not be filled in (`model.last_row`), and each listener that reads
 # slowly has an event of its own in memory: that of 16,000 long names is 4 MB.
 _MOST_COLUMNS = 64
+# A larger matrix would not be read, and one of 100 classes takes 50 kB of each event.
+_MOST_CONFUSED = 25
 # Significant digits of what is drawn.
 _DIGITS = 6
 
@@ -85,7 +87,7 @@ def picture(
         "task": model.spec.task,
         "serve": model.spec.serve,
         "drawn": _DRAWN[model.spec.task],
-        **{name: description[name] for name in ("rows", "features", "warning")},
+        **{name: description[name] for name in ("rows", "features", "warning", "warnings")},
         "columns": _few(description["columns"]),
         "snapshot_sequence": model.snapshot_sequence,
         "rolled_back": model.rolled_back,
@@ -93,7 +95,7 @@ def picture(
         "challengers": scoreboard(model, challengers)["challengers"],
         "queue_samples": waiting_samples,
         "values": values(model, heads, meter),
-        "heads": heads,
+        "heads": {name: _without_large_matrices(stats) for name, stats in heads.items()},
         "latest": [{"prediction": prediction, "label": label} for prediction, label in latest],
         "pending": description["pending"],
         "foretold": _foretold(model),
@@ -103,6 +105,13 @@ def picture(
 
 def _few(columns: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
     return columns if columns is not None and len(columns) <= _MOST_COLUMNS else None
+
+
+def _without_large_matrices(stats: dict[str, Any]) -> dict[str, Any]:
+    if "scores" not in stats or len(stats["classes"]) <= _MOST_CONFUSED:
+        return stats
+    scores = {over: {**of, "confusion": None} for over, of in stats["scores"].items()}
+    return {**stats, "scores": scores}
 
 
 def _foretold(model: Model) -> list[dict[str, Any]]:

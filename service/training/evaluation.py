@@ -1,4 +1,4 @@
-"""How predictions compare with labels: accuracy, kappa, classes, confusions; errors of numbers."""
+"""How predictions compare with labels: scores of classes, confusions; errors of numbers."""
 
 import math
 from collections import Counter
@@ -6,12 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from rich.table import Table
 from rich.text import Text
 
 from wolfstream.service.errors.visible_text import visible
 from wolfstream.service.files.labelled import Label
+from wolfstream.service.heads.class_scores import class_scores, text_of
 from wolfstream.service.heads.hits import kappa
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.calibration.ranking import Ranking, no_ranking, of_all, ranked
 from wolfstream.solver.stream.labels import LabelKey, key_of
 
 # A larger confusion matrix is no longer read, and no longer fits a screen.
@@ -20,24 +25,43 @@ _LARGEST_MATRIX = 20
 
 @dataclass
 class Evaluation:
-    """Counts of (label, prediction) pairs. classes: those that the model knows.
+    """Counts of (label, prediction) pairs. classes: those that the model knows, if they are known.
 
-    seconds: spent predicting, not reading.
+    ranking: of probabilities. seconds: spent predicting, not reading.
     """
 
     classes: list[Label]
     pairs: Counter[tuple[Label, Label]] = field(default_factory=Counter)
+    ranking: Ranking = field(default_factory=no_ranking)
     seconds: float = 0.0
 
     def __post_init__(self) -> None:
         self._spelling: dict[LabelKey, Label] = {key_of(label): label for label in self.classes}
 
-    def count(self, labels: Sequence[Label], predicted: Sequence[Label]) -> None:
-        """Take predictions into account; a class is spelled as the model spells it."""
-        for label in labels:
-            self._spelling.setdefault(key_of(label), label)
-        given = (self._spelling[key_of(label)] for label in labels)
-        self.pairs.update(zip(given, predicted, strict=True))
+    def count(
+        self,
+        labels: Sequence[Label],
+        predicted: Sequence[Label],
+        probability: Float64Array | None = None,
+    ) -> None:
+        """Take predictions into account; a class is spelled as the model spells it.
+
+        probability: (n, K) of the model's classes, if known.
+        """
+        claimed = [self._spelled(label) for label in predicted]
+        given = [self._spelled(label) for label in labels]
+        self.pairs.update(zip(given, claimed, strict=True))
+        if probability is not None:
+            codes = self._codes()
+            of_rows = np.array([codes[label] for label in given], np.int64)
+            self.ranking = ranked(self.ranking, probability, of_rows, 0)
+
+    def _spelled(self, label: Label) -> Label:
+        """Return a label as it was spelled at first."""
+        return self._spelling.setdefault(key_of(label), label)
+
+    def _codes(self) -> dict[Label, int]:
+        return {label: code for code, label in enumerate(self.labels)}
 
     @property
     def samples(self) -> int:
@@ -53,14 +77,9 @@ class Evaluation:
     @property
     def kappa(self) -> float | None:
         """Cohen's kappa; None if labels and predictions are all of one class."""
-        given: Counter[Label] = Counter()
-        claimed: Counter[Label] = Counter()
-        for (label, predicted), count in self.pairs.items():
-            given[label] += count
-            claimed[predicted] += count
-        met = given.keys() | claimed.keys()
-        right = sum(self.pairs[label, label] for label in met)
-        return kappa([given[k] for k in met], [claimed[k] for k in met], right)
+        confusion = self.confusion()
+        given, claimed = (confusion.sum(axis=axis).tolist() for axis in (1, 0))
+        return kappa(given, claimed, int(confusion.trace()))
 
     def to_text(self) -> str:
         """Return the score in a few words."""
@@ -69,15 +88,24 @@ class Evaluation:
 
     @property
     def labels(self) -> list[Label]:
-        """The model's classes, followed by the file's other labels."""
-        return list(dict.fromkeys([*self.classes, *(label for label, _ in self.pairs)]))
+        """The model's classes, followed by other labels and predictions."""
+        others = (label for pair in self.pairs for label in pair)
+        return list(dict.fromkeys([*self.classes, *others]))
 
-    def of_class(self, label: Label) -> tuple[int, float | None, float | None]:
-        """Return samples of a class, precision and recall; None if the divisor is zero."""
-        right = self.pairs[label, label]
-        count = sum(n for (given, _), n in self.pairs.items() if given == label)
-        claimed = sum(n for (_, predicted), n in self.pairs.items() if predicted == label)
-        return count, right / claimed if claimed else None, right / count if count else None
+    def confusion(self) -> NDArray[np.int64]:
+        """(K, K) counts in the order of `labels`: each row a label, each column a prediction."""
+        codes = self._codes()
+        counts = np.zeros((len(codes), len(codes)), np.int64)
+        for (label, predicted), count in self.pairs.items():
+            counts[codes[label], codes[predicted]] += count
+        return counts
+
+    def scores(self) -> dict[str, Any]:
+        """Return the scores of classes; `majority` is that of the file's most frequent label."""
+        confusion = self.confusion()
+        most = int(confusion.sum(axis=1).max(initial=0))
+        majority = most / self.samples if self.samples else None
+        return class_scores(self.labels, confusion, majority, of_all(self.ranking))
 
 
 @dataclass
@@ -126,18 +154,31 @@ class RegressionEvaluation:
         return f"MAE {self.mae:.6g}, RMSE {self.rmse:.6g}, R2 {r2}"
 
 
+def balance(scores: dict[str, Any]) -> str:
+    """Return in a line what accuracy hides where one class is far more frequent than others."""
+    words = {
+        "majority": "always the most frequent label",
+        "balanced_accuracy": "balanced accuracy",
+        "roc_auc": "ROC AUC",
+        "average_precision": "average precision",
+    }
+    known = ((word, scores.get(name)) for name, word in words.items())
+    return ", ".join(f"{word} {value:.2%}" for word, value in known if value is not None)
+
+
 def tables(result: Evaluation) -> list[Table]:
-    """Precision, recall and count of each class; and the confusion matrix, if it is small."""
+    """Precision, recall, F1 and count of each class; and the confusion matrix, if it is small."""
+    by_label = result.scores()["classes"]
     labels = sorted(result.labels, key=lambda label: (isinstance(label, str), label))
     by_class = Table(box=None, pad_edge=False)
     by_class.add_column("class")
-    for heading in ("precision", "recall", "samples"):
+    for heading in ("precision", "recall", "F1", "samples"):
         by_class.add_column(heading, justify="right")
     for label in labels:
-        count, precision, recall = result.of_class(label)
-        known = "" if label in result.classes else " (unknown to the model)"
-        numbers = _share(precision), _share(recall), f"{count:,}"
-        by_class.add_row(_shown(label) + known, *numbers)
+        of_class = by_label[text_of(label)]
+        known = "" if label in (result.classes or labels) else " (unknown to the model)"
+        shares = (_share(of_class[name]) for name in ("precision", "recall", "f1"))
+        by_class.add_row(_shown(label) + known, *shares, f"{of_class['support']:,}")
     if len(labels) > _LARGEST_MATRIX:
         return [by_class]
     matrix = Table(box=None, pad_edge=False)

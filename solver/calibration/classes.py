@@ -21,6 +21,14 @@ from wolfstream.solver.calibration.conformal import (
 )
 from wolfstream.solver.calibration.platt import Scaling, fitted, identity, probabilities
 from wolfstream.solver.calibration.points import until_next
+from wolfstream.solver.calibration.ranking import (
+    Ranked,
+    Ranking,
+    no_ranking,
+    of_all,
+    of_recent,
+    ranked,
+)
 from wolfstream.solver.calibration.recent import appended
 from wolfstream.solver.calibration.reliability import (
     ROWS,
@@ -41,13 +49,20 @@ class ClassConfidence:
     """An immutable picture of a calibration.
 
     scaling: None if scores are logarithms of probabilities. misses: alpha of each confidence.
-    recent: (ROWS, at most 1,000) columns of the last rows. totals: over all rows.
+    recent: (ROWS, at most 1,000) columns of the last rows. totals: over all rows. ranking: how
+    their probabilities rank, of the same rows.
     """
 
     def __init__(
-        self, scaling: Scaling | None, misses: Float64Array, recent: Float64Array, totals: Totals
+        self,
+        scaling: Scaling | None,
+        misses: Float64Array,
+        recent: Float64Array,
+        totals: Totals,
+        ranking: Ranking,
     ) -> None:
         self.scaling, self.misses, self.recent, self.totals = scaling, misses, recent, totals
+        self.ranking = ranking
 
     def probabilities(self, scores: Float64Array) -> Float64Array:
         """(n, K) of scores (n, K); see `platt.probabilities`."""
@@ -73,6 +88,16 @@ class ClassConfidence:
     def summary(self) -> dict[str, Any]:
         """How good probabilities and sets were; see `reliability.summary`."""
         return summary(self.totals, self.recent)
+
+    @cached_property
+    def ranked(self) -> Ranked:
+        """How well all probabilities so far rank rows."""
+        return of_all(self.ranking)
+
+    @cached_property
+    def ranked_recently(self) -> Ranked:
+        """How well the last 1,000 probabilities rank rows."""
+        return of_recent(self.ranking)
 
 
 class ClassCalibration:
@@ -118,7 +143,8 @@ class ClassCalibration:
             return
         old = self._picture
         limits = thresholds(np.sort(old.recent[SCORE]), old.misses)
-        found, plain = judged(old.probabilities(scores), codes, limits)
+        probability = old.probabilities(scores)
+        found, plain = judged(probability, codes, limits)
         columns = found.columns()
         scaling = None if self._own else self._fitted(scores, codes)
         self._picture = ClassConfidence(
@@ -126,6 +152,7 @@ class ClassCalibration:
             adapted(old.misses, plain),
             appended(old.recent, columns, RECENT),
             added(old.totals, columns),
+            ranked(old.ranking, probability, codes, RECENT),
         )
 
     def _joined(self, classes: int) -> tuple[Float64Array, NDArray[np.int64]]:
@@ -152,7 +179,7 @@ class ClassCalibration:
         """Plain arrays from which `restore` goes on bit for bit."""
         picture = self._picture
         waiting, waiting_codes = self._joined(self._scores.shape[1])
-        arrays = {
+        arrays: dict[str, NDArray[Any]] = {
             "samples": np.array([picture.totals.samples, self._seen, self._held], np.int64),
             "sums": picture.totals.sums,
             "bins": picture.totals.bins,
@@ -162,6 +189,9 @@ class ClassCalibration:
             "codes": self._codes,
             "waiting": _without_nan(waiting),
             "waiting_codes": waiting_codes,
+            "ranking": picture.ranking.counts,
+            "ranking_bins": picture.ranking.bins,
+            "ranking_codes": picture.ranking.codes,
         }
         if picture.scaling is not None:
             arrays["scaling"] = np.array([picture.scaling.slope, *picture.scaling.offset])
@@ -177,14 +207,20 @@ class ClassCalibration:
             scaling = Scaling(float(arrays["scaling"][0]), arrays["scaling"][1:])
         judged_so_far, self._seen, self._held = arrays["samples"].tolist()
         totals = Totals(judged_so_far, arrays["sums"], arrays["bins"])
-        self._picture = ClassConfidence(scaling, arrays["misses"], arrays["recent"], totals)
+        ranking = no_ranking()
+        if "ranking" in arrays:  # older versions did not count them
+            names = "ranking", "ranking_bins", "ranking_codes"
+            ranking = Ranking(*(arrays[name] for name in names))
+        self._picture = ClassConfidence(
+            scaling, arrays["misses"], arrays["recent"], totals, ranking
+        )
         self._scores, self._codes = _with_nan(arrays["scores"]), arrays["codes"]
         waiting = _with_nan(arrays["waiting"]), arrays["waiting_codes"]
         self._waiting = [waiting] if self._held else []
 
 
 def _nothing() -> ClassConfidence:
-    return ClassConfidence(None, first_misses(), np.empty((ROWS, 0)), no_totals())
+    return ClassConfidence(None, first_misses(), np.empty((ROWS, 0)), no_totals(), no_ranking())
 
 
 def _without_nan(scores: Float64Array) -> Float64Array:

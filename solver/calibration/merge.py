@@ -1,6 +1,6 @@
 """One calibration of those of learners of parts of a stream."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.classes import ClassCalibration
 from wolfstream.solver.calibration.conformal import RECENT
+from wolfstream.solver.calibration.ranking import Ranking, moved
 
 
 def merge(
@@ -32,16 +33,22 @@ def merge(
     if not states:
         return
     samples = np.sum([state["samples"] for state, _ in states], axis=0)
+    last = _last([state["recent"] for state, _ in states])
+    rankings = [moved(_ranking(state), order, classes) for state, order in states]
+    last_ranked = _last([one.bins for one in rankings])
     arrays: dict[str, NDArray[Any]] = {
         "samples": np.array([samples[0], samples[1], 0], np.int64),
         "sums": np.sum([state["sums"] for state, _ in states], axis=0),
         "bins": np.sum([state["bins"] for state, _ in states], axis=0),
         "misses": np.mean([state["misses"] for state, _ in states], axis=0),
-        "recent": _last([state["recent"] for state, _ in states]),
+        "recent": np.concatenate([state["recent"] for state, _ in states], axis=1)[:, last],
         "scores": np.concatenate([_moved(s["scores"], order, classes) for s, order in states]),
         "codes": np.concatenate([order[state["codes"]] for state, order in states]),
         "waiting": np.empty((0, classes)),
         "waiting_codes": np.empty(0, np.int64),
+        "ranking": np.sum([one.counts for one in rankings], axis=0),
+        "ranking_bins": np.concatenate([one.bins for one in rankings], axis=1)[:, last_ranked],
+        "ranking_codes": np.concatenate([one.codes for one in rankings])[last_ranked],
     }
     scalings = [(s["scaling"], order) for s, order in states if "scaling" in s]
     if scalings:
@@ -51,11 +58,17 @@ def merge(
     merged.restore(arrays)
 
 
-def _last(each: Sequence[Float64Array]) -> Float64Array:
-    """(ROWS, at most RECENT) of the last columns of each, as many of one as of another."""
-    ages = [np.arange(columns.shape[1])[::-1] for columns in each]
-    order = np.argsort(-np.concatenate(ages), kind="stable")[-RECENT:]
-    return np.concatenate(each, axis=1)[:, order]
+def _last(each: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
+    """Return which columns, of all one after another, are the last RECENT.
+
+    Of each array (rows, n) there are as many as of another.
+    """
+    ages = np.concatenate([np.arange(columns.shape[1])[::-1] for columns in each])
+    return np.argsort(-ages, kind="stable")[-RECENT:]
+
+
+def _ranking(state: Mapping[str, NDArray[Any]]) -> Ranking:
+    return Ranking(state["ranking"], state["ranking_bins"], state["ranking_codes"])
 
 
 def _moved(

@@ -1,11 +1,14 @@
 """The last columns of a stream of numbers, as arrays that do not change."""
 
+from typing import Any, TypeVar
+
 import numpy as np
+from numpy.typing import NDArray
 
-from wolfstream.solver.arrays import Float64Array
+T = TypeVar("T", bound="np.generic[Any]")
 
 
-def appended(recent: Float64Array, columns: Float64Array, most: int) -> Float64Array:
+def appended(recent: NDArray[T], columns: NDArray[T], most: int) -> NDArray[T]:
     """(rows, at most `most`): the columns so far and more of them, the oldest first and left out.
 
     A new array, so that pictures may share the one of before.

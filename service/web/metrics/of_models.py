@@ -1,11 +1,13 @@
 """Metrics of each model and each of its heads.
 
 They are read from the models that exist, so a deleted model leaves no labels. Labels are names of
-models, whose number is bounded, and words of this program; nothing else of a request becomes one.
+models, whose number is bounded, words of this program, and the classes of models that have at most
+20 of them; nothing else of a request becomes one.
 """
 
 import time
 from collections.abc import Callable, Iterator
+from itertools import product
 from typing import Any
 
 from prometheus_client.core import Metric
@@ -39,6 +41,7 @@ class ModelCollector(Collector):
         yield from _challengers(models)
         yield from _heads(models)
         yield from _scores(models)
+        yield from _class_scores(models)
         yield from _changes(models)
         yield from _calibrations(models)
 
@@ -215,6 +218,45 @@ def _scores(models: list[Model]) -> Iterator[Metric]:
                         labels = (model, head, rule, over) if rules else (model, head, over)
                         family.add_metric(labels, shown)
         yield family
+
+
+# Metrics of the head that a model serves, by the names of their scores; then those of each class.
+_OF_CLASSES = {
+    "balanced_accuracy": "Mean recall of the classes",
+    "roc_auc": "Mean over classes of the area under the ROC curve",
+    "average_precision": "Mean average precision of the classes, of two that of the rarer one",
+}
+_OF_CLASS = {
+    "precision": "Share of the predictions of a class that were right",
+    "recall": "Share of the samples of a class that were found",
+    "f1": "Harmonic mean of precision and recall of a class",
+}
+_MOST_CLASSES = 20
+
+
+def _class_scores(models: list[Model]) -> Iterator[Metric]:
+    """Yield scores that accuracy hides where one class is far more frequent than others."""
+    when = "just before learning: over all samples, or over the last 1,000."
+    families = {
+        name: gauges(f"prequential_{name}", f"{text} {when}", (*_HEAD, "over"))
+        for name, text in _OF_CLASSES.items()
+    }
+    by_class = {
+        name: gauges(f"prequential_{name}", f"{text} {when}", (*_HEAD, "class", "over"))
+        for name, text in _OF_CLASS.items()
+    }
+    for model in models:
+        view = model.published.heads.get(model.spec.serve)
+        for over, scores in ({} if view is None else view.scores).items():
+            head, window = (model.name, model.spec.serve), "all" if over == "overall" else over
+            for name, family in families.items():
+                if (value := scores[name]) is not None:
+                    family.add_metric((*head, window), value)
+            classes = scores["classes"] if len(scores["classes"]) <= _MOST_CLASSES else {}
+            for (label, of_class), name in product(classes.items(), by_class):
+                if (value := of_class[name]) is not None:
+                    by_class[name].add_metric((*head, label, window), value)
+    yield from (*families.values(), *by_class.values())
 
 
 # Metric: its text, and the number of a calibration that it shows.

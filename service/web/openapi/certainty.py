@@ -131,3 +131,34 @@ CALIBRATION: Schema = OBJECT | {
         "intervals": array_of(_object({**_COVERAGE, "mean_width": NUMBER_OR_NULL}, "confidence")),
     },
 }
+
+_OF_CLASS = ("precision", "recall", "f1", "roc_auc", "average_precision")
+_OF_CLASSES = _object(
+    {
+        "samples": COUNT,
+        **dict.fromkeys(("accuracy", "majority", "balanced_accuracy"), _SHARE_OR_NULL),
+        **dict.fromkeys(("roc_auc", "average_precision"), _SHARE_OR_NULL),
+        "classes": {
+            "type": "object",
+            "description": "Scores of each class by its label; null where a divisor is zero.",
+            "additionalProperties": _object(
+                {**dict.fromkeys(_OF_CLASS, _SHARE_OR_NULL), "support": COUNT}, "support"
+            ),
+        },
+        "confusion": {
+            "type": ["object", "null"],
+            "required": ["labels", "counts"],
+            "properties": {"labels": array_of(_LABEL), "counts": array_of(array_of(COUNT))},
+            "description": "How often each label (row) got each prediction (column).",
+        },
+    },
+    "samples accuracy majority balanced_accuracy roc_auc average_precision classes confusion",
+)
+CLASS_SCORES: Schema = {
+    **_object({"recent": _OF_CLASSES, "overall": _OF_CLASSES}, "recent overall"),
+    "description": "Scores of classes that an accuracy hides where one is far more frequent than "
+    "others, of predictions made just before learning: over the last 1,000 samples, and over all. "
+    "majority is the accuracy of always predicting the most frequent label so far. ROC AUC and "
+    "average precision are computed as calibration is; average precision is the mean over classes, "
+    "of two classes that of the rarer one. Only the head that the model serves has them.",
+}

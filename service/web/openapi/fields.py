@@ -70,7 +70,8 @@ FIELDS: dict[str, Schema] = {
             "properties": {"slug": TEXT, "column": TEXT_OR_NULL, "message": TEXT},
         },
         maxItems=16,
-        description="What was read otherwise than the sender may expect; absent without any.",
+        description="What to look at: of the request, of the labels, or of a column. A response to "
+        "learning has those that are new; it lacks the field if there is none.",
     ),
     "names": array_of(TEXT, description="Names of the columns of `x`, if its rows are arrays."),
     "columns": {

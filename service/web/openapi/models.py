@@ -4,7 +4,7 @@ from typing import get_args
 
 from wolfstream.service.spec.following import Start
 from wolfstream.service.spec.model import ModelSpec
-from wolfstream.service.web.openapi.certainty import CALIBRATION
+from wolfstream.service.web.openapi.certainty import CALIBRATION, CLASS_SCORES
 from wolfstream.service.web.openapi.challengers import LAG, PASSED_OVER
 from wolfstream.service.web.openapi.fields import object_of
 from wolfstream.service.web.openapi.heads import HEAD_FIELDS, OF_HEAD
@@ -104,7 +104,7 @@ MODELS: dict[str, Schema] = {
     ),
     "Model": object_of(
         "model spec sequence epoch rows features columns heads pending follows "
-        "snapshot_sequence rolled_back warning status notice",
+        "snapshot_sequence rolled_back warning warnings status notice",
         "merged",
         {
             "merged": {"anyOf": [_MERGED, {"type": "null"}]}
@@ -128,8 +128,8 @@ MODELS: dict[str, Schema] = {
             | {
                 "additionalProperties": object_of(
                     "",
-                    f"classes {HEAD_FIELDS} calibration",
-                    OF_HEAD | {"calibration": CALIBRATION},
+                    f"classes {HEAD_FIELDS} calibration scores",
+                    OF_HEAD | {"calibration": CALIBRATION, "scores": CLASS_SCORES},
                 )
             },
         },

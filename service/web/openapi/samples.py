@@ -64,7 +64,7 @@ SAMPLES: dict[str, Schema] = {
     "Learned": object_of(
         "model sequence epoch learned results head",
         "warnings",
-        {
+        fields={
             "results": object_of("", "prediction decision admitted step novelty"),
             "head": object_of("name", HEAD_FIELDS, OF_HEAD),
         },

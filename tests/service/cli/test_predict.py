@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
-from sklearn.metrics import cohen_kappa_score
+from sklearn.metrics import average_precision_score, cohen_kappa_score, roc_auc_score
 
 from tests.service.specs import read_papers_spec
 from tests.service.streams import three_classes, two_classes
@@ -21,7 +21,7 @@ from wolfstream.service.files.labelled import Label
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.storage.snapshot_format import State, write_state
-from wolfstream.service.training.evaluation import Evaluation, tables
+from wolfstream.service.training.evaluation import Evaluation, balance, tables
 
 STREAM = three_classes(300)
 HELD_BACK = three_classes(40, seed=1)
@@ -267,12 +267,31 @@ class TestEvaluate:
         result = Evaluation(["a", "b"])
         result.count(["a", "a", "b", "c"], ["a", "b", "b", "b"])
         assert (result.samples, result.accuracy) == (4, 0.5)
-        assert result.of_class("a") == (2, 1.0, 0.5)
-        assert result.of_class("b") == (1, 1 / 3, 1.0)
-        assert result.of_class("c") == (1, None, 0.0)
+        names = "support", "precision", "recall", "f1"
+        found = {k: [of[n] for n in names] for k, of in result.scores()["classes"].items()}
+        assert found == {
+            "a": [2, 1.0, 0.5, 2 / 3],
+            "b": [1, 1 / 3, 1.0, 0.5],
+            "c": [1, None, 0.0, 0.0],
+        }
         by_class, matrix = tables(result)
         assert (by_class.row_count, matrix.row_count) == (3, 3)
         assert result.kappa == pytest.approx(cohen_kappa_score([*"aabc"], [*"abbb"]))
+
+    def test_ranks_of_a_file_are_those_of_scikit_learn(self):
+        random = np.random.default_rng(0)
+        p = random.beta(0.3, 3.0, 2000)
+        fraud = random.random(2000) < p
+        result = Evaluation(["ok", "fraud"])
+        for part in np.array_split(np.arange(2000), 7):
+            labels = ["fraud" if one else "ok" for one in fraud[part]]
+            result.count(labels, ["ok"] * len(part), np.column_stack([1.0 - p, p])[part])
+        scores = result.scores()
+        assert scores["roc_auc"] == pytest.approx(roc_auc_score(fraud, p), abs=0.003)
+        expected = average_precision_score(fraud, p)
+        assert scores["average_precision"] == pytest.approx(expected, abs=0.006)
+        text = f"always the most frequent label {1.0 - fraud.mean():.2%}, balanced accuracy 50.00%"
+        assert balance(scores).startswith(text)
 
     def test_kappa_of_one_class_is_not_told(self):
         result = Evaluation(["a", "b"])

@@ -179,7 +179,7 @@ def test_more_than_a_thousand_samples_at_once_leave_the_last_thousand():
     assert in_parts(Hits(), columns, 4321).to_dict() == in_parts(Hits(), columns, 10).to_dict()
 
 
-def test_a_state_from_before_the_rules_were_counted_begins_anew():
+def test_a_state_without_pairs_of_classes_begins_anew():
     score = Hits()
     score.restore({"judged": 3, "correct": 2, "counts": [[1], [1]], "recent": [1, 0, 1]})
     assert score.to_dict() == Hits().to_dict()

@@ -481,6 +481,7 @@ class TestPublish:
             "snapshot_sequence": 0,
             "rolled_back": None,
             "warning": None,
+            "warnings": [],
             "status": "ok",
         }
         assert description["heads"]["working_set"]["classes"] == []

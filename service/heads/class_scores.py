@@ -1,0 +1,87 @@
+"""Scores of classes that an accuracy hides where one class is far more frequent than others."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wolfstream.service.samples.targets import Label
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.calibration.ranking import Ranked
+
+
+def class_scores(
+    labels: Sequence[Label | float],
+    confusion: NDArray[np.int64],
+    majority: float | None,
+    ranked: Ranked | None = None,
+) -> dict[str, Any]:
+    """Return scores as plain data; None where a divisor is zero, or nothing is known.
+
+        precision          share of the predictions of a class that were right
+        recall             share of the samples of a class that were found
+        f1                 harmonic mean of both
+        balanced accuracy  mean recall of the classes that came
+
+    confusion: (K, K), the label of each row, the prediction of each column. majority: accuracy of
+    the majority rule. ranked: as of `solver.calibration.ranking`, whose classes may be fewer. ROC
+    AUC is the mean over classes; so is average precision, but of two classes it is that of the
+    rarer one.
+    """
+    support, right = confusion.sum(axis=1), confusion.diagonal()
+    claimed = confusion.sum(axis=0)
+    recall = _shares(right, support)
+    by_class = {
+        "precision": _shares(right, claimed),
+        "recall": recall,
+        "f1": _shares(2 * right, support + claimed),
+        "roc_auc": _padded(None if ranked is None else ranked.roc_auc, len(labels)),
+        "average_precision": _padded(
+            None if ranked is None else ranked.average_precision, len(labels)
+        ),
+    }
+    columns = {name: _plain(values) for name, values in by_class.items()}
+    precisions = by_class["average_precision"]
+    if len(labels) == 2:
+        precisions = precisions[[int(np.argmin(support))]]
+    total = int(support.sum())
+    return {
+        "samples": total,
+        "accuracy": int(right.sum()) / total if total else None,
+        "majority": majority,
+        "balanced_accuracy": _mean(recall),
+        "roc_auc": _mean(by_class["roc_auc"]),
+        "average_precision": _mean(precisions),
+        "classes": {
+            text_of(label): {
+                **{name: column[k] for name, column in columns.items()},
+                "support": int(support[k]),
+            }
+            for k, label in enumerate(labels)
+        },
+        "confusion": {"labels": list(labels), "counts": confusion.tolist()},
+    }
+
+
+def text_of(label: Label | float) -> str:
+    """Return a label as a name: true and false as in JSON."""
+    return str(label).lower() if isinstance(label, bool) else str(label)
+
+
+def _shares(part: NDArray[np.int64], whole: NDArray[np.int64]) -> Float64Array:
+    return np.where(whole > 0, part / np.maximum(whole, 1), np.nan)
+
+
+def _padded(values: Float64Array | None, classes: int) -> Float64Array:
+    known = np.empty(0) if values is None else values
+    return np.pad(known, (0, classes - len(known)), constant_values=np.nan)
+
+
+def _plain(values: Float64Array) -> list[float | None]:
+    return [None if value != value else value for value in values.tolist()]
+
+
+def _mean(values: Float64Array) -> float | None:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else None

@@ -1,0 +1,53 @@
+"""What the labels of a model suggest to look at, as warnings of its description and answers."""
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from wolfstream.service.heads.class_scores import text_of
+from wolfstream.service.heads.protocol import HeadView
+from wolfstream.service.samples.targets import Label
+
+# An accuracy says little where so large a share of so many labels is one class.
+_IMBALANCED, _LEAST_LABELS = 0.95, 100
+# Fewer different numbers may well be classes, such as digits, months or ratings.
+_MANY_NUMBERS = 20
+_SHOWN_CHARACTERS = 40
+
+
+def label_warnings(view: HeadView | None) -> list[dict[str, Any]]:
+    """Return the warnings about the labels that a head has met; none of a head of numbers."""
+    if view is None or view.classes is None:
+        return []
+    found = [_imbalance(view.classes, view.label_counts), _numbers(view.classes)]
+    return [warning for warning in found if warning is not None]
+
+
+def _imbalance(classes: Sequence[Label], counts: Sequence[int]) -> dict[str, Any] | None:
+    total, most = sum(counts), max(counts, default=0)
+    if len(classes) < 2 or total < _LEAST_LABELS or most < _IMBALANCED * total:
+        return None
+    tenths = math.floor(1000 * most / total)  # 99.96% is not 100.0%
+    label = text_of(classes[counts.index(most)])[:_SHOWN_CHARACTERS]
+    message = f"{tenths / 10}% of labels are `{label}`: look at precision and recall"
+    return _warning("imbalanced-labels", message)
+
+
+def _numbers(classes: Sequence[Label]) -> dict[str, Any] | None:
+    if len(classes) < _MANY_NUMBERS or not all(map(_is_number, classes)):
+        return None
+    message = f"{len(classes)} distinct numeric labels: did you mean regression?"
+    return _warning("numeric-labels", f'{message} A spec with "task": "regression" learns numbers')
+
+
+def _is_number(label: Label) -> bool:
+    if isinstance(label, str):
+        with suppress(ValueError):
+            return math.isfinite(float(label))
+        return False
+    return not isinstance(label, bool)
+
+
+def _warning(slug: str, message: str) -> dict[str, Any]:
+    return {"slug": slug, "column": None, "message": message}

@@ -1,0 +1,139 @@
+"""How well probabilities rank rows: ROC AUC and average precision of each class against the rest.
+
+    ROC AUC            the share of pairs of a row of the class and another row in which the first
+                       has the larger probability; equal ones count half
+    average precision  sum over thresholds of (recall gained) x precision
+
+Both are computed from counts of rows in 256 bins of log(p / (1 - p)), each 1/8 wide, from -16 to
+16, so memory is bounded however long the stream is. Rows of one bin count as evenly mixed: ROC AUC
+is off by at most half the share of pairs whose rows are in one bin, and the precision at a row by
+no more than if the other rows of its bin were all before it, or all behind. Of a class
+with 100 rows or more, ROC AUC is usually within 0.003 of the exact one, and average precision
+within 0.006. A
+class that was not known when a row was predicted had the probability 0.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.calibration.recent import appended
+
+BINS = 256
+_BINS_OF_LOG_ODDS = 8.0
+# The counts of a class: of all rows, and of its own.
+_ALL, _OWN = 0, 1
+
+
+class Ranking(NamedTuple):
+    """Immutable counts of probabilities.
+
+    counts: (2, K, BINS) int64, rows in each bin of the probability of each class: all, its own.
+    bins: (K, n) uint8, the bins of the last rows. codes: (n,) the numbers of their classes.
+    """
+
+    counts: NDArray[np.int64]
+    bins: NDArray[np.uint8]
+    codes: NDArray[np.int64]
+
+
+class Ranked(NamedTuple):
+    """Of each class, (K,); NaN unless there were rows of it and other rows."""
+
+    roc_auc: Float64Array
+    average_precision: Float64Array
+
+
+def no_ranking() -> Ranking:
+    """Return the counts before any row."""
+    none = np.empty(0, np.int64)
+    return Ranking(np.zeros((2, 0, BINS), np.int64), np.empty((0, 0), np.uint8), none)
+
+
+def ranked(
+    ranking: Ranking, probability: Float64Array, codes: NDArray[np.int64], recent: int
+) -> Ranking:
+    """Add probabilities (n, K) of rows with labels (n,); a label >= K was not known.
+
+    recent: how many of the last rows are remembered one by one.
+    """
+    known = max(ranking.counts.shape[1], probability.shape[1], 1 + int(codes.max(initial=-1)))
+    counts, bins, before = widened(ranking, known)
+    new = np.zeros((known, len(codes)), np.uint8)
+    new[: probability.shape[1]] = bins_of(probability).T
+    return Ranking(
+        counts + counted(new, codes),
+        appended(bins, new, recent),
+        appended(before[None], codes[None], recent)[0],
+    )
+
+
+def bins_of(probability: Float64Array) -> NDArray[np.uint8]:
+    """Return the bins of probabilities."""
+    with np.errstate(divide="ignore"):
+        log_odds = np.log(probability) - np.log1p(-probability)
+    place = np.floor(_BINS_OF_LOG_ODDS * log_odds) + BINS // 2
+    return np.asarray(np.clip(place, 0, BINS - 1), np.uint8)
+
+
+def counted(bins: NDArray[np.uint8], codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the counts (2, K, BINS) of rows in bins (K, n), with the numbers (n,) of classes."""
+    classes, n = bins.shape
+    counts = np.empty((2, classes, BINS), np.int64)
+    first = BINS * np.arange(classes)[:, None]
+    counts[_ALL] = np.bincount((first + bins).ravel(), minlength=classes * BINS).reshape(-1, BINS)
+    own = BINS * codes + bins[codes, np.arange(n)]
+    counts[_OWN] = np.bincount(own, minlength=classes * BINS).reshape(-1, BINS)
+    return counts
+
+
+def widened(ranking: Ranking, classes: int) -> Ranking:
+    """Return the counts of so many classes: the probability of a new one has been 0 so far."""
+    known = ranking.counts.shape[1]
+    if classes == known:
+        return ranking
+    more = classes - known
+    counts = np.pad(ranking.counts, ((0, 0), (0, more), (0, 0)))
+    counts[_ALL, known:, 0] = ranking.counts[_OWN].sum()
+    bins = np.zeros((classes, len(ranking.codes)), np.uint8)
+    bins[:known] = ranking.bins
+    return Ranking(counts, bins, ranking.codes)
+
+
+def moved(ranking: Ranking, places: NDArray[np.int64], classes: int) -> Ranking:
+    """Return the counts with class k at places[k], among so many classes."""
+    known = ranking.counts.shape[1]
+    wide = widened(ranking, classes)
+    order = np.empty(classes, np.int64)
+    order[places[:known]] = np.arange(known)
+    others = np.setdiff1d(np.arange(classes), places[:known])
+    order[others] = np.arange(known, classes)
+    return Ranking(wide.counts[:, order], wide.bins[order], places[ranking.codes])
+
+
+def of_all(ranking: Ranking) -> Ranked:
+    """Return the scores of all rows."""
+    return scores(ranking.counts)
+
+
+def of_recent(ranking: Ranking) -> Ranked:
+    """Return the scores of the last rows."""
+    return scores(counted(ranking.bins, ranking.codes))
+
+
+def scores(counts: NDArray[np.int64]) -> Ranked:
+    """Return the scores of counts (2, K, BINS)."""
+    own = counts[_OWN][:, ::-1].astype(np.float64)  # the likeliest first
+    others = counts[_ALL][:, ::-1] - own
+    found, passed = own.cumsum(axis=1), others.cumsum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        pairs = found[:, -1] * passed[:, -1]
+        below = passed[:, -1:] - passed + 0.5 * others
+        auc = (own * below).sum(axis=1) / pairs
+        # At the middle one of a bin's own rows, with half of the other rows before it.
+        right, wrong = found - 0.5 * np.maximum(own - 1.0, 0.0), passed - 0.5 * others
+        average = (own * np.where(own > 0.0, right / (right + wrong), 0.0)).sum(axis=1)
+        average /= found[:, -1]
+    return Ranked(auc, np.where(pairs > 0.0, average, np.nan))
