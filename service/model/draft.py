@@ -14,7 +14,7 @@ from service.samples.targets import Label
 from service.samples.validation import Samples
 from service.spec.heads import HEADS, HeadName
 from solver.prepare.cells import NO_TEXT, Cells
-from solver.prepare.named_rows import NamedRows, NameTable, Rows, cells
+from solver.prepare.named_rows import NamedRows, NameTable, Rows
 from solver.prepare.row_form import AnotherKind, RowForm, sparse_rows
 from solver.prepare.schema import Misfit
 from solver.stream.labels import LabelKey
@@ -76,7 +76,7 @@ class Draft:
         if form.sparse:
             samples = samples._replace(X=sparse_rows(samples.X))
         elif form.schema is not None:
-            rows = cells(samples.X) if spec.prepare is not None else form.encoded(samples.X)
+            rows = form.cells(samples.X) if spec.prepare is not None else form.encoded(samples.X)
             samples = samples._replace(X=rows)
         labels = {
             name: heads[name].check(samples, self._labels[name], self._limits.classes)

@@ -3,7 +3,7 @@
 While the form of the rows may still change, the first samples are saved with them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgpack
@@ -14,7 +14,8 @@ from service.model.fitting_rows import preparing
 from service.samples.record import from_record, to_record
 from service.samples.validation import Samples
 from service.spec.prepare import PrepareSpec
-from solver.prepare.named_rows import NameTable
+from solver.prepare.cells import Cells
+from solver.prepare.named_rows import NameTable, cells, rows_between
 from solver.prepare.repeats import MOST
 from solver.prepare.row_form import RowForm
 from solver.prepare.schema import SETTLING, schema_from_plain
@@ -49,14 +50,15 @@ def restored_rows(
     rows = StreamRows(preparing(prepare))
     if "names" in plain:
         rows.names = NameTable(plain["names"])
+    rows.first = _unpacked(arrays)
     if "schema" in plain:
-        rows.form = rows.form._replace(schema=schema_from_plain(plain["schema"]))
+        schema = schema_from_plain(plain["schema"], _one_by_one(rows.first))
+        rows.form = rows.form._replace(schema=schema)
     elif rows.names is not None:
         rows.form = rows.form._replace(sparse=True)
     else:
         rows.form = rows.form._replace(width=plain["dimension"])
     rows.form = with_saved_codes(rows.form, plain)
-    rows.first = _unpacked(arrays)
     rows.restore_preparation(arrays)
     return rows
 
@@ -79,6 +81,13 @@ def _are_numbers(coded: tuple[Any, ...], form: RowForm) -> bool:
     else:
         known = all(0 <= one < (form.width or 0) for one in coded)
     return known and list(coded) == sorted(set(coded))
+
+
+def _one_by_one(parts: Sequence[Part]) -> Iterator[Cells]:
+    """Yield the rows of parts as those of a table, each alone."""
+    for part in parts:
+        for i in range(len(part.y)):
+            yield cells(rows_between(part.X, i, i + 1))
 
 
 def _packed(parts: Sequence[Part]) -> dict[str, NDArray[Any]]:

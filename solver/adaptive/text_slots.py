@@ -1,7 +1,7 @@
 """Slots of texts and of pairs of them, and the weights that learners have there.
 
 A text is a code in a column; pairs are those of the first CROSSED columns. A missing text is in
-none. All of them share the slots by a hash, of which there are fewer where there are many targets,
+none. A code below 0 is a word: the same in whatever column it stands, and in no pair. All of them share the slots by a hash, of which there are fewer where there are many targets,
 so that the weights never take more than 16 PLACES bytes for each step.
 """
 
@@ -47,11 +47,15 @@ def entries(codes: Float64Array, count: int) -> tuple[NDArray[np.int64], Float64
 
     codes: as of `TextLearners.absorb`. count: of slots, a power of two.
     """
-    n, columns = codes.shape
-    missing = np.isnan(codes)
-    numbers = mixed(np.arange(columns)).astype(np.int64)
+    n, missing = len(codes), np.isnan(codes)
+    # Words come last, and most rows have few of them.
+    columns = int(np.flatnonzero(~missing.all(axis=0)).max(initial=-1)) + 1
+    codes, missing = codes[:, :columns], missing[:, :columns]
+    words = codes < 0.0
+    numbers = np.where(words, 0, mixed(np.arange(columns)).astype(np.int64))
     of_texts = mixed(np.where(missing, 0.0, codes).astype(np.int64) ^ numbers)
-    a, b = np.triu_indices(min(columns, CROSSED), 1)
+    crossed = int(np.flatnonzero((codes >= 0.0).any(axis=0)).max(initial=-1)) + 1
+    a, b = np.triu_indices(min(crossed, CROSSED), 1)
     of_pairs = mixed((of_texts[:, a] + np.uint64(3) * of_texts[:, b]).astype(np.int64))
     bits = np.concatenate([of_texts, of_pairs], axis=1)
     lacks = np.concatenate([missing, missing[:, a] | missing[:, b]], axis=1)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from solver.arrays import Float64Array
-from solver.prepare.cells import DAY, MOMENT_COLUMNS, WEEK
-from solver.prepare.columns import Layout, PreparationView, encoded, own_codes
+from solver.prepare.cells import DAY, MOMENT_COLUMNS, PERIODS
+from solver.prepare.columns import Layout, PreparationView, own_codes
 from solver.prepare.row_form import RowForm
 from solver.prepare.scale import RULES
 from solver.prepare.slopes import slopes
@@ -55,8 +55,12 @@ def influences(
     if preparation is not None:
         moments = preparation.moments
         rule = RULES[preparation.outliers]
-        gradient = gradient * slopes(moments, encoded(layout, row[None]), rule)[0]
+        numbers = preparation.numbers(row[None])
+        gradient = gradient * slopes(moments, numbers, rule)[0]
         deviation = np.sqrt(moments.square)
+        for place in layout.since:
+            # Of log(1 + |s|) in s; without a row before, of nothing.
+            gradient[place] *= np.nan_to_num(np.exp(-np.abs(numbers[0, place])))
     found = [*_of_numbers(sources, layout, row, gradient, deviation)]
     found += _of_categories(sources, layout, gradient, deviation)
     return sorted((one for one in found if one.gradient != 0.0), key=lambda one: -one.size)
@@ -97,7 +101,7 @@ def _of_numbers(
             continue
         part = slice(place, place + MOMENT_COLUMNS)
         by_second = _by_second(row[j : j + MOMENT_COLUMNS])
-        days = None if deviation is None else DAY * float(deviation[part.stop - 1])
+        days = None if deviation is None else DAY * float(deviation[part.stop - 2])
         yield Influence(source.feature, None, float(gradient[part] @ by_second), days)
         place = part.stop
 
@@ -106,10 +110,11 @@ def _by_second(columns: Float64Array) -> Float64Array:
     """Return the derivative of `cells.moment_columns` in the seconds, of its own values."""
     if np.isnan(columns).any():
         return np.zeros(MOMENT_COLUMNS)
-    day_sin, day_cos, week_sin, week_cos, _ = columns.tolist()
-    of_day, of_week = 2.0 * math.pi / DAY, 2.0 * math.pi / WEEK
-    waves = [day_cos * of_day, -day_sin * of_day, week_cos * of_week, -week_sin * of_week]
-    return np.array([*waves, 1.0 / DAY])
+    of_periods = list[float]()
+    for k, period in enumerate(PERIODS):
+        sine, cosine = columns[2 * k : 2 * k + 2].tolist()
+        of_periods += [cosine * 2.0 * math.pi / period, -sine * 2.0 * math.pi / period]
+    return np.array([*of_periods, 1.0 / DAY, 1.0])
 
 
 def _of_categories(

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from solver.arrays import Float64Array
 from solver.prepare.cells import Cells
 from solver.prepare.columns import Preparation, PreparationView, prepared
 from solver.prepare.named_rows import NamedRows, NameTable, Rows, form_of, joined, rows_between
@@ -67,15 +68,15 @@ class RowsView(NamedTuple):
         if self.form.sparse or (isinstance(rows, NamedRows) and not self.form.begun):
             return Seen((self.names or NameTable()).matrix(sparse_rows(rows), self.dimension or 0))
         if self.form.begun:
-            return self.prepared(self.form.encoded(rows))
+            return self.prepared(self.form.encoded(rows), self.form.words(rows))
         assert not isinstance(rows, NamedRows)
         return Seen(rows.numbers if isinstance(rows, Cells) else rows)
 
-    def prepared(self, X: Matrix) -> Seen:
-        """Encoded rows as heads see them; sparse rows as they are."""
+    def prepared(self, X: Matrix, words: Float64Array | None = None) -> Seen:
+        """Encoded rows as heads see them, with the codes of their words; sparse rows as they are."""
         if self.preparation is None or isinstance(X, SparseRows):
             return Seen(X)
-        return Seen(prepared(self.preparation, X), self.form.crossed(X))
+        return Seen(prepared(self.preparation, X), self.form.crossed(X, words))
 
 
 def _changes(before: RowForm, after: RowForm) -> bool:
@@ -93,7 +94,8 @@ def _of_same_columns(before: RowForm, after: RowForm) -> bool:
 
 def _as_seen(form: RowForm) -> tuple[Any, ...]:
     """Return what decides what heads see of rows."""
-    return form.layout, form.sparse, form.coded
+    read = None if form.schema is None else form.schema.read
+    return form.layout, form.sparse, form.coded, read
 
 
 class StreamRows:
@@ -148,22 +150,22 @@ class StreamRows:
     def seen(self, rows: Rows) -> Seen:
         """Return rows to learn, which fit; the preparation and the names take them in."""
         if not self.form.sparse:
-            return self.prepared(self.form.encoded(rows))
+            return self.prepared(self.form.encoded(rows), self.form.words(rows))
         named = sparse_rows(rows)
         if self.names is None:
             self.names = NameTable()
         self.names.add(named.names)
         return Seen(self.names.matrix(named, len(self.names)))
 
-    def prepared(self, X: Matrix) -> Seen:
-        """Encoded rows, prepared as the next ones; sparse rows as they are."""
+    def prepared(self, X: Matrix, words: Float64Array | None = None) -> Seen:
+        """Encoded rows, prepared as the next ones, with their words; sparse rows as they are."""
         if isinstance(X, SparseRows):
             return Seen(X)
         if self.preparation is None:
             self.preparation = self.fresh_preparation()
         if self.preparation is None:
             return Seen(X)
-        return Seen(self.preparation.absorb(X), self.form.crossed(X))
+        return Seen(self.preparation.absorb(X), self.form.crossed(X, words))
 
     def fresh_preparation(self) -> Preparation | None:
         """A preparation of rows of this form before the first; None where there is none."""
@@ -182,7 +184,7 @@ class StreamRows:
     def view(self) -> RowsView:
         """Return what rows are now."""
         preparation = None if self.preparation is None else self.preparation.view()
-        return RowsView(self.form, self.dimension, self.names, preparation)
+        return RowsView(self.form.without_head(), self.dimension, self.names, preparation)
 
     def _kept(self, samples: Part) -> Part:
         """Return the samples, which are kept; those of one head and form become one part."""
