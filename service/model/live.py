@@ -184,7 +184,10 @@ def _columns(form: RowForm) -> list[dict[str, Any]] | None:
     """Return names and kinds of a table's columns, in order; None for other rows."""
     if form.schema is None:
         return None
-    return [{"name": column.name, "kind": column.kind} for column in form.schema.columns]
+    return [
+        {"name": column.name, "kind": column.reading.kind, "why": column.reading.why}
+        for column in form.schema.columns
+    ]
 
 
 def _described(view: HeadView) -> dict[str, Any]:

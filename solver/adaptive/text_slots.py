@@ -1,7 +1,8 @@
 """Slots of texts and of pairs of them, and the weights that learners have there.
 
 A text is a code in a column; pairs are those of the first CROSSED columns. A missing text is in
-none. A code below 0 is a word: the same in whatever column it stands, and in no pair. All of them share the slots by a hash, of which there are fewer where there are many targets,
+none. A code below 0 is a word: the same in whatever column it stands, and in no pair; an even one is two
+words of a text, which say little beside each alone and count PHRASE of it. All of them share the slots by a hash, of which there are fewer where there are many targets,
 so that the weights never take more than 16 PLACES bytes for each step.
 """
 
@@ -15,6 +16,7 @@ from solver.adaptive.hashing import mixed
 from solver.arrays import Float64Array
 
 CROSSED = 16
+PHRASE = 0.5
 MOST_SLOTS = 1 << 16
 # Slots times targets.
 PLACES = 1 << 18
@@ -64,8 +66,10 @@ def entries(codes: Float64Array, count: int) -> tuple[NDArray[np.int64], Float64
     slots[:, 1:] = np.where(lacks, MISSING, FIRST + (bits % np.uint64(count)).astype(np.int64))
     x = np.empty(slots.shape)
     x[:, 0] = 1.0
-    m = np.maximum((~lacks).sum(axis=1, keepdims=True), 1)
+    phrases = words & (np.where(missing, 1.0, codes) % 2.0 == 0.0)
+    m = np.maximum((~lacks).sum(axis=1) - phrases.sum(axis=1), 1)[:, None]
     x[:, 1:] = np.where(lacks, 0.0, 1.0 / np.sqrt(m))
+    x[:, 1 : 1 + columns] *= np.where(phrases, PHRASE, 1.0)
     return slots, x
 
 

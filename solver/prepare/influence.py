@@ -11,14 +11,15 @@ from solver.prepare.cells import DAY, MOMENT_COLUMNS, PERIODS
 from solver.prepare.columns import Layout, PreparationView, own_codes
 from solver.prepare.row_form import RowForm
 from solver.prepare.scale import RULES
+from solver.prepare.schema import paired_moments
 from solver.prepare.slopes import slopes
 
 
 class Influence(NamedTuple):
     """How a feature moves an answer.
 
-    feature: its name, or its place in rows without names. category: one of its texts, for which a
-    gradient is that of being it (1) or not (0). gradient: in the feature's unit; of a timestamp in
+    feature: its name, or its place in rows without names. category: one of its texts or words, for
+    which a gradient is that of being it, or having it (1), or not (0). gradient: in the feature's unit; of a timestamp in
     a second. deviation: of the feature so far; None if rows are learned as they come.
     """
 
@@ -39,6 +40,7 @@ class Source(NamedTuple):
     feature: str | int
     texts: tuple[str, ...] = ()
     moment: bool = False
+    word: str | None = None
 
 
 def influences(
@@ -73,13 +75,11 @@ def sources_of(form: RowForm) -> list[Source]:
     found: list[Source] = []
     for place, column in enumerate(form.schema.columns):
         feature = column.name if form.schema.named else place
-        if column.moment:
-            found += [Source(feature, moment=True)] * MOMENT_COLUMNS
-            continue
-        if column.numeric:
-            found.append(Source(feature))
-        if column.slots:
+        found += [Source(feature, moment=column.moment)] * (column.n_numbers - len(column.words))
+        found += [Source(feature, word=word) for word in column.words]
+        if column.used and column.slots:
             found.append(Source(feature, column.texts))
+    found += [Source(f"{a.name} - {b.name}") for a, b in paired_moments(form.schema)]
     return found
 
 
@@ -96,7 +96,7 @@ def _of_numbers(
         source = sources[j]
         if not source.moment:
             own = None if deviation is None else float(deviation[place])
-            yield Influence(source.feature, None, float(gradient[place]), own)
+            yield Influence(source.feature, source.word, float(gradient[place]), own)
             place += 1
             continue
         part = slice(place, place + MOMENT_COLUMNS)

@@ -23,7 +23,13 @@ from solver.prepare.kinds.judging import (
     judge,
     like_a_time,
 )
-from solver.prepare.kinds.words import MOST_CODES, codes_of_number, codes_of_words, column_key
+from solver.prepare.kinds.words import (
+    MOST_CODES,
+    codes_of_number,
+    codes_of_words,
+    column_key,
+    words_of,
+)
 
 # Of longer texts, what they are is not kept for the next time.
 _LONGEST_KEPT = 64
@@ -87,6 +93,19 @@ def _found(reading: Reading, text: str) -> tuple[float, bool]:
 
 
 _short_value = lru_cache(8192)(_found)
+
+
+def has_words(wanted: Sequence[str], cells: Cells, j: int | None) -> Float64Array:
+    """Return whether each row has each word (n, words), 1 or 0; NaN where there is no text."""
+    n = len(cells.numbers)
+    if j is None:
+        return np.full((n, len(wanted)), nan)
+    rows = np.full((len(cells.texts) + 1, len(wanted)), nan)
+    for place in np.unique(cells.text[:, j]).tolist():
+        if place != NO_TEXT:
+            present = set(words_of(cells.texts[place]))
+            rows[place] = [float(word in present) for word in wanted]
+    return rows[cells.text[:, j]]
 
 
 def words(columns: Sequence[ReadColumn], cells: Cells, places: Sequence[int | None]) -> Float64Array:

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from solver.arrays import Float64Array
-from solver.prepare.cells import MOMENT_COLUMNS, Cells
+from solver.prepare.cells import Cells
 from solver.prepare.columns import Layout, layout_of
 from solver.prepare.named_rows import (
     NamedRows,
@@ -243,10 +243,9 @@ class RowForm(NamedTuple):
         moments = set[int]()
         at = 0
         for column in () if self.schema is None else self.schema.columns:
-            numbers = MOMENT_COLUMNS if column.moment else int(column.numeric)
             if column.moment or column.reading.kind == "text":
-                moments |= set(range(at, at + numbers))
-            at += column.used * (numbers + (column.slots > 0))
+                moments |= set(range(at, at + column.n_numbers))
+            at += column.n_numbers + (column.used and column.slots > 0)
         if self.schema is not None:  # the differences of moments come last
             moments |= set(range(at, at + len(paired_moments(self.schema))))
         return tuple(j for j in self.layout.numbers if j not in moments)

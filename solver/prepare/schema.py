@@ -26,7 +26,7 @@ from solver.prepare.cells import (
 from solver.prepare.columns import MOST_SLOTS, Layout
 from solver.prepare.kinds.judging import EMPTY, NUMBER, Kind, Reading, reading_from_plain
 from solver.prepare.kinds.words import MOST_CODES
-from solver.prepare.read_cells import read, words
+from solver.prepare.read_cells import has_words, read, words
 
 SETTLING = 128
 # Names that come once a table has settled: so many are learned, by their words.
@@ -77,9 +77,21 @@ class Column(NamedTuple):
         return self.reading.kind != "identifier"
 
     @property
+    def words(self) -> tuple[str, ...]:
+        """The words that are columns of their own."""
+        return self.reading.words
+
+    @property
     def numeric(self) -> bool:
         """Whether it is learned as a number; so is a column of which nothing is known."""
         return self.number or not self.slots
+
+    @property
+    def n_numbers(self) -> int:
+        """How many columns of encoded rows are its numbers."""
+        if not self.used:
+            return 0
+        return MOMENT_COLUMNS if self.moment else self.numeric + len(self.reading.words)
 
 
 class Head(NamedTuple):
@@ -139,7 +151,7 @@ class Schema(NamedTuple):
         return self.spilled or bool(self.late) or any(c.reading.wordy for c in self.columns)
 
     @property
-    def read(self) -> tuple[tuple[str | bool, ...], ...]:
+    def read(self) -> tuple[tuple[str | bool | tuple[str, ...], ...], ...]:
         """Return what decides how the columns are read."""
         return tuple(column.reading.how for column in self.columns)
 
@@ -208,13 +220,10 @@ def layout(schema: Schema, *, indicators: bool = False) -> Layout:
         if not column.used:
             continue
         of_missing.append(at)
+        numbers += range(at, at + column.n_numbers)
+        at += column.n_numbers
         if column.moment:
-            numbers += range(at, at + MOMENT_COLUMNS)
             since.append(len(numbers) - 1)
-            at += MOMENT_COLUMNS
-        elif column.numeric:
-            numbers.append(at)
-            at += 1
         if column.slots:
             categories.append(at)
             slots.append(column.slots)
@@ -237,7 +246,7 @@ def paired_moments(schema: Schema) -> list[tuple[Column, Column]]:
 
 def encode(schema: Schema, cells: Cells) -> Float64Array:
     """Return rows that fit as numbers and codes, NaN where missing: (n, columns of the layout)."""
-    places = places_of(schema, cells)
+    places, given = places_of(schema, cells), cells
     cells = read(schema.columns, cells, places)
     codes = np.full(len(cells.texts) + 1, np.nan)
     if cells.texts:
@@ -250,6 +259,8 @@ def encode(schema: Schema, cells: Cells) -> Float64Array:
         parts += _encoded_column(column, cells, j, codes, place_of)
         if column.moment:
             seconds[column.name] = parts[-1 - (column.slots > 0)][:, -1]
+        if column.reading.words:
+            parts.append(has_words(column.reading.words, given, j))
     parts += [seconds[a.name] - seconds[b.name] for a, b in paired_moments(schema)]
     return np.concatenate([part.reshape(len(cells.numbers), -1) for part in parts], axis=1)
 

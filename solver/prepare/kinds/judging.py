@@ -16,7 +16,7 @@ A value that the kind cannot read is missing as a number, and keeps its text bes
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 from solver.prepare.kinds.numerals import numeral, plain_number
@@ -38,6 +38,8 @@ _BOOLEAN |= {"false": 0.0, "no": 0.0, "n": 0.0, "f": 0.0, "off": 0.0}
 NEARLY_ALL = 0.9
 # A text has so many words in a cell on average; and so many of its cells are different.
 _WORDS, _DIFFERENT = 2.5, 0.5
+# So many words are columns of their own, of those in so many texts.
+_MOST_WORDS, _LEAST_TEXTS = 24, 3
 # Values before one that never repeats itself is an identifier.
 _LEAST_IDENTIFIERS = 32
 _LONGEST_CATEGORY = 256
@@ -55,7 +57,8 @@ class Reading(NamedTuple):
 
     why: in words. unit: what stands around the digits of a number in text. commas: whether 1,234
     has a decimal comma. day_first: whether 1/2/2025 is in February. wordy: whether words are
-    learned, too. fixed: whether the kind was given.
+    learned, too. fixed: whether the kind was given. words: those of texts that are columns of their
+    own, 1 in a row that has the word.
     """
 
     kind: Kind = "number"
@@ -65,9 +68,10 @@ class Reading(NamedTuple):
     day_first: bool = False
     wordy: bool = False
     fixed: bool = False
+    words: tuple[str, ...] = ()
 
     @property
-    def how(self) -> tuple[str | bool, ...]:
+    def how(self) -> tuple[str | bool | tuple[str, ...], ...]:
         """What decides how values are read."""
         return self.kind, *self[2:]
 
@@ -244,10 +248,36 @@ def _of_texts(texts: Sequence[str], numbers: Sequence[float]) -> Reading:
         return Reading("number", f"{len(numbers)} of {count} values are numbers")
     long = max(map(len, texts)) > _LONGEST_CATEGORY
     if long or (words >= _WORDS and different >= _DIFFERENT * count):
-        return Reading("text", f"{words:.0f} words in a value, {_share(different, count)}", wordy=True)
+        why = f"{words:.0f} words in a value, {_share(different, count)}"
+        return Reading("text", why, wordy=True, words=_frequent_words(texts))
     if count >= _LEAST_IDENTIFIERS and different == count and not spaced:
         return Reading("identifier", f"all of the first {count} values are different single words")
-    return Reading("category", _share(different, count), wordy=words >= 1.5)
+    return Reading("category", _share(different, count), wordy=_share_words(set(texts)))
+
+
+def _frequent_words(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the words of texts that some of them have, and most have not, the first few.
+
+    Of words that come in the same texts only the first one.
+    """
+    having: dict[str, list[int]] = {}
+    for i, text in enumerate(texts):
+        for word in dict.fromkeys(words_of(text)):
+            having.setdefault(word, []).append(i)
+    if len(texts) < _LEAST_IDENTIFIERS:
+        return ()
+    different = {tuple(rows): word for word, rows in reversed(having.items())}
+    most = NEARLY_ALL * len(texts)
+    found = [rows for rows in different if _LEAST_TEXTS <= len(rows) <= most]
+    found.sort(key=lambda rows: (-len(rows), rows))
+    return tuple(different[rows] for rows in found[:_MOST_WORDS])
+
+
+def _share_words(different: set[str]) -> bool:
+    """Return whether values have a word in common with some others, on average."""
+    values = Counter(word for text in different for word in set(words_of(text)))
+    shared = sum(count for count in values.values() if 1 < count < len(different))
+    return shared >= len(different)
 
 
 def _share(different: int, count: int) -> str:
@@ -268,14 +298,18 @@ def given_kind(kind: Kind, values: Sequence[Value]) -> Reading:
         unit = max(units, key=lambda one: units[one], default="#")
         commas = found is not None and found.commas
         return reading._replace(kind="number in text", unit=unit, commas=commas)
-    return reading._replace(wordy=kind == "text")
+    return reading._replace(
+        wordy=kind == "text", words=_frequent_words(texts) if kind == "text" else ()
+    )
 
 
-def reading_from_plain(plain: Mapping[str, Any] | Sequence[Any]) -> Reading:
+def reading_from_plain(plain: Sequence[Any]) -> Reading:
     """Return a reading from its fields, as saved. Raises ValueError for what is none."""
-    kind, why, unit, *flags = plain
+    kind, why, unit, *flags, words = plain
     known = kind in KINDS and isinstance(why, str) and isinstance(unit, str)
     if not known or len(flags) != 4 or not all(type(flag) is bool for flag in flags):
         raise ValueError("the saved columns are read in a way that there is none")
-    return Reading(kind, why, unit, *flags)
+    if len(words) > _MOST_WORDS or not all(isinstance(word, str) for word in words):
+        raise ValueError("the saved columns have words that no rows make")
+    return Reading(kind, why, unit, *flags, tuple(words))
 

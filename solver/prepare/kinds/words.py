@@ -14,7 +14,7 @@ from hashlib import blake2b
 MOST_CHARACTERS = 4096
 MOST_CODES = 64
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
-_BITS = 52
+_BITS = 51
 # Of longer words, codes are not kept for the next time.
 _LONGEST_KEPT = 48
 
@@ -37,8 +37,10 @@ def codes_of_words(key: bytes, text: str) -> list[float]:
     """
     words = words_of(text)
     whole = " ".join(words) if words else text[:MOST_CHARACTERS]
-    given = [f"={whole}", *words, *map(" ".join, zip(words, words[1:], strict=False))]
-    return [word_code(key, one) for one in list(dict.fromkeys(given))[:MOST_CODES]]
+    given = list(dict.fromkeys([f"={whole}", *words]))[:MOST_CODES]
+    pairs = list(dict.fromkeys(zip(words, words[1:], strict=False)))[: MOST_CODES - len(given)]
+    codes = [word_code(key, one) for one in given]
+    return codes + [word_code(key, " ".join(pair)) - 1.0 for pair in pairs]
 
 
 def codes_of_number(key: bytes, value: float) -> list[float]:
@@ -53,13 +55,13 @@ def codes_of_number(key: bytes, value: float) -> list[float]:
 
 
 def word_code(key: bytes, word: str) -> float:
-    """Return the code of a word, a whole number below 0."""
+    """Return the code of a word, an odd whole number below 0."""
     return (_short_code if len(word) <= _LONGEST_KEPT else _code)(key, word)
 
 
 def _code(key: bytes, word: str) -> float:
     digest = blake2b(word.encode(errors="surrogatepass"), digest_size=8, key=key).digest()
-    return -1.0 - float(int.from_bytes(digest) >> (64 - _BITS))
+    return -1.0 - 2.0 * float(int.from_bytes(digest) >> (64 - _BITS))
 
 
 _short_code = lru_cache(1 << 16)(_code)
