@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from service.heads.answers import Answers
+from service.model.columns import plain_notices
 from service.model.learner import Learner
 from service.samples.predicted import Joined, Predicted, from_labels_record, joined_after
 from service.samples.record import from_record, one_after_another
@@ -61,6 +62,7 @@ def absorb_block(
     absorbed = _absorbed(learner, head, content)
     learner.publish()
     of_head = {"name": head, **learner.model.published.heads[head].stats}
+    warnings = plain_notices(learner.take_notices())
     answers: list[dict[str, Any]] = []
     start = 0
     for entry in block:
@@ -73,6 +75,7 @@ def absorb_block(
                 "learned": entry.samples,
                 "results": absorbed.part(start, stop),
                 "head": of_head,
+                **({"warnings": warnings} if warnings else {}),
             }
         )
         start = stop
@@ -82,6 +85,7 @@ def absorb_block(
 def learn_again(learner: Learner, block: Sequence[Entry]) -> None:
     """Absorb a block in replay, where no request waits for its answer."""
     _absorbed(learner, block[0].head, recorded(block))
+    learner.take_notices()
 
 
 def absorb_part(learner: Learner, entry: Entry, content: Recorded) -> Results:

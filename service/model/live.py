@@ -8,6 +8,7 @@ from service.diagnostics.metrics import SampleCounts
 from service.errors import NoSuchHead
 from service.heads.kinds import KINDS, head_of_call
 from service.heads.protocol import HeadView
+from service.model.columns import described_columns
 from service.model.following import Following, LearningTime
 from service.model.last_row import LastRow
 from service.model.pending import PendingCounts
@@ -111,7 +112,7 @@ class Model:
             "epoch": published.epoch,
             "rows": _kind_of_rows(form),
             "features": published.rows.dimension,
-            "columns": _columns(form),
+            "columns": described_columns(published.rows),
             "heads": {name: _described(view) for name, view in heads.items()},
             "pending": _waiting(self.pending),
             "follows": self._follows(),
@@ -178,16 +179,6 @@ def _kind_of_rows(form: RowForm) -> str | None:
     if form.schema is not None:
         return "table"
     return "arrays" if form.begun else None
-
-
-def _columns(form: RowForm) -> list[dict[str, Any]] | None:
-    """Return names and kinds of a table's columns, in order; None for other rows."""
-    if form.schema is None:
-        return None
-    return [
-        {"name": column.name, "kind": column.reading.kind, "why": column.reading.why}
-        for column in form.schema.columns
-    ]
 
 
 def _described(view: HeadView) -> dict[str, Any]:

@@ -33,6 +33,8 @@ def saved_rows(rows: StreamRows) -> tuple[dict[str, Any], dict[str, NDArray[Any]
     form = rows.form
     if form.schema is not None:
         plain["schema"] = form.schema.plain()
+        plain["columns"] = rows.facts.plain()
+        arrays |= rows.facts.arrays()
     if form.samples:
         plain["first_samples"] = form.samples
     if form.coded:
@@ -54,6 +56,7 @@ def restored_rows(
     if "schema" in plain:
         schema = schema_from_plain(plain["schema"], _one_by_one(rows.first))
         rows.form = rows.form._replace(schema=schema)
+        rows.facts.restore(plain["columns"], arrays)
     elif rows.names is not None:
         rows.form = rows.form._replace(sparse=True)
     else:

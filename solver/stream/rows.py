@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
 from solver.prepare.cells import Cells
+from solver.prepare.column_facts import ColumnFacts, FactsView, Notice
 from solver.prepare.columns import Preparation, PreparationView, prepared
 from solver.prepare.named_rows import NamedRows, NameTable, Rows, form_of, joined, rows_between
 from solver.prepare.row_form import Preparing, RowForm, sparse_rows
@@ -54,13 +55,15 @@ class RowsView(NamedTuple):
 
     dimension: values in a row, or names known; None before the first sample.
     names: of sparse rows; there may be more since.
-    preparation: of rows before a head sees them; None if heads take them as they come.
+    preparation: of rows before a head sees them; None if heads take them as they come. facts: of
+    the columns of a table.
     """
 
     form: RowForm
     dimension: int | None = None
     names: NameTable | None = None
     preparation: PreparationView | None = None
+    facts: FactsView | None = None
 
     def seen(self, rows: Rows) -> Seen:
         """Return rows to predict, in the form that heads learned. Raises Misfit, AnotherKind."""
@@ -103,7 +106,8 @@ class StreamRows:
 
     form: of the rows so far. names: see `RowsView`. first: the samples learned so far, as long as
     a row may still change what heads see of all of them.
-    preparation: None before the first rows, and where they are learned as they come.
+    preparation: None before the first rows, and where they are learned as they come. facts: of the
+    columns of a table that is prepared. notices: what is to be said of the last samples.
     """
 
     def __init__(self, prepare: Preparing | None) -> None:
@@ -111,6 +115,8 @@ class StreamRows:
         self.names: NameTable | None = None
         self.first: list[Part] = []
         self.preparation: Preparation | None = None
+        self.facts = ColumnFacts()
+        self.notices: list[Notice] = []
 
     @property
     def dimension(self) -> int | None:
@@ -138,11 +144,18 @@ class StreamRows:
                 start = i
             self.form, i = after, i + 1
         self.form = self.form.after(rows_between(samples.X, i, n)) if i < n else self.form
+        self._note(samples.X)
         if self.form.settled:
             self.first = []
             yield self._settled(samples if start == 0 else samples.between(start, n))
         else:
             yield self._settled(self._kept(samples.between(start, n)))
+
+    def _note(self, rows: Rows) -> None:
+        """Take the rows of a table into the facts."""
+        self.notices = []
+        if self.form.schema is not None and not self.form.schema.strict:
+            self.notices = self.facts.take(self.form.schema, self.form.cells(rows))
 
     def _settled(self, samples: Part) -> Settled:
         return Settled(samples, self.seen(samples.X))
@@ -184,7 +197,8 @@ class StreamRows:
     def view(self) -> RowsView:
         """Return what rows are now."""
         preparation = None if self.preparation is None else self.preparation.view()
-        return RowsView(self.form.without_head(), self.dimension, self.names, preparation)
+        facts = None if self.form.schema is None else self.facts.view()
+        return RowsView(self.form.without_head(), self.dimension, self.names, preparation, facts)
 
     def _kept(self, samples: Part) -> Part:
         """Return the samples, which are kept; those of one head and form become one part."""

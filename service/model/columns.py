@@ -1,0 +1,103 @@
+"""What a description says of the columns of a table, and what predictions are told of names."""
+
+from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from solver.prepare.cells import Cells
+from solver.prepare.column_facts import MOST_NOTICES, FactsView, Notice
+from solver.prepare.named_rows import NamedRows, Rows
+from solver.prepare.row_form import RowForm
+from solver.prepare.schema import Column
+from solver.stream.rows import RowsView
+
+_LONGEST_NAME = 40
+_OF_NUMBERS = ("number", "number in text", "boolean", "time", "code", "constant")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def described_columns(rows: RowsView) -> list[dict[str, Any]] | None:
+    """Return what is known of a table's columns, in their order; None for other rows."""
+    form, facts = rows.form, rows.facts
+    if form.schema is None or form.prepare is None or facts is None:
+        return None if form.schema is None else [{"name": c.name} for c in form.schema.columns]
+    late = [Column(name) for name in form.schema.late]
+    columns = [*form.schema.columns, *late][: len(facts.missing)]
+    coded = _coded(form)
+    return [_described(column, k, facts, column.name in coded) for k, column in enumerate(columns)]
+
+
+def _described(column: Column, k: int, facts: FactsView, coded: bool) -> dict[str, Any]:
+    kind, why = _kind(column, facts.distinct(k), facts, k, coded)
+    low, high = float(facts.low[k]), float(facts.high[k])
+    known = not np.isnan(low) and kind in _OF_NUMBERS
+    times = column.reading.kind == "time"
+    return {
+        "name": column.name,
+        "kind": kind,
+        "why": why,
+        "missing": float(facts.missing[k]) / facts.rows if facts.rows else 0.0,
+        "examples": list(facts.examples[k]),
+        "range": [_shown(low, times), _shown(high, times)] if known else None,
+        "distinct": facts.distinct(k),
+        "revised": None,
+    }
+
+
+def _kind(
+    column: Column, distinct: int | None, facts: FactsView, k: int, coded: bool
+) -> tuple[str, str]:
+    kind, why = column.reading.kind, column.reading.why
+    present = facts.rows - float(facts.missing[k])
+    if not present:
+        return "empty", "no value so far"
+    if distinct == 1 and present > 1 and not column.reading.fixed:
+        return "constant", "all values so far are the same"
+    if coded:
+        return "code", "numbers that come again and again, learned as numbers and one by one"
+    return kind, why
+
+
+def _coded(form: RowForm) -> set[str]:
+    """Return the names of the columns whose numbers are codes."""
+    found, at = set[str](), 0
+    for column in () if form.schema is None else form.schema.columns:
+        width = column.n_numbers + (column.used and column.slots > 0)
+        if not set(range(at, at + width)).isdisjoint(form.coded):
+            found.add(column.name)
+        at += width
+    return found
+
+
+def _shown(value: float, time: bool) -> float | str:
+    if not time:
+        return value
+    try:
+        return (_EPOCH + timedelta(seconds=value)).isoformat().replace("+00:00", "Z")
+    except OverflowError:
+        return value
+
+
+def notices_of_rows(form: RowForm, rows: Rows) -> list[Notice]:
+    """Return what is to be said of rows to predict: names that the model does not know."""
+    schema = form.schema
+    if schema is None or not schema.open or not isinstance(rows, NamedRows | Cells):
+        return []
+    names = rows.names or ()
+    known = {*schema.names, *schema.late}
+    unknown = [name for name in names if name not in known][:MOST_NOTICES]
+    found = list[Notice]()
+    for name in unknown:
+        shown = name[:_LONGEST_NAME]
+        close = get_close_matches(shown, [one for one in known if len(one) <= 256], 1)
+        hint = f"; did you mean `{close[0][:_LONGEST_NAME]}`?" if close else ""
+        message = f"`{shown}` is no column of the model and was passed over{hint}"
+        found.append(Notice("unknown-column", shown, message))
+    return found
+
+
+def plain_notices(notices: list[Notice]) -> list[dict[str, Any]]:
+    """Return notices as a response's `warnings`, at most MOST_NOTICES."""
+    return [notice._asdict() for notice in notices[:MOST_NOTICES]]

@@ -1,0 +1,251 @@
+"""What the values of a table's columns were, to be shown: how many are missing, in which range.
+
+Nothing is learned from it. Memory is bounded whatever comes: different values are counted by the
+bits of a hash (linear counting, Whang and others 1990), those of the first COUNTED rows and columns.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+from solver.prepare.cells import NO_TEXT, Cells, code_of, text_of
+from solver.prepare.kinds.judging import EMPTY
+from solver.prepare.read_cells import read
+from solver.prepare.repeats import codes_of_numbers
+from solver.prepare.schema import Column, Schema, places_of
+
+BITS, COUNTED_COLUMNS, COUNTED_ROWS = 4096, 256, 10_000
+# Beyond so many bits a count says nothing.
+_MOST_FILLED = 0.95
+EXAMPLES, _LONGEST_EXAMPLE, _ROWS_OF_EXAMPLES = 3, 40, 256
+MOST_NOTICES = 16
+_SHOWN_KINDS = ("number in text", "boolean", "time", "text", "identifier", "empty")
+_UNREAD_KINDS = ("number", "number in text", "boolean", "time")
+
+
+class Notice(NamedTuple):
+    """What somebody who sends rows should know about a column. column: None if of none."""
+
+    slug: str
+    column: str | None
+    message: str
+
+
+class FactsView(NamedTuple):
+    """The facts of d columns, which nothing changes.
+
+    rows: how many there were. missing, filled: (d,) how many values were missing, and how many bits
+    the others have set. low, high: (d,) of the numbers, NaN without any. examples: of each column.
+    """
+
+    rows: int
+    missing: Float64Array
+    low: Float64Array
+    high: Float64Array
+    filled: NDArray[np.int64]
+    examples: tuple[tuple[str, ...], ...]
+
+    def distinct(self, j: int) -> int | None:
+        """Return about how many different values column j had; None if they are not known."""
+        filled = int(self.filled[j])
+        if j >= COUNTED_COLUMNS or filled > _MOST_FILLED * BITS:
+            return None
+        return round(-BITS * math.log(1.0 - filled / BITS))
+
+
+class ColumnFacts:
+    """Takes the rows of a table in."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._missing, self._low, self._high = np.zeros(0), np.zeros(0), np.zeros(0)
+        self._filled = np.zeros(0, np.int64)
+        self._bits = np.zeros((0, BITS), np.bool_)
+        self._examples: list[tuple[str, ...]] = []
+        # What decided how each column was read when its range began.
+        self._read: tuple[Any, ...] = ()
+        # Slugs and columns of notices that were given: each is given once.
+        self._told: set[tuple[str, str | None]] = set()
+
+    def take(self, schema: Schema, cells: Cells) -> list[Notice]:
+        """Take some rows in, and return what is to be said of them. schema: after the rows."""
+        columns, places = all_columns(schema, cells)
+        self._make_room(columns)
+        n, plain = len(cells.numbers), read(columns, cells, places)
+        numbers, there = _in_order(plain.numbers, places, math.nan), np.zeros((n, 0), np.bool_)
+        there = ~np.isnan(numbers)
+        if cells.texts:
+            there |= _in_order(plain.text, places, NO_TEXT) != NO_TEXT
+            unused = [k for k, column in enumerate(columns) if not column.used]
+            if unused:
+                raw = _in_order(cells.text, places, NO_TEXT)[:, unused] != NO_TEXT
+                there[:, unused] = raw
+        self._missing += n - there.sum(axis=0)
+        self._low = np.fmin(self._low, np.fmin.reduce(numbers, axis=0, initial=math.nan))
+        self._high = np.fmax(self._high, np.fmax.reduce(numbers, axis=0, initial=math.nan))
+        if self.rows < COUNTED_ROWS:
+            self._count(cells, places)
+        if self.rows < _ROWS_OF_EXAMPLES:
+            self._add_examples(cells, places)
+        notices = self._notices(schema, columns, plain, places)
+        self.rows += n
+        return notices
+
+    def _make_room(self, columns: Sequence[Column]) -> None:
+        more = len(columns) - len(self._missing)
+        if more > 0:
+            # A column that came later was missing before.
+            self._missing = np.concatenate([self._missing, np.full(more, float(self.rows))])
+            none = np.full(more, math.nan)
+            self._low, self._high = (np.concatenate([a, none]) for a in (self._low, self._high))
+            self._filled = np.concatenate([self._filled, np.zeros(more, np.int64)])
+            counted = min(len(columns), COUNTED_COLUMNS) - len(self._bits)
+            self._bits = np.concatenate([self._bits, np.zeros((counted, BITS), np.bool_)])
+            self._examples += [()] * more
+        how = tuple(column.reading.how for column in columns)
+        if how != self._read:
+            for k, (now, before) in enumerate(zip(how, self._read, strict=False)):
+                if now != before:
+                    self._low[k] = self._high[k] = math.nan
+            self._read = how
+
+    def _count(self, cells: Cells, places: Sequence[int | None]) -> None:
+        """Set the bits of values, as they came."""
+        codes = codes_of_numbers(cells.numbers)
+        if cells.texts:
+            of_texts = np.array([*map(code_of, cells.texts), math.nan])
+            codes = np.where(cells.text == NO_TEXT, codes, of_texts[cells.text])
+        codes = _in_order(codes, places, math.nan)[:, : len(self._bits)]
+        row, column = np.nonzero(~np.isnan(codes))
+        place = codes[row, column].astype(np.int64) % BITS
+        new = ~self._bits[column, place]
+        if new.any():
+            self._bits[column[new], place[new]] = True
+            of_new = np.unique(column[new])
+            self._filled[of_new] = self._bits[of_new].sum(axis=1)
+
+    def _add_examples(self, cells: Cells, places: Sequence[int | None]) -> None:
+        for k, j in enumerate(places):
+            i = 0
+            while j is not None and i < len(cells.numbers) and len(self._examples[k]) < EXAMPLES:
+                place, number = int(cells.text[i, j]), float(cells.numbers[i, j])
+                i += 1
+                if place == NO_TEXT and math.isnan(number):
+                    continue
+                text = text_of(number) if place == NO_TEXT else cells.texts[place]
+                shown = _shortened(text)
+                if shown not in self._examples[k]:
+                    self._examples[k] = (*self._examples[k], shown)
+
+    def _notices(
+        self,
+        schema: Schema,
+        columns: Sequence[Column],
+        plain: Cells,
+        places: Sequence[int | None],
+    ) -> list[Notice]:
+        """Return what is new about columns; nothing while the table settles."""
+        if not schema.settled:
+            return []
+        found = list[Notice]()
+        if ("settled", None) not in self._told:
+            self._told.add(("settled", None))
+            for column in schema.columns:
+                kind, why = column.reading.kind, column.reading.why
+                if kind in _SHOWN_KINDS and not column.reading.fixed:
+                    what = "not learned as an identifier" if kind == "identifier" else f"read as {kind}"
+                    found.append(Notice("column-kind", column.name, f"{_quoted(column)} is {what}: {why}"))
+        for column in columns[len(schema.columns) :]:
+            if self._tells("new-column", column.name):
+                message = f"{_quoted(column)} came after the first samples and is learned from here on"
+                found.append(Notice("new-column", column.name, message))
+        if plain.texts:
+            found += self._unread(schema, plain, places)
+        return found[:MOST_NOTICES]
+
+    def _unread(self, schema: Schema, plain: Cells, places: Sequence[int | None]) -> list[Notice]:
+        found = list[Notice]()
+        for column, j in zip(schema.columns, places, strict=False):
+            if j is None or column.reading.kind not in _UNREAD_KINDS:
+                continue
+            left = plain.text[:, j] != NO_TEXT
+            if left.any() and self._tells("unread-value", column.name):
+                row = int(np.argmax(left))
+                text = _shortened(plain.texts[plain.text[row, j]])
+                message = (
+                    f"{_quoted(column)} is a {column.reading.kind}; sample {self.rows + row + 1} has "
+                    f"{text!r}, which is missing there and learned by its words"
+                )
+                found.append(Notice("unread-value", column.name, message))
+        return found
+
+    def _tells(self, slug: str, column: str) -> bool:
+        """Return whether a notice is to be given, which it is once."""
+        new = (slug, column) not in self._told
+        self._told.add((slug, column))
+        return new
+
+    def view(self) -> FactsView:
+        """Return the facts as they are now."""
+        arrays = self._missing.copy(), self._low, self._high, self._filled.copy()
+        return FactsView(self.rows, *arrays, tuple(self._examples))
+
+    def plain(self) -> dict[str, Any]:
+        """Return all but the arrays that `restore` needs."""
+        read = [list(how[:-1]) + [list(how[-1])] for how in self._read]
+        told = sorted([slug, column or ""] for slug, column in self._told)
+        return {"rows": self.rows, "examples": self._examples, "read": read, "told": told}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays that `restore` needs."""
+        return {
+            "columns_missing": self._missing.copy(),
+            "columns_low": self._low.copy(),
+            "columns_high": self._high.copy(),
+            "columns_bits": np.packbits(self._bits, axis=1),
+        }
+
+    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take over what `plain` and `arrays` gave. Raises ValueError for what they never give."""
+        self.rows = int(plain["rows"])
+        self._examples = [tuple(map(_shortened, one)) for one in plain["examples"]]
+        self._read = tuple((*how[:-1], tuple(how[-1])) for how in plain["read"])
+        self._told = {(slug, column or None) for slug, column in plain["told"]}
+        names = ("columns_missing", "columns_low", "columns_high")
+        self._missing, self._low, self._high = (np.array(arrays[n], np.float64) for n in names)
+        bits = np.unpackbits(np.array(arrays["columns_bits"], np.uint8), axis=1)
+        self._bits = bits.astype(np.bool_)
+        d = len(self._examples)
+        shapes = {a.shape for a in (self._missing, self._low, self._high)}
+        if shapes != {(d,)} or self._bits.shape != (min(d, COUNTED_COLUMNS), BITS):
+            raise ValueError("the saved facts are of other columns")
+        self._filled = np.zeros(d, np.int64)
+        self._filled[: len(self._bits)] = self._bits.sum(axis=1)
+
+
+def all_columns(schema: Schema, cells: Cells) -> tuple[list[Column], list[int | None]]:
+    """Return the columns of a table, those that came late last, and their places in cells."""
+    of_late = {name: j for j, name in enumerate(cells.names or ())} if schema.late else {}
+    late = [Column(name, reading=EMPTY) for name in schema.late]
+    places = [*places_of(schema, cells), *(of_late.get(name) for name in schema.late)]
+    return [*schema.columns, *late], places
+
+
+def _in_order(values: NDArray[Any], places: Sequence[int | None], none: float) -> NDArray[Any]:
+    """Return the values (n, columns) at these places, `none` where there is no place."""
+    if list(places) == list(range(values.shape[1])):
+        return values
+    wider = np.concatenate([values, np.full((len(values), 1), none, values.dtype)], axis=1)
+    return wider[:, [-1 if j is None else j for j in places]]
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_EXAMPLE else f"{text[: _LONGEST_EXAMPLE - 1]}…"
+
+
+def _quoted(column: Column) -> str:
+    return f"`{_shortened(column.name)}`"
