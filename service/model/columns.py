@@ -4,8 +4,6 @@ from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from typing import Any
 
-import numpy as np
-
 from solver.prepare.cells import Cells
 from solver.prepare.column_facts import MOST_NOTICES, FactsView, Notice
 from solver.prepare.named_rows import NamedRows, Rows
@@ -31,8 +29,7 @@ def described_columns(rows: RowsView) -> list[dict[str, Any]] | None:
 
 def _described(column: Column, k: int, facts: FactsView, coded: bool) -> dict[str, Any]:
     kind, why = _kind(column, facts.distinct(k), facts, k, coded)
-    low, high = float(facts.low[k]), float(facts.high[k])
-    known = not np.isnan(low) and kind in _OF_NUMBERS
+    known = facts.range(k) if kind in _OF_NUMBERS else None
     times = column.reading.kind == "time"
     return {
         "name": column.name,
@@ -40,7 +37,7 @@ def _described(column: Column, k: int, facts: FactsView, coded: bool) -> dict[st
         "why": why,
         "missing": float(facts.missing[k]) / facts.rows if facts.rows else 0.0,
         "examples": list(facts.examples[k]),
-        "range": [_shown(low, times), _shown(high, times)] if known else None,
+        "range": known and [_shown(value, times) for value in known],
         "distinct": facts.distinct(k),
         "revised": None,
     }
@@ -55,6 +52,8 @@ def _kind(
         return "empty", "no value so far"
     if distinct == 1 and present > 1 and not column.reading.fixed:
         return "constant", "all values so far are the same"
+    if kind == "number" and facts.range(k) == (0.0, 1.0) and distinct == 2:
+        return "boolean", "all values are 0 or 1, or true or false"
     if coded:
         return "code", "numbers that come again and again, learned as numbers and one by one"
     return kind, why

@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
 from solver.prepare.cells import NO_TEXT, Cells, code_of, text_of
+from solver.prepare.columns import LARGEST_CODE
 from solver.prepare.kinds.judging import EMPTY
 from solver.prepare.read_cells import read
 from solver.prepare.repeats import codes_of_numbers
 from solver.prepare.schema import Column, Schema, places_of
 
 BITS, COUNTED_COLUMNS, COUNTED_ROWS = 4096, 256, 10_000
+# Of a range without any number: the least and the greatest that there may be, turned round.
+_LARGEST = float(np.finfo(np.float64).max)
 # Beyond so many bits a count says nothing.
 _MOST_FILLED = 0.95
 EXAMPLES, _LONGEST_EXAMPLE, _ROWS_OF_EXAMPLES = 3, 40, 256
@@ -39,7 +42,7 @@ class FactsView(NamedTuple):
     """The facts of d columns, which nothing changes.
 
     rows: how many there were. missing, filled: (d,) how many values were missing, and how many bits
-    the others have set. low, high: (d,) of the numbers, NaN without any. examples: of each column.
+    the others have set. low, high: (d,) of the numbers. examples: of each column.
     """
 
     rows: int
@@ -48,6 +51,11 @@ class FactsView(NamedTuple):
     high: Float64Array
     filled: NDArray[np.int64]
     examples: tuple[tuple[str, ...], ...]
+
+    def range(self, j: int) -> tuple[float, float] | None:
+        """Return the least and the greatest number of column j; None if there were none."""
+        low, high = float(self.low[j]), float(self.high[j])
+        return (low, high) if low <= high else None
 
     def distinct(self, j: int) -> int | None:
         """Return about how many different values column j had; None if they are not known."""
@@ -85,8 +93,8 @@ class ColumnFacts:
                 raw = _in_order(cells.text, places, NO_TEXT)[:, unused] != NO_TEXT
                 there[:, unused] = raw
         self._missing += n - there.sum(axis=0)
-        self._low = np.fmin(self._low, np.fmin.reduce(numbers, axis=0, initial=math.nan))
-        self._high = np.fmax(self._high, np.fmax.reduce(numbers, axis=0, initial=math.nan))
+        self._low = np.fmin(self._low, np.fmin.reduce(numbers, axis=0, initial=_LARGEST))
+        self._high = np.fmax(self._high, np.fmax.reduce(numbers, axis=0, initial=-_LARGEST))
         if self.rows < COUNTED_ROWS:
             self._count(cells, places)
         if self.rows < _ROWS_OF_EXAMPLES:
@@ -100,8 +108,8 @@ class ColumnFacts:
         if more > 0:
             # A column that came later was missing before.
             self._missing = np.concatenate([self._missing, np.full(more, float(self.rows))])
-            none = np.full(more, math.nan)
-            self._low, self._high = (np.concatenate([a, none]) for a in (self._low, self._high))
+            self._low = np.concatenate([self._low, np.full(more, _LARGEST)])
+            self._high = np.concatenate([self._high, np.full(more, -_LARGEST)])
             self._filled = np.concatenate([self._filled, np.zeros(more, np.int64)])
             counted = min(len(columns), COUNTED_COLUMNS) - len(self._bits)
             self._bits = np.concatenate([self._bits, np.zeros((counted, BITS), np.bool_)])
@@ -110,7 +118,7 @@ class ColumnFacts:
         if how != self._read:
             for k, (now, before) in enumerate(zip(how, self._read, strict=False)):
                 if now != before:
-                    self._low[k] = self._high[k] = math.nan
+                    self._low[k], self._high[k] = _LARGEST, -_LARGEST
             self._read = how
 
     def _count(self, cells: Cells, places: Sequence[int | None]) -> None:
@@ -121,7 +129,7 @@ class ColumnFacts:
             codes = np.where(cells.text == NO_TEXT, codes, of_texts[cells.text])
         codes = _in_order(codes, places, math.nan)[:, : len(self._bits)]
         row, column = np.nonzero(~np.isnan(codes))
-        place = codes[row, column].astype(np.int64) % BITS
+        place = (codes[row, column] * (BITS / LARGEST_CODE)).astype(np.int64) % BITS
         new = ~self._bits[column, place]
         if new.any():
             self._bits[column[new], place[new]] = True

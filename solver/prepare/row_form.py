@@ -304,8 +304,7 @@ def _unnamed(rows: Rows) -> Float64Array:
     if isinstance(rows, NamedRows):
         raise _another_kind(_ARRAYS)
     if isinstance(rows, Cells):
-        check(_numbers_like(rows), rows)
-        return rows.numbers
+        return encode(_numbers_like(rows), rows)
     return rows
 
 

@@ -38,10 +38,10 @@ _BOOLEAN |= {"false": 0.0, "no": 0.0, "n": 0.0, "f": 0.0, "off": 0.0}
 NEARLY_ALL = 0.9
 # A text has so many words in a cell on average; and so many of its cells are different.
 _WORDS, _DIFFERENT = 2.5, 0.5
-# So many words are columns of their own, of those in so many texts.
-_MOST_WORDS, _LEAST_TEXTS = 24, 3
+# So many words are columns of their own, of those in so many texts; the first texts show none.
+_MOST_WORDS, _LEAST_TEXTS, _FIRST_TEXTS = 24, 3, 32
 # Values before one that never repeats itself is an identifier.
-_LEAST_IDENTIFIERS = 32
+_LEAST_IDENTIFIERS = 100
 _LONGEST_CATEGORY = 256
 # Of seconds that are said to be a time, some 30,000 years.
 _LARGEST_MOMENT = 1e12
@@ -264,7 +264,7 @@ def _frequent_words(texts: Sequence[str]) -> tuple[str, ...]:
     for i, text in enumerate(texts):
         for word in dict.fromkeys(words_of(text)):
             having.setdefault(word, []).append(i)
-    if len(texts) < _LEAST_IDENTIFIERS:
+    if len(texts) < _FIRST_TEXTS:
         return ()
     different = {tuple(rows): word for word, rows in reversed(having.items())}
     most = NEARLY_ALL * len(texts)
