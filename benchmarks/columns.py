@@ -67,9 +67,36 @@ def bank(random: Random, n: int = 4000) -> Table:
     return Table(raw, prepared, ["fraud" if one else "ok" for one in fraud])
 
 
-_GOOD = "love great happy thanks wonderful nice best enjoy sunny perfect".split()
-_BAD = "hate awful sad broken worst angry late rude cold boring".split()
-_PLAIN = "the a my flight phone service today was is with and just so very day".split()
+_GOOD = [
+    "love",
+    "great",
+    "happy",
+    "thanks",
+    "wonderful",
+    "nice",
+    "best",
+    "enjoy",
+    "sunny",
+    "perfect",
+]
+_BAD = ["hate", "awful", "sad", "broken", "worst", "angry", "late", "rude", "cold", "boring"]
+_PLAIN = [
+    "the",
+    "a",
+    "my",
+    "flight",
+    "phone",
+    "service",
+    "today",
+    "was",
+    "is",
+    "with",
+    "and",
+    "just",
+    "so",
+    "very",
+    "day",
+]
 
 
 def messages(random: Random, n: int = 4000) -> Table:

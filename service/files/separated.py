@@ -81,9 +81,11 @@ class CsvText:
 
     @property
     def names(self) -> list[str] | None:
-        """The features' names; None without a header, and where a name is empty."""
-        names = [name for i, name in enumerate(self._names) if not self.labelled or i != self.label]
-        return names if self.has_header and all(names) else None
+        """The features' names; None without a header. One that is empty is named by its place."""
+        if not self.has_header:
+            return None
+        names = [name or f"column {i}" for i, name in enumerate(self._names, 1)]
+        return [name for i, name in enumerate(names) if not self.labelled or i != self.label]
 
     def matrix(self, rows: Sequence[Float64Array]) -> Matrix:
         """Return some of the rows as one matrix."""
@@ -117,7 +119,7 @@ class CsvText:
         if field.lower() in MISSING:
             return None
         number = number_in(field)
-        if number is None and _looks_like_number(field):
+        if number is None and is_not_finite(field) and any(map(str.isdigit, field)):
             self._refuse(line, row, place)
         return field if number is None else number
 
@@ -152,15 +154,6 @@ def _delimiter(source: TextSource, longest_row: int | None) -> str:
     return next((delimiter for delimiter in ",;\t" if delimiter in unquoted), ",")
 
 
-def _looks_like_number(field: str) -> bool:
-    """Return whether a field that is no number was meant as one, and not as a text."""
-    if is_not_finite(field):
-        return True
-    return any(
-        number_in(field.replace(old, new)) is not None for old, new in ((",", "."), ("_", ""))
-    )
-
-
 def _no_number(field: str, delimiter: str) -> str:
     """Return what is wrong with a field that is no number, and what to do."""
     given = repr(field[:40])
@@ -189,6 +182,9 @@ def _find_label(names: list[str], wanted: str | None) -> tuple[int, bool]:
         label = int(wanted) - 1
     else:
         named = [i for i, name in enumerate(names) if name.lower() in LABEL_COLUMNS]
+        exact = [i for i in named if names[i] in LABEL_COLUMNS]
+        if len(named) > 1 and len(exact) == 1:  # Y beside y
+            return exact[0], True
         if len(named) > 1:
             both = " and ".join(names[i] for i in named)
             raise DataFileError(
@@ -214,4 +210,6 @@ def _refuse_repeated(names: list[str]) -> None:
 
 
 def _all_words(names: list[str]) -> bool:
-    return all(name and number_in(name) is None for name in names)
+    """Return whether a line may be a header: words, of which one may be empty, as of an index."""
+    given = [name for name in names if name]
+    return len(given) >= max(1, len(names) - 1) and all(number_in(one) is None for one in given)

@@ -6,6 +6,7 @@ from typing import Any
 
 from solver.prepare.cells import Cells
 from solver.prepare.column_facts import MOST_NOTICES, FactsView, Notice
+from solver.prepare.kinds.judging import EMPTY, judge
 from solver.prepare.named_rows import NamedRows, Rows
 from solver.prepare.row_form import RowForm
 from solver.prepare.schema import Column
@@ -21,7 +22,7 @@ def described_columns(rows: RowsView) -> list[dict[str, Any]] | None:
     form, facts = rows.form, rows.facts
     if form.schema is None or form.prepare is None or facts is None:
         return None if form.schema is None else [{"name": c.name} for c in form.schema.columns]
-    late = [Column(name) for name in form.schema.late]
+    late = [Column(name, reading=EMPTY) for name in form.schema.late]
     columns = [*form.schema.columns, *late][: len(facts.missing)]
     coded = _coded(form)
     return [_described(column, k, facts, column.name in coded) for k, column in enumerate(columns)]
@@ -39,7 +40,7 @@ def _described(column: Column, k: int, facts: FactsView, coded: bool) -> dict[st
         "examples": list(facts.examples[k]),
         "range": known and [_shown(value, times) for value in known],
         "distinct": facts.distinct(k),
-        "revised": None,
+        "revised": int(facts.revised[k]) or None,
     }
 
 
@@ -50,6 +51,9 @@ def _kind(
     present = facts.rows - float(facts.missing[k])
     if not present:
         return "empty", "no value so far"
+    if facts.revised[k]:
+        found = judge(column.name, facts.examples[k])
+        return found.kind, f"another kind, or new, since sample {facts.revised[k]}"
     if distinct == 1 and present > 1 and not column.reading.fixed:
         return "constant", "all values so far are the same"
     if kind == "number" and facts.range(k) == (0.0, 1.0) and distinct == 2:

@@ -6,7 +6,6 @@ from pydantic import Field
 
 from service.spec.kernel import Part
 
-
 Name = Annotated[str, Field(min_length=1, max_length=256)]
 Kind = Literal["number", "boolean", "time", "category", "text", "identifier"]
 

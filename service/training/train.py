@@ -35,8 +35,8 @@ from service.training.plan import (
     weights_for,
 )
 from service.training.single_fit import fit_samples
-from solver.frank_wolfe.one_versus_one import PairSolution, solve_pairs, support_of
 from solver.arrays import Float64Array
+from solver.frank_wolfe.one_versus_one import PairSolution, solve_pairs, support_of
 from solver.prepare.named_rows import Rows, rows_between, table_of
 from solver.prepare.row_form import RowForm
 from solver.prepare.schema import SETTLING, Misfit

@@ -1,8 +1,9 @@
 """Slots of texts and of pairs of them, and the weights that learners have there.
 
 A text is a code in a column; pairs are those of the first CROSSED columns. A missing text is in
-none. A code below 0 is a word: the same in whatever column it stands, and in no pair; an even one is two
-words of a text, which say little beside each alone and count PHRASE of it. All of them share the slots by a hash, of which there are fewer where there are many targets,
+none. A code below 0 is a word: the same in whatever column it stands, and in no pair; an even one
+is two words of a text that follow each other, which say little beside each alone and count PHRASE
+of it. All of them share the slots by a hash, of which there are fewer where there are many targets,
 so that the weights never take more than 16 PLACES bytes for each step.
 """
 

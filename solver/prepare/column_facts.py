@@ -1,7 +1,7 @@
 """What the values of a table's columns were, to be shown: how many are missing, in which range.
 
 Nothing is learned from it. Memory is bounded whatever comes: different values are counted by the
-bits of a hash (linear counting, Whang and others 1990), those of the first COUNTED rows and columns.
+bits of a hash (linear counting, Whang and others 1990), those of the first rows and columns.
 """
 
 import math
@@ -22,6 +22,10 @@ from solver.prepare.schema import Column, Schema, places_of
 BITS, COUNTED_COLUMNS, COUNTED_ROWS = 4096, 256, 10_000
 # Of a range without any number: the least and the greatest that there may be, turned round.
 _LARGEST = float(np.finfo(np.float64).max)
+# So many values in a row that a kind cannot read are another kind.
+RUN = 64
+# Of values in so many rows at least half repeat others: they identify none.
+_ROWS_OF_IDENTIFIERS = 1000
 # Beyond so many bits a count says nothing.
 _MOST_FILLED = 0.95
 EXAMPLES, _LONGEST_EXAMPLE, _ROWS_OF_EXAMPLES = 3, 40, 256
@@ -42,7 +46,9 @@ class FactsView(NamedTuple):
     """The facts of d columns, which nothing changes.
 
     rows: how many there were. missing, filled: (d,) how many values were missing, and how many bits
-    the others have set. low, high: (d,) of the numbers. examples: of each column.
+    the others have set. low, high: (d,) of the numbers. examples: of each column. revised: (d,) the
+    sample from which on a column's values are of another kind, or the first of one that came late;
+    0 without.
     """
 
     rows: int
@@ -51,6 +57,7 @@ class FactsView(NamedTuple):
     high: Float64Array
     filled: NDArray[np.int64]
     examples: tuple[tuple[str, ...], ...]
+    revised: NDArray[np.int64]
 
     def range(self, j: int) -> tuple[float, float] | None:
         """Return the least and the greatest number of column j; None if there were none."""
@@ -74,6 +81,9 @@ class ColumnFacts:
         self._filled = np.zeros(0, np.int64)
         self._bits = np.zeros((0, BITS), np.bool_)
         self._examples: list[tuple[str, ...]] = []
+        # Values in a row that the kind of each column could not read.
+        self._unread_run = np.zeros(0, np.int64)
+        self._revised = np.zeros(0, np.int64)
         # What decided how each column was read when its range began.
         self._read: tuple[Any, ...] = ()
         # Slugs and columns of notices that were given: each is given once.
@@ -100,8 +110,9 @@ class ColumnFacts:
         if self.rows < _ROWS_OF_EXAMPLES:
             self._add_examples(cells, places)
         notices = self._notices(schema, columns, plain, places)
+        notices += self._revisions(schema, columns, plain, places, there)
         self.rows += n
-        return notices
+        return notices[:MOST_NOTICES]
 
     def _make_room(self, columns: Sequence[Column]) -> None:
         more = len(columns) - len(self._missing)
@@ -114,6 +125,9 @@ class ColumnFacts:
             counted = min(len(columns), COUNTED_COLUMNS) - len(self._bits)
             self._bits = np.concatenate([self._bits, np.zeros((counted, BITS), np.bool_)])
             self._examples += [()] * more
+            none = np.zeros(more, np.int64)
+            self._unread_run = np.concatenate([self._unread_run, none])
+            self._revised = np.concatenate([self._revised, none])
         how = tuple(column.reading.how for column in columns)
         if how != self._read:
             for k, (now, before) in enumerate(zip(how, self._read, strict=False)):
@@ -165,15 +179,91 @@ class ColumnFacts:
             for column in schema.columns:
                 kind, why = column.reading.kind, column.reading.why
                 if kind in _SHOWN_KINDS and not column.reading.fixed:
-                    what = "not learned as an identifier" if kind == "identifier" else f"read as {kind}"
-                    found.append(Notice("column-kind", column.name, f"{_quoted(column)} is {what}: {why}"))
+                    what = (
+                        "not learned as an identifier"
+                        if kind == "identifier"
+                        else f"read as {kind}"
+                    )
+                    found.append(
+                        Notice("column-kind", column.name, f"{_quoted(column)} is {what}: {why}")
+                    )
         for column in columns[len(schema.columns) :]:
             if self._tells("new-column", column.name):
-                message = f"{_quoted(column)} came after the first samples and is learned from here on"
+                message = (
+                    f"{_quoted(column)} came after the first samples and is learned from here on"
+                )
                 found.append(Notice("new-column", column.name, message))
         if plain.texts:
             found += self._unread(schema, plain, places)
-        return found[:MOST_NOTICES]
+        return found
+
+    def _revisions(
+        self,
+        schema: Schema,
+        columns: Sequence[Column],
+        plain: Cells,
+        places: Sequence[int | None],
+        there: NDArray[np.bool_],
+    ) -> list[Notice]:
+        """Note columns whose values have become others, and tell of them. there: which are given."""
+        found = list[Notice]()
+        if not schema.settled:
+            return found
+        for k, (column, j) in enumerate(zip(columns, places, strict=True)):
+            late = column.reading.kind == "empty"
+            if j is None or (not plain.texts and not late and not self._unread_run[k]):
+                continue
+            if late:
+                if not self._revised[k] and there[:, k].any():
+                    self._revised[k] = self.rows + int(np.argmax(there[:, k])) + 1
+                    self._add_example(k, plain, j, there[:, k])
+                continue
+            unread = plain.text[there[:, k], j] != NO_TEXT
+            if column.reading.kind in _UNREAD_KINDS and self._runs(k, unread):
+                self._revised[k] = self.rows + len(there)
+                self._examples[k] = ()
+                self._add_example(k, plain, j, plain.text[:, j] != NO_TEXT)
+                message = (
+                    f"{_quoted(column)} was a {column.reading.kind}; its last {RUN} values are others, "
+                    "which are learned by their words"
+                )
+                found.append(Notice("column-changed", column.name, message))
+        for k, column in enumerate(columns):
+            repeats = column.reading.kind == "identifier" and self._repeats(k)
+            if repeats and self._tells("identifier-repeats", column.name):
+                message = (
+                    f"{_quoted(column)} was taken for an identifier and is not learned, but its values "
+                    'repeat; "prepare": {"columns": {NAME: "category"}} learns them'
+                )
+                found.append(Notice("identifier-repeats", column.name, message))
+        return found
+
+    def _runs(self, k: int, unread: NDArray[np.bool_]) -> bool:
+        """Count the values in a row that were unread; whether that reaches RUN now."""
+        if not len(unread):
+            return False
+        before = int(self._unread_run[k])
+        read = np.flatnonzero(~unread)
+        first = int(read[0]) if len(read) else len(unread)
+        gaps = np.diff(np.concatenate([read, [len(unread)]])) - 1
+        longest = max(before + first, int(gaps.max(initial=0)))
+        self._unread_run[k] = min(before + first if not len(read) else int(gaps[-1]), RUN)
+        return before < RUN <= longest
+
+    def _repeats(self, k: int) -> bool:
+        given = self.rows - self._missing[k]
+        if k >= COUNTED_COLUMNS or not _ROWS_OF_IDENTIFIERS <= given <= COUNTED_ROWS:
+            return False
+        distinct = self.view().distinct(k)
+        return distinct is not None and 2 * distinct < given
+
+    def _add_example(self, k: int, cells: Cells, j: int, wanted: NDArray[np.bool_]) -> None:
+        """Add the last value of column k that is wanted to its examples."""
+        i = int(np.flatnonzero(wanted)[-1])
+        place = int(cells.text[i, j])
+        text = text_of(float(cells.numbers[i, j])) if place == NO_TEXT else cells.texts[place]
+        if len(self._examples[k]) < EXAMPLES:
+            self._examples[k] = (*self._examples[k], _shortened(text))
 
     def _unread(self, schema: Schema, plain: Cells, places: Sequence[int | None]) -> list[Notice]:
         found = list[Notice]()
@@ -185,8 +275,9 @@ class ColumnFacts:
                 row = int(np.argmax(left))
                 text = _shortened(plain.texts[plain.text[row, j]])
                 message = (
-                    f"{_quoted(column)} is a {column.reading.kind}; sample {self.rows + row + 1} has "
-                    f"{text!r}, which is missing there and learned by its words"
+                    f"{_quoted(column)} is a {column.reading.kind}; sample "
+                    f"{self.rows + row + 1} has {text!r}, which is missing there and learned by "
+                    "its words"
                 )
                 found.append(Notice("unread-value", column.name, message))
         return found
@@ -200,11 +291,11 @@ class ColumnFacts:
     def view(self) -> FactsView:
         """Return the facts as they are now."""
         arrays = self._missing.copy(), self._low, self._high, self._filled.copy()
-        return FactsView(self.rows, *arrays, tuple(self._examples))
+        return FactsView(self.rows, *arrays, tuple(self._examples), self._revised.copy())
 
     def plain(self) -> dict[str, Any]:
         """Return all but the arrays that `restore` needs."""
-        read = [list(how[:-1]) + [list(how[-1])] for how in self._read]
+        read = [[*how[:-1], list(how[-1])] for how in self._read]
         told = sorted([slug, column or ""] for slug, column in self._told)
         return {"rows": self.rows, "examples": self._examples, "read": read, "told": told}
 
@@ -215,6 +306,8 @@ class ColumnFacts:
             "columns_low": self._low.copy(),
             "columns_high": self._high.copy(),
             "columns_bits": np.packbits(self._bits, axis=1),
+            "columns_unread_run": self._unread_run.copy(),
+            "columns_revised": self._revised.copy(),
         }
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -228,7 +321,10 @@ class ColumnFacts:
         bits = np.unpackbits(np.array(arrays["columns_bits"], np.uint8), axis=1)
         self._bits = bits.astype(np.bool_)
         d = len(self._examples)
-        shapes = {a.shape for a in (self._missing, self._low, self._high)}
+        self._unread_run = np.array(arrays["columns_unread_run"], np.int64)
+        self._revised = np.array(arrays["columns_revised"], np.int64)
+        each = self._missing, self._low, self._high, self._unread_run, self._revised
+        shapes = {array.shape for array in each}
         if shapes != {(d,)} or self._bits.shape != (min(d, COUNTED_COLUMNS), BITS):
             raise ValueError("the saved facts are of other columns")
         self._filled = np.zeros(d, np.int64)

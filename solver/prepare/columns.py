@@ -129,9 +129,7 @@ class Preparation:
 
     def view(self) -> PreparationView:
         """Return the preparation as it is now."""
-        return PreparationView(
-            self.layout, copied(self.moments), self.outliers, self.before.copy()
-        )
+        return PreparationView(self.layout, copied(self.moments), self.outliers, self.before.copy())
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return all that `restore` needs to go on bit for bit, as plain arrays."""

@@ -19,8 +19,9 @@ class Influence(NamedTuple):
     """How a feature moves an answer.
 
     feature: its name, or its place in rows without names. category: one of its texts or words, for
-    which a gradient is that of being it, or having it (1), or not (0). gradient: in the feature's unit; of a timestamp in
-    a second. deviation: of the feature so far; None if rows are learned as they come.
+    which a gradient is that of being it, or having it (1), or not (0). gradient: in the feature's
+    unit; of a time in a second. deviation: of the feature so far; None if rows are learned as they
+    come.
     """
 
     feature: str | int

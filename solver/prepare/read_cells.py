@@ -108,7 +108,9 @@ def has_words(wanted: Sequence[str], cells: Cells, j: int | None) -> Float64Arra
     return rows[cells.text[:, j]]
 
 
-def words(columns: Sequence[ReadColumn], cells: Cells, places: Sequence[int | None]) -> Float64Array:
+def words(
+    columns: Sequence[ReadColumn], cells: Cells, places: Sequence[int | None]
+) -> Float64Array:
     """Return codes of words (n, MOST_CODES), all below 0, NaN where there are no more.
 
     columns: those whose words are learned.
@@ -126,9 +128,7 @@ def words(columns: Sequence[ReadColumn], cells: Cells, places: Sequence[int | No
     return codes
 
 
-def _codes(
-    key: bytes, reading: Reading, cells: Cells, j: int
-) -> Iterator[tuple[int, list[float]]]:
+def _codes(key: bytes, reading: Reading, cells: Cells, j: int) -> Iterator[tuple[int, list[float]]]:
     """Yield the codes of each row that has any in the cells' column j."""
     numbers = cells.numbers[:, j].tolist()
     for i, place in enumerate(cells.text[:, j].tolist()):

@@ -8,6 +8,8 @@ import numpy as np
 from solver.arrays import Float64Array
 from solver.prepare.cells import Cells
 from solver.prepare.columns import Layout, layout_of
+from solver.prepare.kinds.judging import Kind
+from solver.prepare.kinds.words import MOST_CODES
 from solver.prepare.named_rows import (
     NamedRows,
     Rows,
@@ -17,8 +19,6 @@ from solver.prepare.named_rows import (
     rows_between,
     without_zeros,
 )
-from solver.prepare.kinds.judging import Kind
-from solver.prepare.kinds.words import MOST_CODES
 from solver.prepare.repeats import codes_of_numbers, columns_of_codes
 from solver.prepare.scale import Outliers
 from solver.prepare.schema import (

@@ -157,7 +157,9 @@ class Schema(NamedTuple):
 
     def plain(self) -> dict[str, Any]:
         """Return all that `schema_from_plain` needs, but the first rows."""
-        columns = [[c.name, c.number, list(c.texts), c.slots, list(c.reading)] for c in self.columns]
+        columns = [
+            [c.name, c.number, list(c.texts), c.slots, list(c.reading)] for c in self.columns
+        ]
         fixed, late = [list(pair) for pair in self.fixed], list(self.late)
         plain = {**self._asdict(), "columns": columns, "fixed": fixed, "late": late}
         del plain["head"]
@@ -309,7 +311,9 @@ def spilled_cells(schema: Schema, cells: Cells, places: list[int | None]) -> Cel
     """Return cells with nothing but texts that a settled table has no place for; None if none."""
     left = read(schema.columns, cells, places)
     spills = np.zeros(cells.text.shape[1], np.bool_)
-    spills[[j for c, j in zip(schema.columns, places, strict=True) if j is not None and _spills(c)]] = True
+    spills[
+        [j for c, j in zip(schema.columns, places, strict=True) if j is not None and _spills(c)]
+    ] = True
     text = np.where(spills, left.text, NO_TEXT)
     if not (text != NO_TEXT).any():
         return None

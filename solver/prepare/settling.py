@@ -14,7 +14,8 @@ import numpy as np
 
 from solver.prepare.cells import NO_TEXT, Cells
 from solver.prepare.columns import MOST_SLOTS, own_codes
-from solver.prepare.read_cells import read, readings
+from solver.prepare.kinds.judging import first_order
+from solver.prepare.read_cells import read, readings, values_in
 from solver.prepare.schema import (
     MOST_LATE,
     SETTLING,
@@ -30,6 +31,8 @@ from solver.prepare.schema import (
 
 # Rows of more names are sparse: learners of dense rows become slow beyond.
 MOST_COLUMNS = 256
+# Of a text with a code of its own.
+_LONGEST_TEXT = 256
 # Of all categories of a table together.
 MOST_SLOTS_IN_ALL = 128
 # Kinds that sparse rows may seem to have.
@@ -75,9 +78,7 @@ def _with_row(schema: Schema, row: Cells) -> Schema | None:
     head = Head((*schema.head.rows, row))
     schema = schema._replace(samples=schema.samples + 1)
     columns = _judged(schema, head) or _seen(schema, row)
-    return schema._replace(
-        columns=_bounded(columns), head=Head() if schema.settled else head
-    )
+    return schema._replace(columns=_bounded(columns), head=Head() if schema.settled else head)
 
 
 def _judged(schema: Schema, head: Head) -> tuple[Column, ...] | None:
@@ -166,7 +167,8 @@ def _seen(schema: Schema, row: Cells) -> tuple[Column, ...]:
 
 def _with_text(column: Column, text: str, slots: int) -> Column:
     """Return a column that has met a text, with a code of its own while there are any."""
-    if text in column.texts or len(column.texts) >= own_codes(slots):
+    known = text in column.texts or len(text) > _LONGEST_TEXT
+    if known or len(column.texts) >= own_codes(slots):
         return column
     return column._replace(texts=(*column.texts, text))
 
@@ -221,10 +223,29 @@ def _with_texts(schema: Schema, cells: Cells) -> Schema:
     return schema._replace(columns=tuple(columns))
 
 
+def _with_order(schema: Schema, cells: Cells, places: list[int | None]) -> Schema:
+    """Return a settled schema that knows of dates whether day or month comes first.
+
+    Where the first samples left it open, the first date decides that can be read in one way alone.
+    """
+    columns = list(schema.columns)
+    for k, (column, j) in enumerate(zip(columns, places, strict=True)):
+        if j is None or not column.moment or column.reading.ordered:
+            continue
+        order = first_order(value for value in values_in(cells, j) if isinstance(value, str))
+        if order:
+            reading = column.reading._replace(day_first=order == "day", ordered=True)
+            columns[k] = column._replace(reading=reading)
+    same = all(new is old for new, old in zip(columns, schema.columns, strict=True))
+    return schema if same else schema._replace(columns=tuple(columns))
+
+
 def _with_late(schema: Schema, cells: Cells) -> Schema:
     """Return a settled schema that knows the names that came, and whether texts had no place."""
-    if not schema.strict and not schema.spilled and cells.texts:
-        if spilled_cells(schema, cells, places_of(schema, cells)) is not None:
+    if not schema.strict and cells.texts:
+        places = places_of(schema, cells)
+        schema = _with_order(schema, cells, places)
+        if not schema.spilled and spilled_cells(schema, cells, places) is not None:
             schema = schema._replace(spilled=True)
     if not schema.open or cells.names is None:
         return schema

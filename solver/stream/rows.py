@@ -76,7 +76,7 @@ class RowsView(NamedTuple):
         return Seen(rows.numbers if isinstance(rows, Cells) else rows)
 
     def prepared(self, X: Matrix, words: Float64Array | None = None) -> Seen:
-        """Encoded rows as heads see them, with the codes of their words; sparse rows as they are."""
+        """Encoded rows as heads see them, with their words; sparse rows as they are."""
         if self.preparation is None or isinstance(X, SparseRows):
             return Seen(X)
         return Seen(prepared(self.preparation, X), self.form.crossed(X, words))

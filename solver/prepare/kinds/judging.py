@@ -16,7 +16,7 @@ A value that the kind cannot read is missing as a number, and keeps its text bes
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 from solver.prepare.kinds.numerals import numeral, plain_number
@@ -58,7 +58,7 @@ class Reading(NamedTuple):
     why: in words. unit: what stands around the digits of a number in text. commas: whether 1,234
     has a decimal comma. day_first: whether 1/2/2025 is in February. wordy: whether words are
     learned, too. fixed: whether the kind was given. words: those of texts that are columns of their
-    own, 1 in a row that has the word.
+    own, 1 in a row that has the word. ordered: whether some date has shown if its day comes first.
     """
 
     kind: Kind = "number"
@@ -69,11 +69,12 @@ class Reading(NamedTuple):
     wordy: bool = False
     fixed: bool = False
     words: tuple[str, ...] = ()
+    ordered: bool = False
 
     @property
     def how(self) -> tuple[str | bool | tuple[str, ...], ...]:
         """What decides how values are read."""
-        return self.kind, *self[2:]
+        return self.kind, *self[2:-1]
 
     @property
     def plain(self) -> bool:
@@ -139,7 +140,7 @@ def _any_number(reading: Reading, text: str) -> float:
     return found.value if math.isnan(plain) and found is not None else plain
 
 
-def _nothing(_: Reading, text: str) -> float:
+def _nothing(_: Reading, __: str) -> float:
     return math.nan
 
 
@@ -210,12 +211,28 @@ def _as_time(texts: Sequence[str], numbers: Sequence[float]) -> Reading | None:
     count = len(texts) + len(numbers)
     if not written or len(written) + epochs < NEARLY_ALL * count:
         return None
-    orders = Counter(one.order for one in written)
-    day_first = orders["day"] > orders["month"]
+    day_first, ordered = _order_of(texts)
     why = f"{len(written) + epochs} of {count} values are dates or times"
-    if orders["day"] or orders["month"]:
+    if ordered:
         why += f", the {'day' if day_first else 'month'} first"
-    return Reading("time", why, day_first=day_first)
+    return Reading("time", why, day_first=day_first, ordered=ordered)
+
+
+def _order_of(texts: Sequence[str]) -> tuple[bool, bool]:
+    """Return whether days come first in dates, and whether some of these have shown it.
+
+    Where none has, they do not with slashes, as in 3/1/2025, and do with points and dashes.
+    """
+    orders = Counter(one.order for one in map(moment, texts) if one is not None)
+    if orders["day"] or orders["month"]:
+        return orders["day"] > orders["month"], True
+    return not any("/" in text for text in texts), False
+
+
+def first_order(texts: Iterable[str]) -> str:
+    """Return "day" or "month" by the first date that can be read in one way alone; "" for none."""
+    written = (moment(text) for text in texts if len(text) <= _LONGEST_CATEGORY)
+    return next((one.order for one in written if one is not None and one.order), "")
 
 
 def _as_number(texts: Sequence[str], numbers: Sequence[float]) -> Reading | None:
@@ -290,8 +307,8 @@ def given_kind(kind: Kind, values: Sequence[Value]) -> Reading:
     texts = [text for text in texts if not NUMBER_TEXT.is_missing(text)]
     reading = Reading(kind, "given in the model's spec", fixed=True)
     if kind == "time":
-        orders = Counter(one.order for one in map(moment, texts) if one is not None)
-        return reading._replace(day_first=orders["day"] > orders["month"])
+        day_first, ordered = _order_of(texts)
+        return reading._replace(day_first=day_first, ordered=ordered)
     if kind == "number":
         found = _as_number(texts, ())
         units = Counter(one.unit for one in map(numeral, texts) if one is not None)
@@ -305,11 +322,12 @@ def given_kind(kind: Kind, values: Sequence[Value]) -> Reading:
 
 def reading_from_plain(plain: Sequence[Any]) -> Reading:
     """Return a reading from its fields, as saved. Raises ValueError for what is none."""
-    kind, why, unit, *flags, words = plain
+    kind, why, unit, *flags, words, ordered = plain
     known = kind in KINDS and isinstance(why, str) and isinstance(unit, str)
     if not known or len(flags) != 4 or not all(type(flag) is bool for flag in flags):
         raise ValueError("the saved columns are read in a way that there is none")
     if len(words) > _MOST_WORDS or not all(isinstance(word, str) for word in words):
         raise ValueError("the saved columns have words that no rows make")
-    return Reading(kind, why, unit, *flags, tuple(words))
-
+    if type(ordered) is not bool:
+        raise ValueError("the saved columns have dates that no rows make")
+    return Reading(kind, why, unit, flags[0], flags[1], flags[2], flags[3], tuple(words), ordered)

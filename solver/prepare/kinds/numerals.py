@@ -16,8 +16,49 @@ LONGEST = 40
 _LONGEST_UNIT = 12
 # Letters before digits are a name with a number, such as "user 12", unless they are a currency.
 _CURRENCIES = frozenset(
-    "aud brl cad chf cny czk dkk eur gbp hkd huf idr ils inr jpy krw mxn myr nok nzd php pln rmb "
-    "ron rub sek sgd thb try twd usd vnd zar a c hk nz r rs kr us".split()
+    [
+        "aud",
+        "brl",
+        "cad",
+        "chf",
+        "cny",
+        "czk",
+        "dkk",
+        "eur",
+        "gbp",
+        "hkd",
+        "huf",
+        "idr",
+        "ils",
+        "inr",
+        "jpy",
+        "krw",
+        "mxn",
+        "myr",
+        "nok",
+        "nzd",
+        "php",
+        "pln",
+        "rmb",
+        "ron",
+        "rub",
+        "sek",
+        "sgd",
+        "thb",
+        "try",
+        "twd",
+        "usd",
+        "vnd",
+        "zar",
+        "a",
+        "c",
+        "hk",
+        "nz",
+        "r",
+        "rs",
+        "kr",
+        "us",
+    ]
 )
 
 _DIGITS = r"\d+(?:[.,'’\u00a0\u202f ]\d+)*(?:[eE][+-]?\d{1,3})?|[.,]\d+"

@@ -17,7 +17,7 @@ DAY = 86_400.0
 # The moments that a number may be: years 2001 to 2100 as seconds, or as milliseconds.
 FIRST_EPOCH, LAST_EPOCH = 9.7e8, 4.2e9
 
-_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _MONTH = r"(?P<month>[A-Za-z]{3,9})\.?"
 _CLOCK = (
     r"(?:[T\s,]+(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))(?::(?P<second>\d{2})(?:[.,](?P<part>\d{1,9}))?)?"
@@ -31,7 +31,10 @@ _FORMS = tuple(
         ("ymd", r"(?P<year>\d{4})[-/.](?P<a>\d{1,2})[-/.](?P<b>\d{1,2})"),
         ("ymd", r"(?P<year>(?:19|20)\d{2})(?P<a>[01]\d)(?P<b>[0-3]\d)(?=$|[T\s])"),
         ("?", r"(?P<a>\d{1,2})(?P<gap>[-/.])(?P<b>\d{1,2})(?P=gap)(?P<year>\d{4}|\d{2})"),
-        ("named", rf"{_DAYNAME}(?P<a>\d{{1,2}})(?:st|nd|rd|th)?[-\s]+{_MONTH}[-,\s]+(?P<year>\d{{4}}|\d{{2}})"),
+        (
+            "named",
+            rf"{_DAYNAME}(?P<a>\d{{1,2}})(?:st|nd|rd|th)?[-\s]+{_MONTH}[-,\s]+(?P<year>\d{{4}}|\d{{2}})",
+        ),
         ("named", rf"{_DAYNAME}{_MONTH}\s+(?P<a>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<year>\d{{4}})"),
     )
 )

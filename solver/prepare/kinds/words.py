@@ -9,6 +9,7 @@ import math
 import re
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import pairwise
 
 # Of a longer text, what is read; and how many codes it has at most.
 MOST_CHARACTERS = 4096
@@ -38,7 +39,7 @@ def codes_of_words(key: bytes, text: str) -> list[float]:
     words = words_of(text)
     whole = " ".join(words) if words else text[:MOST_CHARACTERS]
     given = list(dict.fromkeys([f"={whole}", *words]))[:MOST_CODES]
-    pairs = list(dict.fromkeys(zip(words, words[1:], strict=False)))[: MOST_CODES - len(given)]
+    pairs = list(dict.fromkeys(pairwise(words)))[: MOST_CODES - len(given)]
     codes = [word_code(key, one) for one in given]
     return codes + [word_code(key, " ".join(pair)) - 1.0 for pair in pairs]
 
