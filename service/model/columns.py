@@ -6,10 +6,9 @@ from typing import Any
 
 from solver.prepare.cells import Cells
 from solver.prepare.column_facts import MOST_NOTICES, FactsView, Notice
-from solver.prepare.kinds.judging import EMPTY, judge
 from solver.prepare.named_rows import NamedRows, Rows
 from solver.prepare.row_form import RowForm
-from solver.prepare.schema import Column
+from solver.prepare.schema import Column, late_columns
 from solver.stream.rows import RowsView
 
 _LONGEST_NAME = 40
@@ -22,14 +21,13 @@ def described_columns(rows: RowsView) -> list[dict[str, Any]] | None:
     form, facts = rows.form, rows.facts
     if form.schema is None or form.prepare is None or facts is None:
         return None if form.schema is None else [{"name": c.name} for c in form.schema.columns]
-    late = [Column(name, reading=EMPTY) for name in form.schema.late]
-    columns = [*form.schema.columns, *late][: len(facts.missing)]
+    columns = [*form.schema.columns, *late_columns(form.schema)][: len(facts.missing)]
     coded = _coded(form)
     return [_described(column, k, facts, column.name in coded) for k, column in enumerate(columns)]
 
 
 def _described(column: Column, k: int, facts: FactsView, coded: bool) -> dict[str, Any]:
-    kind, why = _kind(column, facts.distinct(k), facts, k, coded)
+    kind, why = facts.kind(column, k, coded=coded)
     known = facts.range(k) if kind in _OF_NUMBERS else None
     times = column.reading.kind == "time"
     return {
@@ -42,25 +40,6 @@ def _described(column: Column, k: int, facts: FactsView, coded: bool) -> dict[st
         "distinct": facts.distinct(k),
         "revised": int(facts.revised[k]) or None,
     }
-
-
-def _kind(
-    column: Column, distinct: int | None, facts: FactsView, k: int, coded: bool
-) -> tuple[str, str]:
-    kind, why = column.reading.kind, column.reading.why
-    present = facts.rows - float(facts.missing[k])
-    if not present:
-        return "empty", "no value so far"
-    if facts.revised[k]:
-        found = judge(column.name, facts.examples[k])
-        return found.kind, f"another kind, or new, since sample {facts.revised[k]}"
-    if distinct == 1 and present > 1 and not column.reading.fixed:
-        return "constant", "all values so far are the same"
-    if kind == "number" and facts.range(k) == (0.0, 1.0) and distinct == 2:
-        return "boolean", "all values are 0 or 1, or true or false"
-    if coded:
-        return "code", "numbers that come again and again, learned as numbers and one by one"
-    return kind, why
 
 
 def _coded(form: RowForm) -> set[str]:

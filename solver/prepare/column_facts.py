@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from solver.arrays import Float64Array
 from solver.prepare.cells import NO_TEXT, Cells, code_of, text_of
 from solver.prepare.columns import LARGEST_CODE
-from solver.prepare.kinds.judging import EMPTY
+from solver.prepare.kinds.judging import EMPTY, judge
 from solver.prepare.read_cells import read
 from solver.prepare.repeats import codes_of_numbers
-from solver.prepare.schema import Column, Schema, places_of
+from solver.prepare.schema import Column, Schema, late_columns, places_of
 
 BITS, COUNTED_COLUMNS, COUNTED_ROWS = 4096, 256, 10_000
 # Of a range without any number: the least and the greatest that there may be, turned round.
@@ -64,6 +64,25 @@ class FactsView(NamedTuple):
         low, high = float(self.low[j]), float(self.high[j])
         return (low, high) if low <= high else None
 
+    def kind(self, column: Column, j: int, *, coded: bool) -> tuple[str, str]:
+        """Return the kind of column j in a word, and why it is one.
+
+        coded: whether its numbers are learned as codes.
+        """
+        given, distinct = self.rows - float(self.missing[j]), self.distinct(j)
+        if not given:
+            return "empty", EMPTY.why
+        if self.revised[j]:
+            found = judge(column.name, self.examples[j])
+            return found.kind, f"another kind, or new, since sample {self.revised[j]}"
+        if distinct == 1 and given > 1 and not column.reading.fixed:
+            return "constant", "all values so far are the same"
+        if column.reading.kind == "number" and distinct == 2 and self.range(j) == (0.0, 1.0):
+            return "boolean", "all values are 0 or 1, or true or false"
+        if coded:
+            return "code", "numbers that come again and again: learned one by one, too"
+        return column.reading.kind, column.reading.why
+
     def distinct(self, j: int) -> int | None:
         """Return about how many different values column j had; None if they are not known."""
         filled = int(self.filled[j])
@@ -86,13 +105,14 @@ class ColumnFacts:
         self._revised = np.zeros(0, np.int64)
         # What decided how each column was read when its range began.
         self._read: tuple[Any, ...] = ()
+        self._columns: tuple[Column, ...] = ()
         # Slugs and columns of notices that were given: each is given once.
         self._told: set[tuple[str, str | None]] = set()
 
     def take(self, schema: Schema, cells: Cells) -> list[Notice]:
         """Take some rows in, and return what is to be said of them. schema: after the rows."""
         columns, places = all_columns(schema, cells)
-        self._make_room(columns)
+        self._make_room(schema, columns)
         n, plain = len(cells.numbers), read(columns, cells, places)
         numbers, there = _in_order(plain.numbers, places, math.nan), np.zeros((n, 0), np.bool_)
         there = ~np.isnan(numbers)
@@ -114,7 +134,7 @@ class ColumnFacts:
         self.rows += n
         return notices[:MOST_NOTICES]
 
-    def _make_room(self, columns: Sequence[Column]) -> None:
+    def _make_room(self, schema: Schema, columns: Sequence[Column]) -> None:
         more = len(columns) - len(self._missing)
         if more > 0:
             # A column that came later was missing before.
@@ -128,7 +148,9 @@ class ColumnFacts:
             none = np.zeros(more, np.int64)
             self._unread_run = np.concatenate([self._unread_run, none])
             self._revised = np.concatenate([self._revised, none])
-        how = tuple(column.reading.how for column in columns)
+        how = self._read
+        if more > 0 or schema.columns is not self._columns:
+            how, self._columns = tuple(c.reading.how for c in columns), schema.columns
         if how != self._read:
             for k, (now, before) in enumerate(zip(how, self._read, strict=False)):
                 if now != before:
@@ -334,9 +356,8 @@ class ColumnFacts:
 def all_columns(schema: Schema, cells: Cells) -> tuple[list[Column], list[int | None]]:
     """Return the columns of a table, those that came late last, and their places in cells."""
     of_late = {name: j for j, name in enumerate(cells.names or ())} if schema.late else {}
-    late = [Column(name, reading=EMPTY) for name in schema.late]
     places = [*places_of(schema, cells), *(of_late.get(name) for name in schema.late)]
-    return [*schema.columns, *late], places
+    return [*schema.columns, *late_columns(schema)], places
 
 
 def _in_order(values: NDArray[Any], places: Sequence[int | None], none: float) -> NDArray[Any]:

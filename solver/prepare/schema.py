@@ -276,10 +276,9 @@ def encoded_words(schema: Schema, cells: Cells) -> Float64Array | None:
     if not schema.wordy:
         return None
     places = places_of(schema, cells)
-    late = [Column(name, reading=EMPTY) for name in schema.late]
     of_late = {name: j for j, name in enumerate(cells.names or ())}
     own = [(c, j) for c, j in zip(schema.columns, places, strict=True) if c.reading.wordy]
-    own += [(column, of_late.get(column.name)) for column in late]
+    own += [(column, of_late.get(column.name)) for column in late_columns(schema)]
     if schema.spilled and cells.texts:
         rest = spilled_cells(schema, cells, places)
         others = [(c, j) for c, j in zip(schema.columns, places, strict=True) if _spills(c)]
@@ -287,6 +286,11 @@ def encoded_words(schema: Schema, cells: Cells) -> Float64Array | None:
             of_rest = words(*_columns_and(others, rest))
             return _beside(words(*_columns_and(own, cells)), of_rest)
     return words(*_columns_and(own, cells))
+
+
+def late_columns(schema: Schema) -> list[Column]:
+    """Return the columns of the names that came late."""
+    return [Column(name, reading=EMPTY) for name in schema.late]
 
 
 def _columns_and(

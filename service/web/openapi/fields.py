@@ -7,6 +7,7 @@ from service.samples.targets import LARGEST_TARGET
 from service.samples.weights import LARGEST_WEIGHT, LEAST_WEIGHT
 from service.web.openapi.primitives import (
     COUNT,
+    COUNT_OR_NULL,
     FLAG,
     HEAD,
     INTEGER_OR_NULL,
@@ -15,6 +16,7 @@ from service.web.openapi.primitives import (
     NUMBER_OR_NULL,
     OBJECT,
     TEXT,
+    TEXT_OR_NULL,
     TIME,
     Schema,
     array_of,
@@ -70,8 +72,17 @@ FIELDS: dict[str, Schema] = {
             array_of(
                 {
                     "type": "object",
-                    "required": ["name", "kind"],
-                    "properties": {"name": TEXT, "kind": TEXT},
+                    "required": ["name"],
+                    "properties": {
+                        "name": TEXT,
+                        "kind": TEXT,
+                        "why": TEXT,
+                        "missing": NUMBER,
+                        "examples": array_of(TEXT),
+                        "range": or_null(array_of({"type": ["number", "string"]})),
+                        "distinct": COUNT_OR_NULL,
+                        "revised": COUNT_OR_NULL,
+                    },
                 }
             ),
             {"type": "null"},
@@ -156,6 +167,15 @@ FIELDS: dict[str, Schema] = {
     },
     "work_per_sample": COUNT
     | {"description": "Upper bound on the multiplications to learn one more sample."},
+    "warnings": array_of(
+        {
+            "type": "object",
+            "required": ["slug", "column", "message"],
+            "properties": {"slug": TEXT, "column": TEXT_OR_NULL, "message": TEXT},
+        },
+        maxItems=16,
+        description="What is new about columns, said once, or unknown about a prediction's names.",
+    ),
     "warning": TEXT | {"description": "Why the numbers are less reliable, and what to do."},
     "features": INTEGER_OR_NULL,
     "horizon": NUMBER_OR_NULL

@@ -57,6 +57,7 @@ SAMPLES: dict[str, Schema] = {
     ),
     "Learned": object_of(
         "model sequence epoch learned results head",
+        "warnings",
         fields={
             "results": object_of("", "prediction decision admitted step novelty"),
             "head": object_of("name", HEAD_FIELDS, OF_HEAD),
@@ -89,7 +90,7 @@ SAMPLES: dict[str, Schema] = {
     "Prediction": object_of(
         "model sequence epoch head prediction decision",
         "classes fit ids probability standard_deviation prediction_set prediction_interval "
-        "explanation novelty",
+        "explanation novelty warnings",
         {
             **ANSWERS,
             "fit": object_of(
