@@ -6,12 +6,14 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from wolfstream.service.heads.answers import Answers
+from wolfstream.service.model.columns import plain_notices
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.samples.predicted import Joined, Predicted, from_labels_record, joined_after
 from wolfstream.service.samples.record import from_record, one_after_another
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.storage.entries import Entry
+from wolfstream.solver.prepare.column_facts import MOST_NOTICES
 
 # The results of a part of a request: of each kind one for each sample.
 Results: TypeAlias = dict[str, list[Any]]
@@ -61,8 +63,9 @@ def absorb_block(
     known = learner.model.warnings()
     absorbed = _absorbed(learner, head, content)
     learner.publish()
-    warnings = _new(learner.model.warnings(), known)
     of_head = {"name": head, **learner.model.published.heads[head].stats}
+    of_labels = _new(learner.model.warnings(), known)
+    warnings = [*of_labels, *plain_notices(learner.take_notices())][:MOST_NOTICES]
     answers: list[dict[str, Any]] = []
     start = 0
     for entry in block:
@@ -91,6 +94,7 @@ def _new(warnings: list[dict[str, Any]], known: list[dict[str, Any]]) -> list[di
 def learn_again(learner: Learner, block: Sequence[Entry]) -> None:
     """Absorb a block in replay, where no request waits for its answer."""
     _absorbed(learner, block[0].head, recorded(block))
+    learner.take_notices()
 
 
 def absorb_part(learner: Learner, entry: Entry, content: Recorded) -> Results:

@@ -43,4 +43,4 @@ def _crossed_texts(plain: Mapping[str, Any], prepare: PrepareSpec | None) -> int
     schema = schema_from_plain(plain["schema"]) if "schema" in plain else None
     width = None if schema is not None or "names" in plain else plain["dimension"]
     form = RowForm(preparing(prepare), width=width, schema=schema)
-    return len(with_saved_codes(form, plain).crossed_columns)
+    return with_saved_codes(form, plain).crossed_width

@@ -103,7 +103,9 @@ def _check_bounds(plain: dict[str, Any], spec: ModelSpec, limits: Limits) -> Non
     for head in spec.heads:
         _check_labels(plain["heads"][head].get("classes"), limits.classes)
     columns = [column[0] for column in plain["schema"]["columns"]] if "schema" in plain else []
-    texts = [text for column in plain.get("schema", {}).get("columns", ()) for text in column[2]]
+    schema = plain.get("schema", {})
+    texts = [text for column in schema.get("columns", ()) for text in column[2]]
+    columns += schema.get("late", ())
     for text in (*(names or ()), *columns, *texts):
         if not isinstance(text, str) or len(text) > LONGEST_NAME:
             raise UnusableState(f"{_IT} has a name or a text that no request could have brought")

@@ -16,7 +16,7 @@ from wolfstream.service.samples.targets import Label
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HEADS, HeadName
 from wolfstream.solver.prepare.cells import NO_TEXT, Cells
-from wolfstream.solver.prepare.named_rows import NamedRows, NameTable, Rows, cells
+from wolfstream.solver.prepare.named_rows import NamedRows, NameTable, Rows
 from wolfstream.solver.prepare.row_form import AnotherKind, RowForm, sparse_rows
 from wolfstream.solver.prepare.schema import Misfit
 from wolfstream.solver.stream.labels import LabelKey, key_of
@@ -85,7 +85,7 @@ class Draft:
         if form.sparse:
             samples = samples._replace(X=sparse_rows(samples.X))
         elif form.schema is not None:
-            rows = cells(samples.X) if spec.prepare is not None else form.encoded(samples.X)
+            rows = form.cells(samples.X) if spec.prepare is not None else form.encoded(samples.X)
             samples = samples._replace(X=rows)
         labels = {
             name: heads[name].check(samples, self._labels[name], self._limits.classes)

@@ -14,7 +14,8 @@ def preparing(prepare: PrepareSpec | None) -> Preparing | None:
     """Return a spec's settings of preparation in the form that the numerics take."""
     if prepare is None:
         return None
-    return Preparing(**{**prepare.model_dump(), "timestamps": tuple(prepare.timestamps)})
+    given = {"timestamps": tuple(prepare.timestamps), "columns": tuple(prepare.columns.items())}
+    return Preparing(**{**prepare.model_dump(), **given})
 
 
 def not_fitting(rows: Rows, error: Misfit | AnotherKind) -> InvalidSamples:

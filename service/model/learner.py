@@ -25,6 +25,7 @@ from wolfstream.service.samples.targets import Targets
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.stored import read_stored_spec
+from wolfstream.solver.prepare.column_facts import MOST_NOTICES, Notice
 from wolfstream.solver.stream.rows import Part, StreamRows
 
 # What a model takes besides its heads: the objects of its learner, its view and its counts; and a
@@ -66,6 +67,7 @@ class Learner:
         self.failed_live = False
         self.pending = None if model.spec.pending is None else Pending(model.spec.pending)
         self.losses: RecentLosses | None = None
+        self._notices: list[Notice] = []
         # What a snapshot says of how it followed.
         self._followed: dict[str, Any] | None = None
         self.publish()
@@ -92,12 +94,18 @@ class Learner:
         self.sequence += len(samples.y)
         for learned in self.learning(head):
             self.heads[learned].date_changes(self.sequence)
+        self._notices = [*self._notices, *self.rows.notices][:MOST_NOTICES]
         whole = answers[0] if len(answers) == 1 else one_column_after_another(answers)
         if self.losses is not None:
             before = self.sequence - len(samples.y)
             self.losses.add(before, losses_of(whole.prediction, samples.y))
         self.model.learning_time.add(len(samples.y), time.monotonic() - began)
         return whole
+
+    def take_notices(self) -> list[Notice]:
+        """Return what is to be said of the samples since the last call, at most MOST_NOTICES."""
+        notices, self._notices = self._notices, []
+        return notices
 
     def record_losses(self) -> None:
         """Keep the losses of samples from here on, for the model's challengers."""

@@ -8,6 +8,7 @@ from wolfstream.service.diagnostics.metrics import SampleCounts
 from wolfstream.service.errors import NoSuchHead
 from wolfstream.service.heads.kinds import KINDS, head_of_call
 from wolfstream.service.heads.protocol import HeadView
+from wolfstream.service.model.columns import described_columns
 from wolfstream.service.model.following import Following, LearningTime
 from wolfstream.service.model.label_warnings import label_warnings
 from wolfstream.service.model.last_row import LastRow
@@ -112,7 +113,7 @@ class Model:
             "epoch": published.epoch,
             "rows": _kind_of_rows(form),
             "features": published.rows.dimension,
-            "columns": _columns(form),
+            "columns": described_columns(published.rows),
             "heads": {n: _described(view, n == self.spec.serve) for n, view in heads.items()},
             "pending": _waiting(self.pending),
             "follows": self._follows(),
@@ -184,13 +185,6 @@ def _kind_of_rows(form: RowForm) -> str | None:
     if form.schema is not None:
         return "table"
     return "arrays" if form.begun else None
-
-
-def _columns(form: RowForm) -> list[dict[str, Any]] | None:
-    """Return names and kinds of a table's columns, in order; None for other rows."""
-    if form.schema is None:
-        return None
-    return [{"name": column.name, "kind": column.kind} for column in form.schema.columns]
 
 
 def _described(view: HeadView, served: bool) -> dict[str, Any]:

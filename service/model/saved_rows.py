@@ -3,7 +3,7 @@
 While the form of the rows may still change, the first samples are saved with them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgpack
@@ -14,7 +14,8 @@ from wolfstream.service.model.fitting_rows import preparing
 from wolfstream.service.samples.record import from_record, to_record
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.prepare import PrepareSpec
-from wolfstream.solver.prepare.named_rows import NameTable
+from wolfstream.solver.prepare.cells import Cells
+from wolfstream.solver.prepare.named_rows import NameTable, cells, rows_between
 from wolfstream.solver.prepare.repeats import MOST
 from wolfstream.solver.prepare.row_form import RowForm
 from wolfstream.solver.prepare.schema import SETTLING, schema_from_plain
@@ -32,6 +33,8 @@ def saved_rows(rows: StreamRows) -> tuple[dict[str, Any], dict[str, NDArray[Any]
     form = rows.form
     if form.schema is not None:
         plain["schema"] = form.schema.plain()
+        plain["columns"] = rows.facts.plain()
+        arrays |= rows.facts.arrays()
     if form.samples:
         plain["first_samples"] = form.samples
     if form.coded:
@@ -49,14 +52,16 @@ def restored_rows(
     rows = StreamRows(preparing(prepare))
     if "names" in plain:
         rows.names = NameTable(plain["names"])
+    rows.first = _unpacked(arrays)
     if "schema" in plain:
-        rows.form = rows.form._replace(schema=schema_from_plain(plain["schema"]))
+        schema = schema_from_plain(plain["schema"], _one_by_one(rows.first))
+        rows.form = rows.form._replace(schema=schema)
+        rows.facts.restore(plain["columns"], arrays)
     elif rows.names is not None:
         rows.form = rows.form._replace(sparse=True)
     else:
         rows.form = rows.form._replace(width=plain["dimension"])
     rows.form = with_saved_codes(rows.form, plain)
-    rows.first = _unpacked(arrays)
     rows.restore_preparation(arrays)
     return rows
 
@@ -79,6 +84,13 @@ def _are_numbers(coded: tuple[Any, ...], form: RowForm) -> bool:
     else:
         known = all(0 <= one < (form.width or 0) for one in coded)
     return known and list(coded) == sorted(set(coded))
+
+
+def _one_by_one(parts: Sequence[Part]) -> Iterator[Cells]:
+    """Yield the rows of parts as those of a table, each alone."""
+    for part in parts:
+        for i in range(len(part.y)):
+            yield cells(rows_between(part.X, i, i + 1))
 
 
 def _packed(parts: Sequence[Part]) -> dict[str, NDArray[Any]]:

@@ -86,8 +86,6 @@ def number_problem(value: Any) -> str:
 def value_problem(value: Any) -> str:
     """Return what is wrong with a value of rows that are prepared; "" if it is valid."""
     if type(value) is str:
-        if len(value) > LONGEST_NAME:
-            return f"is longer than {LONGEST_NAME} characters"
         return "" if is_unicode(value) else "is not valid Unicode"
     if value is None or type(value) is bool or value != value:
         return ""

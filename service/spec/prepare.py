@@ -1,17 +1,33 @@
 """How rows are prepared, as a part of a model's spec."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from wolfstream.service.spec.kernel import Part
 
+Name = Annotated[str, Field(min_length=1, max_length=256)]
+Kind = Literal["number", "boolean", "time", "category", "text", "identifier"]
+
 
 class PrepareSpec(Part):
     """Rows are standardised before anything learns them, each by the rows up to it.
 
-    Texts become categories. Sparse rows keep their zeros.
+    Columns with names have kinds, which are found. Sparse rows keep their zeros.
     """
+
+    columns: dict[Name, Kind] = Field(
+        {},
+        max_length=256,
+        description="Kinds of columns that are not to be found, by name. number: also one with a "
+        "unit or a currency around the digits; identifier: the column is not learned.",
+    )
+    names: Literal["learned", "strict"] = Field(
+        "learned",
+        description="What becomes of names that a table does not have. learned: a new one is "
+        "learned from then on, and an unknown one in a prediction is passed over and reported; "
+        "strict: both are refused.",
+    )
 
     missing: Literal["mean", "indicator"] = Field(
         "mean",
@@ -27,9 +43,8 @@ class PrepareSpec(Part):
     timestamps: list[str] = Field(
         [],
         max_length=16,
-        description="Names whose values are dates and times, in the form of ISO 8601 or as seconds "
-        "since 1970: the hour of the day, the day of the week and the time that has passed are "
-        "learned.",
+        description="Names whose values are dates and times, as texts or as seconds since 1970. "
+        'The same as "time" in columns.',
     )
     outliers: Literal["compressed", "clipped"] = Field(
         "compressed",

@@ -35,6 +35,7 @@ from wolfstream.service.training.plan import (
     weights_for,
 )
 from wolfstream.service.training.single_fit import fit_samples
+from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.frank_wolfe.one_versus_one import PairSolution, solve_pairs, support_of
 from wolfstream.solver.prepare.named_rows import Rows, rows_between, table_of
 from wolfstream.solver.prepare.row_form import RowForm
@@ -51,7 +52,7 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
     classes, y = _checked(data.labels, plan)
     weights = weights_for(data.labels, classes, plan.class_weight)
     kind, way = KINDS[plan.head], ALGORITHMS[plan.algorithm].way
-    X, form = _rows_and_form(data, PrepareSpec() if kind.prepared else None)
+    X, words, form = _rows_and_form(data, PrepareSpec() if kind.prepared else None)
     gamma = None if kind.prepared else gamma_for(X, plan)
     spec = spec_for(plan, gamma, weights, n_rows(X))
     if not kind.prepared:
@@ -60,7 +61,7 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
     learner.rows.form = form
     if way == "stream":
         assert kind.passes is not None
-        passes = kind.passes(learner.heads[plan.head], learner.rows.prepared(X), y)
+        passes = kind.passes(learner.heads[plan.head], learner.rows.prepared(X, words), y)
         report = learn_in_passes(passes, n_rows(X), plan, observe)
         if plan.epochs == 1 and not plan.shuffle:  # else no sequence is that of one sample
             learner.heads[plan.head].date_changes(report["samples"])
@@ -101,14 +102,16 @@ def _checked(labels: list[Any], plan: Plan) -> tuple[list[Label], Targets]:
     return check_labels(labels), labels
 
 
-def _rows_and_form(data: Data, prepare: PrepareSpec | None) -> tuple[Matrix, RowForm]:
-    """Return the rows as numbers and codes, and what a server's model would take them for.
+def _rows_and_form(
+    data: Data, prepare: PrepareSpec | None
+) -> tuple[Matrix, Float64Array | None, RowForm]:
+    """Return the rows as numbers and codes, their words, and what a server would take them for.
 
     Raises CannotTrain.
     """
     form = RowForm(preparing(prepare))
     if isinstance(data.X, SparseRows):
-        return data.X, form._replace(sparse=True)
+        return data.X, None, form._replace(sparse=True)
     rows: Rows = np.asarray(data.X) if data.names is None else table_of(data.names, data.X)
     if isinstance(data.X, list):
         rows = table_of(data.names, data.X)
@@ -117,7 +120,8 @@ def _rows_and_form(data: Data, prepare: PrepareSpec | None) -> tuple[Matrix, Row
     except Misfit as misfit:
         wrong = f"row {misfit.row + 1} of the samples: {misfit.named_detail}"
         raise CannotTrain(wrong) from None
-    return form.encoded(rows), form.with_codes([rows_between(rows, 0, SETTLING)])
+    form = form.with_codes([rows_between(rows, 0, SETTLING)])
+    return form.encoded(rows), form.words(rows), form
 
 
 def _width(X: Matrix) -> int:

@@ -1,7 +1,9 @@
 """Slots of texts and of pairs of them, and the weights that learners have there.
 
 A text is a code in a column; pairs are those of the first CROSSED columns. A missing text is in
-none. All of them share the slots by a hash, of which there are fewer where there are many targets,
+none. A code below 0 is a word: the same in whatever column it stands, and in no pair; an even one
+is two words of a text that follow each other, which say little beside each alone and count PHRASE
+of it. All of them share the slots by a hash, of which there are fewer where there are many targets,
 so that the weights never take more than 16 PLACES bytes for each step.
 """
 
@@ -15,6 +17,7 @@ from wolfstream.solver.adaptive.hashing import mixed
 from wolfstream.solver.arrays import Float64Array
 
 CROSSED = 16
+PHRASE = 0.5
 MOST_SLOTS = 1 << 16
 # Slots times targets.
 PLACES = 1 << 18
@@ -47,11 +50,15 @@ def entries(codes: Float64Array, count: int) -> tuple[NDArray[np.int64], Float64
 
     codes: as of `TextLearners.absorb`. count: of slots, a power of two.
     """
-    n, columns = codes.shape
-    missing = np.isnan(codes)
-    numbers = mixed(np.arange(columns)).astype(np.int64)
+    n, missing = len(codes), np.isnan(codes)
+    # Words come last, and most rows have few of them.
+    columns = int(np.flatnonzero(~missing.all(axis=0)).max(initial=-1)) + 1
+    codes, missing = codes[:, :columns], missing[:, :columns]
+    words = codes < 0.0
+    numbers = np.where(words, 0, mixed(np.arange(columns)).astype(np.int64))
     of_texts = mixed(np.where(missing, 0.0, codes).astype(np.int64) ^ numbers)
-    a, b = np.triu_indices(min(columns, CROSSED), 1)
+    crossed = int(np.flatnonzero((codes >= 0.0).any(axis=0)).max(initial=-1)) + 1
+    a, b = np.triu_indices(min(crossed, CROSSED), 1)
     of_pairs = mixed((of_texts[:, a] + np.uint64(3) * of_texts[:, b]).astype(np.int64))
     bits = np.concatenate([of_texts, of_pairs], axis=1)
     lacks = np.concatenate([missing, missing[:, a] | missing[:, b]], axis=1)
@@ -60,8 +67,10 @@ def entries(codes: Float64Array, count: int) -> tuple[NDArray[np.int64], Float64
     slots[:, 1:] = np.where(lacks, MISSING, FIRST + (bits % np.uint64(count)).astype(np.int64))
     x = np.empty(slots.shape)
     x[:, 0] = 1.0
-    m = np.maximum((~lacks).sum(axis=1, keepdims=True), 1)
+    phrases = words & (np.where(missing, 1.0, codes) % 2.0 == 0.0)
+    m = np.maximum((~lacks).sum(axis=1) - phrases.sum(axis=1), 1)[:, None]
     x[:, 1:] = np.where(lacks, 0.0, 1.0 / np.sqrt(m))
+    x[:, 1 : 1 + columns] *= np.where(phrases, PHRASE, 1.0)
     return slots, x
 
 

@@ -120,7 +120,7 @@ class StreamEstimator(BaseEstimator):
 
     @property
     def _preparing(self) -> Preparing:
-        return Preparing(self.missing, timestamps=tuple(self.timestamps))
+        return Preparing(self.missing, timestamps=tuple(self.timestamps), names="strict")
 
     def _forget(self) -> None:
         """Drop all that was learned."""

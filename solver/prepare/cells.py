@@ -13,9 +13,10 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.columns import LARGEST_CODE, MOST_SLOTS
 
 NO_TEXT = -1
-DAY, WEEK = 86_400.0, 604_800.0
-# Sines and cosines of the hour and of the day of the week, and the time that has passed.
-MOMENT_COLUMNS = 5
+DAY, WEEK, YEAR = 86_400.0, 604_800.0, 365.2425 * 86_400.0
+PERIODS = (DAY, WEEK, YEAR)
+# A sine and a cosine of each period, the time that has passed, and that since the row before.
+MOMENT_COLUMNS = 2 * len(PERIODS) + 2
 
 
 class Cells(NamedTuple):
@@ -123,10 +124,13 @@ def seconds_of_date(value: object) -> float | None:
 def moment_columns(seconds: Float64Array) -> Float64Array:
     """Moments, (n,) seconds since 1970, as (n, MOMENT_COLUMNS) numbers; NaN stays NaN.
 
-    sine and cosine of the hour of the day, then of the day of the week, and the days since 1970.
+    sine and cosine of the hour of the day, of the day of the week and of the day of the year, the
+    days since 1970, and the seconds, of which a preparation takes those of the row before off.
     """
+    waves = list[Float64Array]()
     with np.errstate(invalid="ignore"):
-        hour, day = (2.0 * np.pi * np.mod(seconds, period) / period for period in (DAY, WEEK))
-        waves = [np.sin(hour), np.cos(hour), np.sin(day), np.cos(day)]
-    columns: Float64Array = np.stack([*waves, seconds / DAY], axis=1)
+        for period in PERIODS:
+            angle = 2.0 * np.pi * np.mod(seconds, period) / period
+            waves += [np.sin(angle), np.cos(angle)]
+    columns: Float64Array = np.stack([*waves, seconds / DAY, seconds], axis=1)
     return columns

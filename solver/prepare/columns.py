@@ -44,13 +44,15 @@ class Layout(NamedTuple):
     """What each column of an array of numbers and codes is.
 
     numbers, categories: column numbers. slots: of each category. indicators: numbers of the
-    columns whose missing values have a column of their own.
+    columns whose missing values have a column of their own. since: places among the numbers of
+    those that are seconds, and learned as the time since the row before.
     """
 
     numbers: tuple[int, ...]
     categories: tuple[int, ...] = ()
     slots: tuple[int, ...] = ()
     indicators: tuple[int, ...] = ()
+    since: tuple[int, ...] = ()
 
     @property
     def width(self) -> int:
@@ -77,6 +79,17 @@ class PreparationView(NamedTuple):
     layout: Layout
     moments: Moments
     outliers: Outliers
+    before: Float64Array
+
+    def numbers(self, X: Float64Array) -> Float64Array:
+        """Return encoded rows as numbers that are not standardised yet, each as if it came next."""
+        rows = encoded(self.layout, X)
+        if not self.layout.since:
+            return rows
+        since = list(self.layout.since)
+        rows = rows.copy()
+        rows[:, since] = log_size(rows[:, since] - self.before)
+        return rows
 
 
 class Preparation:
@@ -91,6 +104,8 @@ class Preparation:
         self.layout, self.outliers = layout, outliers
         self.moments = no_moments(layout.width)
         self.differences = no_differences(layout.width) if units == "followed" else None
+        # The last moment of each column of seconds; NaN before the first.
+        self.before = np.full(len(layout.since), np.nan)
 
     def absorb(self, X: Float64Array) -> Float64Array:
         """Rows (n, d) prepared, (n, width) float64, each by the rows up to and including it.
@@ -99,17 +114,30 @@ class Preparation:
         a code that is none, before anything is taken in. Blocks of any length give the same bits.
         """
         rows = encoded(self.layout, X)
+        if self.layout.since:
+            rows = self._with_times_since(rows.copy())
         return standardise(self.moments, rows, RULES[self.outliers], self.differences)
+
+    def _with_times_since(self, rows: Float64Array) -> Float64Array:
+        """Replace moments by the times since those of the last row that had one."""
+        for k, j in enumerate(self.layout.since):
+            seconds = np.concatenate([self.before[k : k + 1], rows[:, j]])
+            last = np.maximum.accumulate(np.where(np.isnan(seconds), 0, np.arange(len(seconds))))
+            rows[:, j] = log_size(seconds[1:] - seconds[last[:-1]])
+            self.before[k] = seconds[last[-1]]
+        return rows
 
     def view(self) -> PreparationView:
         """Return the preparation as it is now."""
-        return PreparationView(self.layout, copied(self.moments), self.outliers)
+        return PreparationView(self.layout, copied(self.moments), self.outliers, self.before.copy())
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return all that `restore` needs to go on bit for bit, as plain arrays."""
         arrays = moments_arrays("prepare_", self.moments)
         if self.differences is not None:
             arrays |= differences_arrays("prepare_differences_", self.differences)
+        if self.layout.since:
+            arrays["prepare_before"] = self.before.copy()
         return arrays
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
@@ -122,11 +150,18 @@ class Preparation:
         self.moments = moments_from_arrays("prepare_", state)
         if self.differences is not None:
             self.differences = differences_from_arrays("prepare_differences_", state)
+        if self.layout.since:
+            self.before = np.array(state["prepare_before"])
 
 
 def prepared(view: PreparationView, X: Float64Array) -> Float64Array:
     """Return rows (n, d) as `Preparation.absorb` would give each, if it came next."""
-    return standardised(view.moments, encoded(view.layout, X), RULES[view.outliers])
+    return standardised(view.moments, view.numbers(X), RULES[view.outliers])
+
+
+def log_size(seconds: Float64Array) -> Float64Array:
+    """sign(s) log(1 + |s|), for times between a second and years."""
+    return np.asarray(np.sign(seconds) * np.log1p(np.abs(seconds)))
 
 
 def encoded(layout: Layout, X: Float64Array) -> Float64Array:

@@ -7,19 +7,21 @@ from typing import NamedTuple
 import numpy as np
 
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.prepare.cells import DAY, MOMENT_COLUMNS, WEEK
-from wolfstream.solver.prepare.columns import Layout, PreparationView, encoded, own_codes
+from wolfstream.solver.prepare.cells import DAY, MOMENT_COLUMNS, PERIODS
+from wolfstream.solver.prepare.columns import Layout, PreparationView, own_codes
 from wolfstream.solver.prepare.row_form import RowForm
 from wolfstream.solver.prepare.scale import RULES
+from wolfstream.solver.prepare.schema import paired_moments
 from wolfstream.solver.prepare.slopes import slopes
 
 
 class Influence(NamedTuple):
     """How a feature moves an answer.
 
-    feature: its name, or its place in rows without names. category: one of its texts, for which a
-    gradient is that of being it (1) or not (0). gradient: in the feature's unit; of a timestamp in
-    a second. deviation: of the feature so far; None if rows are learned as they come.
+    feature: its name, or its place in rows without names. category: one of its texts or words, for
+    which a gradient is that of being it, or having it (1), or not (0). gradient: in the feature's
+    unit; of a time in a second. deviation: of the feature so far; None if rows are learned as they
+    come.
     """
 
     feature: str | int
@@ -39,6 +41,7 @@ class Source(NamedTuple):
     feature: str | int
     texts: tuple[str, ...] = ()
     moment: bool = False
+    word: str | None = None
 
 
 def influences(
@@ -55,8 +58,12 @@ def influences(
     if preparation is not None:
         moments = preparation.moments
         rule = RULES[preparation.outliers]
-        gradient = gradient * slopes(moments, encoded(layout, row[None]), rule)[0]
+        numbers = preparation.numbers(row[None])
+        gradient = gradient * slopes(moments, numbers, rule)[0]
         deviation = np.sqrt(moments.square)
+        for place in layout.since:
+            # Of log(1 + |s|) in s; without a row before, of nothing.
+            gradient[place] *= np.nan_to_num(np.exp(-np.abs(numbers[0, place])))
     found = [*_of_numbers(sources, layout, row, gradient, deviation)]
     found += _of_categories(sources, layout, gradient, deviation)
     return sorted((one for one in found if one.gradient != 0.0), key=lambda one: -one.size)
@@ -69,13 +76,11 @@ def sources_of(form: RowForm) -> list[Source]:
     found: list[Source] = []
     for place, column in enumerate(form.schema.columns):
         feature = column.name if form.schema.named else place
-        if column.moment:
-            found += [Source(feature, moment=True)] * MOMENT_COLUMNS
-            continue
-        if column.numeric:
-            found.append(Source(feature))
-        if column.slots:
+        found += [Source(feature, moment=column.moment)] * (column.n_numbers - len(column.words))
+        found += [Source(feature, word=word) for word in column.words]
+        if column.used and column.slots:
             found.append(Source(feature, column.texts))
+    found += [Source(f"{a.name} - {b.name}") for a, b in paired_moments(form.schema)]
     return found
 
 
@@ -92,12 +97,12 @@ def _of_numbers(
         source = sources[j]
         if not source.moment:
             own = None if deviation is None else float(deviation[place])
-            yield Influence(source.feature, None, float(gradient[place]), own)
+            yield Influence(source.feature, source.word, float(gradient[place]), own)
             place += 1
             continue
         part = slice(place, place + MOMENT_COLUMNS)
         by_second = _by_second(row[j : j + MOMENT_COLUMNS])
-        days = None if deviation is None else DAY * float(deviation[part.stop - 1])
+        days = None if deviation is None else DAY * float(deviation[part.stop - 2])
         yield Influence(source.feature, None, float(gradient[part] @ by_second), days)
         place = part.stop
 
@@ -106,10 +111,11 @@ def _by_second(columns: Float64Array) -> Float64Array:
     """Return the derivative of `cells.moment_columns` in the seconds, of its own values."""
     if np.isnan(columns).any():
         return np.zeros(MOMENT_COLUMNS)
-    day_sin, day_cos, week_sin, week_cos, _ = columns.tolist()
-    of_day, of_week = 2.0 * math.pi / DAY, 2.0 * math.pi / WEEK
-    waves = [day_cos * of_day, -day_sin * of_day, week_cos * of_week, -week_sin * of_week]
-    return np.array([*waves, 1.0 / DAY])
+    of_periods = list[float]()
+    for k, period in enumerate(PERIODS):
+        sine, cosine = columns[2 * k : 2 * k + 2].tolist()
+        of_periods += [cosine * 2.0 * math.pi / period, -sine * 2.0 * math.pi / period]
+    return np.array([*of_periods, 1.0 / DAY, 1.0])
 
 
 def _of_categories(

@@ -6,8 +6,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.prepare.cells import MOMENT_COLUMNS, Cells
+from wolfstream.solver.prepare.cells import Cells
 from wolfstream.solver.prepare.columns import Layout, layout_of
+from wolfstream.solver.prepare.kinds.judging import Kind
+from wolfstream.solver.prepare.kinds.words import MOST_CODES
 from wolfstream.solver.prepare.named_rows import (
     NamedRows,
     Rows,
@@ -20,12 +22,17 @@ from wolfstream.solver.prepare.named_rows import (
 from wolfstream.solver.prepare.repeats import codes_of_numbers, columns_of_codes
 from wolfstream.solver.prepare.scale import Outliers
 from wolfstream.solver.prepare.schema import (
+    MOST_LATE,
     SETTLING,
+    Head,
     Misfit,
+    Names,
     Schema,
     check,
     encode,
+    encoded_words,
     layout,
+    paired_moments,
     settled_numbers,
 )
 from wolfstream.solver.prepare.settling import extended
@@ -50,6 +57,14 @@ class Preparing(NamedTuple):
     units: Units = "followed"
     texts: Texts = "crossed"
     codes: Codes = "crossed"
+    columns: tuple[tuple[str, Kind], ...] = ()
+    names: Names = "learned"
+
+    @property
+    def fixed(self) -> tuple[tuple[str, Kind], ...]:
+        """The kinds of columns that are given."""
+        times: dict[str, Kind] = dict.fromkeys(self.timestamps, "time")
+        return tuple({**times, **dict(self.columns)}.items())
 
 
 class AnotherKind(ValueError):
@@ -118,6 +133,17 @@ class RowForm(NamedTuple):
         return (*layout(self.schema).categories, *self.coded)
 
     @property
+    def wordy(self) -> bool:
+        """Whether rows have words, which are crossed as texts are."""
+        crossed = self.prepare is not None and self.prepare.texts == "crossed"
+        return crossed and self.schema is not None and self.schema.wordy
+
+    @property
+    def crossed_width(self) -> int:
+        """The columns of what `crossed` gives; 0 if there are none."""
+        return len(self.crossed_columns) + (MOST_CODES if self.wordy else 0)
+
+    @property
     def _codes(self) -> bool:
         """Whether numbers that are codes are crossed, too."""
         return self.prepare is not None and self.prepare.codes == "crossed"
@@ -157,6 +183,12 @@ class RowForm(NamedTuple):
             return self._replace(samples=SETTLING)
         return self._replace(schema=self.schema._replace(samples=SETTLING))
 
+    def without_head(self) -> "RowForm":
+        """Return the form without the first rows, which are of no use to predictions."""
+        if self.schema is None or not self.schema.head.rows:
+            return self
+        return self._replace(schema=self.schema._replace(head=Head()))
+
     def check(self, rows: Rows) -> None:
         """Refuse rows to predict that do not fit. Raises Misfit, AnotherKind."""
         if not self.begun:
@@ -164,7 +196,7 @@ class RowForm(NamedTuple):
         if self.sparse:
             self._check_sparse(rows)
         elif self.schema is not None:
-            check(self.schema, _cells(rows, self.schema))
+            check(self.schema, self.cells(rows))
         else:
             self._check_arrays(_unnamed(rows))
 
@@ -172,15 +204,38 @@ class RowForm(NamedTuple):
         """Rows that fit as numbers and codes, (n, columns of the layout); NaN where missing."""
         if self.schema is None:
             return _unnamed(rows)
-        return encode(self.schema, cells(rows))
+        return encode(self.schema, self.cells(rows))
 
-    def crossed(self, encoded: Float64Array) -> Float64Array | None:
-        """Codes (n, texts) in encoded rows for learners that cross them; None if there are none."""
+    def words(self, rows: Rows) -> Float64Array | None:
+        """Codes of the words of rows that fit, (n, MOST_CODES); None if they are not learned."""
+        if not self.wordy or self.schema is None:
+            return None
+        return encoded_words(self.schema, self.cells(rows))
+
+    def crossed(self, encoded: Float64Array, words: Float64Array | None) -> Float64Array | None:
+        """Codes (n, crossed_width) of rows for learners that cross them; None if there are none.
+
+        encoded, words: of the rows. Codes of texts and numbers come first, then those of words.
+        """
         columns = list(self.crossed_columns)
         if not columns:
-            return None
+            return words
         texts = encoded[:, columns[: len(columns) - len(self.coded)]]
-        return np.concatenate([texts, codes_of_numbers(encoded[:, list(self.coded)])], axis=1)
+        parts = [texts, codes_of_numbers(encoded[:, list(self.coded)])]
+        return np.concatenate(parts if words is None else [*parts, words], axis=1)
+
+    def cells(self, rows: Rows) -> Cells:
+        """Return rows as those of a table, which has no room for names that it does not learn."""
+        if self.schema is None or not isinstance(rows, NamedRows):
+            return cells(rows)
+        known = {*self.schema.names, *self.schema.late}
+        new = [name for name in rows.names if name not in known]
+        if not new or not self.schema.settled:
+            return cells(rows)
+        if not self.schema.open:
+            return _refused(self.schema, rows)
+        taken = frozenset(new[: MOST_LATE - len(self.schema.late)])
+        return cells(_without_names(rows, frozenset(new) - taken))
 
     def _amounts(self) -> tuple[int, ...]:
         """Return the columns of encoded rows that are numbers and no part of a moment of time."""
@@ -188,9 +243,11 @@ class RowForm(NamedTuple):
         moments = set[int]()
         at = 0
         for column in () if self.schema is None else self.schema.columns:
-            width = MOMENT_COLUMNS if column.moment else column.numeric + (column.slots > 0)
-            moments |= set(range(at, at + width)) if column.moment else set()
-            at += width
+            if column.moment or column.reading.kind == "text":
+                moments |= set(range(at, at + column.n_numbers))
+            at += column.n_numbers + (column.used and column.slots > 0)
+        if self.schema is not None:  # the differences of moments come last
+            moments |= set(range(at, at + len(paired_moments(self.schema))))
         return tuple(j for j in self.layout.numbers if j not in moments)
 
     def _extended(self, rows: Rows) -> "RowForm":
@@ -201,7 +258,7 @@ class RowForm(NamedTuple):
             stop = n if schema.settled else i + 1
             part = rows_between(rows, i, stop)
             try:
-                wider = _schema_after(schema, part)
+                wider = extended(schema, self._replace(schema=schema).cells(part))
             except Misfit as misfit:
                 raise Misfit(misfit.row + i, misfit.name, misfit.detail) from None
             if wider is None:
@@ -220,7 +277,7 @@ class RowForm(NamedTuple):
     def _first_schema(self, rows: Rows) -> Schema:
         """The schema before rows that are the first, or the first with names after arrays."""
         if self.prepare is not None and not self.begun:
-            return Schema(moments=frozenset(self.prepare.timestamps))
+            return Schema(fixed=self.prepare.fixed, names_are=self.prepare.names)
         if not isinstance(rows, Cells):
             raise _another_kind(_ARRAYS)
         self._check_arrays(rows.numbers)
@@ -247,8 +304,7 @@ def _unnamed(rows: Rows) -> Float64Array:
     if isinstance(rows, NamedRows):
         raise _another_kind(_ARRAYS)
     if isinstance(rows, Cells):
-        check(_numbers_like(rows), rows)
-        return rows.numbers
+        return encode(_numbers_like(rows), rows)
     return rows
 
 
@@ -265,26 +321,36 @@ def sparse_rows(rows: Rows) -> NamedRows:
     return without_zeros(rows)
 
 
-def _schema_after(schema: Schema, rows: Rows) -> Schema | None:
-    return extended(schema, _cells(rows, schema) if schema.settled else cells(rows))
-
-
-def _cells(rows: Rows, schema: Schema) -> Cells:
-    """Return rows as those of a table; only one of them if it has a name that the table lacks.
+def _refused(schema: Schema, rows: NamedRows) -> Cells:
+    """Raise Misfit for the first row that has a name which the table lacks.
 
     So no request reserves room for more names than the table has.
     """
-    if isinstance(rows, NamedRows):
-        known = set(schema.names)
-        unknown = [k for k, name in enumerate(rows.names) if name not in known]
-        has = np.isin(rows.place, unknown)
-        if has.any():
-            row = int(np.repeat(np.arange(n_rows(rows)), rows.lengths)[np.argmax(has)])
-            try:
-                check(schema, cells(rows.part(row, row + 1)))
-            except Misfit as misfit:
-                raise Misfit(row, misfit.name, misfit.detail) from None
+    unknown = [k for k, name in enumerate(rows.names) if name not in set(schema.names)]
+    has = np.isin(rows.place, unknown)
+    if has.any():
+        row = int(np.repeat(np.arange(n_rows(rows)), rows.lengths)[np.argmax(has)])
+        try:
+            check(schema, cells(rows.part(row, row + 1)))
+        except Misfit as misfit:
+            raise Misfit(row, misfit.name, misfit.detail) from None
     return cells(rows)
+
+
+def _without_names(rows: NamedRows, names: frozenset[str]) -> NamedRows:
+    """Return rows without these names and their values."""
+    kept_names = np.array([name not in names for name in rows.names], np.bool_)
+    if kept_names.all():
+        return rows
+    kept = kept_names[rows.place]
+    row = np.repeat(np.arange(n_rows(rows)), rows.lengths)[kept]
+    return rows._replace(
+        names=[name for name in rows.names if name not in names],
+        lengths=np.bincount(row, minlength=n_rows(rows)),
+        place=(np.cumsum(kept_names) - 1)[rows.place[kept]],
+        value=rows.value[kept],
+        text=rows.text[kept] if len(rows.texts) else rows.text,
+    )
 
 
 def _another_kind(takes: str) -> AnotherKind:

@@ -1,14 +1,16 @@
 """What the columns of a table are, and its rows as numbers and codes.
 
-A column of numbers is a number; one of texts is a category; one that had both, in the first
-samples, is both. A name that the table does not have is refused; one that a row lacks is a missing
-value. `settling` finds the columns. A learner of the rows starts over with each change of
-`layout`.
+Each column has a kind, by which its values are read (`kinds.judging`, `read_cells`). Numbers,
+yes and no, and moments of time are numbers; a text is a category, or words; one of identifiers is
+not learned. `settling` finds the columns. What a settled table has no place for is learned by its
+words: a text in a column of numbers, a name that comes later. A learner of the rows starts over
+with each change of `layout`, or of how values are read, while the table settles.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import Any, NamedTuple
+from itertools import combinations
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -19,14 +21,23 @@ from wolfstream.solver.prepare.cells import (
     Cells,
     code_of,
     moment_columns,
-    seconds_of,
     text_of,
 )
 from wolfstream.solver.prepare.columns import MOST_SLOTS, Layout
+from wolfstream.solver.prepare.kinds.judging import EMPTY, NUMBER, Kind, Reading, reading_from_plain
+from wolfstream.solver.prepare.kinds.words import MOST_CODES
+from wolfstream.solver.prepare.read_cells import has_words, read, words
 
 SETTLING = 128
-_LARGEST_MOMENT = 1e12
+# Names that come once a table has settled: so many are learned, by their words.
+MOST_LATE = 256
+# Columns of moments whose differences are learned, each pair's.
+_MOST_PAIRED = 3
 _LONGEST_ECHO = 40
+
+# Whether a settled table learns new names, and predictions pass over unknown ones; or all are
+# refused.
+Names = Literal["learned", "strict"]
 
 
 class Misfit(ValueError):
@@ -46,14 +57,29 @@ class Column(NamedTuple):
     """A column of a table.
 
     number: whether it has numbers. texts: those that have a code of their own, by that. slots: of
-    the texts; 0 without any. moment: whether its values are moments of time.
+    the texts; 0 without any. reading: how its values are read.
     """
 
     name: str
     number: bool = False
     texts: tuple[str, ...] = ()
     slots: int = 0
-    moment: bool = False
+    reading: Reading = NUMBER
+
+    @property
+    def moment(self) -> bool:
+        """Whether its values are moments of time."""
+        return self.reading.kind == "time"
+
+    @property
+    def used(self) -> bool:
+        """Whether it is learned at all."""
+        return self.reading.kind != "identifier"
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words that are columns of their own."""
+        return self.reading.words
 
     @property
     def numeric(self) -> bool:
@@ -61,26 +87,48 @@ class Column(NamedTuple):
         return self.number or not self.slots
 
     @property
-    def kind(self) -> str:
-        """In a word."""
-        if self.moment:
-            return "timestamp"
-        if not self.slots:
-            return "number"
-        return "number or category" if self.number else "category"
+    def n_numbers(self) -> int:
+        """How many columns of encoded rows are its numbers."""
+        if not self.used:
+            return 0
+        return MOMENT_COLUMNS if self.moment else self.numeric + len(self.reading.words)
+
+
+class Head(NamedTuple):
+    """The first rows of a table, of one row each: its columns are judged by them.
+
+    Two are equal if they have as many rows.
+    """
+
+    rows: tuple[Cells, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Head) and len(self.rows) == len(other.rows)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return len(self.rows)
 
 
 class Schema(NamedTuple):
     """The columns of a table. named: whether rows come by name. samples: seen while it settled.
 
-    moments: names of columns that are moments of time. strict: a missing value is refused.
+    fixed: kinds of columns that are given. names: see `Names`. strict: a missing value is refused.
+    head: the first rows, while it settles. late: names that came later, learned by their words.
+    spilled: whether texts have come that a settled table has no place for.
     """
 
     columns: tuple[Column, ...] = ()
     named: bool = True
     samples: int = 0
-    moments: frozenset[str] = frozenset()
+    fixed: tuple[tuple[str, Kind], ...] = ()
+    names_are: Names = "learned"
     strict: bool = False
+    head: Head = Head()
+    late: tuple[str, ...] = ()
+    spilled: bool = False
 
     @property
     def settled(self) -> bool:
@@ -92,24 +140,52 @@ class Schema(NamedTuple):
         """Of the columns, in their order."""
         return tuple(column.name for column in self.columns)
 
+    @property
+    def open(self) -> bool:
+        """Whether unknown names are learned, and passed over in predictions."""
+        return self.names_are == "learned" and not self.strict and self.named
+
+    @property
+    def wordy(self) -> bool:
+        """Whether rows have words."""
+        return self.spilled or bool(self.late) or any(c.reading.wordy for c in self.columns)
+
+    @property
+    def read(self) -> tuple[tuple[str | bool | tuple[str, ...], ...], ...]:
+        """Return what decides how the columns are read."""
+        return tuple(column.reading.how for column in self.columns)
+
     def plain(self) -> dict[str, Any]:
-        """Return all that `schema_from_plain` needs."""
-        columns = [[c.name, c.number, list(c.texts), c.slots, c.moment] for c in self.columns]
-        return {**self._asdict(), "columns": columns, "moments": sorted(self.moments)}
+        """Return all that `schema_from_plain` needs, but the first rows."""
+        columns = [
+            [c.name, c.number, list(c.texts), c.slots, list(c.reading)] for c in self.columns
+        ]
+        fixed, late = [list(pair) for pair in self.fixed], list(self.late)
+        plain = {**self._asdict(), "columns": columns, "fixed": fixed, "late": late}
+        del plain["head"]
+        return plain
 
 
-def schema_from_plain(plain: dict[str, Any]) -> Schema:
-    """Return what `Schema.plain` gave. Raises ValueError for what it never gives."""
+def schema_from_plain(plain: dict[str, Any], head: Iterable[Cells] = ()) -> Schema:
+    """Return what `Schema.plain` gave. Raises ValueError for what it never gives.
+
+    head: the first rows, each alone, while the table settles.
+    """
     columns = tuple(
-        Column(name, number, tuple(texts), slots, moment)
-        for name, number, texts, slots, moment in plain["columns"]
+        Column(name, number, tuple(texts), slots, reading_from_plain(reading))
+        for name, number, texts, slots, reading in plain["columns"]
     )
-    names = {column.name for column in columns}
+    late = tuple(plain["late"])
+    names = {*(column.name for column in columns), *late}
     slots_fit = all(c.slots in (0, 2, 4, 8, 16, MOST_SLOTS) for c in columns)
     texts_fit = all(len(c.texts) <= MOST_SLOTS for c in columns)
-    if len(names) < len(columns) or not slots_fit or not texts_fit:
+    if len(names) < len(columns) + len(late) or not slots_fit or not texts_fit:
         raise ValueError("the saved schema has columns that no rows make")
-    return Schema(**{**plain, "columns": columns, "moments": frozenset(plain["moments"])})
+    if len(late) > MOST_LATE or not all(isinstance(name, str) for name in late):
+        raise ValueError("the saved schema has later names that no rows make")
+    fixed = tuple((name, kind) for name, kind in plain["fixed"])
+    given = {"columns": columns, "fixed": fixed, "late": late, "head": Head(tuple(head))}
+    return Schema(**{**plain, **given})
 
 
 def settled_numbers(names: tuple[str, ...], *, strict: bool) -> Schema:
@@ -121,74 +197,150 @@ def settled_numbers(names: tuple[str, ...], *, strict: bool) -> Schema:
 def check(schema: Schema, cells: Cells) -> None:
     """Raise Misfit for a value that a table cannot take."""
     places = places_of(schema, cells)
+    if not schema.strict:
+        return
     for column, j in zip(schema.columns, places, strict=True):
         if j is None:
-            if schema.strict and len(cells.numbers):
+            if len(cells.numbers):
                 raise Misfit(0, column.name, "is missing, and the model has no prepare to fill it")
             continue
         texts = cells.text[:, j] != NO_TEXT
-        if column.moment:
-            check_moments(column, cells, j)
-        elif texts.any() and not column.slots:
-            raise Misfit(
-                int(np.argmax(texts)),
-                column.name,
-                "must be a number, as in the model's first samples, not text; null if it is "
-                "missing",
-            )
-        if schema.strict:
-            missing = np.isnan(cells.numbers[:, j])
-            if missing.any():
-                row = int(np.argmax(missing))
-                raise Misfit(row, column.name, "is missing, and the model has no prepare")
+        if texts.any():
+            raise Misfit(int(np.argmax(texts)), column.name, "must be a number, not text")
+        missing = np.isnan(cells.numbers[:, j])
+        if missing.any():
+            row = int(np.argmax(missing))
+            raise Misfit(row, column.name, "is missing, and the model has no prepare")
 
 
 def layout(schema: Schema, *, indicators: bool = False) -> Layout:
     """Return the layout of what `encode` gives."""
-    numbers = list[int]()
+    numbers, since = list[int](), list[int]()
     categories, slots, of_missing = list[int](), list[int](), list[int]()
     at = 0
     for column in schema.columns:
-        of_missing.append(at)
-        if column.moment:
-            numbers += range(at, at + MOMENT_COLUMNS)
-            at += MOMENT_COLUMNS
+        if not column.used:
             continue
-        if column.numeric:
-            numbers.append(at)
-            at += 1
+        of_missing.append(at)
+        numbers += range(at, at + column.n_numbers)
+        at += column.n_numbers
+        if column.moment:
+            since.append(len(numbers) - 1)
         if column.slots:
             categories.append(at)
             slots.append(column.slots)
             at += 1
+    numbers += range(at, at + len(paired_moments(schema)))
     return Layout(
-        tuple(numbers), tuple(categories), tuple(slots), tuple(of_missing) if indicators else ()
+        tuple(numbers),
+        tuple(categories),
+        tuple(slots),
+        tuple(of_missing) if indicators else (),
+        tuple(since),
     )
+
+
+def paired_moments(schema: Schema) -> list[tuple[Column, Column]]:
+    """Return the pairs of columns of moments whose differences are columns, too."""
+    moments = [column for column in schema.columns if column.moment]
+    return list(combinations(moments[:_MOST_PAIRED], 2))
 
 
 def encode(schema: Schema, cells: Cells) -> Float64Array:
     """Return rows that fit as numbers and codes, NaN where missing: (n, columns of the layout)."""
-    parts = list[Float64Array]()
-    codes = np.array([*map(code_of, cells.texts), np.nan])
+    places, given = places_of(schema, cells), cells
+    cells = read(schema.columns, cells, places)
+    codes = np.full(len(cells.texts) + 1, np.nan)
+    if cells.texts:
+        left = np.unique(cells.text)
+        left = left[left != NO_TEXT]
+        codes[left] = [code_of(cells.texts[place]) for place in left.tolist()]
     place_of = {text: place for place, text in enumerate(cells.texts)}
-    for column, j in zip(schema.columns, places_of(schema, cells), strict=True):
+    parts, seconds = [np.empty((len(cells.numbers), 0))], dict[str, Float64Array]()
+    for column, j in zip(schema.columns, places, strict=True):
         parts += _encoded_column(column, cells, j, codes, place_of)
+        if column.moment:
+            seconds[column.name] = parts[-1 - (column.slots > 0)][:, -1]
+        if column.reading.words:
+            parts.append(has_words(column.reading.words, given, j))
+    parts += [seconds[a.name] - seconds[b.name] for a, b in paired_moments(schema)]
     return np.concatenate([part.reshape(len(cells.numbers), -1) for part in parts], axis=1)
+
+
+def encoded_words(schema: Schema, cells: Cells) -> Float64Array | None:
+    """Return the codes of the rows' words (n, MOST_CODES), as `words` has them; None without any.
+
+    They are those of columns of texts, of names that came late, and of texts that a settled table
+    has no place for.
+    """
+    if not schema.wordy:
+        return None
+    places = places_of(schema, cells)
+    of_late = {name: j for j, name in enumerate(cells.names or ())}
+    own = [(c, j) for c, j in zip(schema.columns, places, strict=True) if c.reading.wordy]
+    own += [(column, of_late.get(column.name)) for column in late_columns(schema)]
+    if schema.spilled and cells.texts:
+        rest = spilled_cells(schema, cells, places)
+        others = [(c, j) for c, j in zip(schema.columns, places, strict=True) if _spills(c)]
+        if rest is not None and others:
+            of_rest = words(*_columns_and(others, rest))
+            return _beside(words(*_columns_and(own, cells)), of_rest)
+    return words(*_columns_and(own, cells))
+
+
+def late_columns(schema: Schema) -> list[Column]:
+    """Return the columns of the names that came late."""
+    return [Column(name, reading=EMPTY) for name in schema.late]
+
+
+def _columns_and(
+    pairs: list[tuple[Column, int | None]], cells: Cells
+) -> tuple[list[Column], Cells, list[int | None]]:
+    return [column for column, _ in pairs], cells, [j for _, j in pairs]
+
+
+def _beside(first: Float64Array, second: Float64Array) -> Float64Array:
+    """Return the codes of both, as far as there is room."""
+    both = np.concatenate([first, second], axis=1)
+    order = np.argsort(np.isnan(both), axis=1, kind="stable")[:, :MOST_CODES]
+    return np.take_along_axis(both, order, axis=1)
+
+
+def _spills(column: Column) -> bool:
+    """Return whether a settled table has no place for texts that this column cannot read."""
+    return column.used and not column.slots and not column.reading.wordy
+
+
+def spilled_cells(schema: Schema, cells: Cells, places: list[int | None]) -> Cells | None:
+    """Return cells with nothing but texts that a settled table has no place for; None if none."""
+    left = read(schema.columns, cells, places)
+    spills = np.zeros(cells.text.shape[1], np.bool_)
+    spills[
+        [j for c, j in zip(schema.columns, places, strict=True) if j is not None and _spills(c)]
+    ] = True
+    text = np.where(spills, left.text, NO_TEXT)
+    if not (text != NO_TEXT).any():
+        return None
+    return cells._replace(numbers=np.full(cells.numbers.shape, np.nan), text=text)
 
 
 def _encoded_column(
     column: Column, cells: Cells, j: int | None, codes: Float64Array, place_of: Mapping[str, int]
 ) -> list[Float64Array]:
-    """Return a column as numbers, as codes, or as both.
+    """Return a column that was read as numbers, as codes, or as both; none if it is not learned.
 
     codes: of the cells' texts that have none of their own, and NaN for no text. place_of: the
     texts' places in there.
     """
+    if not column.used:
+        return []
     n = len(cells.numbers)
     numbers = np.full(n, np.nan) if j is None else cells.numbers[:, j]
+    parts = list[Float64Array]()
     if column.moment:
-        return [moment_columns(numbers if j is None else _seconds(cells, j))]
-    parts = [numbers] if column.numeric else []
+        parts.append(moment_columns(numbers))
+    elif column.numeric:
+        parts.append(numbers)
     if column.slots:
         parts.append(np.full(n, np.nan) if j is None else _codes(column, cells, j, codes, place_of))
     return parts
@@ -208,7 +360,7 @@ def _codes(
     codes[places] = [own[text] for text in here]
     found = codes[cells.text[:, j]]
     codes[places] = shared
-    if not column.number:
+    if not column.number and not column.moment:
         numbers = cells.numbers[:, j]
         for i in np.flatnonzero(~np.isnan(numbers)):
             text = text_of(float(numbers[i]))
@@ -217,7 +369,10 @@ def _codes(
 
 
 def places_of(schema: Schema, cells: Cells) -> list[int | None]:
-    """Where the cells have each column of the schema. Raises Misfit for names that it lacks."""
+    """Where the cells have each column of the schema. Raises Misfit for names that it lacks.
+
+    Unless the schema is open: what has such a name is passed over.
+    """
     width = len(schema.columns)
     if cells.names is None:
         if cells.numbers.shape[1] != width:
@@ -226,10 +381,11 @@ def places_of(schema: Schema, cells: Cells) -> list[int | None]:
         return list(range(width))
     place: dict[str, int | None] = {name: j for j, name in enumerate(cells.names)}
     known = schema.names
-    known_names = frozenset(known)
-    for name, j in place.items():
-        if name not in known_names and cells.given[:, j].any():
-            raise Misfit(int(np.argmax(cells.given[:, j])), name, unknown_name(name, known))
+    if not schema.open:
+        known_names = frozenset(known)
+        for name, j in place.items():
+            if name not in known_names and cells.given[:, j].any():
+                raise Misfit(int(np.argmax(cells.given[:, j])), name, unknown_name(name, known))
     return [place.get(name) for name in known]
 
 
@@ -240,24 +396,3 @@ def unknown_name(name: str, known: tuple[str, ...]) -> str:
         return f"is no name that the model knows; did you mean {close[0]!r}?"
     listed = ", ".join(known)[:200]
     return f"is no name that the model knows; leave it out, or make a new model: it has {listed}"
-
-
-def _seconds(cells: Cells, j: int) -> Float64Array:
-    """Return a column of moments in seconds since 1970; texts that are no moments become NaN."""
-    by_place = np.array([*map(seconds_of, cells.texts), np.nan])
-    texts = cells.text[:, j]
-    seconds: Float64Array = np.where(texts == NO_TEXT, cells.numbers[:, j], by_place[texts])
-    return seconds
-
-
-def check_moments(column: Column, cells: Cells, j: int) -> None:
-    """Refuse what is no moment in the cells' column j. Raises Misfit."""
-    seconds = _seconds(cells, j)
-    wrong = np.isnan(seconds) & (cells.text[:, j] != NO_TEXT)
-    wrong |= np.abs(np.where(np.isnan(seconds), 0.0, seconds)) > _LARGEST_MOMENT
-    if wrong.any():
-        detail = (
-            "must be a date and time in the form of ISO 8601, such as 2026-05-17T08:30:00Z, or "
-            "seconds since 1970"
-        )
-        raise Misfit(int(np.argmax(wrong)), column.name, detail)

@@ -1,8 +1,9 @@
 """What the columns of a table are, as its first samples show it.
 
 The first SETTLING samples settle which names there are and what each holds: until then a row may
-bring new names beside all known ones. Texts that a settled table meets later take the codes that
-are left.
+bring new names, and after 1, 2, 4, ... samples each column's kind is judged by all of its values so
+far. Texts that a settled table meets later take the codes that are left; what it has no place for
+is learned by its words.
 
 Rows of numbers are no table where more than half of the names of an early row are new while it
 lacks others, where names are whole numbers, as in sparse formats, or where a row has more names
@@ -13,21 +14,29 @@ import numpy as np
 
 from wolfstream.solver.prepare.cells import NO_TEXT, Cells
 from wolfstream.solver.prepare.columns import MOST_SLOTS, own_codes
+from wolfstream.solver.prepare.kinds.judging import first_order
+from wolfstream.solver.prepare.read_cells import read, readings, values_in
 from wolfstream.solver.prepare.schema import (
+    MOST_LATE,
     SETTLING,
     Column,
+    Head,
     Misfit,
     Schema,
     check,
-    check_moments,
     places_of,
+    spilled_cells,
     unknown_name,
 )
 
 # Rows of more names are sparse: learners of dense rows become slow beyond.
 MOST_COLUMNS = 256
+# Of a text with a code of its own.
+_LONGEST_TEXT = 256
 # Of all categories of a table together.
 MOST_SLOTS_IN_ALL = 128
+# Kinds that sparse rows may seem to have.
+_OF_SPARSE = ("number", "empty")
 _BESIDE = (
     "; a new name may come beside all others, null where a value is missing, in the first "
     f'{SETTLING} samples; where an absent name means zero, make a model with "prepare": '
@@ -47,7 +56,7 @@ def extended(schema: Schema, cells: Cells) -> Schema | None:
         if i < rows:
             rest = cells.rows(i, rows)
             check(schema, rest)
-            schema = _with_texts(schema, rest)
+            schema = _with_late(_with_texts(schema, rest), rest)
     except Misfit as misfit:
         raise Misfit(misfit.row + i, misfit.name, misfit.detail) from None
     return schema
@@ -62,10 +71,37 @@ def _with_row(schema: Schema, row: Cells) -> Schema | None:
             return None
         schema = schema._replace(columns=columns)
     elif not schema.columns:
-        columns = tuple(Column(str(j)) for j in range(row.numbers.shape[1]))
+        names = [str(j) for j in range(row.numbers.shape[1])]
+        found = zip(names, readings(names, [row], dict(schema.fixed)), strict=True)
+        columns = tuple(Column(name, reading=reading) for name, reading in found)
         schema = schema._replace(columns=columns, named=False)
-    columns = _bounded(_seen(schema, row))
-    return schema._replace(columns=columns, samples=schema.samples + 1)
+    head = Head((*schema.head.rows, row))
+    schema = schema._replace(samples=schema.samples + 1)
+    columns = _judged(schema, head) or _seen(schema, row)
+    return schema._replace(columns=_bounded(columns), head=Head() if schema.settled else head)
+
+
+def _judged(schema: Schema, head: Head) -> tuple[Column, ...] | None:
+    """Return the columns as all first rows make them, if these show other kinds; else None.
+
+    Kinds are judged after 1, 2, 4, ... samples. head: all rows so far.
+    """
+    n = schema.samples
+    if n & (n - 1) or len(head.rows) < n:
+        return None
+    found = readings(schema.names, head.rows, dict(schema.fixed))
+    if found and all(reading.kind == "identifier" for reading in found):
+        # Something must be learned.
+        found[0] = found[0]._replace(kind="category")
+    if all(c.reading.how == r.how for c, r in zip(schema.columns, found, strict=True)):
+        return None
+    columns = tuple(
+        Column(column.name, reading=reading)
+        for column, reading in zip(schema.columns, found, strict=True)
+    )
+    for row in head.rows:
+        columns = _seen(schema._replace(columns=columns), row)
+    return columns
 
 
 def _widened(schema: Schema, given: list[str], row: Cells) -> tuple[Column, ...] | None:
@@ -80,7 +116,8 @@ def _widened(schema: Schema, given: list[str], row: Cells) -> tuple[Column, ...]
     if new and known and (lacks or row.whole):
         if may_be_sparse and 2 * len(new) > len(given):
             return None
-        raise Misfit(0, new[0], unknown_name(new[0], known) + _BESIDE)
+        if not schema.open:
+            raise Misfit(0, new[0], unknown_name(new[0], known) + _BESIDE)
     if len(known) + len(new) > MOST_COLUMNS and not row.whole:
         if may_be_sparse:
             return None
@@ -88,16 +125,17 @@ def _widened(schema: Schema, given: list[str], row: Cells) -> tuple[Column, ...]
         raise Misfit(0, new[-1], detail)
     if not new:
         return schema.columns
-    brought = (Column(name, moment=name in schema.moments) for name in new)
+    of_new = readings(new, [row], dict(schema.fixed))
+    brought = (Column(name, reading=reading) for name, reading in zip(new, of_new, strict=True))
     return (*schema.columns, *brought)
 
 
 def _is_tabular(schema: Schema, given: list[str], row: Cells) -> bool:
     """Return whether there are values that sparse rows never have, such as texts."""
-    if any(column.slots or column.moment for column in schema.columns):
+    if any(column.slots or column.reading.kind not in _OF_SPARSE for column in schema.columns):
         return True
     missing = row.given & np.isnan(row.numbers)
-    return bool(missing.any()) or not schema.moments.isdisjoint(given)
+    return bool(missing.any()) or not {name for name, _ in schema.fixed}.isdisjoint(given)
 
 
 def _are_indices(names: list[str]) -> bool:
@@ -111,17 +149,15 @@ def _seen(schema: Schema, row: Cells) -> tuple[Column, ...]:
     Rows may be wide, and most change no column: one that stays is the same object.
     """
     columns, places = list(schema.columns), places_of(schema, row)
+    row = read(columns, row, places)
     at = np.array([-1 if j is None else j for j in places], np.int64)
     text = np.append(row.text[0], NO_TEXT)[at]
     known = np.append(~np.isnan(row.numbers[0]), False)[at]
     is_number = np.array([column.number for column in columns], np.bool_)
-    is_moment = np.array([column.moment for column in columns], np.bool_)
-    may_change = (text != NO_TEXT) | (known & ~is_number) | (is_moment & (at >= 0))
+    may_change = (text != NO_TEXT) | (known & ~is_number)
     for k in may_change.nonzero()[0].tolist():
         column = columns[k]
-        if column.moment:
-            check_moments(column, row, int(at[k]))
-        elif text[k] != NO_TEXT:
+        if text[k] != NO_TEXT:
             columns[k] = _with_text(column, row.texts[text[k]], MOST_SLOTS)
         else:
             columns[k] = column._replace(number=True)
@@ -131,7 +167,8 @@ def _seen(schema: Schema, row: Cells) -> tuple[Column, ...]:
 
 def _with_text(column: Column, text: str, slots: int) -> Column:
     """Return a column that has met a text, with a code of its own while there are any."""
-    if text in column.texts or len(column.texts) >= own_codes(slots):
+    known = text in column.texts or len(text) > _LONGEST_TEXT
+    if known or len(column.texts) >= own_codes(slots):
         return column
     return column._replace(texts=(*column.texts, text))
 
@@ -171,14 +208,49 @@ _SLOTS = [_slots_for(texts) for texts in range(MOST_SLOTS + 1)]
 
 def _with_texts(schema: Schema, cells: Cells) -> Schema:
     """Return a settled schema whose free codes are taken by texts that it has not met."""
-    columns = list(schema.columns)
-    for k, j in enumerate(places_of(schema, cells)):
-        column = columns[k]
-        free = own_codes(column.slots) - len(column.texts) if column.slots else 0
-        if j is None or free <= 0:
+    free = [own_codes(c.slots) - len(c.texts) if c.slots else 0 for c in schema.columns]
+    if not cells.texts or not any(count > 0 for count in free):
+        return schema
+    columns, places = list(schema.columns), places_of(schema, cells)
+    cells = read(columns, cells, places)
+    for k, j in enumerate(places):
+        if j is None or free[k] <= 0:
             continue
-        places, first = np.unique(cells.text[:, j], return_index=True)
-        for place in places[np.argsort(first)].tolist():
+        found, first = np.unique(cells.text[:, j], return_index=True)
+        for place in found[np.argsort(first)].tolist():
             if place != NO_TEXT:
-                columns[k] = _with_text(columns[k], cells.texts[place], column.slots)
+                columns[k] = _with_text(columns[k], cells.texts[place], columns[k].slots)
     return schema._replace(columns=tuple(columns))
+
+
+def _with_order(schema: Schema, cells: Cells, places: list[int | None]) -> Schema:
+    """Return a settled schema that knows of dates whether day or month comes first.
+
+    Where the first samples left it open, the first date decides that can be read in one way alone.
+    """
+    columns = list(schema.columns)
+    for k, (column, j) in enumerate(zip(columns, places, strict=True)):
+        if j is None or not column.moment or column.reading.ordered:
+            continue
+        order = first_order(value for value in values_in(cells, j) if isinstance(value, str))
+        if order:
+            reading = column.reading._replace(day_first=order == "day", ordered=True)
+            columns[k] = column._replace(reading=reading)
+    same = all(new is old for new, old in zip(columns, schema.columns, strict=True))
+    return schema if same else schema._replace(columns=tuple(columns))
+
+
+def _with_late(schema: Schema, cells: Cells) -> Schema:
+    """Return a settled schema that knows the names that came, and whether texts had no place."""
+    if not schema.strict and cells.texts:
+        places = places_of(schema, cells)
+        schema = _with_order(schema, cells, places)
+        if not schema.spilled and spilled_cells(schema, cells, places) is not None:
+            schema = schema._replace(spilled=True)
+    if not schema.open or cells.names is None:
+        return schema
+    known = {*schema.names, *schema.late}
+    new = [j for j, name in enumerate(cells.names) if name not in known]
+    given = [cells.names[j] for j in new if cells.given[:, j].any()]
+    room = MOST_LATE - len(schema.late)
+    return schema._replace(late=(*schema.late, *given[:room])) if given[:room] else schema

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
 from wolfstream.solver.adaptive.gradients import class_gradient, value_gradient
+from wolfstream.solver.adaptive.late_texts import with_experts
 from wolfstream.solver.adaptive.learners import Learners
 from wolfstream.solver.adaptive.regressor import AdaptiveRegressor, predict_values
 from wolfstream.solver.adaptive.ridge import CHUNK
@@ -137,12 +138,26 @@ class BankLearner:
         weight: Weights = None,
     ) -> list[Answer]:
         """Learn rows with class numbers or targets; returns the bank's answers."""
+        texts = 0 if hints.codes is None else hints.codes.shape[1]
         if self.current is None:
-            columns = None if isinstance(X, SparseRows) else X.shape[1]
-            self.begin(columns, 0 if hints.codes is None else hints.codes.shape[1])
+            self.begin(None if isinstance(X, SparseRows) else X.shape[1], texts)
+        elif texts != self.texts:
+            self._take_texts(texts)
         assert self.current is not None
         answers = self.current.absorb(X, y, hints.scores, weight, hints.codes)
         return [Values(answers) if self.task == "regression" else answers]
+
+    def _take_texts(self, texts: int) -> None:
+        """Go on with so many texts beside each row, for which there were fewer or none so far."""
+        former = self.current
+        assert former is not None
+        bank = self._fresh(self.row_columns, texts)
+        if isinstance(bank, AdaptiveClassifier) and isinstance(former, AdaptiveClassifier):
+            bank.meet(former.n_classes)
+        at, count = former.learners.count, bank.learners.count - former.learners.count
+        state = former.state()
+        bank.restore(with_experts(state, bank.state(), at, count) if count else state)
+        self.texts, self.current = texts, bank
 
     def picture(self) -> BankPicture | None:
         """Return the bank as it is now; None before the first sample."""

@@ -109,7 +109,10 @@ def explanations(
         values = None
         if present is not None and encoded is not None:
             whole = float(_answered(head_answer, contest)[i])
-            values = _without(view, encoded[i], present[i], contest, whole, ask)
+            words = None
+            if view.form.wordy and seen.codes is not None:
+                words = seen.codes[i, len(view.form.crossed_columns) :]
+            values = _without(view, encoded[i], words, present[i], contest, whole, ask)
         yield Explanation(contest, gradient, members, values)
 
 
@@ -150,15 +153,19 @@ def _crossed(
 def _without(
     view: RowsView,
     row: Float64Array,
+    words: Float64Array | None,
     values: list[CrossedValue],
     contest: Contest | None,
     whole: float,
     ask: Callable[[Seen], HeadAnswer],
 ) -> list[Without]:
-    """Return what a bank says without each value of an encoded row, to which it says `whole`."""
+    """Return what a bank says without each value of an encoded row, to which it says `whole`.
+
+    words: the codes of the row's words, if they are learned.
+    """
     if not values:
         return []
-    answers = _answered(ask(view.prepared(without_each(row, values))), contest).tolist()
+    answers = _answered(ask(view.prepared(*without_each(row, words, values))), contest).tolist()
     found = [
         Without(one.feature, one.value, without)
         for one, without in zip(values, answers, strict=True)

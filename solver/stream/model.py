@@ -197,6 +197,8 @@ class StreamModel:
             "form": rows.form,
             "names": None if rows.names is None else rows.names.names(),
             "first": rows.first,
+            "facts": rows.facts.plain(),
+            "facts_arrays": rows.facts.arrays(),
             "preparation": {} if rows.preparation is None else rows.preparation.state(),
             "classes": {name: _classes(head) for name, head in self.heads.items()},
             "paper": self.paper.state(),
@@ -221,6 +223,8 @@ class StreamModel:
         rows = self.rows
         rows.form, rows.first = state["form"]._replace(prepare=self.preparing), state["first"]
         rows.names = None if state["names"] is None else NameTable(state["names"])
+        if "facts" in state:
+            rows.facts.restore(state["facts"], state["facts_arrays"])
         if state["preparation"]:
             rows.restore_preparation(state["preparation"])
         for name, head in self.heads.items():

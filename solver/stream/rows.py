@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.cells import Cells
+from wolfstream.solver.prepare.column_facts import ColumnFacts, FactsView, Notice
 from wolfstream.solver.prepare.columns import Preparation, PreparationView, prepared
 from wolfstream.solver.prepare.named_rows import (
     NamedRows,
@@ -60,13 +62,15 @@ class RowsView(NamedTuple):
 
     dimension: values in a row, or names known; None before the first sample.
     names: of sparse rows; there may be more since.
-    preparation: of rows before a head sees them; None if heads take them as they come.
+    preparation: of rows before a head sees them; None if heads take them as they come. facts: of
+    the columns of a table.
     """
 
     form: RowForm
     dimension: int | None = None
     names: NameTable | None = None
     preparation: PreparationView | None = None
+    facts: FactsView | None = None
 
     def seen(self, rows: Rows) -> Seen:
         """Return rows to predict, in the form that heads learned. Raises Misfit, AnotherKind."""
@@ -74,15 +78,15 @@ class RowsView(NamedTuple):
         if self.form.sparse or (isinstance(rows, NamedRows) and not self.form.begun):
             return Seen((self.names or NameTable()).matrix(sparse_rows(rows), self.dimension or 0))
         if self.form.begun:
-            return self.prepared(self.form.encoded(rows))
+            return self.prepared(self.form.encoded(rows), self.form.words(rows))
         assert not isinstance(rows, NamedRows)
         return Seen(rows.numbers if isinstance(rows, Cells) else rows)
 
-    def prepared(self, X: Matrix) -> Seen:
-        """Encoded rows as heads see them; sparse rows as they are."""
+    def prepared(self, X: Matrix, words: Float64Array | None = None) -> Seen:
+        """Encoded rows as heads see them, with their words; sparse rows as they are."""
         if self.preparation is None or isinstance(X, SparseRows):
             return Seen(X)
-        return Seen(prepared(self.preparation, X), self.form.crossed(X))
+        return Seen(prepared(self.preparation, X), self.form.crossed(X, words))
 
 
 def _changes(before: RowForm, after: RowForm) -> bool:
@@ -100,7 +104,8 @@ def _of_same_columns(before: RowForm, after: RowForm) -> bool:
 
 def _as_seen(form: RowForm) -> tuple[Any, ...]:
     """Return what decides what heads see of rows."""
-    return form.layout, form.sparse, form.coded
+    read = None if form.schema is None else form.schema.read
+    return form.layout, form.sparse, form.coded, read
 
 
 class StreamRows:
@@ -108,7 +113,8 @@ class StreamRows:
 
     form: of the rows so far. names: see `RowsView`. first: the samples learned so far, as long as
     a row may still change what heads see of all of them.
-    preparation: None before the first rows, and where they are learned as they come.
+    preparation: None before the first rows, and where they are learned as they come. facts: of the
+    columns of a table that is prepared. notices: what is to be said of the last samples.
     """
 
     def __init__(self, prepare: Preparing | None) -> None:
@@ -116,6 +122,8 @@ class StreamRows:
         self.names: NameTable | None = None
         self.first: list[Part] = []
         self.preparation: Preparation | None = None
+        self.facts = ColumnFacts()
+        self.notices: list[Notice] = []
 
     @property
     def dimension(self) -> int | None:
@@ -143,11 +151,18 @@ class StreamRows:
                 start = i
             self.form, i = after, i + 1
         self.form = self.form.after(rows_between(samples.X, i, n)) if i < n else self.form
+        self._note(samples.X)
         if self.form.settled:
             self.first = []
             yield self._settled(samples if start == 0 else samples.between(start, n))
         else:
             yield self._settled(self._kept(samples.between(start, n)))
+
+    def _note(self, rows: Rows) -> None:
+        """Take the rows of a table into the facts."""
+        self.notices = []
+        if self.form.schema is not None and not self.form.schema.strict:
+            self.notices = self.facts.take(self.form.schema, self.form.cells(rows))
 
     def _settled(self, samples: Part) -> Settled:
         return Settled(samples, self.seen(samples.X))
@@ -155,22 +170,22 @@ class StreamRows:
     def seen(self, rows: Rows) -> Seen:
         """Return rows to learn, which fit; the preparation and the names take them in."""
         if not self.form.sparse:
-            return self.prepared(self.form.encoded(rows))
+            return self.prepared(self.form.encoded(rows), self.form.words(rows))
         named = sparse_rows(rows)
         if self.names is None:
             self.names = NameTable()
         self.names.add(named.names)
         return Seen(self.names.matrix(named, len(self.names)))
 
-    def prepared(self, X: Matrix) -> Seen:
-        """Encoded rows, prepared as the next ones; sparse rows as they are."""
+    def prepared(self, X: Matrix, words: Float64Array | None = None) -> Seen:
+        """Encoded rows, prepared as the next ones, with their words; sparse rows as they are."""
         if isinstance(X, SparseRows):
             return Seen(X)
         if self.preparation is None:
             self.preparation = self.fresh_preparation()
         if self.preparation is None:
             return Seen(X)
-        return Seen(self.preparation.absorb(X), self.form.crossed(X))
+        return Seen(self.preparation.absorb(X), self.form.crossed(X, words))
 
     def fresh_preparation(self) -> Preparation | None:
         """A preparation of rows of this form before the first; None where there is none."""
@@ -189,7 +204,8 @@ class StreamRows:
     def view(self) -> RowsView:
         """Return what rows are now."""
         preparation = None if self.preparation is None else self.preparation.view()
-        return RowsView(self.form, self.dimension, self.names, preparation)
+        facts = None if self.form.schema is None else self.facts.view()
+        return RowsView(self.form.without_head(), self.dimension, self.names, preparation, facts)
 
     def _kept(self, samples: Part) -> Part:
         """Return the samples, which are kept; those of one head and form become one part."""

@@ -7,6 +7,7 @@ from wolfstream.service.samples.targets import LARGEST_TARGET
 from wolfstream.service.samples.weights import LARGEST_WEIGHT, LEAST_WEIGHT
 from wolfstream.service.web.openapi.primitives import (
     COUNT,
+    COUNT_OR_NULL,
     FLAG,
     HEAD,
     INTEGER_OR_NULL,
@@ -71,7 +72,8 @@ FIELDS: dict[str, Schema] = {
         },
         maxItems=16,
         description="What to look at: of the request, of the labels, or of a column. A response to "
-        "learning has those that are new; it lacks the field if there is none.",
+        "learning has those that are new; one to a prediction, unknown names. It lacks the field if "
+        "there is none.",
     ),
     "names": array_of(TEXT, description="Names of the columns of `x`, if its rows are arrays."),
     "columns": {
@@ -81,8 +83,17 @@ FIELDS: dict[str, Schema] = {
             array_of(
                 {
                     "type": "object",
-                    "required": ["name", "kind"],
-                    "properties": {"name": TEXT, "kind": TEXT},
+                    "required": ["name"],
+                    "properties": {
+                        "name": TEXT,
+                        "kind": TEXT,
+                        "why": TEXT,
+                        "missing": NUMBER,
+                        "examples": array_of(TEXT),
+                        "range": or_null(array_of({"type": ["number", "string"]})),
+                        "distinct": COUNT_OR_NULL,
+                        "revised": COUNT_OR_NULL,
+                    },
                 }
             ),
             {"type": "null"},

@@ -25,6 +25,7 @@ from wolfstream.service.errors import (
 )
 from wolfstream.service.heads.answers import Predictions
 from wolfstream.service.heads.kinds import BESIDE, call_of_head, how_to_teach
+from wolfstream.service.model.columns import notices_of_rows, plain_notices
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.moment import Moment
 from wolfstream.service.model.published import Published
@@ -156,6 +157,8 @@ async def predict(
         "decision": predictions.decision,
         **more,
     }
+    if notices := notices_of_rows(published.rows.form, rows):
+        response["warnings"] = plain_notices(notices)
     if ids is None:
         return response
     return await engine.remember(model, ids, rows, {**response, "ids": ids})

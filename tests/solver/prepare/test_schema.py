@@ -6,14 +6,23 @@ import numpy as np
 import pytest
 
 from wolfstream.solver.prepare import schema as schemas
-from wolfstream.solver.prepare.cells import Cells, cells_of_numbers, cells_of_rows, code_of, joined
+from wolfstream.solver.prepare.cells import (
+    MOMENT_COLUMNS,
+    Cells,
+    cells_of_numbers,
+    cells_of_rows,
+    code_of,
+    joined,
+)
 from wolfstream.solver.prepare.columns import Preparation, own_codes
 from wolfstream.solver.prepare.schema import (
+    MOST_LATE,
     SETTLING,
     Misfit,
     Schema,
     check,
     encode,
+    encoded_words,
     layout,
     schema_from_plain,
     settled_numbers,
@@ -34,14 +43,18 @@ def settled(*rows) -> Schema:
 
 
 def kinds(schema):
-    return {column.name: column.kind for column in schema.columns}
+    return {column.name: column.reading.kind for column in schema.columns}
+
+
+def moments(*names) -> Schema:
+    return Schema(fixed=tuple((name, "time") for name in names))
 
 
 def test_columns_are_what_their_values_are():
     schema = after({"a": 1, "b": "x", "c": True, "d": None}, {"a": 2, "b": "y", "c": 0, "d": 1})
     assert kinds(schema) == {"a": "number", "b": "category", "c": "number", "d": "number"}
-    mixed = after({"a": 1}, {"a": "unknown"})
-    assert kinds(mixed) == {"a": "number or category"}
+    mixed = after({"a": 1}, {"a": "oops"})
+    assert (mixed.columns[0].number, mixed.columns[0].texts) == (True, ("oops",))
 
 
 def test_the_order_of_names_does_not_matter():
@@ -66,17 +79,25 @@ def test_an_absent_name_and_null_are_missing():
 
 @pytest.mark.parametrize("first", [1, SETTLING])
 def test_an_unknown_name_is_refused_with_the_one_that_is_close(first):
-    schema = after(*[{"warmth": 1, "humidity": 2}] * first)
+    schema = after(*[{"warmth": 1, "humidity": 2}] * first, schema=Schema(names_are="strict"))
     with pytest.raises(Misfit, match="did you mean 'warmth'") as refused:
         extended(schema, cells_of_rows([{"warmth": 1, "humidity": 2}, {"warmt": 1, "humidity": 2}]))
     assert (refused.value.row, refused.value.name) == (1, "warmt")
 
 
-def test_new_names_may_come_beside_all_others_until_the_table_settles():
+def test_new_names_are_columns_until_the_table_settles_and_late_names_from_then_on():
     schema = after({"a": 1}, {"a": 1, "b": 2})
     assert schema.names == ("a", "b")
-    with pytest.raises(Misfit, match="no name that the model knows"):
-        extended(settled({"a": 1, "b": 2}), cells_of_rows([{"a": 1, "b": 2, "c": 3}]))
+    late = after({"a": 1, "b": 2, "c": 3}, schema=settled({"a": 1, "b": 2}))
+    assert (late.names, late.late) == (("a", "b"), ("c",))
+    assert layout(late) == layout(settled({"a": 1, "b": 2}))
+
+
+def test_so_many_late_names_are_learned_and_no_more():
+    row = {"a": 1, **{f"n{k}": k for k in range(2 * MOST_LATE)}}
+    late = after(row, schema=settled({"a": 1}))
+    assert late.late == tuple(f"n{k}" for k in range(MOST_LATE))
+    assert after({"a": 1, "n": 1}, schema=late).late == late.late
 
 
 @pytest.mark.parametrize(
@@ -95,12 +116,13 @@ def test_rows_that_drop_names_and_bring_others_are_sparse(rows):
 @pytest.mark.parametrize("other", [{"b": "x", "c": 1, "d": 2}, {"b": None, "c": 1, "d": 2}])
 def test_rows_with_texts_or_holes_are_never_sparse(other):
     with pytest.raises(Misfit):
-        extended(Schema(), cells_of_rows([{"a": 1}, other]))
+        extended(Schema(names_are="strict"), cells_of_rows([{"a": 1}, other]))
+    assert after({"a": 1}, other).names == ("a", "b", "c", "d")
 
 
-def test_a_table_with_a_header_never_gets_another_column():
+def test_a_strict_table_with_a_header_never_gets_another_column():
     first = cells_of_numbers(("a", "b"), np.ones((1, 2)))
-    schema = extended(Schema(), first)
+    schema = extended(Schema(names_are="strict"), first)
     assert schema is not None
     for names in (("a", "b", "c"), ("a", "c")):
         with pytest.raises(Misfit):
@@ -111,20 +133,28 @@ def test_a_table_with_a_header_never_gets_another_column():
     assert extended(Schema(), wide) is not None
 
 
-def test_text_in_a_settled_column_of_numbers_is_refused():
+def test_text_in_a_settled_column_of_numbers_is_missing_and_learned_by_its_words():
     schema = settled({"a": 1})
-    with pytest.raises(Misfit, match="must be a number") as refused:
-        extended(schema, cells_of_rows([{"a": 2}, {"a": "oops"}]))
-    assert (refused.value.row, refused.value.name) == (1, "a")
+    assert encoded_words(schema, cells_of_rows([{"a": 2}])) is None
+    later = after({"a": 2}, {"a": "oops"}, schema=schema)
+    rows = cells_of_rows([{"a": 2}, {"a": "oops"}, {"a": "n/a"}])
+    np.testing.assert_array_equal(encode(later, rows), [[2.0], [np.nan], [np.nan]])
+    words = encoded_words(later, rows)
+    assert words is not None
+    assert (~np.isnan(words)).sum(axis=1).tolist() == [0, 2, 0]
 
 
 def test_a_number_in_a_settled_category_is_the_category_of_its_text():
-    schema = settled({"code": "7"}, {"code": "8"})
-    codes = encode(
-        schema, cells_of_rows([{"code": "7"}, {"code": 7}, {"code": 7.0}, {"code": 7.5}])
-    )
-    assert codes[:3, 0].tolist() == [0.0, 0.0, 0.0]
-    assert codes[3, 0] > 32
+    schema = settled({"code": "7a"}, {"code": "8b"}, {"code": "9c"})
+    codes = encode(schema, cells_of_rows([{"code": "7a"}, {"code": 7}, {"code": 7.0}]))
+    assert codes[0, 0] == 0.0
+    assert codes[1, 0] == codes[2, 0] == code_of("7")
+
+
+def test_a_number_is_the_same_as_its_text():
+    schema = settled({"code": "7"}, {"code": 8.0})
+    codes = encode(schema, cells_of_rows([{"code": "7"}, {"code": 7}, {"code": " 7.0"}]))
+    assert codes.tolist() == [[7.0], [7.0], [7.0]]
 
 
 def test_categories_are_bounded_in_memory_and_in_columns():
@@ -172,24 +202,24 @@ def test_rows_without_names_are_known_by_their_places():
     unnamed = extended(Schema(), texts)
     assert unnamed is not None
     assert not unnamed.named
-    assert [column.kind for column in unnamed.columns] == ["number", "category"]
+    assert list(kinds(unnamed).values()) == ["number", "category"]
 
 
 def test_moments_are_waves_of_day_and_week_and_days():
-    schema = after({"at": "2026-05-17T18:00:00Z"}, schema=Schema(moments=frozenset(["at"])))
-    assert kinds(schema) == {"at": "timestamp"}
+    schema = after({"at": "2026-05-17T18:00:00Z"}, schema=moments("at"))
+    assert kinds(schema) == {"at": "time"}
     given = ["2026-05-17T18:00:00Z", "2026-05-17T20:00:00+02:00", "2026-05-17 18:00", 1779040800]
     rows = encode(schema, cells_of_rows([{"at": at} for at in given]))
     np.testing.assert_allclose(rows[:, :2], [[-1.0, 0.0]] * 4, atol=1e-9)
-    np.testing.assert_allclose(rows[:, 4], 1779040800 / 86400)
+    np.testing.assert_allclose(rows[:, 6], 1779040800 / 86400)
+    np.testing.assert_allclose(rows[:, 7], 1779040800)
     day, before = encode(
         schema, cells_of_rows([{"at": "2026-05-18T18:00Z"}, {"at": "1969-12-31T18:00Z"}])
     )
     np.testing.assert_allclose(day[:2], before[:2], atol=1e-9)
-    assert before[4] == -0.25
+    assert before[6] == -0.25
     for wrong in ("yesterday", 1e300):
-        with pytest.raises(Misfit, match="ISO 8601"):
-            extended(schema, cells_of_rows([{"at": wrong}]))
+        assert np.isnan(encode(schema, cells_of_rows([{"at": wrong}]))[:, :MOMENT_COLUMNS]).all()
 
 
 def test_without_preparation_nothing_may_be_missing():
@@ -201,10 +231,11 @@ def test_without_preparation_nothing_may_be_missing():
 
 
 def test_a_plain_schema_is_the_same_schema():
-    schema = after(
-        *ROOMS, {"warmth": 1, "room": "hall", "at": 5}, schema=Schema(moments=frozenset(["at"]))
-    )
-    assert schema_from_plain(json.loads(json.dumps(schema.plain()))) == schema
+    schema = after(*ROOMS, {"warmth": 1, "room": "hall", "at": 5}, schema=moments("at"))
+    plain = json.loads(json.dumps(schema.plain()))
+    assert schema_from_plain(plain, schema.head.rows) == schema
+    late = after({"new": 1, "warmth": "hot"}, schema=settled(*ROOMS))
+    assert schema_from_plain(json.loads(json.dumps(late.plain()))) == late
 
 
 def test_parts_of_a_table_are_joined_with_their_texts():

@@ -101,7 +101,7 @@ def test_codes_of_a_table_stand_beside_its_texts_and_not_its_moments():
     one = StreamModel("classification", "asset", preparing=preparing, temporal=False, seed=0)
     one.absorb(cells, y)
     assert one.bank.texts == 3
-    assert one.rows.form.crossed_columns == (7, 5, 6)
+    assert one.rows.form.crossed_columns == (10, 8, 9)
 
 
 def test_a_number_that_never_came_and_a_missing_one_are_answered():

@@ -1,0 +1,85 @@
+"""What a description says of the columns of a table, and what predictions are told of names."""
+
+from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
+from typing import Any
+
+from wolfstream.solver.prepare.cells import Cells
+from wolfstream.solver.prepare.column_facts import MOST_NOTICES, FactsView, Notice
+from wolfstream.solver.prepare.named_rows import NamedRows, Rows
+from wolfstream.solver.prepare.row_form import RowForm
+from wolfstream.solver.prepare.schema import Column, late_columns
+from wolfstream.solver.stream.rows import RowsView
+
+_LONGEST_NAME = 40
+_OF_NUMBERS = ("number", "number in text", "boolean", "time", "code", "constant")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def described_columns(rows: RowsView) -> list[dict[str, Any]] | None:
+    """Return what is known of a table's columns, in their order; None for other rows."""
+    form, facts = rows.form, rows.facts
+    if form.schema is None or form.prepare is None or facts is None:
+        return None if form.schema is None else [{"name": c.name} for c in form.schema.columns]
+    columns = [*form.schema.columns, *late_columns(form.schema)][: len(facts.missing)]
+    coded = _coded(form)
+    return [_described(column, k, facts, column.name in coded) for k, column in enumerate(columns)]
+
+
+def _described(column: Column, k: int, facts: FactsView, coded: bool) -> dict[str, Any]:
+    kind, why = facts.kind(column, k, coded=coded)
+    known = facts.range(k) if kind in _OF_NUMBERS else None
+    times = column.reading.kind == "time"
+    return {
+        "name": column.name,
+        "kind": kind,
+        "why": why,
+        "missing": float(facts.missing[k]) / facts.rows if facts.rows else 0.0,
+        "examples": list(facts.examples[k]),
+        "range": known and [_shown(value, times) for value in known],
+        "distinct": facts.distinct(k),
+        "revised": int(facts.revised[k]) or None,
+    }
+
+
+def _coded(form: RowForm) -> set[str]:
+    """Return the names of the columns whose numbers are codes."""
+    found, at = set[str](), 0
+    for column in () if form.schema is None else form.schema.columns:
+        width = column.n_numbers + (column.used and column.slots > 0)
+        if not set(range(at, at + width)).isdisjoint(form.coded):
+            found.add(column.name)
+        at += width
+    return found
+
+
+def _shown(value: float, time: bool) -> float | str:
+    if not time:
+        return value
+    try:
+        return (_EPOCH + timedelta(seconds=value)).isoformat().replace("+00:00", "Z")
+    except OverflowError:
+        return value
+
+
+def notices_of_rows(form: RowForm, rows: Rows) -> list[Notice]:
+    """Return what is to be said of rows to predict: names that the model does not know."""
+    schema = form.schema
+    if schema is None or not schema.open or not isinstance(rows, NamedRows | Cells):
+        return []
+    names = rows.names or ()
+    known = {*schema.names, *schema.late}
+    unknown = [name for name in names if name not in known][:MOST_NOTICES]
+    found = list[Notice]()
+    for name in unknown:
+        shown = name[:_LONGEST_NAME]
+        close = get_close_matches(shown, [one for one in known if len(one) <= 256], 1)
+        hint = f"; did you mean `{close[0][:_LONGEST_NAME]}`?" if close else ""
+        message = f"`{shown}` is no column of the model and was passed over{hint}"
+        found.append(Notice("unknown-column", shown, message))
+    return found
+
+
+def plain_notices(notices: list[Notice]) -> list[dict[str, Any]]:
+    """Return notices as a response's `warnings`, at most MOST_NOTICES."""
+    return [notice._asdict() for notice in notices[:MOST_NOTICES]]

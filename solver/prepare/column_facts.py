@@ -1,0 +1,376 @@
+"""What the values of a table's columns were, to be shown: how many are missing, in which range.
+
+Nothing is learned from it. Memory is bounded whatever comes: different values are counted by the
+bits of a hash (linear counting, Whang and others 1990), those of the first rows and columns.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.cells import NO_TEXT, Cells, code_of, text_of
+from wolfstream.solver.prepare.columns import LARGEST_CODE
+from wolfstream.solver.prepare.kinds.judging import EMPTY, judge
+from wolfstream.solver.prepare.read_cells import read
+from wolfstream.solver.prepare.repeats import codes_of_numbers
+from wolfstream.solver.prepare.schema import Column, Schema, late_columns, places_of
+
+BITS, COUNTED_COLUMNS, COUNTED_ROWS = 4096, 256, 10_000
+# Of a range without any number: the least and the greatest that there may be, turned round.
+_LARGEST = float(np.finfo(np.float64).max)
+# So many values in a row that a kind cannot read are another kind.
+RUN = 64
+# Of values in so many rows at least half repeat others: they identify none.
+_ROWS_OF_IDENTIFIERS = 1000
+# Beyond so many bits a count says nothing.
+_MOST_FILLED = 0.95
+EXAMPLES, _LONGEST_EXAMPLE, _ROWS_OF_EXAMPLES = 3, 40, 256
+MOST_NOTICES = 16
+_SHOWN_KINDS = ("number in text", "boolean", "time", "text", "identifier", "empty")
+_UNREAD_KINDS = ("number", "number in text", "boolean", "time")
+
+
+class Notice(NamedTuple):
+    """What somebody who sends rows should know about a column. column: None if of none."""
+
+    slug: str
+    column: str | None
+    message: str
+
+
+class FactsView(NamedTuple):
+    """The facts of d columns, which nothing changes.
+
+    rows: how many there were. missing, filled: (d,) how many values were missing, and how many bits
+    the others have set. low, high: (d,) of the numbers. examples: of each column. revised: (d,) the
+    sample from which on a column's values are of another kind, or the first of one that came late;
+    0 without.
+    """
+
+    rows: int
+    missing: Float64Array
+    low: Float64Array
+    high: Float64Array
+    filled: NDArray[np.int64]
+    examples: tuple[tuple[str, ...], ...]
+    revised: NDArray[np.int64]
+
+    def range(self, j: int) -> tuple[float, float] | None:
+        """Return the least and the greatest number of column j; None if there were none."""
+        low, high = float(self.low[j]), float(self.high[j])
+        return (low, high) if low <= high else None
+
+    def kind(self, column: Column, j: int, *, coded: bool) -> tuple[str, str]:
+        """Return the kind of column j in a word, and why it is one.
+
+        coded: whether its numbers are learned as codes.
+        """
+        given, distinct = self.rows - float(self.missing[j]), self.distinct(j)
+        if not given:
+            return "empty", EMPTY.why
+        if self.revised[j]:
+            found = judge(column.name, self.examples[j])
+            return found.kind, f"another kind, or new, since sample {self.revised[j]}"
+        if distinct == 1 and given > 1 and not column.reading.fixed:
+            return "constant", "all values so far are the same"
+        if column.reading.kind == "number" and distinct == 2 and self.range(j) == (0.0, 1.0):
+            return "boolean", "all values are 0 or 1, or true or false"
+        if coded:
+            return "code", "numbers that come again and again: learned one by one, too"
+        return column.reading.kind, column.reading.why
+
+    def distinct(self, j: int) -> int | None:
+        """Return about how many different values column j had; None if they are not known."""
+        filled = int(self.filled[j])
+        if j >= COUNTED_COLUMNS or filled > _MOST_FILLED * BITS:
+            return None
+        return round(-BITS * math.log(1.0 - filled / BITS))
+
+
+class ColumnFacts:
+    """Takes the rows of a table in."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._missing, self._low, self._high = np.zeros(0), np.zeros(0), np.zeros(0)
+        self._filled = np.zeros(0, np.int64)
+        self._bits = np.zeros((0, BITS), np.bool_)
+        self._examples: list[tuple[str, ...]] = []
+        # Values in a row that the kind of each column could not read.
+        self._unread_run = np.zeros(0, np.int64)
+        self._revised = np.zeros(0, np.int64)
+        # What decided how each column was read when its range began.
+        self._read: tuple[Any, ...] = ()
+        self._columns: tuple[Column, ...] = ()
+        # Slugs and columns of notices that were given: each is given once.
+        self._told: set[tuple[str, str | None]] = set()
+
+    def take(self, schema: Schema, cells: Cells) -> list[Notice]:
+        """Take some rows in, and return what is to be said of them. schema: after the rows."""
+        columns, places = all_columns(schema, cells)
+        self._make_room(schema, columns)
+        n, plain = len(cells.numbers), read(columns, cells, places)
+        numbers, there = _in_order(plain.numbers, places, math.nan), np.zeros((n, 0), np.bool_)
+        there = ~np.isnan(numbers)
+        if cells.texts:
+            there |= _in_order(plain.text, places, NO_TEXT) != NO_TEXT
+            unused = [k for k, column in enumerate(columns) if not column.used]
+            if unused:
+                raw = _in_order(cells.text, places, NO_TEXT)[:, unused] != NO_TEXT
+                there[:, unused] = raw
+        self._missing += n - there.sum(axis=0)
+        self._low = np.fmin(self._low, np.fmin.reduce(numbers, axis=0, initial=_LARGEST))
+        self._high = np.fmax(self._high, np.fmax.reduce(numbers, axis=0, initial=-_LARGEST))
+        if self.rows < COUNTED_ROWS:
+            self._count(cells, places)
+        if self.rows < _ROWS_OF_EXAMPLES:
+            self._add_examples(cells, places)
+        notices = self._notices(schema, columns, plain, places)
+        notices += self._revisions(schema, columns, plain, places, there)
+        self.rows += n
+        return notices[:MOST_NOTICES]
+
+    def _make_room(self, schema: Schema, columns: Sequence[Column]) -> None:
+        more = len(columns) - len(self._missing)
+        if more > 0:
+            # A column that came later was missing before.
+            self._missing = np.concatenate([self._missing, np.full(more, float(self.rows))])
+            self._low = np.concatenate([self._low, np.full(more, _LARGEST)])
+            self._high = np.concatenate([self._high, np.full(more, -_LARGEST)])
+            self._filled = np.concatenate([self._filled, np.zeros(more, np.int64)])
+            counted = min(len(columns), COUNTED_COLUMNS) - len(self._bits)
+            self._bits = np.concatenate([self._bits, np.zeros((counted, BITS), np.bool_)])
+            self._examples += [()] * more
+            none = np.zeros(more, np.int64)
+            self._unread_run = np.concatenate([self._unread_run, none])
+            self._revised = np.concatenate([self._revised, none])
+        how = self._read
+        if more > 0 or schema.columns is not self._columns:
+            how, self._columns = tuple(c.reading.how for c in columns), schema.columns
+        if how != self._read:
+            for k, (now, before) in enumerate(zip(how, self._read, strict=False)):
+                if now != before:
+                    self._low[k], self._high[k] = _LARGEST, -_LARGEST
+            self._read = how
+
+    def _count(self, cells: Cells, places: Sequence[int | None]) -> None:
+        """Set the bits of values, as they came."""
+        codes = codes_of_numbers(cells.numbers)
+        if cells.texts:
+            of_texts = np.array([*map(code_of, cells.texts), math.nan])
+            codes = np.where(cells.text == NO_TEXT, codes, of_texts[cells.text])
+        codes = _in_order(codes, places, math.nan)[:, : len(self._bits)]
+        row, column = np.nonzero(~np.isnan(codes))
+        place = (codes[row, column] * (BITS / LARGEST_CODE)).astype(np.int64) % BITS
+        new = ~self._bits[column, place]
+        if new.any():
+            self._bits[column[new], place[new]] = True
+            of_new = np.unique(column[new])
+            self._filled[of_new] = self._bits[of_new].sum(axis=1)
+
+    def _add_examples(self, cells: Cells, places: Sequence[int | None]) -> None:
+        for k, j in enumerate(places):
+            i = 0
+            while j is not None and i < len(cells.numbers) and len(self._examples[k]) < EXAMPLES:
+                place, number = int(cells.text[i, j]), float(cells.numbers[i, j])
+                i += 1
+                if place == NO_TEXT and math.isnan(number):
+                    continue
+                text = text_of(number) if place == NO_TEXT else cells.texts[place]
+                shown = _shortened(text)
+                if shown not in self._examples[k]:
+                    self._examples[k] = (*self._examples[k], shown)
+
+    def _notices(
+        self,
+        schema: Schema,
+        columns: Sequence[Column],
+        plain: Cells,
+        places: Sequence[int | None],
+    ) -> list[Notice]:
+        """Return what is new about columns; nothing while the table settles."""
+        if not schema.settled:
+            return []
+        found = list[Notice]()
+        if ("settled", None) not in self._told:
+            self._told.add(("settled", None))
+            for column in schema.columns:
+                kind, why = column.reading.kind, column.reading.why
+                if kind in _SHOWN_KINDS and not column.reading.fixed:
+                    what = (
+                        "not learned as an identifier"
+                        if kind == "identifier"
+                        else f"read as {kind}"
+                    )
+                    found.append(
+                        Notice("column-kind", column.name, f"{_quoted(column)} is {what}: {why}")
+                    )
+        for column in columns[len(schema.columns) :]:
+            if self._tells("new-column", column.name):
+                message = (
+                    f"{_quoted(column)} came after the first samples and is learned from here on"
+                )
+                found.append(Notice("new-column", column.name, message))
+        if plain.texts:
+            found += self._unread(schema, plain, places)
+        return found
+
+    def _revisions(
+        self,
+        schema: Schema,
+        columns: Sequence[Column],
+        plain: Cells,
+        places: Sequence[int | None],
+        there: NDArray[np.bool_],
+    ) -> list[Notice]:
+        """Note columns whose values have become others, and tell of them. there: which are given."""
+        found = list[Notice]()
+        if not schema.settled:
+            return found
+        for k, (column, j) in enumerate(zip(columns, places, strict=True)):
+            late = column.reading.kind == "empty"
+            if j is None or (not plain.texts and not late and not self._unread_run[k]):
+                continue
+            if late:
+                if not self._revised[k] and there[:, k].any():
+                    self._revised[k] = self.rows + int(np.argmax(there[:, k])) + 1
+                    self._add_example(k, plain, j, there[:, k])
+                continue
+            unread = plain.text[there[:, k], j] != NO_TEXT
+            if column.reading.kind in _UNREAD_KINDS and self._runs(k, unread):
+                self._revised[k] = self.rows + len(there)
+                self._examples[k] = ()
+                self._add_example(k, plain, j, plain.text[:, j] != NO_TEXT)
+                message = (
+                    f"{_quoted(column)} was a {column.reading.kind}; its last {RUN} values are others, "
+                    "which are learned by their words"
+                )
+                found.append(Notice("column-changed", column.name, message))
+        for k, column in enumerate(columns):
+            repeats = column.reading.kind == "identifier" and self._repeats(k)
+            if repeats and self._tells("identifier-repeats", column.name):
+                message = (
+                    f"{_quoted(column)} was taken for an identifier and is not learned, but its values "
+                    'repeat; "prepare": {"columns": {NAME: "category"}} learns them'
+                )
+                found.append(Notice("identifier-repeats", column.name, message))
+        return found
+
+    def _runs(self, k: int, unread: NDArray[np.bool_]) -> bool:
+        """Count the values in a row that were unread; whether that reaches RUN now."""
+        if not len(unread):
+            return False
+        before = int(self._unread_run[k])
+        read = np.flatnonzero(~unread)
+        first = int(read[0]) if len(read) else len(unread)
+        gaps = np.diff(np.concatenate([read, [len(unread)]])) - 1
+        longest = max(before + first, int(gaps.max(initial=0)))
+        self._unread_run[k] = min(before + first if not len(read) else int(gaps[-1]), RUN)
+        return before < RUN <= longest
+
+    def _repeats(self, k: int) -> bool:
+        given = self.rows - self._missing[k]
+        if k >= COUNTED_COLUMNS or not _ROWS_OF_IDENTIFIERS <= given <= COUNTED_ROWS:
+            return False
+        distinct = self.view().distinct(k)
+        return distinct is not None and 2 * distinct < given
+
+    def _add_example(self, k: int, cells: Cells, j: int, wanted: NDArray[np.bool_]) -> None:
+        """Add the last value of column k that is wanted to its examples."""
+        i = int(np.flatnonzero(wanted)[-1])
+        place = int(cells.text[i, j])
+        text = text_of(float(cells.numbers[i, j])) if place == NO_TEXT else cells.texts[place]
+        if len(self._examples[k]) < EXAMPLES:
+            self._examples[k] = (*self._examples[k], _shortened(text))
+
+    def _unread(self, schema: Schema, plain: Cells, places: Sequence[int | None]) -> list[Notice]:
+        found = list[Notice]()
+        for column, j in zip(schema.columns, places, strict=False):
+            if j is None or column.reading.kind not in _UNREAD_KINDS:
+                continue
+            left = plain.text[:, j] != NO_TEXT
+            if left.any() and self._tells("unread-value", column.name):
+                row = int(np.argmax(left))
+                text = _shortened(plain.texts[plain.text[row, j]])
+                message = (
+                    f"{_quoted(column)} is a {column.reading.kind}; sample "
+                    f"{self.rows + row + 1} has {text!r}, which is missing there and learned by "
+                    "its words"
+                )
+                found.append(Notice("unread-value", column.name, message))
+        return found
+
+    def _tells(self, slug: str, column: str) -> bool:
+        """Return whether a notice is to be given, which it is once."""
+        new = (slug, column) not in self._told
+        self._told.add((slug, column))
+        return new
+
+    def view(self) -> FactsView:
+        """Return the facts as they are now."""
+        arrays = self._missing.copy(), self._low, self._high, self._filled.copy()
+        return FactsView(self.rows, *arrays, tuple(self._examples), self._revised.copy())
+
+    def plain(self) -> dict[str, Any]:
+        """Return all but the arrays that `restore` needs."""
+        read = [[*how[:-1], list(how[-1])] for how in self._read]
+        told = sorted([slug, column or ""] for slug, column in self._told)
+        return {"rows": self.rows, "examples": self._examples, "read": read, "told": told}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays that `restore` needs."""
+        return {
+            "columns_missing": self._missing.copy(),
+            "columns_low": self._low.copy(),
+            "columns_high": self._high.copy(),
+            "columns_bits": np.packbits(self._bits, axis=1),
+            "columns_unread_run": self._unread_run.copy(),
+            "columns_revised": self._revised.copy(),
+        }
+
+    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take over what `plain` and `arrays` gave. Raises ValueError for what they never give."""
+        self.rows = int(plain["rows"])
+        self._examples = [tuple(map(_shortened, one)) for one in plain["examples"]]
+        self._read = tuple((*how[:-1], tuple(how[-1])) for how in plain["read"])
+        self._told = {(slug, column or None) for slug, column in plain["told"]}
+        names = ("columns_missing", "columns_low", "columns_high")
+        self._missing, self._low, self._high = (np.array(arrays[n], np.float64) for n in names)
+        bits = np.unpackbits(np.array(arrays["columns_bits"], np.uint8), axis=1)
+        self._bits = bits.astype(np.bool_)
+        d = len(self._examples)
+        self._unread_run = np.array(arrays["columns_unread_run"], np.int64)
+        self._revised = np.array(arrays["columns_revised"], np.int64)
+        each = self._missing, self._low, self._high, self._unread_run, self._revised
+        shapes = {array.shape for array in each}
+        if shapes != {(d,)} or self._bits.shape != (min(d, COUNTED_COLUMNS), BITS):
+            raise ValueError("the saved facts are of other columns")
+        self._filled = np.zeros(d, np.int64)
+        self._filled[: len(self._bits)] = self._bits.sum(axis=1)
+
+
+def all_columns(schema: Schema, cells: Cells) -> tuple[list[Column], list[int | None]]:
+    """Return the columns of a table, those that came late last, and their places in cells."""
+    of_late = {name: j for j, name in enumerate(cells.names or ())} if schema.late else {}
+    places = [*places_of(schema, cells), *(of_late.get(name) for name in schema.late)]
+    return [*schema.columns, *late_columns(schema)], places
+
+
+def _in_order(values: NDArray[Any], places: Sequence[int | None], none: float) -> NDArray[Any]:
+    """Return the values (n, columns) at these places, `none` where there is no place."""
+    if list(places) == list(range(values.shape[1])):
+        return values
+    wider = np.concatenate([values, np.full((len(values), 1), none, values.dtype)], axis=1)
+    return wider[:, [-1 if j is None else j for j in places]]
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_EXAMPLE else f"{text[: _LONGEST_EXAMPLE - 1]}…"
+
+
+def _quoted(column: Column) -> str:
+    return f"`{_shortened(column.name)}`"

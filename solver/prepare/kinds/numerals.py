@@ -1,0 +1,160 @@
+"""Numbers in texts: what people write around digits is a unit, a currency, a sign or a multiplier.
+
+    "$1,234.50"  1234.5       "55.0%"   55.0        "(1,200)"  -1200.0
+    "1.37kg"     1.37         "2.5M"    2.5e6       "735-739"  737.0 (the middle of a range)
+    "12,5 EUR"   12.5         "1.234,5" 1234.5      "36 months" 36.0
+
+It says what one text may be. Whether a column is meant so is for `judging`.
+"""
+
+import math
+import re
+from typing import NamedTuple
+
+# No quantity is written longer; so a text of a megabyte costs nothing.
+LONGEST = 40
+_LONGEST_UNIT = 12
+# Letters before digits are a name with a number, such as "user 12", unless they are a currency.
+_CURRENCIES = frozenset(
+    [
+        "aud",
+        "brl",
+        "cad",
+        "chf",
+        "cny",
+        "czk",
+        "dkk",
+        "eur",
+        "gbp",
+        "hkd",
+        "huf",
+        "idr",
+        "ils",
+        "inr",
+        "jpy",
+        "krw",
+        "mxn",
+        "myr",
+        "nok",
+        "nzd",
+        "php",
+        "pln",
+        "rmb",
+        "ron",
+        "rub",
+        "sek",
+        "sgd",
+        "thb",
+        "try",
+        "twd",
+        "usd",
+        "vnd",
+        "zar",
+        "a",
+        "c",
+        "hk",
+        "nz",
+        "r",
+        "rs",
+        "kr",
+        "us",
+    ]
+)
+
+_DIGITS = r"\d+(?:[.,'’\u00a0\u202f ]\d+)*(?:[eE][+-]?\d{1,3})?|[.,]\d+"
+_NUMERAL = re.compile(
+    rf"(?P<open>\()?(?P<before>[^\d()+\-−.,]*)(?P<sign>[+\-−]?)(?P<after_sign>[^\d()+\-−.,]*)"
+    rf"(?P<digits>{_DIGITS})(?:\s*(?:-|–|to)\s*(?P<other>{_DIGITS}))?(?P<unit>[^\d()]*)(?P<close>\))?"
+)
+_POINTED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d*)?")
+_COMMAED = re.compile(r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}")
+_SPACED = re.compile(r"\d{1,3}(?:['’\u00a0\u202f ]\d{3})+(?:[.,]\d+)?")
+# A small m is a metre, and a small b or t no multiplier either.
+_MULTIPLIERS = {"k": 1e3, "K": 1e3, "M": 1e6, "mn": 1e6, "B": 1e9, "bn": 1e9, "T": 1e12}
+_MINUS = {"-", "−"}
+
+
+class Numeral(NamedTuple):
+    """A number in a text.
+
+    unit: what stands around the digits, the same for all cells of a column that has one unit.
+    comma: whether a decimal comma was read, which alone could have been a separator of thousands.
+    """
+
+    value: float
+    unit: str
+    comma: bool = False
+
+
+def plain_number(text: str) -> float | None:
+    """Return the finite number that a text is, as data files have them; None for another text."""
+    if len(text) > LONGEST or "_" in text or not text.isascii():
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def numeral(text: str, *, commas: bool = False) -> Numeral | None:
+    """Return the number in a text; None if it is not one number with something around it.
+
+    commas: whether 1,234 is a decimal number, as in a column that shows decimal commas.
+    """
+    if len(text) > LONGEST:
+        return None
+    found = _NUMERAL.fullmatch(text.strip())
+    if found is None or bool(found["open"]) != bool(found["close"]):
+        return None
+    before = (found["before"] + found["after_sign"]).strip()
+    unit, factor = _multiplier(found["unit"].strip())
+    if len(before) > _LONGEST_UNIT or len(unit) > _LONGEST_UNIT or not _may_precede(before):
+        return None
+    first, comma = _number(found["digits"], commas)
+    if first is None:
+        return None
+    value = first
+    if found["other"] is not None:
+        other, other_comma = _number(found["other"], commas)
+        if other is None or other < first or found["sign"]:
+            return None
+        value, comma = 0.5 * (first + other), comma or other_comma
+    negative = bool(found["open"]) != (found["sign"] in _MINUS)
+    value = factor * (-value if negative else value)
+    if not math.isfinite(value):
+        return None
+    return Numeral(value, f"{before.casefold()}#{unit.casefold()}", comma)
+
+
+def _may_precede(before: str) -> bool:
+    """Return whether a text before digits may be a currency or a sign."""
+    letters = "".join(filter(str.isalpha, before)).lower()
+    return not letters or letters in _CURRENCIES
+
+
+def _multiplier(unit: str) -> tuple[str, float]:
+    """Return a unit without its multiplier, and that."""
+    return ("", _MULTIPLIERS[unit]) if unit in _MULTIPLIERS else (unit, 1.0)
+
+
+def _number(digits: str, commas: bool) -> tuple[float | None, bool]:
+    """Return digits with separators as a number, and whether a decimal comma alone was read."""
+    mantissa, _, exponent = digits.lower().partition("e")
+    comma = False
+    if commas and "." not in mantissa and mantissa.count(",") == 1:
+        mantissa, comma = mantissa.replace(",", "."), True
+    elif _POINTED.fullmatch(mantissa):
+        mantissa = mantissa.replace(",", "")
+    elif _COMMAED.fullmatch(mantissa):
+        mantissa = mantissa.replace(".", "").replace(",", ".")
+    elif _SPACED.fullmatch(mantissa):
+        mantissa = re.sub(r"['’\u00a0\u202f ]", "", mantissa).replace(",", ".")
+    elif mantissa.count(",") == 1 and "." not in mantissa:
+        mantissa, comma = mantissa.replace(",", "."), True
+    elif not re.fullmatch(r"\d*\.?\d*", mantissa):
+        return None, False
+    try:
+        return float(f"{mantissa}e{exponent}" if exponent else mantissa), comma
+    except ValueError:
+        return None, False

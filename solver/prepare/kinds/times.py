@@ -1,0 +1,147 @@
+"""Moments of time in texts, as seconds since 1970 in UTC.
+
+    2025-03-01T04:12:00Z   2025-03-01 04:12:00.5+01:00   20250301   2025/3/1
+    03/01/2025 4:12 PM     1.3.2025    1-Mar-25          March 1, 2025    Sat, 01 Mar 2025 04:12 GMT
+
+Years are those of the Gregorian calendar, 0 to 9999; two digits are 1970 to 2069. Without a zone it
+is UTC, so what a column says does not depend on where a server stands. Whether the day or the month
+comes first in 03/01/2025 is for the column to say (`judging`).
+"""
+
+import re
+from typing import NamedTuple
+
+# No moment is written longer.
+LONGEST = 48
+DAY = 86_400.0
+# The moments that a number may be: years 2001 to 2100 as seconds, or as milliseconds.
+FIRST_EPOCH, LAST_EPOCH = 9.7e8, 4.2e9
+
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_MONTH = r"(?P<month>[A-Za-z]{3,9})\.?"
+_CLOCK = (
+    r"(?:[T\s,]+(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))(?::(?P<second>\d{2})(?:[.,](?P<part>\d{1,9}))?)?"
+    r"\s*(?P<half>[AaPp]\.?[Mm]\.?)?)?"
+    r"\s*(?P<zone>Z|z|UTC|GMT|[+-]\d{2}:?\d{2}|[+-]\d{2})?"
+)
+_DAYNAME = r"(?:[A-Za-z]{3,9},?\s+)?"
+_FORMS = tuple(
+    (order, re.compile(pattern + _CLOCK))
+    for order, pattern in (
+        ("ymd", r"(?P<year>\d{4})[-/.](?P<a>\d{1,2})[-/.](?P<b>\d{1,2})"),
+        ("ymd", r"(?P<year>(?:19|20)\d{2})(?P<a>[01]\d)(?P<b>[0-3]\d)(?=$|[T\s])"),
+        ("?", r"(?P<a>\d{1,2})(?P<gap>[-/.])(?P<b>\d{1,2})(?P=gap)(?P<year>\d{4}|\d{2})"),
+        (
+            "named",
+            rf"{_DAYNAME}(?P<a>\d{{1,2}})(?:st|nd|rd|th)?[-\s]+{_MONTH}[-,\s]+(?P<year>\d{{4}}|\d{{2}})",
+        ),
+        ("named", rf"{_DAYNAME}{_MONTH}\s+(?P<a>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<year>\d{{4}})"),
+    )
+)
+
+
+class Written(NamedTuple):
+    """A moment as it was written: numbers a and b of a date whose order may be open.
+
+    order: "day" or "month" if only one reading of a and b is a date, "" if both are, or there is
+    nothing to choose. seconds: with the month first; other: with the day first.
+    """
+
+    order: str
+    seconds: float
+    other: float
+
+
+def moment(text: str) -> Written | None:
+    """Return the moment that a text says; None for another text."""
+    if not 6 <= len(text) <= LONGEST or not any(map(str.isdigit, text)):
+        return None
+    text = text.strip()
+    for order, form in _FORMS:
+        found = form.fullmatch(text)
+        if found is not None:
+            return _written(order, found)
+    return None
+
+
+def _written(order: str, found: "re.Match[str]") -> Written | None:
+    clock = _clock(found)
+    if clock is None:
+        return None
+    year = int(found["year"])
+    if len(found["year"]) == 2:
+        year += 2000 if year < 70 else 1900
+    a = int(found["a"])
+    if order == "named":
+        name = found["month"].lower()
+        if name[:3] not in _MONTHS or not _FULL[name[:3]].startswith(name[: max(3, len(name))]):
+            return None
+        day = _days(year, _MONTHS.index(name[:3]) + 1, a)
+        return None if day is None else Written("", DAY * day + clock, DAY * day + clock)
+    month_first = _days(year, a, int(found["b"]))
+    if order == "ymd":
+        if month_first is None:
+            return None
+        return Written("", DAY * month_first + clock, DAY * month_first + clock)
+    day_first = _days(year, int(found["b"]), a)
+    if month_first is None and day_first is None:
+        return None
+    which = "day" if month_first is None else "month" if day_first is None else ""
+    one = month_first if month_first is not None else day_first
+    other = day_first if day_first is not None else month_first
+    assert one is not None
+    assert other is not None
+    return Written(which, DAY * one + clock, DAY * other + clock)
+
+
+_FULL = {
+    name[:3]: name
+    for name in (
+        *("january", "february", "march", "april", "may", "june", "july", "august"),
+        *("september", "october", "november", "december"),
+    )
+}
+_FULL["sep"] = "september"
+
+
+def _clock(found: "re.Match[str]") -> float | None:
+    """Return the seconds after midnight in UTC; None for a time of day that is none."""
+    hour, minute, second = (int(found[name] or 0) for name in ("hour", "minute", "second"))
+    if found["half"]:
+        if not 1 <= hour <= 12:
+            return None
+        hour = hour % 12 + (12 if found["half"][0] in "pP" else 0)
+    if hour > 24 or minute > 59 or second > 60 or (hour == 24 and minute + second > 0):
+        return None
+    seconds = 3600.0 * hour + 60.0 * minute + second
+    if found["part"]:
+        seconds += float(f"0.{found['part']}")
+    return seconds - _offset(found["zone"])
+
+
+def _offset(zone: str | None) -> float:
+    """Return how many seconds a zone is ahead of UTC."""
+    if not zone or zone[0] not in "+-":
+        return 0.0
+    digits = zone[1:].replace(":", "")
+    seconds = 3600.0 * int(digits[:2]) + 60.0 * int(digits[2:] or 0)
+    return -seconds if zone[0] == "-" else seconds
+
+
+def _days(year: int, month: int, day: int) -> int | None:
+    """Return the days from 1970-01-01 to a date, by Hinnant's `days_from_civil`; None for none."""
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    lengths = (31, 29 if leap else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+    if not 1 <= month <= 12 or not 1 <= day <= lengths[month - 1]:
+        return None
+    y = year - (month <= 2)
+    era, of_era = divmod(y, 400)
+    of_year = (153 * (month - 3 if month > 2 else month + 9) + 2) // 5 + day - 1
+    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+
+
+def epoch(value: float) -> float | None:
+    """Return the seconds of a number that may be one of seconds or milliseconds since 1970."""
+    if FIRST_EPOCH <= value <= LAST_EPOCH:
+        return value
+    return value / 1e3 if 1e3 * FIRST_EPOCH <= value <= 1e3 * LAST_EPOCH else None

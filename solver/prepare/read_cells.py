@@ -1,0 +1,178 @@
+"""Cells read by the kinds of their columns: texts that are numbers become these, the rest stays.
+
+Words of texts come apart from them, as codes: those of columns of texts, and of whatever a settled
+table has no place for, such as a text in a column of numbers or a name that came late.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from math import isnan, log1p, nan
+from typing import Protocol
+
+import numpy as np
+
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.cells import NO_TEXT, Cells, text_of
+from wolfstream.solver.prepare.kinds.judging import (
+    EMPTY,
+    NUMBER,
+    Kind,
+    Reading,
+    Value,
+    given_kind,
+    judge,
+    like_a_time,
+)
+from wolfstream.solver.prepare.kinds.words import (
+    MOST_CODES,
+    codes_of_number,
+    codes_of_words,
+    column_key,
+    words_of,
+)
+
+# Of longer texts, what they are is not kept for the next time.
+_LONGEST_KEPT = 64
+
+
+class ReadColumn(Protocol):
+    """A column whose values are read."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def reading(self) -> Reading:
+        """How."""
+
+
+def read(columns: Sequence[ReadColumn], cells: Cells, places: Sequence[int | None]) -> Cells:
+    """Return cells whose numbers and texts are what the columns' kinds make of them.
+
+    places: of the columns in the cells. Of a column of texts the number is the logarithm of their
+    length; one of identifiers has no value. A text that is neither read nor missing stays a text.
+    """
+    if not cells.texts and all(column.reading.plain for column in columns):
+        return cells
+    numbers, text = cells.numbers.copy(), cells.text.copy()
+    for column, j in zip(columns, places, strict=True):
+        if j is None:
+            continue
+        reading = column.reading
+        if not reading.plain:
+            there = ~np.isnan(numbers[:, j])
+            if there.any():
+                numbers[there, j] = [_number(reading, x) for x in numbers[there, j].tolist()]
+        has = np.flatnonzero(text[:, j] != NO_TEXT)
+        if not len(has):
+            continue
+        used, back = np.unique(text[has, j], return_inverse=True)
+        found = [_value(reading, cells.texts[place]) for place in used.tolist()]
+        numbers[has, j] = np.array([value for value, _ in found])[back]
+        text[has[np.array([not stays for _, stays in found])[back]], j] = NO_TEXT
+    return cells._replace(numbers=numbers, text=text)
+
+
+def _number(reading: Reading, x: float) -> float:
+    return log1p(len(text_of(x))) if reading.kind == "text" else reading.number_of(x)
+
+
+def _value(reading: Reading, text: str) -> tuple[float, bool]:
+    """Return a text's number, NaN where there is none, and whether it stays a text."""
+    return _short_value(reading, text) if len(text) <= _LONGEST_KEPT else _found(reading, text)
+
+
+def _found(reading: Reading, text: str) -> tuple[float, bool]:
+    if reading.is_missing(text) or reading.kind == "identifier":
+        return nan, False
+    if reading.kind == "text":
+        return log1p(len(text)), False
+    number = reading.number(text)
+    return number, isnan(number)
+
+
+_short_value = lru_cache(8192)(_found)
+
+
+def has_words(wanted: Sequence[str], cells: Cells, j: int | None) -> Float64Array:
+    """Return whether each row has each word (n, words), 1 or 0; NaN where there is no text."""
+    n = len(cells.numbers)
+    if j is None:
+        return np.full((n, len(wanted)), nan)
+    rows = np.full((len(cells.texts) + 1, len(wanted)), nan)
+    for place in np.unique(cells.text[:, j]).tolist():
+        if place != NO_TEXT:
+            present = set(words_of(cells.texts[place]))
+            rows[place] = [float(word in present) for word in wanted]
+    return rows[cells.text[:, j]]
+
+
+def words(
+    columns: Sequence[ReadColumn], cells: Cells, places: Sequence[int | None]
+) -> Float64Array:
+    """Return codes of words (n, MOST_CODES), all below 0, NaN where there are no more.
+
+    columns: those whose words are learned.
+    """
+    codes = np.full((len(cells.numbers), MOST_CODES), nan)
+    counts = [0] * len(codes)
+    for column, j in zip(columns, places, strict=True):
+        if j is None:
+            continue
+        key = column_key(column.name)
+        for i, found in _codes(key, column.reading, cells, j):
+            end = min(counts[i] + len(found), MOST_CODES)
+            codes[i, counts[i] : end] = found[: end - counts[i]]
+            counts[i] = end
+    return codes
+
+
+def _codes(key: bytes, reading: Reading, cells: Cells, j: int) -> Iterator[tuple[int, list[float]]]:
+    """Yield the codes of each row that has any in the cells' column j."""
+    numbers = cells.numbers[:, j].tolist()
+    for i, place in enumerate(cells.text[:, j].tolist()):
+        if place != NO_TEXT:
+            text = cells.texts[place]
+            if not reading.is_missing(text):
+                yield i, codes_of_words(key, text)
+        elif numbers[i] == numbers[i]:
+            yield i, codes_of_number(key, numbers[i])
+
+
+def readings(
+    names: Sequence[str], rows: Sequence[Cells], fixed: Mapping[str, Kind]
+) -> list[Reading]:
+    """Return how columns are read that have these values in the rows.
+
+    names: of the columns; rows without names have them in this order. fixed: kinds that are given.
+    """
+    numeric, textual = set[str](), {name for name in names if name in fixed or like_a_time(name)}
+    for cells in rows:
+        given = names if cells.names is None else cells.names
+        numeric |= {given[j] for j in np.flatnonzero(~np.isnan(cells.numbers).all(axis=0)).tolist()}
+        textual |= {given[j] for j in np.flatnonzero((cells.text != NO_TEXT).any(axis=0)).tolist()}
+    # Of columns of numbers alone, which may be very many, no value is looked at.
+    values: dict[str, list[Value]] = {name: [] for name in names if name in textual}
+    for cells in rows:
+        for j, name in enumerate(names if cells.names is None else cells.names):
+            if name in values:
+                values[name] += values_in(cells, j)
+    found = list[Reading]()
+    for name in names:
+        if name in fixed:
+            found.append(given_kind(fixed[name], values[name]))
+        elif name in values:
+            found.append(judge(name, values[name]))
+        else:
+            found.append(NUMBER if name in numeric else EMPTY)
+    return found
+
+
+def values_in(cells: Cells, j: int) -> Iterator[Value]:
+    """Yield the values in the cells' column j."""
+    for number, place in zip(cells.numbers[:, j].tolist(), cells.text[:, j].tolist(), strict=True):
+        if place != NO_TEXT:
+            yield cells.texts[place]
+        else:
+            yield None if isnan(number) else number
