@@ -255,7 +255,7 @@ class TestDeclaredClasses:
 
     @pytest.mark.parametrize(
         ("label", "hint"),
-        [("humdi", "did you mean 'humid'"), (1, "its classes are dry, humid, True")],
+        [("humdi", "did you mean 'humid'"), (2, "its classes are dry, humid, True")],
     )
     def test_another_label_is_refused_where_it_stands(self, label: Any, hint: str):
         learner = learner_of(**self.SPEC)
