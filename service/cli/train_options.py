@@ -45,10 +45,10 @@ _MODEL = (
         type=click.Choice(list(ALGORITHMS)),
         default="adaptive",
         show_default=True,
-        help="adaptive learns as the server's default model does: words, missing values and numbers "
-        "in any units. msfw, sfw, asset and asset* learn sample by sample too; the others solve for "
-        f"all samples at once, to a certified tolerance. {_FITS} fits numbers by a kernel part and "
-        "--basis.",
+        help="adaptive learns as the server's default model does: words, missing values and "
+        "numbers in any units. msfw, sfw, asset and asset* learn sample by sample too; the others "
+        f"solve for all samples at once, to a certified tolerance. {_FITS} fits numbers by a "
+        "kernel part and --basis.",
     ),
     click.option(
         "--kernel",

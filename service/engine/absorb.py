@@ -55,12 +55,13 @@ def absorb_block(
 ) -> list[dict[str, Any]]:
     """Absorb and publish a block; the answers to its entries.
 
+    They describe the head that serves, whose predictions they have.
     content: bit for bit `recorded(block)`; live it need not be decoded again.
     """
-    head = block[0].head
-    absorbed = _absorbed(learner, head, content)
+    absorbed = _absorbed(learner, block[0].head, content)
     learner.publish()
-    of_head = {"name": head, **learner.model.published.heads[head].stats}
+    serves = learner.model.spec.serve
+    of_head = {"name": serves, **learner.model.published.heads[serves].stats}
     answers: list[dict[str, Any]] = []
     start = 0
     for entry in block:

@@ -16,6 +16,7 @@ from service.heads.set_view import SetView, set_stats
 from service.spec.model import ModelSpec
 from solver.kernels.functions import Kernel
 from solver.rows.matrix import Matrix
+from solver.rows.sample_weights import Weights
 from solver.simplex.steps import STEP_NAMES
 from solver.stream.paper_learners import ValueSetPicture
 from solver.stream.votes import Answer
@@ -62,12 +63,12 @@ class RegressionSetLearner(HeadLearner[RegressionSet]):
         """Return a function that learns parts of n samples, and stores no sample twice."""
         entered, learned = np.full(samples, -1, np.int64), 0
 
-        def relearn(part: NDArray[np.int64], X: Matrix, y: NDArray[Any]) -> Answer:
+        def relearn(part: NDArray[np.int64], X: Matrix, y: NDArray[Any], weight: Weights) -> Answer:
             nonlocal learned
             if learned >= samples:  # a further pass over few samples
                 self.current.settle()
             learned += len(part)
-            answers = self.current.absorb(X, y, entered[part])
+            answers = self.current.absorb(X, y, entered[part], weight=weight)
             entered[part] = answers.entered
             return answers
 

@@ -35,6 +35,7 @@ from service.spec.model import ModelSpec
 from solver.arrays import Float64Array
 from solver.kernels.functions import Kernel
 from solver.rows.matrix import Matrix, take_rows
+from solver.rows.sample_weights import Weights
 from solver.simplex.steps import STEP_NAMES
 from solver.stream.labels import key_of
 from solver.stream.paper_learners import SetPicture, new_working_set
@@ -101,8 +102,10 @@ class SetLearner(MergingLearner[WorkingSet]):
         """Return a function that learns parts of n samples, and stores no sample twice."""
         entered = np.full(samples, -1, np.int64)
 
-        def relearn(part: NDArray[np.int64], X: Matrix, codes: NDArray[np.int64]) -> Answer:
-            answers = self.current.absorb(X, codes, entered[part])
+        def relearn(
+            part: NDArray[np.int64], X: Matrix, codes: NDArray[np.int64], weight: Weights
+        ) -> Answer:
+            answers = self.current.absorb(X, codes, entered[part], weight)
             entered[part] = answers.entered
             return answers
 
@@ -279,7 +282,7 @@ KIND: Kind[Any] = Kind(
     reported=("size", "support_vectors"),
     outcome=_outcome,
     summary=_summary,
-    passes=lambda head, X, y: head.passes(X, y),
+    passes=lambda head, X, y, weight: head.passes(X, y, weight),
     pairs=Pairs(_problem, LARGEST_SET, _spec_with, _adopt),
     merge=merge_heads,
 )
