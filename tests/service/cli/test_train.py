@@ -270,6 +270,15 @@ class TestFiles:
         ]
         assert said[0] != said[1]
 
+    def test_the_default_is_the_default_model_of_a_server(self, tmp_path: Path):
+        (tmp_path / "a.csv").write_text("a,b,y\n1,hall,u\n2,,v\n3,bath,u\n")
+        arguments = ["train", str(tmp_path / "a.csv"), "--model", str(tmp_path / "m")]
+        assert CliRunner().invoke(main, arguments).exit_code == 0
+        assert record(tmp_path / "m")["algorithm"] == "adaptive"
+        result = CliRunner().invoke(main, [*arguments, "--C", "2"])
+        assert result.exit_code == 2
+        assert "not used by --algorithm adaptive, the default: choose another" in result.output
+
     @pytest.mark.parametrize(("weight", "detail"), [("0", "must be from"), ("-1", "must be from")])
     def test_weights_out_of_range(self, tmp_path: Path, weight: str, detail: str):
         (tmp_path / "a.csv").write_text(f"a,w,y\n1,1,u\n2,{weight},v\n")

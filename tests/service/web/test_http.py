@@ -134,7 +134,7 @@ def test_learn_then_predict_in_json(client: httpx.Client, name: str) -> None:
     assert set(results["step"][1:]) <= {"toward", "away", "drop"}
     # The head whose predictions these are, not the one that the path names.
     assert answer["head"]["name"] == "adaptive"
-    assert answer["head"]["prequential"]["samples"] == 398
+    assert answer["head"]["prequential"]["samples"] == 399
     told = client.post(f"/v1/models/{name}/predict", json={"x": samples.X.tolist()}).json()
     assert told["sequence"] == 400
     assert told["head"] == "adaptive"
