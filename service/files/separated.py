@@ -113,7 +113,7 @@ class CsvText:
         try:
             return find_roles(names, roles, labelled)
         except DataFileError as error:
-            raise DataFileError(f"{error}{more}", 1) from None
+            raise DataFileError(f"{error}{more}") from None
 
     def features(self) -> int:
         """Return the number of features."""
