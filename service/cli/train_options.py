@@ -47,9 +47,9 @@ _MODEL = (
         default=DEFAULT_ALGORITHM,
         show_default=True,
         help=f"{DEFAULT_ALGORITHM} learns as the server's default model does: words, missing "
-        "values and numbers in any units. msfw, sfw, asset and asset* learn sample by sample too; the others "
-        f"solve for all samples at once, to a certified tolerance. {_FITS} fits numbers by a "
-        "kernel part and --basis.",
+        "values and numbers in any units. msfw, sfw, asset and asset* learn sample by sample "
+        "too; the others solve for all samples at once, to a certified tolerance. "
+        f"{_FITS} fits numbers by a kernel part and --basis.",
     ),
     click.option(
         "--kernel",

@@ -177,6 +177,10 @@ class TestCsv:
         with pytest.raises(DataFileError, match="no header, and the first row is e, x, y"):
             open_data(path, texts=True)
 
+    def test_a_value_that_is_the_name_of_its_column(self, write: Write):
+        content = "amount,male,y\n1,male,u\n2,female,v\n"
+        assert open_data(write("a.csv", content), texts=True).names == ("amount", "male")
+
     def test_a_header_that_comes_again_is_a_header(self, write: Write):
         data = open_data(write("a.csv", "a,y\n1,u\na,y\n2,v\n"), texts=True)
         assert data.names == ("a",)
