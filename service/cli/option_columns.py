@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from service.files.roles import Roles
+from wolfstream.service.files.roles import Roles
 
 _DEFAULT = "the one headed y, label, target or class"
 _COLUMN = "Column of a table, by its name or its number from 1,"

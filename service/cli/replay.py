@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from service.cli.failures import Failure, Interrupted, NoConnection
-from service.cli.option_columns import column_options
-from service.cli.option_server import server_option
-from service.cli.option_values import read_json
-from service.files.roles import Roles
-from service.spec.heads import BOTH, HEADS
+from wolfstream.service.cli.failures import Failure, Interrupted, NoConnection
+from wolfstream.service.cli.option_columns import column_options
+from wolfstream.service.cli.option_server import server_option
+from wolfstream.service.cli.option_values import read_json
+from wolfstream.service.files.roles import Roles
+from wolfstream.service.spec.heads import BOTH, HEADS
 
 # httpx, numpy and rich are imported when the command runs: help is quick.
 if TYPE_CHECKING:
-    from service.cli.replay_connections import HttpConnection
-    from service.cli.replayer import Replay, Score
-    from service.client.batches import Batch as Sent
-    from service.files.labelled import Batch, LabelledFile
+    from wolfstream.service.cli.replay_connections import HttpConnection
+    from wolfstream.service.cli.replayer import Replay, Score
+    from wolfstream.service.client.batches import Batch as Sent
+    from wolfstream.service.files.labelled import Batch, LabelledFile
 
 
 @click.command()
@@ -103,12 +103,12 @@ def replay(file: Path, roles: Roles, features: int | None, **options: Any) -> No
       3    the server cannot be reached, or the connection was lost
       130  interrupted
     """  # noqa: D301  (click wants the control character)
-    from service.native.compile_cache import use_compile_cache
+    from wolfstream.service.native.compile_cache import use_compile_cache
 
     use_compile_cache()
-    from service.client.errors import ClientError
-    from service.client.wire import check_url
-    from service.files.labelled import DataFileError, open_data
+    from wolfstream.service.client.errors import ClientError
+    from wolfstream.service.client.wire import check_url
+    from wolfstream.service.files.labelled import DataFileError, open_data
 
     try:
         check_url(options["url"])
@@ -139,9 +139,9 @@ def _stream(
     """Connect and send the samples. Raises Failure however that ends early."""
     from rich.console import Console
 
-    from service.cli.replay_connections import HttpConnection, WebsocketConnection
-    from service.cli.replayer import Display, Replay
-    from service.client.errors import AnswerLost, ClientError, Unreachable
+    from wolfstream.service.cli.replay_connections import HttpConnection, WebsocketConnection
+    from wolfstream.service.cli.replayer import Display, Replay
+    from wolfstream.service.client.errors import AnswerLost, ClientError, Unreachable
 
     total = min(max(0, data.samples - skip), data.samples if limit is None else limit)
     # At most the samples of a second: a slow stream should not come in bursts.
@@ -172,8 +172,8 @@ def _stream(
 
 def _named(data: "LabelledFile", batches: Iterator["Batch"]) -> Iterator["Sent"]:
     """Yield the batches as they are sent, with the names of a header."""
-    from service.client.batches import Batch as Sent
-    from service.client.batches import Table
+    from wolfstream.service.client.batches import Batch as Sent
+    from wolfstream.service.client.batches import Table
 
     for batch in batches:
         X = batch.X if data.names is None else Table(list(data.names), batch.X)
@@ -182,7 +182,7 @@ def _named(data: "LabelledFile", batches: Iterator["Batch"]) -> Iterator["Sent"]
 
 def _ensure_model(http: "HttpConnection", model: str, spec: Any) -> dict[str, Any]:
     """Return the spec of the model, which is created if needed. Raises ClientError."""
-    from service.client.errors import ClientError, Refused
+    from wolfstream.service.client.errors import ClientError, Refused
 
     exists = True
     try:

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from service.client.tables import as_value_errors, columns_of, open_table
-from service.files.roles import NO_ROLES, Roles, find_roles
-from service.files.text import MISSING_LABEL, read_id
-from service.files.values import features_of, plain_row, plain_value
+from wolfstream.service.client.tables import as_value_errors, columns_of, open_table
+from wolfstream.service.files.roles import NO_ROLES, Roles, find_roles
+from wolfstream.service.files.text import MISSING_LABEL, read_id
+from wolfstream.service.files.values import features_of, plain_row, plain_value
 
 # A tenth of the largest body that a server takes by default.
 MOST_BYTES = 6 << 20
@@ -346,7 +346,7 @@ def _parted(columns: Any, roles: Roles, labelled: bool) -> tuple[Any, Any, Any, 
 
     Rows are a table if all columns have names that are texts.
     """
-    from service.files.tables import rows_of_columns
+    from wolfstream.service.files.tables import rows_of_columns
 
     named = all(isinstance(name, str) for name in columns.names)
     with as_value_errors():

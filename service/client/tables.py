@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from service.files.roles import Roles
-from service.files.text import DataFileError
-from service.files.values import plain_value
+from wolfstream.service.files.roles import Roles
+from wolfstream.service.files.text import DataFileError
+from wolfstream.service.files.values import plain_value
 
 TablePath: TypeAlias = str | os.PathLike[str]
 
@@ -34,7 +34,7 @@ def open_table(path: TablePath, roles: Roles, labelled: bool) -> Any:
 
     Raises ValueError.
     """
-    from service.files.labelled import open_data
+    from wolfstream.service.files.labelled import open_data
 
     file = Path(path)
     try:
@@ -61,7 +61,7 @@ def columns_of(X: Any) -> Any:
 
 def _of_frame(frame: Any) -> Any:
     """Column by column: polars' own array of all columns has dates as numbers beside numbers."""
-    from service.files.arrow import Columns
+    from wolfstream.service.files.arrow import Columns
 
     names = list(frame.columns)
     if len(set(names)) < len(names):
@@ -81,14 +81,14 @@ def _plain(column: Any) -> Any:
 
 
 def _of_arrow(table: Any) -> Any:
-    from service.files.arrow import columns_of_arrow
+    from wolfstream.service.files.arrow import columns_of_arrow
 
     with as_value_errors():
         return columns_of_arrow(table.read_all() if hasattr(table, "read_all") else table)
 
 
 def _of_narwhals(X: Any) -> Any:
-    from service.files.arrow import Columns
+    from wolfstream.service.files.arrow import Columns
 
     if importlib.util.find_spec("narwhals") is None:
         return None

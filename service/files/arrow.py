@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from service.files.arrow_messages import check_messages
-from service.files.parquet_pages import unpacked_bytes
-from service.files.text import DataFileError
-from service.files.values import plain_value
+from wolfstream.service.files.arrow_messages import check_messages
+from wolfstream.service.files.parquet_pages import unpacked_bytes
+from wolfstream.service.files.text import DataFileError
+from wolfstream.service.files.values import plain_value
 
 ARROW_SUFFIXES = {".arrow", ".arrows", ".feather", ".ipc"}
 PARQUET_SUFFIXES = {".parquet", ".pq"}

@@ -9,7 +9,7 @@ import importlib
 import struct
 from typing import Any
 
-from service.files.text import DataFileError
+from wolfstream.service.files.text import DataFileError
 
 # Places of fields in the tables of Message.fbs and Schema.fbs.
 _HEADER_TYPE, _HEADER = 1, 2

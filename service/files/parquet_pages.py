@@ -7,7 +7,7 @@ page. A header is a structure of Thrift's compact protocol
 
 from typing import Any
 
-from service.files.text import DataFileError
+from wolfstream.service.files.text import DataFileError
 
 # Of a page's header: its sizes, and the headers of its kind, each with its values and encoding.
 _UNPACKED, _PACKED = 2, 3

@@ -7,7 +7,7 @@ model that learns another column in silence is worse than a refusal that lists t
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from service.files.text import DataFileError
+from wolfstream.service.files.text import DataFileError
 
 LABEL_COLUMNS = ("y", "label", "target", "class")
 _MOST_LISTED, _LONGEST_LISTED = 50, 40

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from service.files.roles import (
+from wolfstream.service.files.roles import (
     LABEL_COLUMNS,
     NO_ROLES,
     RolePlaces,
@@ -16,7 +16,7 @@ from service.files.roles import (
     find_roles,
     listed_columns,
 )
-from service.files.text import (
+from wolfstream.service.files.text import (
     LONGEST_ROW,
     MISSING,
     DataFileError,
@@ -31,8 +31,8 @@ from service.files.text import (
     number_in,
     read_id,
 )
-from solver.arrays import Float64Array
-from solver.rows.matrix import Matrix
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.rows.matrix import Matrix
 
 _QUOTED = re.compile(r'"[^"]*"')
 _NO_FEATURES = (

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from service.files.arrow import Columns
-from service.files.npz import Label
-from service.files.roles import Roles, find_roles
-from service.files.text import MISSING_LABEL, DataFileError
-from solver.arrays import Float64Array
+from wolfstream.service.files.arrow import Columns
+from wolfstream.service.files.npz import Label
+from wolfstream.service.files.roles import Roles, find_roles
+from wolfstream.service.files.text import MISSING_LABEL, DataFileError
+from wolfstream.solver.arrays import Float64Array
 
 # What pandas calls an index that it writes beside the columns, and one that it has read.
 _INDEX = re.compile(r"__index_level_[0-9]+__|Unnamed: [0-9]+")

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import numpy as np
 
-from service.files.text import cell_value
+from wolfstream.service.files.text import cell_value
 
 # What pandas has where a value is missing.
 _MISSING_TYPES = {"NAType", "NaTType"}

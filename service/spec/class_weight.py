@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from service.spec.kernel import Part
-from solver.stream.labels import LabelKey, key_of
+from wolfstream.service.spec.kernel import Part
+from wolfstream.solver.stream.labels import LabelKey, key_of
 
 
 class ClassWeight(Part):

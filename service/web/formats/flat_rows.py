@@ -10,10 +10,17 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from service.errors import Invalid, InvalidSamples, Refusal, SampleError, pointer_to, refuse_all
-from service.files.roles import NO_ROLES, Roles, find_roles
-from service.files.text import DataFileError
-from service.files.values import features_of
+from wolfstream.service.errors import (
+    Invalid,
+    InvalidSamples,
+    Refusal,
+    SampleError,
+    pointer_to,
+    refuse_all,
+)
+from wolfstream.service.files.roles import NO_ROLES, Roles, find_roles
+from wolfstream.service.files.text import DataFileError
+from wolfstream.service.files.values import features_of
 
 MOST_WARNINGS = 16
 # The fields of labels, ids and weights, in the order of their roles.

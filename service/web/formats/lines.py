@@ -17,14 +17,14 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 from pydantic_core import from_json
 
-from service.errors import Invalid, InvalidSamples, Refusal, SampleError, Unreadable
-from service.files.labelled import kind_of, label_reader
-from service.files.roles import NO_ROLES, Roles
-from service.files.separated import CsvText
-from service.files.svmlight import SvmlightText
-from service.files.text import DataFileError, Record
-from service.web.formats.bounds import Bounds, check_json, check_lines
-from service.web.formats.flat_rows import (
+from wolfstream.service.errors import Invalid, InvalidSamples, Refusal, SampleError, Unreadable
+from wolfstream.service.files.labelled import kind_of, label_reader
+from wolfstream.service.files.roles import NO_ROLES, Roles
+from wolfstream.service.files.separated import CsvText
+from wolfstream.service.files.svmlight import SvmlightText
+from wolfstream.service.files.text import DataFileError, Record
+from wolfstream.service.web.formats.bounds import Bounds, check_json, check_lines
+from wolfstream.service.web.formats.flat_rows import (
     MOST_WARNINGS,
     Fields,
     Origin,
@@ -32,7 +32,7 @@ from service.web.formats.flat_rows import (
     of_flat_rows,
     with_roles,
 )
-from service.web.formats.repeated_names import check_json_names
+from wolfstream.service.web.formats.repeated_names import check_json_names
 
 _MOST_ERRORS = 20
 

@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from service.errors import InvalidSamples, Refusal, UnsupportedFormat
-from service.files.arrow import (
+from wolfstream.service.errors import InvalidSamples, Refusal, UnsupportedFormat
+from wolfstream.service.files.arrow import (
     ReaderMissing,
     TableBounds,
     read_arrow,
     read_parquet,
     unpacked_parquet,
 )
-from service.files.roles import NO_ROLES, Roles
-from service.files.tables import TableRows, rows_of_columns
-from service.files.text import DataFileError
-from service.web.formats.bounds import Bounds
-from service.web.formats.flat_rows import MOST_WARNINGS, Fields, Origin, left_out
+from wolfstream.service.files.roles import NO_ROLES, Roles
+from wolfstream.service.files.tables import TableRows, rows_of_columns
+from wolfstream.service.files.text import DataFileError
+from wolfstream.service.web.formats.bounds import Bounds
+from wolfstream.service.web.formats.flat_rows import MOST_WARNINGS, Fields, Origin, left_out
 
 ARROW, PARQUET = "application/vnd.apache.arrow.stream", "application/vnd.apache.parquet"
 

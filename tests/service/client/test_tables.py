@@ -18,19 +18,19 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.client.aio import AsyncClient
-from service.client.batches import Batches, fields_of, rows_and_ids, rows_of
-from service.client.sync import Client
-from service.client.wire import packed
-from service.files.roles import Roles
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.validation import read_samples
-from service.spec.model import read_spec
-from service.web.formats.flat_rows import Fields, with_roles
-from service.web.formats.wire import MSGPACK, format_of_body
 from tests.service.decoding import BOUNDS
 from tests.service.process import ServerProcess
+from wolfstream.service.client.aio import AsyncClient
+from wolfstream.service.client.batches import Batches, fields_of, rows_and_ids, rows_of
+from wolfstream.service.client.sync import Client
+from wolfstream.service.client.wire import packed
+from wolfstream.service.files.roles import Roles
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.validation import read_samples
+from wolfstream.service.spec.model import read_spec
+from wolfstream.service.web.formats.flat_rows import Fields, with_roles
+from wolfstream.service.web.formats.wire import MSGPACK, format_of_body
 
 QUICK = {"working_set": None, "asset": None}
 ROLES = Roles("Outcome", weight="w")

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.files import arrow as reader
-from service.files.arrow import (
+from wolfstream.service.files import arrow as reader
+from wolfstream.service.files.arrow import (
     Columns,
     ReaderMissing,
     TableBounds,
@@ -25,10 +25,10 @@ from service.files.arrow import (
     read_parquet,
     read_table_file,
 )
-from service.files.labelled import open_data
-from service.files.roles import Roles
-from service.files.tables import rows_of_columns
-from service.files.text import DataFileError
+from wolfstream.service.files.labelled import open_data
+from wolfstream.service.files.roles import Roles
+from wolfstream.service.files.tables import rows_of_columns
+from wolfstream.service.files.text import DataFileError
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

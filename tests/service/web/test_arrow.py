@@ -7,8 +7,8 @@ import httpx
 import numpy as np
 import pytest
 
-from service.files import arrow as reader
-from service.web.formats.tables import ARROW, PARQUET
+from wolfstream.service.files import arrow as reader
+from wolfstream.service.web.formats.tables import ARROW, PARQUET
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -95,9 +95,9 @@ def test_a_spec_is_no_table(client: httpx.Client, name: str):
 
 
 def test_without_pyarrow(monkeypatch: pytest.MonkeyPatch):
-    from service.errors import UnsupportedFormat
-    from service.web.formats.wire import format_of_body
     from tests.service.decoding import BOUNDS
+    from wolfstream.service.errors import UnsupportedFormat
+    from wolfstream.service.web.formats.wire import format_of_body
 
     def missing(name: str) -> Any:
         raise ImportError(name)

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.errors import Refusal
-from service.files.roles import Roles
-from service.samples.validation import read_question, read_samples
-from service.web.formats.flat_rows import with_roles
-from service.web.formats.wire import format_of_body
 from tests.service.decoding import BOUNDS
+from wolfstream.service.errors import Refusal
+from wolfstream.service.files.roles import Roles
+from wolfstream.service.samples.validation import read_question, read_samples
+from wolfstream.service.web.formats.flat_rows import with_roles
+from wolfstream.service.web.formats.wire import format_of_body
 
 CSV, JSON, NDJSON = "text/csv", "application/json", "application/x-ndjson"
 MSGPACK = "application/vnd.msgpack"

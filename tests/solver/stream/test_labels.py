@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from solver.stream.labels import key_of
+from wolfstream.solver.stream.labels import key_of
 
 
 @pytest.mark.parametrize(
