@@ -163,9 +163,13 @@ def test_the_page_of_operations_is_one_session(tmp_path: Path, commands: Path):
 
 def test_the_page_of_formats_is_one_session(tmp_path: Path, commands: Path):
     session = run("docs/formats.md", tmp_path, commands)
-    _, _, of_csv, of_lines = session.output("text/csv").responses
+    _, _, of_csv, of_lines = session.output("rooms.csv").responses
     assert (of_csv["learned"], of_csv["sequence"]) == (3, 3)
     assert (of_lines["learned"], of_lines["sequence"]) == (2, 5)
+    _, of_csv, of_flat_rows, predicted = session.output("label=Feels").responses
+    assert (of_csv["learned"], of_flat_rows["learned"]) == (3, 1)
+    assert predicted["sequence"] == 4
+    assert len(predicted["prediction"]) == 3
     (refused,) = session.output("[20, [1]]").responses
     assert refused["type"].startswith("urn:wolfstream:")
     assert refused["errors"][0]["pointer"] == "/x/0/1"
@@ -196,7 +200,7 @@ def test_the_page_of_python_is_one_session(tmp_path: Path, commands: Path):
     same, gone_on, from_file = session.output('client.upload("attic"').lines
     assert same == from_file == "True"
     assert gone_on == "StreamClassifier True"
-    created, *predicted, _, attic, copy, _, _ = session.output("create attic-2").lines
+    created, *predicted, _, attic, copy, _, _, _ = session.output("create attic-2").lines
     assert created == "attic-2 at sequence 300: classification"
     assert predicted == ["dry", "humid"]
     assert [line.split()[:2] for line in (attic, copy)] == [["attic", "400"], ["attic-2", "300"]]

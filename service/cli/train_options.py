@@ -11,6 +11,7 @@ from click.core import ParameterSource
 from wolfstream.service.cli.option_values import read_bases, read_gamma, read_weights
 from wolfstream.service.spec.heads import (
     ALGORITHMS,
+    DEFAULT_ALGORITHM,
     HEAD_OPTIONS,
     LARGEST_SET,
     TOLERANCE,
@@ -43,12 +44,12 @@ _MODEL = (
     click.option(
         "--algorithm",
         type=click.Choice(list(ALGORITHMS)),
-        default="adaptive",
+        default=DEFAULT_ALGORITHM,
         show_default=True,
-        help="adaptive learns as the server's default model does: words, missing values and numbers "
-        "in any units. msfw, sfw, asset and asset* learn sample by sample too; the others solve for "
-        f"all samples at once, to a certified tolerance. {_FITS} fits numbers by a kernel part and "
-        "--basis.",
+        help=f"{DEFAULT_ALGORITHM} learns as the server's default model does: words, missing "
+        "values and numbers in any units. msfw, sfw, asset and asset* learn sample by sample "
+        "too; the others solve for all samples at once, to a certified tolerance. "
+        f"{_FITS} fits numbers by a kernel part and --basis.",
     ),
     click.option(
         "--kernel",

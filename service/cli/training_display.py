@@ -35,13 +35,14 @@ def read(console: Console, file: Path, roles: Roles, dense: bool, task: Task, te
     opened = open_watched(console, file, roles=roles, sparse=sparse, texts=texts and not dense)
     if task == "regression":
         opened = opened.with_targets()
-    parts, labels = list[Any](), list[Any]()
+    parts, labels, weights = list[Any](), list[Any](), list[Any]()
     with Bar(console, f"reading {file.name}") as bar:
         for batch in opened.batches(_READ_ROWS):
             parts.append(batch.X)
             labels += batch.labels
+            weights += batch.weights or []
             bar.show(len(labels) / opened.samples, f"{len(labels):,} samples")
-    return Data(_joined(parts), labels, opened.first_index, opened.names)
+    return Data(_joined(parts), labels, opened.first_index, opened.names, weights or None)
 
 
 def _joined(parts: list[Matrix | list[list[Any]]]) -> Matrix | list[list[Any]]:

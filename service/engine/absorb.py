@@ -57,13 +57,14 @@ def absorb_block(
 ) -> list[dict[str, Any]]:
     """Absorb and publish a block; the answers to its entries.
 
+    They describe the head that serves, whose predictions they have.
     content: bit for bit `recorded(block)`; live it need not be decoded again.
     """
-    head = block[0].head
     known = learner.model.warnings()
-    absorbed = _absorbed(learner, head, content)
+    absorbed = _absorbed(learner, block[0].head, content)
     learner.publish()
-    of_head = {"name": head, **learner.model.published.heads[head].stats}
+    serves = learner.model.spec.serve
+    of_head = {"name": serves, **learner.model.published.heads[serves].stats}
     of_labels = _new(learner.model.warnings(), known)
     warnings = [*of_labels, *plain_notices(learner.take_notices())][:MOST_NOTICES]
     answers: list[dict[str, Any]] = []

@@ -113,7 +113,7 @@ class CsvText:
         try:
             return find_roles(names, roles, labelled)
         except DataFileError as error:
-            raise DataFileError(f"{error}{more}", 1) from None
+            raise DataFileError(f"{error}{more}") from None
 
     def features(self) -> int:
         """Return the number of features."""
@@ -212,17 +212,20 @@ def _no_number(field: str, delimiter: str) -> str:
 def _is_header(names: list[str], following: list[list[str]], roles: Roles) -> bool:
     """Return whether a file's first record names its columns.
 
-    It does if it has the name of a label, or words alone, of which none comes again in its column:
-    the first of many rows of words has some that do.
+    It does if it has the name of a label, or words alone, unless most of its words come again in
+    their columns, as those of the first of many rows of words do.
     """
     asked = {name for name in roles if name is not None and not name.isdecimal()}
     if not asked.isdisjoint(names):
         return True
     words = {(i, name) for i, name in enumerate(names) if name and number_in(name) is None}
+    again = set[tuple[int, str]]()
     for row in following:
         fields = [field.strip() for field in row]
-        if fields != names and not words.isdisjoint(enumerate(fields)):
-            return False
+        if fields != names:
+            again |= words.intersection(enumerate(fields))
+    if 2 * len(again) > len(words):
+        return False
     if any(name.lower() in LABEL_COLUMNS for name in names):
         return True
     return bool(words) and len(words) == sum(map(bool, names))

@@ -73,7 +73,7 @@ def whole_ids(ids: list[Any] | None) -> list[Any] | None:
 
 
 def _listed(column: Any) -> list[Any]:
-    return list(column.tolist()) if isinstance(column, np.ndarray) else column
+    return list(column.tolist() if isinstance(column, np.ndarray) else column)
 
 
 def _labels(column: Any) -> list[Label]:

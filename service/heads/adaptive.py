@@ -226,7 +226,7 @@ KIND = Kind(
     learns_all=True,
     listens=True,
     prepared=True,
-    passes=lambda head, X, y: head.passes(X, y),
+    passes=lambda head, X, y, weight: head.passes(X, y, weight),
     check_saved=_check_saved,
     merge=merge_heads,
 )

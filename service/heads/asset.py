@@ -231,6 +231,6 @@ KIND = Kind(
     reported=("dimension", "steps"),
     outcome=lambda report: f"{report['steps']:,} steps",
     summary=_summary,
-    passes=lambda head, X, y: head.passes(X, y),
+    passes=lambda head, X, y, weight: head.passes(X, y, weight),
     merge=merge_heads,
 )

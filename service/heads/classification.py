@@ -22,7 +22,7 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.classes import ClassCalibration
 from wolfstream.solver.calibration.merge import merge as merge_calibrations
 from wolfstream.solver.rows.matrix import Matrix, take_rows
-from wolfstream.solver.rows.sample_weights import Weights
+from wolfstream.solver.rows.sample_weights import Weights, weights_of
 from wolfstream.solver.rows.seen import Seen
 from wolfstream.solver.stream.class_head import ClassHead, ClassHeadView
 from wolfstream.solver.stream.explanations import Contest
@@ -221,10 +221,10 @@ class ClassificationHead(Generic[L]):
         known = {key_of(label): code for code, label in enumerate(self.classes)}
         return np.array([known.get(key_of(label), -1) for label in foretold], np.int64)
 
-    def passes(self, rows: Seen, y: Targets) -> "ClassPasses":
+    def passes(self, rows: Seen, y: Targets, weight: Weights = None) -> "ClassPasses":
         """Return passes over these samples, to learn them again and again."""
         assert isinstance(y, list)
-        return ClassPasses(self, rows, y)
+        return ClassPasses(self, rows, y, weight)
 
     def date_changes(self, sequence: int) -> None:
         """See `Head`."""
@@ -276,9 +276,15 @@ class ClassificationHead(Generic[L]):
 class ClassPasses:
     """Passes over labelled rows; see `Passes`."""
 
-    def __init__(self, head: ClassificationHead[Any], rows: Seen, labels: list[Label]) -> None:
+    def __init__(
+        self,
+        head: ClassificationHead[Any],
+        rows: Seen,
+        labels: list[Label],
+        weight: Weights = None,
+    ) -> None:
         self.score = Hits()
-        self._head, self._X, self._labels = head, rows.X, labels
+        self._head, self._X, self._labels, self._weight = head, rows.X, labels, weight
         self._relearn: Relearn = head.learner.relearning(len(labels), rows.codes)
         self._new = len(labels)  # samples that no pass has learned
         self.standing: Callable[[], dict[str, Any]] = head.learner.standing
@@ -286,7 +292,8 @@ class ClassPasses:
     def learn(self, part: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
         """Learn samples; returns labels and predictions, as class numbers."""
         codes = np.array(self._head.meet(self._labels[i] for i in part), np.int64)
-        answer = self._relearn(part, take_rows(self._X, part), codes)
+        weight = weights_of(self._weight, part)
+        answer = self._relearn(part, take_rows(self._X, part), codes, weight)
         if self._new > 0:
             self._new -= len(part)
             head_answer = HeadAnswer(tuple(self._head.classes), [answer])

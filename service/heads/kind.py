@@ -142,7 +142,7 @@ class Kind(Generic[H]):
     learns_all: bool = False
     listens: bool = False
     prepared: bool = False
-    passes: Callable[[H, Seen, Targets], Passes] | None = None
+    passes: Callable[[H, Seen, Targets, Weights], Passes] | None = None
     pairs: Pairs[H] | None = None
     refitting: Refitting[H] | None = None
     merge: Callable[[H, Sequence[H]], None] | None = None

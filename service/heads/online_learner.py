@@ -17,7 +17,7 @@ from wolfstream.solver.stream.votes import Answer, Hints
 
 # Learns samples, given their numbers, rows, and class numbers or targets. Returns the predictions
 # before each was learned.
-Relearn: TypeAlias = Callable[[NDArray[np.int64], Matrix, NDArray[Any]], Answer]
+Relearn: TypeAlias = Callable[[NDArray[np.int64], Matrix, NDArray[Any], Weights], Answer]
 
 
 class LearnerView(Protocol):
@@ -129,10 +129,10 @@ class WithoutMembers:
     def relearning(self: OnlineLearner, _: int, codes: Float64Array | None) -> Relearn:
         """Return a function that learns parts of a stream, also those learned before."""
 
-        def relearn(part: NDArray[np.int64], X: Matrix, y: NDArray[Any]) -> Answer:
+        def relearn(part: NDArray[np.int64], X: Matrix, y: NDArray[Any], weight: Weights) -> Answer:
             answer: Answer
             hints = Hints(codes=None if codes is None else codes[part])
-            (answer,) = self.absorb(X, y, hints, None)
+            (answer,) = self.absorb(X, y, hints, weight)
             return answer
 
         return relearn

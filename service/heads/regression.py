@@ -19,7 +19,7 @@ from wolfstream.service.samples.validation import Samples
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.values import ValueCalibration
 from wolfstream.solver.rows.matrix import Matrix, take_rows
-from wolfstream.solver.rows.sample_weights import Weights
+from wolfstream.solver.rows.sample_weights import Weights, weights_of
 from wolfstream.solver.rows.seen import Seen
 from wolfstream.solver.stream.labels import LabelKey
 from wolfstream.solver.stream.reasons import Slope
@@ -116,10 +116,10 @@ class RegressionHead:
         more = self.learner.columns(head_answer.parts)
         return Answers(column, list(column), head_answer, more.get("admitted"), more.get("step"))
 
-    def passes(self, rows: Seen, y: Targets) -> "ValuePasses":
+    def passes(self, rows: Seen, y: Targets, weight: Weights = None) -> "ValuePasses":
         """Return passes over these samples, to learn them again and again."""
         assert not isinstance(y, list)
-        return ValuePasses(self, rows, y)
+        return ValuePasses(self, rows, y, weight)
 
     def date_changes(self, sequence: int) -> None:
         """See `Head`."""
@@ -156,9 +156,11 @@ class RegressionHead:
 class ValuePasses:
     """Passes over rows with targets; see `Passes`."""
 
-    def __init__(self, head: RegressionHead, rows: Seen, y: Float64Array) -> None:
+    def __init__(
+        self, head: RegressionHead, rows: Seen, y: Float64Array, weight: Weights = None
+    ) -> None:
         self.score = Errors()
-        self._head, self._X, self._y = head, rows.X, y
+        self._head, self._X, self._y, self._weight = head, rows.X, y, weight
         self._relearn: Relearn = head.learner.relearning(len(y), rows.codes)
         self._new = len(y)  # samples that no pass has learned
         self.standing: Callable[[], dict[str, Any]] = head.learner.standing
@@ -166,7 +168,8 @@ class ValuePasses:
     def learn(self, part: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
         """Learn samples; returns targets and what was predicted before."""
         y = self._y[part]
-        predicted = self._relearn(part, take_rows(self._X, part), y).prediction
+        weight = weights_of(self._weight, part)
+        predicted = self._relearn(part, take_rows(self._X, part), y, weight).prediction
         if self._new > 0:
             self._new -= len(part)
             self._head.calibration.absorb(predicted, y)

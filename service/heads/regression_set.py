@@ -17,6 +17,7 @@ from wolfstream.service.heads.set_view import SetView, set_stats
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.rows.matrix import Matrix
+from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.simplex.steps import STEP_NAMES
 from wolfstream.solver.stream.paper_learners import ValueSetPicture
 from wolfstream.solver.stream.votes import Answer
@@ -67,12 +68,12 @@ class RegressionSetLearner(HeadLearner[RegressionSet]):
         """Return a function that learns parts of n samples, and stores no sample twice."""
         entered, learned = np.full(samples, -1, np.int64), 0
 
-        def relearn(part: NDArray[np.int64], X: Matrix, y: NDArray[Any]) -> Answer:
+        def relearn(part: NDArray[np.int64], X: Matrix, y: NDArray[Any], weight: Weights) -> Answer:
             nonlocal learned
             if learned >= samples:  # a further pass over few samples
                 self.current.settle()
             learned += len(part)
-            answers = self.current.absorb(X, y, entered[part])
+            answers = self.current.absorb(X, y, entered[part], weight=weight)
             entered[part] = answers.entered
             return answers
 

@@ -36,6 +36,7 @@ from wolfstream.service.spec.model import ModelSpec
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.rows.matrix import Matrix, take_rows
+from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.simplex.steps import STEP_NAMES
 from wolfstream.solver.stream.labels import key_of
 from wolfstream.solver.stream.paper_learners import SetPicture, new_working_set
@@ -107,8 +108,10 @@ class SetLearner(MergingLearner[WorkingSet]):
         """Return a function that learns parts of n samples, and stores no sample twice."""
         entered = np.full(samples, -1, np.int64)
 
-        def relearn(part: NDArray[np.int64], X: Matrix, codes: NDArray[np.int64]) -> Answer:
-            answers = self.current.absorb(X, codes, entered[part])
+        def relearn(
+            part: NDArray[np.int64], X: Matrix, codes: NDArray[np.int64], weight: Weights
+        ) -> Answer:
+            answers = self.current.absorb(X, codes, entered[part], weight)
             entered[part] = answers.entered
             return answers
 
@@ -285,7 +288,7 @@ KIND: Kind[Any] = Kind(
     reported=("size", "support_vectors"),
     outcome=_outcome,
     summary=_summary,
-    passes=lambda head, X, y: head.passes(X, y),
+    passes=lambda head, X, y, weight: head.passes(X, y, weight),
     pairs=Pairs(_problem, LARGEST_SET, _spec_with, _adopt),
     merge=merge_heads,
 )

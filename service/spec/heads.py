@@ -44,6 +44,8 @@ ALGORITHMS: dict[str, Algorithm] = {
     "semiparametric": Algorithm("semiparametric", "fit", ("regression",)),
     "adaptive": Algorithm("adaptive", "stream", ("classification", "regression")),
 }
+# What `wolfstream train` learns as: a server's default model.
+DEFAULT_ALGORITHM = "adaptive"
 # Options of the command line that end in a head's part of the spec, or steer a way of training.
 HEAD_OPTIONS: dict[HeadName, tuple[str, ...]] = {
     "working_set": ("C", "class_weight", "corrective_steps", "max_size", "epsilon"),

@@ -11,13 +11,15 @@ from wolfstream.service.heads.kernel import check_norms, estimated_gamma, square
 from wolfstream.service.heads.kind import Asked
 from wolfstream.service.heads.kinds import KINDS
 from wolfstream.service.samples.targets import LARGEST_TARGET, LONGEST_LABEL, Label
-from wolfstream.service.spec.heads import ALGORITHMS, HEADS, HeadName, Task
+from wolfstream.service.samples.weights import read_weight
+from wolfstream.service.spec.heads import ALGORITHMS, HEADS, HeadName, Task, algorithms_of
 from wolfstream.service.spec.kernel import KernelSpec
 from wolfstream.service.spec.model import ModelSpec, read_spec
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.frank_wolfe.solve_dual import Settings
 from wolfstream.solver.kernels import bandwidth
 from wolfstream.solver.rows.matrix import Matrix, take_rows
+from wolfstream.solver.rows.sample_weights import Weights
 
 MOST_CLASSES = 100
 
@@ -25,13 +27,15 @@ MOST_CLASSES = 100
 class Data(NamedTuple):
     """All rows with their labels or numbers. first_index: of an svmlight file's, else None.
 
-    X: lists where values are texts or missing. names: of the columns, if they are known.
+    X: lists where values are texts or missing. names: of the columns, if they are known. weights:
+    None where all samples count 1.
     """
 
     X: Matrix | list[list[Any]]
     labels: list[Any]
     first_index: int | None = None
     names: tuple[str, ...] | None = None
+    weights: list[Any] | None = None
 
 
 class Plan(NamedTuple):
@@ -95,6 +99,22 @@ def check_targets(targets: list[Any]) -> Float64Array:
         detail = f"y of sample {wrong[0] + 1:,} is {y[wrong[0]]:g}: beyond {LARGEST_TARGET:g}"
         raise CannotTrain(detail)
     return y
+
+
+def check_weights(weights: list[Any] | None, plan: Plan) -> Weights:
+    """Return how much the samples count. Raises CannotTrain for what the service does not take."""
+    if weights is None:
+        return None
+    if not plan.online:
+        raise CannotTrain(
+            f"--weight is not used by --algorithm {plan.algorithm}: choose one that learns sample "
+            f"by sample, {', '.join(algorithms_of('stream'))}"
+        )
+    try:
+        return read_weight(weights, len(weights))
+    except InvalidSamples as error:
+        wrong = error.errors[0]
+        raise CannotTrain(f"the weight of sample {wrong['row'] + 1:,} {wrong['detail']}") from None
 
 
 def check_rows(X: Matrix, kernel: KernelSpec) -> None:

@@ -30,6 +30,7 @@ from wolfstream.service.training.plan import (
     check_labels,
     check_rows,
     check_targets,
+    check_weights,
     gamma_for,
     spec_for,
     weights_for,
@@ -50,6 +51,7 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
     Raises CannotTrain, and Invalid for a spec that the service would refuse.
     """
     classes, y = _checked(data.labels, plan)
+    weight = check_weights(data.weights, plan)
     weights = weights_for(data.labels, classes, plan.class_weight)
     kind, way = KINDS[plan.head], ALGORITHMS[plan.algorithm].way
     X, words, form = _rows_and_form(data, PrepareSpec() if kind.prepared else None)
@@ -61,7 +63,8 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
     learner.rows.form = form
     if way == "stream":
         assert kind.passes is not None
-        passes = kind.passes(learner.heads[plan.head], learner.rows.prepared(X, words), y)
+        prepared = learner.rows.prepared(X, words)
+        passes = kind.passes(learner.heads[plan.head], prepared, y, weight)
         report = learn_in_passes(passes, n_rows(X), plan, observe)
         if plan.epochs == 1 and not plan.shuffle:  # else no sequence is that of one sample
             learner.heads[plan.head].date_changes(report["samples"])

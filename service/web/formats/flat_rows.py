@@ -111,14 +111,18 @@ def with_roles(body: Any, roles: Roles, labelled: bool) -> Any:
         )
     if isinstance(x, dict):
         x = [x]
-    if (
-        "names" in body
-        and isinstance(body["names"], list)
-        and all(type(row) is list and len(row) == len(body["names"]) for row in x)
-    ):
-        x = [dict(zip(body["names"], row, strict=True)) for row in x]
+    if (names := body.get("names")) is not None and _are_rows_under(names, x):
+        x = [dict(zip(names, row, strict=True)) for row in x]
     read = of_flat_rows(x, roles, labelled, "/x")
     return Fields({**{k: v for k, v in body.items() if k != "names"}, **read}, read.origin)
+
+
+def _are_rows_under(names: Any, rows: list[Any]) -> bool:
+    """Return whether rows are arrays of values under different names."""
+    if not isinstance(names, list) or not all(type(name) is str for name in names):
+        return False
+    lengths = {len(row) if type(row) is list else -1 for row in rows}
+    return lengths == {len(names)} == {len(set(names))}
 
 
 def of_flat_rows(
@@ -132,7 +136,7 @@ def of_flat_rows(
     wrong = (
         SampleError(row=i, pointer=f"{pointer}/{i}", detail="must be an object of named values")
         for i, row in enumerate(rows)
-        if type(row) is not dict
+        if type(row) is not dict or not all(type(name) is str for name in row)
     )
     refuse_all("flat rows are objects, each value under the name of its column", wrong)
     if not rows:

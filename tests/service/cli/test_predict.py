@@ -183,7 +183,7 @@ class TestPredict:
     @pytest.mark.parametrize(
         ("content", "detail"),
         [
-            ("a,y\n1,2\n", "lacks"),
+            ("a,y\n1,2\n", "'b' is missing"),
             ("1,2\n", "there is no header, and the first row is 1, 2"),
             ("1,2,3,4,5\n", "say which one has the labels, as label=NAME or --label NAME"),
             ("", "is empty"),
@@ -248,7 +248,7 @@ class TestEvaluate:
 
     def test_labels_are_needed(self, model: Path, tmp_path: Path):
         file = write_csv(tmp_path / "a.csv", HELD_BACK.X, None)
-        assert "2 features besides the label" in error_line(run("evaluate", model, file))
+        assert "say which one has the labels" in error_line(run("evaluate", model, file))
 
     def test_labels_are_shown_as_they_are(self):
         """A table takes [b] for markup, and a terminal obeys escape sequences."""

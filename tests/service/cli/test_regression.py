@@ -193,7 +193,10 @@ class TestTrain:
             (["--algorithm", "asset", "--max-size", "9"], "--max-size is not used"),
             (["--algorithm", "asset", "--epsilon", "0.1"], "not used by --task classification"),
             (["--epsilon", "0.1"], "not used by --task classification"),
-            (["--lambda", "0.1"], "--lambda is not used by --algorithm msfw"),
+            (
+                ["--algorithm", "msfw", "--lambda", "0.1"],
+                "--lambda is not used by --algorithm msfw",
+            ),
             (["--algorithm", "fw", "--features", "nystrom"], "--features is not used"),
             (["--task", "regression", "--lambda", "0"], "lambda"),
         ],

@@ -249,9 +249,44 @@ class TestFiles:
         samples = two_classes(60)
         lines = [",".join(map(repr, row)) for row in samples.X.tolist()]
         rows = [f"{line},{y}" for line, y in zip(lines, samples.y, strict=True)]
-        (tmp_path / "a.csv").write_text("\n".join(["a,b,c,y", *rows]))
+        (tmp_path / "a.csv").write_text("\n".join(["a,b,c,d,y", *rows]))
         out = trained(tmp_path / "a.csv")
         assert set(load_model(out).learner.heads["working_set"].classes) == {"yes", "no"}
+
+    def test_weights_count_and_are_no_feature(self, tmp_path: Path):
+        lines = [f"{k % 7},{k % 3},{'u' if k % 2 else 'v'},{1 + k % 2}" for k in range(200)]
+        (tmp_path / "a.csv").write_text("\n".join(["a,b,y,w", *lines]))
+        options = ("--weight", "w", "--algorithm", "adaptive")
+        weighted = load_model(trained(tmp_path / "a.csv", *options, "--force"))
+        plain = load_model(trained(tmp_path / "a.csv", "--algorithm", "adaptive", "--force"))
+        assert weighted.model.published.rows.dimension == 2
+        assert plain.model.published.rows.dimension == 3
+        rows = [[float(k % 7), float(k % 3)] for k in range(21)]
+        said = [
+            one.model.published.predict("adaptive", one.seen(X, names)).decision
+            for one, X, names in (
+                (weighted, np.array(rows), ("a", "b")),
+                (plain, np.array([[*row, 1.0] for row in rows]), ("a", "b", "w")),
+            )
+        ]
+        assert said[0] != said[1]
+
+    def test_the_default_is_the_default_model_of_a_server(self, tmp_path: Path):
+        (tmp_path / "a.csv").write_text("a,b,y\n1,hall,u\n2,,v\n3,bath,u\n")
+        arguments = ["train", str(tmp_path / "a.csv"), "--model", str(tmp_path / "m")]
+        assert CliRunner().invoke(main, arguments).exit_code == 0
+        assert record(tmp_path / "m")["algorithm"] == "adaptive"
+        result = CliRunner().invoke(main, [*arguments, "--C", "2"])
+        assert result.exit_code == 2
+        assert "not used by --algorithm adaptive, the default: choose another" in result.output
+
+    @pytest.mark.parametrize(("weight", "detail"), [("0", "must be from"), ("-1", "must be from")])
+    def test_weights_out_of_range(self, tmp_path: Path, weight: str, detail: str):
+        (tmp_path / "a.csv").write_text(f"a,w,y\n1,1,u\n2,{weight},v\n")
+        arguments = (tmp_path / "a.csv", "--model", tmp_path / "m", "--weight", "w")
+        assert f"the weight of sample 2 {detail}" in error_line(run(*arguments))
+        result = run(*arguments, "--algorithm", "mfw")
+        assert "--weight is not used by --algorithm mfw: choose one that" in error_line(result)
 
 
 class TestRefusals:

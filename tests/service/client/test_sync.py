@@ -53,7 +53,7 @@ class TestRealServer:
         assert result.admitted.dtype == bool
         assert result.steps is not None
         assert len(result.steps) == 300
-        assert result.head["name"] == "working_set"
+        assert result.head["name"] == "adaptive"
         said = client.predict(name, samples.X, min_sequence=300)
         assert isinstance(said, Predictions)
         assert (said.sequence, said.head) == (300, "adaptive")

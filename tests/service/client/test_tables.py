@@ -239,7 +239,7 @@ class TestColumns:
 
     def test_an_index_is_no_column(self):
         frame = pd.read_csv(io.StringIO(pd.DataFrame(ROWS).to_csv()))
-        assert list(frame.columns)[0] == "Unnamed: 0"
+        assert frame.columns[0] == "Unnamed: 0"
         assert of_client(frame)["names"] == ["amount", "shop"]
 
     def test_ids_of_rows_to_predict(self):

@@ -142,6 +142,7 @@ class TestWriter:
     def test_sparse_rows_become_named_numbers(self, writer: Writer, tmp_path: Path):
         (tmp_path / "a.svm").write_text("".join(f"{i % 2} 1:{i % 2} {i + 2}:1\n" for i in range(9)))
         arguments = [str(tmp_path / "a.svm"), "--model", str(tmp_path / "a.model")]
+        arguments += ["--algorithm", "msfw"]
         assert CliRunner().invoke(main, ["train", *arguments]).exit_code == 0
         writer.new_models.load("m", tmp_path / "a.model")
         model = writer.models.get("m")

@@ -116,12 +116,10 @@ class TestCsv:
             ("a,y\n1,2.0\n3,1e400\n", 3, "label is 1e400"),
             ('a,y\n1,2\n3,"a"b\n', 3, "not CSV"),
             ('a,y\n1,2\n3,"a\n', 3, "not CSV"),
-            ("1\n2\n", 1, "there is no header, and the first row is 1"),
             ("y\n1\n", 1, "commas, semicolons or tabs separate columns"),
             ("a,y\n1,2\nNaN,3\n", 3, "train with --algorithm adaptive, which takes missing values"),
             ("a,y\n1,2\n,3\n", 3, "a number is missing; fill it in, or train with --algorithm"),
             ("a,b,y\n1,NA,3\n", 2, "'NA'"),
-            ("label,a,y\n1,2,3\n", 1, "--label NAME"),
             ("a;y\n1,5;0\n", 2, "column 1 (a): '1,5' has a decimal comma; write it with a point"),
             ("a,b,y\n1,5;2,5\n", 2, "'5;2' holds the separator ';': numbers need decimal points"),
             (
@@ -179,9 +177,17 @@ class TestCsv:
         with pytest.raises(DataFileError, match="no header, and the first row is e, x, y"):
             open_data(path, texts=True)
 
+    def test_a_value_that_is_the_name_of_its_column(self, write: Write):
+        content = "amount,male,y\n1,male,u\n2,female,v\n"
+        assert open_data(write("a.csv", content), texts=True).names == ("amount", "male")
+
     def test_a_header_that_comes_again_is_a_header(self, write: Write):
         data = open_data(write("a.csv", "a,y\n1,u\na,y\n2,v\n"), texts=True)
         assert data.names == ("a",)
+
+    def test_two_columns_that_could_be_the_label(self, write: Write):
+        with pytest.raises(DataFileError, match="label and y could each be the label"):
+            open_data(write("a.csv", "label,a,y\n1,2,3\n"))
 
     def test_y_beside_another_y(self, write: Write):
         assert everything(open_data(write("a.csv", "Y,y,b\n1,7,2\n"))) == ([[1, 2]], [7])

@@ -16,6 +16,7 @@ from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import body, few_words, named, part, plain_rows, three_classes
 from wolfstream.service.cli.replay_connections import HttpConnection, WebsocketConnection
+from wolfstream.service.client.batches import Batch
 
 SPARSE = {"prepare": {"named": "sparse"}}
 SPEC = {"kernel": {"gamma": 0.25}, "asset": {"dimension": 64}} | SPARSE
@@ -190,7 +191,7 @@ def test_the_projects_own_client_sends_them(
     client.put(f"/v1/models/{name}", json=SPEC)
     samples = few_words(50)
     with transport(server.url, name) as connection:
-        connection.send("working_set", plain_rows(samples), samples.y)
+        connection.send("working_set", Batch(plain_rows(samples), samples.y))
         assert connection.receive()[1]["learned"] == 50
     with HttpConnection(server.url, name) as connection:
         said = connection.predict(plain_rows(samples)[:5], "working_set")

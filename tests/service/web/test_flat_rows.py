@@ -1,11 +1,14 @@
 """Rows whose labels, ids and weights stand among their values, in every format that has such."""
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import httpx
 import msgpack
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.service.decoding import BOUNDS
 from wolfstream.service.errors import Refusal
@@ -22,6 +25,14 @@ ROWS = [
     {"amount": 99, "shop": "south", "Outcome": "fraud", "order": 8, "w": 4},
 ]
 ROLES = Roles("Outcome", "order", "w")
+
+
+SCALAR = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3)
+KEY = st.sampled_from(["a", "b", "x", "y", "names", "weight", "ids", "c"])
+
+
+def _nested(values: Any) -> Any:
+    return st.lists(values, max_size=3) | st.dictionaries(KEY, values, max_size=4)
 
 
 def as_csv(rows: list[dict[str, Any]]) -> str:
@@ -141,6 +152,22 @@ class TestSamples:
 
     def test_an_empty_list(self):
         assert "is empty" in refused(JSON, "[]").detail
+
+    @pytest.mark.parametrize("labelled", [True, False])
+    @given(body=st.recursive(SCALAR, _nested, max_leaves=12))
+    def test_any_body_is_read_or_refused(self, labelled: bool, body: Any):
+        with suppress(Refusal):
+            fields = with_roles(body, Roles("a", weight="b"), labelled)
+            (read_samples if labelled else read_question)(fields, prepared=True)
+
+    def test_names_that_are_no_names(self):
+        for names in ([["a"], "b"], ["a", "a"], [1, "b"], ["a"], "ab"):
+            assert refused(JSON, json.dumps({"names": names, "x": [[1, 2]]})).detail
+        assert "flat rows are objects" in refused(MSGPACK, msgpack.packb([{b"a": 1}])).detail
+
+    def test_many_columns(self):
+        row = {f"c{k}": k for k in range(10_000)} | {"Outcome": "u", "order": 1, "w": 1}
+        assert len(decoded(JSON, json.dumps([row]), True)["names"]) == 10_000
 
     def test_svmlight_has_no_columns(self):
         assert "svmlight has none" in refused("text/x-libsvm", "1 1:2").detail
