@@ -285,7 +285,7 @@ class ClassPasses:
         if self._new > 0:
             self._new -= len(part)
             head_answer = HeadAnswer(tuple(self._head.classes), [answer])
-            self._head.calibration.absorb(head_answer.vote.scores, codes)
+            self._head.calibration.absorb(head_answer.scores, codes)
         return codes, answer.prediction
 
 

@@ -2,5 +2,6 @@
 
 It may import `solver.calibration`, `solver.adaptive`, `solver.asset`, `solver.working_set`,
 `solver.kernels`, `solver.prepare`, `solver.rows`.
-It is imported by `service.notebook`, `service.model`, `service.heads`, `solver.estimators`.
+It is imported by `service.training`, `service.notebook`, `service.model`, `service.heads`,
+`solver.estimators`.
 """

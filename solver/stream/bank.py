@@ -1,7 +1,7 @@
 """The bank of adaptive learners, begun with the first rows; it listens to other heads."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from solver.adaptive.view import ClassView, predict_classes
 from solver.arrays import Float64Array
 from solver.rows.matrix import Matrix, SparseRows
 from solver.rows.sample_weights import Weights
+from solver.stream.class_weights import ClassWeight, ClassWeights, WeightedAnswers
+from solver.stream.labels import Label
 from solver.stream.parameters import Task
 from solver.stream.reasons import Gradient
 from solver.stream.value_head import Values
@@ -59,14 +61,21 @@ class Bank(Protocol):
 
 
 class BankPicture(NamedTuple):
-    """An immutable picture of a bank that has learned a sample; a `LearnerView`."""
+    """An immutable picture of a bank that has learned a sample; a `LearnerView`.
+
+    class_weight: (K,) of the classes in its predictions; None without.
+    """
 
     model: Any
+    class_weight: Float64Array | None = None
 
     def predict(self, X: Matrix, hints: Hints = NO_HINTS) -> Answer:
         """Return the bank's answers for rows."""
         if isinstance(self.model, ClassView):
-            return predict_classes(self.model, X, *hints)
+            answers = predict_classes(self.model, X, *hints)
+            if self.class_weight is None:
+                return answers
+            return WeightedAnswers(answers, self.class_weight[: answers.probability.shape[1]])
         return predict_values(self.model, X, *hints)
 
     def pulls(self, _: Matrix, wanted: int, other: int) -> None:
@@ -101,7 +110,8 @@ class BankLearner:
     """A bank that its first rows begin: whether it is one of dense rows, and of how many columns.
 
     voters: names of the heads that it listens to. temporal: see `AdaptiveClassifier`.
-    pins: what takes the place of default learners.
+    pins: what takes the place of default learners. class_weight: what a
+    mistake about a class costs; None if all cost alike.
     current: None before the first rows. row_columns: of dense rows; None of
     sparse ones. texts: how many texts rows have. width: of the features that its learners share.
     """
@@ -114,7 +124,9 @@ class BankLearner:
         temporal: bool,
         seed: int,
         pins: Pins = NO_PINS,
+        class_weight: ClassWeight | None = None,
     ) -> None:
+        self.class_weights = None if class_weight is None else ClassWeights(class_weight)
         self.task, self.voters = task, tuple(voters)
         self._settings = pinned(REGRESSION if task == "regression" else CLASSIFICATION, pins)
         self._temporal, self._seed = temporal, seed
@@ -124,8 +136,10 @@ class BankLearner:
         self.width = 0
         self._cost_at, self._cost = (-1, -1), (0, 0)
 
-    def meet(self, label: object) -> None:
-        """A class needs no preparation."""
+    def meet(self, label: Label) -> None:
+        """Prepare for the next class number, which is this label's."""
+        if self.class_weights is not None:
+            self.class_weights.meet(label)
 
     def absorb(
         self,
@@ -139,14 +153,27 @@ class BankLearner:
             columns = None if isinstance(X, SparseRows) else X.shape[1]
             self.begin(columns, 0 if hints.codes is None else hints.codes.shape[1])
         assert self.current is not None
+        if self.class_weights is None:
+            answers = self.current.absorb(X, y, hints.scores, weight, hints.codes)
+            return [Values(answers) if self.task == "regression" else answers]
+        weights = self.class_weights.absorb(y)
         answers = self.current.absorb(X, y, hints.scores, weight, hints.codes)
-        return [Values(answers) if self.task == "regression" else answers]
+        return [WeightedAnswers(answers, weights[:, : answers.probability.shape[1]])]
+
+    def merge_class_weights(
+        self, each: Sequence[Self], places: Sequence[NDArray[np.int64]]
+    ) -> None:
+        """Count the samples of each class that several have learned; places: as of `merge`."""
+        for one, place in zip(each, places, strict=True):
+            if self.class_weights is not None and one.class_weights is not None:
+                self.class_weights.add(one.class_weights, place)
 
     def picture(self) -> BankPicture | None:
         """Return the bank as it is now; None before the first sample."""
         if self.current is None or not self.current.samples:
             return None
-        return BankPicture(self.current.view())
+        weights = self.class_weights
+        return BankPicture(self.current.view(), None if weights is None else weights.now())
 
     def figures(self) -> BankFigures | None:
         """Return the bank's figures; None before the first sample."""
@@ -166,12 +193,18 @@ class BankLearner:
         """Return plain data and arrays from which `restore` goes on bit for bit."""
         if self.current is None:
             return {"begun": False}, {}
-        begun = {"begun": True, "columns": self.row_columns}
-        return begun | ({"texts": self.texts} if self.texts else {}), self.current.state()
+        begun: dict[str, Any] = {"begun": True, "columns": self.row_columns}
+        if self.texts:
+            begun["texts"] = self.texts
+        if self.class_weights is not None:
+            begun["class_counts"] = self.class_weights.counts
+        return begun, self.current.state()
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take over a state."""
+        """Take over a state, once all its classes were met."""
         if plain["begun"]:
+            if self.class_weights is not None:
+                self.class_weights.restore(plain["class_counts"])
             self.begin(plain["columns"], plain.get("texts", 0)).restore(arrays)
 
     def blank(self, columns: int | None, texts: int, classes: int) -> dict[str, NDArray[Any]]:

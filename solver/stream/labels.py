@@ -10,3 +10,8 @@ LabelKey: TypeAlias = tuple[type, Label]
 def key_of(label: Label) -> LabelKey:
     """Return what makes a label another one than those that are equal to it."""
     return type(label), label
+
+
+def text_of(label: Label | float) -> str:
+    """Return a label as a name in JSON, where true and false are lower case."""
+    return str(label).lower() if isinstance(label, bool) else str(label)
