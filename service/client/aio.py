@@ -73,13 +73,14 @@ class AsyncClient(AsyncModelMethods):
         head: str | None = None,
         min_sequence: int | str | None = None,
         ids: Any = None,
+        costs: Any = None,
     ) -> Predictions:
         """Return predictions for rows, or for one row; with ids the rows wait for their labels."""
         if ids is not None:
             return await self._http.run(
-                self._samples.predict_later(name, X, head, ids, min_sequence)
+                self._samples.predict_later(name, X, head, ids, min_sequence, costs)
             )
-        return await self._http.run(self._samples.predict(name, X, head, min_sequence))
+        return await self._http.run(self._samples.predict(name, X, head, min_sequence, costs))
 
     async def label(
         self, name: str, ids: Any, y: Any, *, batch: int = 1024, if_match: str | None = None

@@ -105,6 +105,7 @@ class Client(ModelMethods):
         head: str | None = None,
         min_sequence: int | str | None = None,
         ids: Any = None,
+        costs: Any = None,
     ) -> Predictions:
         """Return predictions for rows, or for one row; by default of the head that serves.
 
@@ -113,10 +114,15 @@ class Client(ModelMethods):
         ids: an id for each row, a text or a whole number, or "auto" for new ones: the rows are
             durable when this returns, and wait for their labels (`label`). A call that comes again
             with the same rows and ids gets its first result. Only the head that serves takes ids.
+        costs: what predictions cost, {true label: {predicted label: cost}}, such as
+            {"fraud": {"ok": 50}}; a mistake that is not named costs 1. Those of the least expected
+            cost are predicted, by the head's probabilities.
         """
         if ids is not None:
-            return self._http.run(self._samples.predict_later(name, X, head, ids, min_sequence))
-        return self._http.run(self._samples.predict(name, X, head, min_sequence))
+            return self._http.run(
+                self._samples.predict_later(name, X, head, ids, min_sequence, costs)
+            )
+        return self._http.run(self._samples.predict(name, X, head, min_sequence, costs))
 
     def label(
         self, name: str, ids: Any, y: Any, *, batch: int = 1024, if_match: str | None = None

@@ -6,7 +6,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from service.errors import InvalidSamples, Untrained
+from service.errors import InvalidSamples, Untrained, refuse
 from service.heads.added_hits import add_hits
 from service.heads.answers import Answers, Predictions
 from service.heads.calibration import NOT_JUDGED, of_calibration, with_calibration
@@ -16,16 +16,17 @@ from service.heads.hits import Hits
 from service.heads.online_learner import ClassLearner, LearnerView, Relearn
 from service.heads.protocol import Head
 from service.samples.targets import Label, Targets
-from service.samples.validation import Samples
+from service.samples.validation import Costs, Samples
 from solver.arrays import Float64Array
 from solver.calibration.classes import ClassCalibration
+from solver.calibration.costs import cheapest
 from solver.calibration.merge import merge as merge_calibrations
 from solver.rows.matrix import Matrix, take_rows
 from solver.rows.sample_weights import Weights
 from solver.rows.seen import Seen
 from solver.stream.class_head import ClassHead, ClassHeadView
 from solver.stream.explanations import Contest
-from solver.stream.labels import LabelKey, key_of
+from solver.stream.labels import LabelKey, key_of, text_of
 from solver.stream.reasons import MemberPulls, Slope
 from solver.stream.votes import NOTHING_HEARD, HeadAnswer, Heard
 
@@ -140,6 +141,15 @@ class ClassificationView(NamedTuple):
         inside = self.head.confidence.sets(self._probability(head_answer), confidence)
         return {
             "prediction_set": [[self.classes[k] for k in np.flatnonzero(row)] for row in inside]
+        }
+
+    def cheapest(self, head_answer: HeadAnswer, costs: Costs) -> dict[str, Any]:
+        """See `HeadView`."""
+        cost = _matrix(costs, self.classes)
+        codes, expected = cheapest(self._probability(head_answer), cost)
+        return {
+            "prediction": [self.classes[code] for code in codes.tolist()],
+            "expected_cost": expected.tolist(),
         }
 
     def _probability(self, head_answer: HeadAnswer) -> Float64Array:
@@ -287,6 +297,23 @@ class ClassPasses:
             head_answer = HeadAnswer(tuple(self._head.classes), [answer])
             self._head.calibration.absorb(head_answer.scores, codes)
         return codes, answer.prediction
+
+
+def _matrix(costs: Costs, classes: Sequence[Label]) -> Float64Array:
+    """Return costs by class numbers: 0 of what is right, and 1 of mistakes that are not named.
+
+    Raises InvalidSamples.
+    """
+    place = {text_of(label): code for code, label in enumerate(classes)}
+    cost = 1.0 - np.eye(len(classes))
+    for true, row in costs.items():
+        for predicted, value in row.items():
+            for label in (true, predicted):
+                if label not in place:
+                    met = ", ".join(list(place)[:10])
+                    refuse("/costs", f"{label[:40]!r} is no label that the model has met: {met}")
+            cost[place[true], place[predicted]] = value
+    return cost
 
 
 def _decisions(decision: Float64Array) -> list[Any]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from service.heads.answers import Answers, Predictions
 from service.heads.changes import Change
 from service.samples.targets import Label, Targets
-from service.samples.validation import Samples
+from service.samples.validation import Costs, Samples
 from solver.arrays import Float64Array
 from solver.rows.matrix import Matrix
 from solver.rows.sample_weights import Weights
@@ -93,6 +93,13 @@ class HeadView(Protocol):
         """Return what contains the truth so often: `prediction_set`s, or `prediction_interval`s.
 
         confidence: between 0 and 1. Raises Untrained as `probabilities`.
+        """
+
+    def cheapest(self, head_answer: HeadAnswer, costs: Costs, /) -> dict[str, Any]:
+        """Return the labels that cost least, as `prediction`, and their `expected_cost`.
+
+        Raises InvalidSamples for labels that were not met, and for a head of numbers; Untrained as
+        `probabilities`.
         """
 
     def contests(self, head_answer: HeadAnswer, /) -> Sequence[Contest] | None:

@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
+from service.errors import refuse
 from service.heads.calibration import deviations, interval_of
 from service.heads.changes import Change
 from service.heads.value_errors import Errors
 from service.samples.targets import Label
+from service.samples.validation import Costs
 from solver.calibration.values import ValueConfidence
 from solver.rows.matrix import Matrix
 from solver.stream.votes import HeadAnswer
@@ -36,6 +38,10 @@ class NoClasses:
     def learners(self) -> list[dict[str, Any]]:
         """Return nothing: it is one learner."""
         return []
+
+    def cheapest(self, _: HeadAnswer, __: Costs) -> dict[str, Any]:
+        """Raise InvalidSamples."""
+        refuse("/costs", "a regression predicts no labels: leave costs out")
 
     def contests(self, _: HeadAnswer) -> None:
         """No class contests with another."""
