@@ -83,14 +83,15 @@ class AsyncClient(AsyncModelMethods):
         label: str | None = None,
         id: str | None = None,  # noqa: A002
         weight: str | None = None,
+        costs: Any = None,
     ) -> Predictions:
         """Return predictions for rows, or for one row; with ids the rows wait for their labels."""
         rows, in_column = rows_and_ids(X, Roles(label, id, weight))
         ids = in_column if ids is None else ids
         if ids is not None:
-            steps = self._samples.predict_later(name, rows, head, ids, min_sequence)
+            steps = self._samples.predict_later(name, rows, head, ids, min_sequence, costs)
         else:
-            steps = self._samples.predict(name, rows, head, min_sequence)
+            steps = self._samples.predict(name, rows, head, min_sequence, costs)
         return await self._http.run(steps)
 
     async def label(

@@ -99,11 +99,13 @@ class AsyncStream:
         probability: bool | None = None,
         confidence: float | None = None,
         explain: int | None = None,
+        costs: Any = None,
         ids: Any = None,
     ) -> int:
         """Ask for predictions for rows, or for one row, and return the number of the request."""
         asked: dict[str, Any] = {"head": head, "min_sequence": min_sequence}
         asked |= {"probability": probability, "confidence": confidence, "explain": explain}
+        asked["costs"] = costs
         asked["ids"] = None if ids is None else ids_of(ids)
         return await self._run(self._session.predict(rows_of(X), **asked))
 

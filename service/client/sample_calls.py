@@ -85,11 +85,13 @@ class SampleCalls(Asking):
         X: Any,
         head: str | None,
         min_sequence: int | str | None,
+        costs: Any = None,
         **asked: Any,
     ) -> Steps[Predictions]:
         """Predict batch by batch; again from the start if a class appeared between two batches.
 
-        asked: `probability`, `confidence`, `explain`, as the server's query takes them.
+        costs: of mistakes, as the server's body takes them. asked: `probability`, `confidence`,
+        `explain`, as its query does.
         """
         query = {} if head is None else {"head": head}
         if min_sequence is not None:
@@ -105,7 +107,7 @@ class SampleCalls(Asking):
             batches = Batches(rows, range(len(rows)), size)
             try:
                 while part := batches.take():
-                    body = packed(fields_of(part.X))
+                    body = packed({**fields_of(part.X), **_with(costs)})
                     responses.append((yield from self.ask(Request("POST", path, body, query))))
                     if responses[0].get("classes") != responses[-1].get("classes"):
                         break
@@ -117,7 +119,13 @@ class SampleCalls(Asking):
                 size = -(-size // 2)
 
     def predict_later(
-        self, name: str, X: Any, head: str | None, ids: Any, min_sequence: int | str | None
+        self,
+        name: str,
+        X: Any,
+        head: str | None,
+        ids: Any,
+        min_sequence: int | str | None,
+        costs: Any = None,
     ) -> Steps[Predictions]:
         """Predict rows that wait for their labels, batch by batch, each once."""
         if head is not None:
@@ -136,7 +144,7 @@ class SampleCalls(Asking):
         responses: list[dict[str, Any]] = []
 
         def send(part: Batch) -> Steps[None]:
-            body = packed({**fields_of(part.X), "ids": part.y})
+            body = packed({**fields_of(part.X), "ids": part.y, **_with(costs)})
             responses.append((yield from self.ask(Request("POST", path, body, query))))
 
         batches = Batches(rows, given, max(1, len(rows)))
@@ -167,6 +175,10 @@ class SampleCalls(Asking):
             error.acknowledged = sum(answer.get("learned", 0) for answer in responses)
             raise
         return labelled(responses)
+
+
+def _with(costs: Any) -> dict[str, Any]:
+    return {} if costs is None else {"costs": costs}
 
 
 def _in_parts(batch: Batch, send: Callable[[Batch], Steps[None]], most: int = 0) -> Steps[int]:

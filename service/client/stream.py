@@ -97,6 +97,7 @@ class Stream:
         probability: bool | None = None,
         confidence: float | None = None,
         explain: int | None = None,
+        costs: Any = None,
         ids: Any = None,
     ) -> int:
         """Ask for predictions for rows, or for one row, and return the number of the request.
@@ -104,12 +105,14 @@ class Stream:
         probability: whether they include probabilities or standard deviations.
         confidence: that of the sets or intervals that they include.
         explain: the largest number of reasons that they include.
+        costs: what predictions cost, {true label: {predicted label: cost}}.
         ids: an id for each row, under which it waits for its label.
 
         Raises ClientError, ValueError, TypeError.
         """
         asked: dict[str, Any] = {"head": head, "min_sequence": min_sequence}
         asked |= {"probability": probability, "confidence": confidence, "explain": explain}
+        asked["costs"] = costs
         asked["ids"] = None if ids is None else ids_of(ids)
         return self._run(self._session.predict(rows_of(X), **asked))
 

@@ -121,6 +121,7 @@ class Client(ModelMethods):
         label: str | None = None,
         id: str | None = None,  # noqa: A002
         weight: str | None = None,
+        costs: Any = None,
     ) -> Predictions:
         """Return predictions for rows, or for one row; by default of the head that serves.
 
@@ -130,13 +131,16 @@ class Client(ModelMethods):
             durable when this returns, and wait for their labels (`label`). A call that comes again
             with the same rows and ids gets its first result. Only the head that serves takes ids.
         label, id, weight: names of columns of X that are no features; that of `id` has the ids.
+        costs: what predictions cost, {true label: {predicted label: cost}}, such as
+            {"fraud": {"ok": 50}}; a mistake that is not named costs 1. Those of the least expected
+            cost are predicted, by the head's probabilities.
         """
         rows, in_column = rows_and_ids(X, Roles(label, id, weight))
         ids = in_column if ids is None else ids
         if ids is not None:
-            steps = self._samples.predict_later(name, rows, head, ids, min_sequence)
+            steps = self._samples.predict_later(name, rows, head, ids, min_sequence, costs)
         else:
-            steps = self._samples.predict(name, rows, head, min_sequence)
+            steps = self._samples.predict(name, rows, head, min_sequence, costs)
         return self._http.run(steps)
 
     def label(

@@ -16,7 +16,7 @@ from wolfstream.solver.prepare.named_rows import Rows, n_bytes
 # Fields of the first answer that are not remembered, like its decisions.
 _FORGOTTEN = (
     *("probability", "standard_deviation"),
-    *("prediction_set", "prediction_interval", "explanation"),
+    *("prediction_set", "prediction_interval", "explanation", "expected_cost"),
 )
 
 

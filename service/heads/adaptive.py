@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from wolfstream.service.heads.array_checks import WrongArrays
 from wolfstream.service.heads.batch import Batch, of_new_classes
 from wolfstream.service.heads.classification import ClassificationHead, merge_heads
 from wolfstream.service.heads.cost import (
@@ -90,8 +91,14 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
 
     def __init__(self, spec: ModelSpec) -> None:
         voters = [name for name in spec.heads if name not in _SILENT]
+        assert spec.adaptive is not None
         super().__init__(
-            spec.task, voters, temporal=spec.temporal, seed=spec.seed, pins=pins_of(spec)
+            spec.task,
+            voters,
+            temporal=spec.temporal,
+            seed=spec.seed,
+            pins=pins_of(spec),
+            class_weight=spec.adaptive.class_weight,
         )
         self._standing: Standing | None = None
         self._chunk = 0
@@ -127,6 +134,7 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
         merge_banks(
             [bank for bank in banks if isinstance(bank, AdaptiveClassifier)], places, merged
         )
+        self.merge_class_weights(each, places)
 
     def view(self) -> BankView:
         """Return a view of the bank as it is now."""
@@ -208,6 +216,12 @@ def _check_saved(
 ) -> None:
     assert isinstance(head.learner, AdaptiveLearner)
     n_classes = None if head.classes is None else len(saved.plain["classes"])
+    if saved.plain["begun"] is True and head.learner.class_weights is not None:
+        counts = saved.plain.get("class_counts")
+        if not isinstance(counts, list) or len(counts) != n_classes:
+            raise WrongArrays("its bank does not count the samples of each class")
+        if not all(type(count) is int and 0 <= count < 2**53 for count in counts):
+            raise WrongArrays("its bank counts samples of a class that cannot be")
     check_bank(saved, n_classes, head.learner.blank)
 
 

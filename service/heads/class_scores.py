@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from wolfstream.service.samples.targets import Label
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.ranking import Ranked
+from wolfstream.solver.stream.labels import text_of
 
 
 def class_scores(
@@ -62,11 +63,6 @@ def class_scores(
         },
         "confusion": {"labels": list(labels), "counts": confusion.tolist()},
     }
-
-
-def text_of(label: Label | float) -> str:
-    """Return a label as a name: true and false as in JSON."""
-    return str(label).lower() if isinstance(label, bool) else str(label)
 
 
 def _shares(part: NDArray[np.int64], whole: NDArray[np.int64]) -> Float64Array:

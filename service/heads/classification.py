@@ -6,7 +6,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.service.errors import InvalidSamples, Untrained
+from wolfstream.service.errors import InvalidSamples, Untrained, refuse
 from wolfstream.service.heads.added_hits import add_hits
 from wolfstream.service.heads.answers import Answers, Predictions
 from wolfstream.service.heads.batch import Batch
@@ -17,16 +17,17 @@ from wolfstream.service.heads.hits import Hits
 from wolfstream.service.heads.online_learner import ClassLearner, LearnerView, Relearn
 from wolfstream.service.heads.protocol import Head
 from wolfstream.service.samples.targets import Label, Targets
-from wolfstream.service.samples.validation import Samples
+from wolfstream.service.samples.validation import Costs, Samples
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.classes import ClassCalibration
+from wolfstream.solver.calibration.costs import cheapest
 from wolfstream.solver.calibration.merge import merge as merge_calibrations
 from wolfstream.solver.rows.matrix import Matrix, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
 from wolfstream.solver.rows.seen import Seen
 from wolfstream.solver.stream.class_head import ClassHead, ClassHeadView
 from wolfstream.solver.stream.explanations import Contest
-from wolfstream.solver.stream.labels import LabelKey, key_of
+from wolfstream.solver.stream.labels import LabelKey, key_of, text_of
 from wolfstream.solver.stream.reasons import MemberPulls, Slope
 from wolfstream.solver.stream.votes import NOTHING_HEARD, HeadAnswer, Heard
 
@@ -141,6 +142,15 @@ class ClassificationView(NamedTuple):
         inside = self.head.confidence.sets(self._probability(head_answer), confidence)
         return {
             "prediction_set": [[self.classes[k] for k in np.flatnonzero(row)] for row in inside]
+        }
+
+    def cheapest(self, head_answer: HeadAnswer, costs: Costs) -> dict[str, Any]:
+        """See `HeadView`."""
+        cost = _matrix(costs, self.classes)
+        codes, expected = cheapest(self._probability(head_answer), cost)
+        return {
+            "prediction": [self.classes[code] for code in codes.tolist()],
+            "expected_cost": expected.tolist(),
         }
 
     def _probability(self, head_answer: HeadAnswer) -> Float64Array:
@@ -297,8 +307,25 @@ class ClassPasses:
         if self._new > 0:
             self._new -= len(part)
             head_answer = HeadAnswer(tuple(self._head.classes), [answer])
-            self._head.calibration.absorb(head_answer.vote.scores, codes)
+            self._head.calibration.absorb(head_answer.scores, codes)
         return codes, answer.prediction
+
+
+def _matrix(costs: Costs, classes: Sequence[Label]) -> Float64Array:
+    """Return costs by class numbers: 0 of what is right, and 1 of mistakes that are not named.
+
+    Raises InvalidSamples.
+    """
+    place = {text_of(label): code for code, label in enumerate(classes)}
+    cost = 1.0 - np.eye(len(classes))
+    for true, row in costs.items():
+        for predicted, value in row.items():
+            for label in (true, predicted):
+                if label not in place:
+                    met = ", ".join(list(place)[:10])
+                    refuse("/costs", f"{label[:40]!r} is no label that the model has met: {met}")
+            cost[place[true], place[predicted]] = value
+    return cost
 
 
 def _decisions(decision: Float64Array) -> list[Any]:

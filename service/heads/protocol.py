@@ -14,7 +14,7 @@ from wolfstream.service.heads.answers import Answers, Predictions
 from wolfstream.service.heads.batch import Batch
 from wolfstream.service.heads.changes import Change
 from wolfstream.service.samples.targets import Label, Targets
-from wolfstream.service.samples.validation import Samples
+from wolfstream.service.samples.validation import Costs, Samples
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.rows.sample_weights import Weights
@@ -94,6 +94,13 @@ class HeadView(Protocol):
         """Return what contains the truth so often: `prediction_set`s, or `prediction_interval`s.
 
         confidence: between 0 and 1. Raises Untrained as `probabilities`.
+        """
+
+    def cheapest(self, head_answer: HeadAnswer, costs: Costs, /) -> dict[str, Any]:
+        """Return the labels that cost least, as `prediction`, and their `expected_cost`.
+
+        Raises InvalidSamples for labels that were not met, and for a head of numbers; Untrained as
+        `probabilities`.
         """
 
     def contests(self, head_answer: HeadAnswer, /) -> Sequence[Contest] | None:

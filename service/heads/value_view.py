@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
+from wolfstream.service.errors import refuse
 from wolfstream.service.heads.calibration import deviations, interval_of
 from wolfstream.service.heads.changes import Change
 from wolfstream.service.heads.value_errors import Errors
 from wolfstream.service.samples.targets import Label
+from wolfstream.service.samples.validation import Costs
 from wolfstream.solver.calibration.values import ValueConfidence
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.stream.votes import HeadAnswer
@@ -36,6 +38,10 @@ class NoClasses:
     def learners(self) -> list[dict[str, Any]]:
         """Return nothing: it is one learner."""
         return []
+
+    def cheapest(self, _: HeadAnswer, __: Costs) -> dict[str, Any]:
+        """Raise InvalidSamples."""
+        refuse("/costs", "a regression predicts no labels: leave costs out")
 
     def contests(self, _: HeadAnswer) -> None:
         """No class contests with another."""

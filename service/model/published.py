@@ -70,6 +70,8 @@ class Published(NamedTuple):
             fields |= view.probabilities(head_answer)
         if question.confidence is not None:
             fields |= view.covering(head_answer, question.confidence)
+        if question.costs is not None:
+            fields |= view.cheapest(head_answer, question.costs)
         if question.explain:
             fields["explanation"] = self._explained(head, question, rows, predictions)
         return fields

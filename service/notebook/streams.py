@@ -20,7 +20,7 @@ from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.model import ModelSpec, read_spec
 from wolfstream.solver.estimators.stream_classifier import StreamClassifier
 from wolfstream.solver.estimators.stream_regressor import StreamRegressor
-from wolfstream.solver.stream.labels import key_of
+from wolfstream.solver.stream.labels import key_of, text_of
 from wolfstream.solver.stream.model import StreamModel
 
 _Head = ClassificationHead[Any] | RegressionHead
@@ -82,6 +82,7 @@ def stream_of(learner: Learner) -> StreamClassifier | StreamRegressor:
     csr_features = len(names or ()) if numbered else None
     if classes is None:
         return StreamRegressor(**parameters).resume(model, csr_features=csr_features)
+    parameters["class_weight"] = _given_weights(spec, classes)
     return StreamClassifier(head=head, **parameters).resume(  # type: ignore[arg-type]
         model, classes_of(classes), declared=spec.classes is not None, csr_features=csr_features
     )
@@ -106,6 +107,7 @@ def _kept(
         "temporal": spec.temporal,
         "seed": spec.seed,
         "naive_bayes": pins_of(spec).naive_bayes,
+        "class_weight": _weights_by_code(spec, classes),
         "scores": "coupled" if spec.working_set is None else spec.working_set.scores,
         "outliers": spec.prepare.outliers,
         "units": spec.prepare.units,
@@ -140,11 +142,35 @@ def _spec_of(
     }
     if (horizons := estimator.model.pins.naive_bayes) is not None:
         spec["adaptive"] = {"naive_bayes": [None if h == inf else int(h) for h in horizons]}
+    if labels is not None and isinstance(estimator, StreamClassifier) and estimator.class_weight:
+        spec.setdefault("adaptive", {})["class_weight"] = _class_weight(estimator)
     if labels is not None:
         spec["working_set"] = {"scores": estimator.model.own.scores}
     if labels is not None and isinstance(estimator, StreamClassifier) and estimator.declared:
         spec["classes"] = labels
     return read_spec(spec)
+
+
+def _class_weight(estimator: StreamClassifier) -> Any:
+    given = estimator.class_weight
+    return given if isinstance(given, str) else {text_of(k): float(v) for k, v in given.items()}
+
+
+def _weights_by_code(spec: ModelSpec, classes: list[Label] | None) -> Any:
+    given = None if spec.adaptive is None else spec.adaptive.class_weight
+    if not isinstance(given, dict):
+        return given
+    codes = {text_of(label): str(code) for code, label in enumerate(classes or ())}
+    return {codes[text]: weight for text, weight in given.items() if text in codes}
+
+
+def _given_weights(spec: ModelSpec, classes: list[Label]) -> Any:
+    """Return the parameter `class_weight`: labels that have not come yet are those of a spec."""
+    given = None if spec.adaptive is None else spec.adaptive.class_weight
+    if not isinstance(given, dict):
+        return given
+    known = {text_of(label): label for label in classes}
+    return {known.get(text, text): weight for text, weight in given.items()}
 
 
 def _check_default(spec: ModelSpec) -> None:
@@ -155,7 +181,8 @@ def _check_default(spec: ModelSpec) -> None:
     if prepare is not None:
         own["prepare"] = prepare.model_dump(exclude={"named"})
     if spec.adaptive is not None:
-        own["adaptive"] = {"naive_bayes": spec.adaptive.naive_bayes}
+        fields_of_bank = ("naive_bayes", "class_weight")
+        own["adaptive"] = {name: getattr(spec.adaptive, name) for name in fields_of_bank}
     if spec.task == "classification" and spec.working_set is not None:
         own["working_set"] = {"scores": spec.working_set.scores}
     ours, default = (one.model_copy(update={"pending": None}) for one in (spec, read_spec(own)))

@@ -1,7 +1,7 @@
 """Samples, and rows to predict, out of decoded bodies, checked."""
 
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -16,8 +16,11 @@ from wolfstream.solver.prepare.named_rows import Rows, n_rows, rows_between
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
 
 # Fields of a prediction request besides its rows.
-_ASKED = {"probability", "confidence", "explain", "ids"}
+_ASKED = {"probability", "confidence", "explain", "costs", "ids"}
 MOST_REASONS = 100
+MOST_COSTS = 10_000
+LARGEST_COST = 1e12
+Costs: TypeAlias = dict[str, dict[str, float]]
 # A row's reasons take as long as thousands of predictions.
 MOST_EXPLAINED = 1000
 
@@ -70,13 +73,15 @@ class Question(NamedTuple):
 
     probability: whether probabilities are asked for, too. confidence: how often sets or intervals
     are to have the truth; None for none. explain: how many reasons are asked for each way.
-    ids: of the rows, if they are to wait for their labels.
+    costs: of predicting one label where another is true, {true: {predicted: cost}}; None if the
+    head's own prediction is asked for. ids: of the rows, if they are to wait for their labels.
     """
 
     rows: Rows
     probability: bool = False
     confidence: float | None = None
     explain: int = 0
+    costs: Costs | None = None
     ids: list[RowId] | None = None
 
 
@@ -89,9 +94,10 @@ def read_question(body: Any, *, prepared: bool = False) -> Question:
         refuse("/probability", "must be true or false")
     confidence = read_confidence(body["confidence"]) if "confidence" in body else None
     explain = read_explain(body["explain"]) if "explain" in body else 0
+    costs = read_costs(body["costs"]) if "costs" in body else None
     rows = read_rows({name: body[name] for name in body.keys() - _ASKED}, prepared=prepared)
     ids = read_ids(body["ids"], n_rows(rows)) if "ids" in body else None
-    return Question(rows, probability, confidence, explain, ids)
+    return Question(rows, probability, confidence, explain, costs, ids)
 
 
 def read_confidence(given: Any) -> float:
@@ -106,6 +112,23 @@ def read_explain(given: Any) -> int:
     if type(given) is not int or not 1 <= given <= MOST_REASONS:
         refuse("/explain", f"must be a whole number from 1 to {MOST_REASONS}")
     return int(given)
+
+
+def read_costs(given: Any) -> Costs:
+    """Return the costs of mistakes by labels. Raises InvalidSamples."""
+    shape = 'must be costs by true label and predicted label, such as {"fraud": {"ok": 50}}'
+    if not isinstance(given, dict) or not given:
+        refuse("/costs", shape)
+    if not all(isinstance(row, dict) and row for row in given.values()):
+        refuse("/costs", shape)
+    if sum(map(len, given.values())) > MOST_COSTS:
+        refuse("/costs", f"has more than {MOST_COSTS} costs")
+    for true, row in given.items():
+        for predicted, cost in row.items():
+            if type(cost) not in (int, float) or not 0.0 <= cost <= LARGEST_COST:
+                pointer = f"/costs{pointer_to(true)}{pointer_to(predicted)}"
+                refuse(pointer, f"must be a number from 0 to {LARGEST_COST:g}")
+    return {true: {j: float(cost) for j, cost in row.items()} for true, row in given.items()}
 
 
 def check_explained(question: Question) -> None:

@@ -1,6 +1,6 @@
 """The bank's part of a model's spec: which of its learners are pinned."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -11,6 +11,8 @@ MOST_PINNED = 8
 Horizon = Annotated[int, Field(ge=32, le=10**9)]
 Step = Annotated[float, Field(ge=1e-6, le=100)]
 Count = Annotated[int, Field(ge=1, le=1000)]
+ClassWeight = Annotated[float, Field(ge=1e-6, le=1e6)]
+ClassWeights = Annotated[dict[str, ClassWeight], Field(min_length=1, max_length=1000)]
 
 
 class AdaptiveSpec(Part):
@@ -36,4 +38,12 @@ class AdaptiveSpec(Part):
         max_length=MOST_PINNED,
         description="Horizons of Gaussian naive Bayes, in samples; null in the list: without end. "
         "Of classes, and of rows of at most 256 numbers.",
+    )
+    class_weight: Literal["balanced"] | ClassWeights | None = Field(
+        None,
+        exclude_if=lambda weight: weight is None,
+        description="What a mistake about a label costs; 1 for labels that are not named. The "
+        "largest weight times probability is predicted; probabilities stay as they are. "
+        "balanced: n / (K n_k), of the n samples so far of K classes, n_k of them with this label, "
+        "so that rare labels are predicted more often.",
     )

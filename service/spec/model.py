@@ -168,6 +168,9 @@ class ModelSpec(Part):
         if bank is not None and bank.naive_bayes and self.task == "regression":
             detail = "naive Bayes learns classes only: leave naive_bayes out"
             raise contradiction("/adaptive/naive_bayes", detail)
+        if bank is not None and bank.class_weight is not None and self.task == "regression":
+            detail = "a regression has no classes: leave it out, and give samples weights"
+            raise contradiction("/adaptive/class_weight", detail)
         if own is not None:
             check_working_set(own, self.kernel, self.task)
         if self.asset is not None:

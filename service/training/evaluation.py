@@ -13,11 +13,11 @@ from rich.text import Text
 
 from wolfstream.service.errors.visible_text import visible
 from wolfstream.service.files.labelled import Label
-from wolfstream.service.heads.class_scores import class_scores, text_of
+from wolfstream.service.heads.class_scores import class_scores
 from wolfstream.service.heads.hits import kappa
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.ranking import Ranking, no_ranking, of_all, ranked
-from wolfstream.solver.stream.labels import LabelKey, key_of
+from wolfstream.solver.stream.labels import LabelKey, key_of, text_of
 
 # A larger confusion matrix is no longer read, and no longer fits a screen.
 _LARGEST_MATRIX = 20

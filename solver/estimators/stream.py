@@ -21,6 +21,7 @@ from wolfstream.solver.prepare.named_rows import Rows, n_rows, rows_between
 from wolfstream.solver.prepare.row_form import Missing, Preparing, RowForm
 from wolfstream.solver.rows.matrix import SparseRows, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
+from wolfstream.solver.stream.class_weights import ClassWeight
 from wolfstream.solver.stream.explanations import Explanation
 from wolfstream.solver.stream.model import PaperHead, StreamModel
 from wolfstream.solver.stream.parameters import Task
@@ -118,6 +119,10 @@ class StreamEstimator(BaseEstimator):
         if isinstance(self.timestamps, str):
             raise ValueError(f"timestamps is {self.timestamps!r}; it must be a list of names")
 
+    def _class_weight(self) -> ClassWeight | None:
+        """Return the weights of the classes known by now, as the model numbers labels."""
+        return None
+
     @property
     def _preparing(self) -> Preparing:
         return Preparing(self.missing, timestamps=tuple(self.timestamps), names="strict")
@@ -201,8 +206,10 @@ class StreamEstimator(BaseEstimator):
                 preparing=self._preparing,
                 temporal=bool(self.temporal),
                 seed=int(self.seed),
+                class_weight=self._class_weight(),
             )
             self._sparse = isinstance(rows, SparseRows)
+        self._model.weigh(self._class_weight())
         self._model.absorb(rows, y, weight)
         self._name_features(self._model.rows)
 

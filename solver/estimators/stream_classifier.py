@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.estimators.base import class_codes
 from wolfstream.solver.estimators.certainty import check_confidence
-from wolfstream.solver.estimators.checks import check_choice
+from wolfstream.solver.estimators.checks import check_choice, check_positive
 from wolfstream.solver.estimators.one_at_a_time import OneAtATime
 from wolfstream.solver.estimators.stream import StreamEstimator, gradient_of
 from wolfstream.solver.estimators.stream_labels import classes_after, codes_of
@@ -19,6 +19,7 @@ from wolfstream.solver.prepare.named_rows import Rows
 from wolfstream.solver.prepare.row_form import Missing
 from wolfstream.solver.rows.matrix import SparseRows
 from wolfstream.solver.stream.class_head import ClassHeadView
+from wolfstream.solver.stream.class_weights import ClassWeight
 from wolfstream.solver.stream.explanations import Explanation
 from wolfstream.solver.stream.merge import sibling
 from wolfstream.solver.stream.model import BANK, PaperHead, StreamModel
@@ -36,6 +37,10 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
     head: the learner of the papers that learns beside the bank and votes in it: "working_set",
         as where a server is sent samples, whose cost grows with the set up to 5,000 samples; or
         "asset", whose cost is constant.
+    class_weight: what a mistake about a label costs: a dict, 1 for labels that it lacks, or
+        "balanced": n / (K n_k), of the n samples so far of K classes, n_k of them with this label.
+        `predict` returns the label of the largest weight times probability, so that rare labels are
+        predicted more often; probabilities stay as they are.
     missing, timestamps, temporal, seed: see `estimators.stream.StreamEstimator`, and learners_
         there.
 
@@ -50,12 +55,14 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
         self,
         *,
         head: PaperHead = "working_set",
+        class_weight: Any = None,
         missing: Missing = "mean",
         timestamps: Sequence[str] = (),
         temporal: bool = False,
         seed: int = 0,
     ) -> None:
         self.head = head
+        self.class_weight = class_weight
         self.missing = missing
         self.timestamps = timestamps
         self.temporal = temporal
@@ -209,6 +216,19 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("head", self.head, ("working_set", "asset"))
+        given = self.class_weight
+        if isinstance(given, Mapping):
+            for label, weight in given.items():
+                check_positive(f"class_weight[{label!r}]", weight)
+        elif given is not None:
+            check_choice("class_weight", given, ("balanced",))
+
+    def _class_weight(self) -> ClassWeight | None:
+        given: Any = self.class_weight
+        if not isinstance(given, Mapping):
+            return given if given is None else "balanced"
+        codes = {label: str(code) for code, label in enumerate(self.classes_.tolist())}
+        return {codes[label]: float(weight) for label, weight in given.items() if label in codes}
 
     def _order(self) -> NDArray[np.int64]:
         """The place in `classes_` of each class of the model, which numbers them as they come."""

@@ -1,7 +1,7 @@
 """The bank of adaptive learners, begun with the first rows; it listens to other heads."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ from wolfstream.solver.adaptive.view import ClassView, predict_classes
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.rows.matrix import Matrix, SparseRows
 from wolfstream.solver.rows.sample_weights import Weights
+from wolfstream.solver.stream.class_weights import ClassWeight, ClassWeights, WeightedAnswers
+from wolfstream.solver.stream.labels import Label
 from wolfstream.solver.stream.parameters import Task
 from wolfstream.solver.stream.reasons import Gradient
 from wolfstream.solver.stream.value_head import Values
@@ -60,14 +62,21 @@ class Bank(Protocol):
 
 
 class BankPicture(NamedTuple):
-    """An immutable picture of a bank that has learned a sample; a `LearnerView`."""
+    """An immutable picture of a bank that has learned a sample; a `LearnerView`.
+
+    class_weight: (K,) of the classes in its predictions; None without.
+    """
 
     model: Any
+    class_weight: Float64Array | None = None
 
     def predict(self, X: Matrix, hints: Hints = NO_HINTS) -> Answer:
         """Return the bank's answers for rows."""
         if isinstance(self.model, ClassView):
-            return predict_classes(self.model, X, *hints)
+            answers = predict_classes(self.model, X, *hints)
+            if self.class_weight is None:
+                return answers
+            return WeightedAnswers(answers, self.class_weight[: answers.probability.shape[1]])
         return predict_values(self.model, X, *hints)
 
     def pulls(self, _: Matrix, wanted: int, other: int) -> None:
@@ -102,7 +111,8 @@ class BankLearner:
     """A bank that its first rows begin: whether it is one of dense rows, and of how many columns.
 
     voters: names of the heads that it listens to. temporal: see `AdaptiveClassifier`.
-    pins: what takes the place of default learners.
+    pins: what takes the place of default learners. class_weight: what a
+    mistake about a class costs; None if all cost alike.
     current: None before the first rows. row_columns: of dense rows; None of
     sparse ones. texts: how many texts rows have. width: of the features that its learners share.
     """
@@ -115,7 +125,9 @@ class BankLearner:
         temporal: bool,
         seed: int,
         pins: Pins = NO_PINS,
+        class_weight: ClassWeight | None = None,
     ) -> None:
+        self.class_weights = None if class_weight is None else ClassWeights(class_weight)
         self.task, self.voters = task, tuple(voters)
         self._settings = pinned(REGRESSION if task == "regression" else CLASSIFICATION, pins)
         self._temporal, self._seed = temporal, seed
@@ -127,8 +139,10 @@ class BankLearner:
         # The parameters of the last bank whose size was asked for, and that.
         self._blank: tuple[tuple[int | None, int, int] | None, int] = None, 0
 
-    def meet(self, label: object) -> None:
-        """A class needs no preparation."""
+    def meet(self, label: Label) -> None:
+        """Prepare for the next class number, which is this label's."""
+        if self.class_weights is not None:
+            self.class_weights.meet(label)
 
     def absorb(
         self,
@@ -144,8 +158,20 @@ class BankLearner:
         elif texts != self.texts:
             self._take_texts(texts)
         assert self.current is not None
+        if self.class_weights is None:
+            answers = self.current.absorb(X, y, hints.scores, weight, hints.codes)
+            return [Values(answers) if self.task == "regression" else answers]
+        weights = self.class_weights.absorb(y)
         answers = self.current.absorb(X, y, hints.scores, weight, hints.codes)
-        return [Values(answers) if self.task == "regression" else answers]
+        return [WeightedAnswers(answers, weights[:, : answers.probability.shape[1]])]
+
+    def merge_class_weights(
+        self, each: Sequence[Self], places: Sequence[NDArray[np.int64]]
+    ) -> None:
+        """Count the samples of each class that several have learned; places: as of `merge`."""
+        for one, place in zip(each, places, strict=True):
+            if self.class_weights is not None and one.class_weights is not None:
+                self.class_weights.add(one.class_weights, place)
 
     def _take_texts(self, texts: int) -> None:
         """Go on with so many texts beside each row, for which there were fewer or none so far."""
@@ -163,7 +189,8 @@ class BankLearner:
         """Return the bank as it is now; None before the first sample."""
         if self.current is None or not self.current.samples:
             return None
-        return BankPicture(self.current.view())
+        weights = self.class_weights
+        return BankPicture(self.current.view(), None if weights is None else weights.now())
 
     def figures(self) -> BankFigures | None:
         """Return the bank's figures; None before the first sample."""
@@ -183,12 +210,18 @@ class BankLearner:
         """Return plain data and arrays from which `restore` goes on bit for bit."""
         if self.current is None:
             return {"begun": False}, {}
-        begun = {"begun": True, "columns": self.row_columns}
-        return begun | ({"texts": self.texts} if self.texts else {}), self.current.state()
+        begun: dict[str, Any] = {"begun": True, "columns": self.row_columns}
+        if self.texts:
+            begun["texts"] = self.texts
+        if self.class_weights is not None:
+            begun["class_counts"] = self.class_weights.counts
+        return begun, self.current.state()
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take over a state."""
+        """Take over a state, once all its classes were met."""
         if plain["begun"]:
+            if self.class_weights is not None:
+                self.class_weights.restore(plain["class_counts"])
             self.begin(plain["columns"], plain.get("texts", 0)).restore(arrays)
 
     def blank(self, columns: int | None, texts: int, classes: int) -> dict[str, NDArray[Any]]:

@@ -93,7 +93,7 @@ class ClassHead(Generic[L]):
         codes = np.array(self.meet(y), np.int64)
         hints = Hints(class_scores(heard.votes, self.voters, self.classes), heard.codes)
         head_answer = HeadAnswer(tuple(self.classes), self.learner.absorb(X, codes, hints, weight))
-        self.calibration.absorb(head_answer.vote.scores, codes)
+        self.calibration.absorb(head_answer.scores, codes)
         return Learned(head_answer, codes)
 
     def view(self, learner: LearnerView) -> "ClassHeadView":
@@ -160,7 +160,7 @@ class ClassHeadView(NamedTuple):
             return own
         if self.confidence.scaling is None:
             return None
-        return self.confidence.probabilities(head_answer.vote.scores)
+        return self.confidence.probabilities(head_answer.scores)
 
 
 def _lacks(classes: Sequence[Label]) -> str:

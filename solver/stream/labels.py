@@ -26,3 +26,8 @@ def key_of(label: Label) -> LabelKey:
     if _WHOLE_NUMBER.fullmatch(label):
         return int(label.partition(".")[0])
     return _TRUTH.get(label.lower(), label)
+
+
+def text_of(label: Label | float) -> str:
+    """Return a label as a name in JSON, where true and false are lower case."""
+    return str(label).lower() if isinstance(label, bool) else str(label)

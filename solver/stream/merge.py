@@ -5,7 +5,7 @@ features. So these go to one model, and `sibling` begins others beside it. `merg
 as they are. No sample is in two of them, and so none counts twice.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +78,7 @@ def merge(
     fresh = merged.bank.begin(parts[0].bank.row_columns, parts[0].bank.texts)
     assert isinstance(fresh, AdaptiveClassifier)
     merge_banks([one for one in banks if isinstance(one, AdaptiveClassifier)], places, fresh)
+    merged.bank.merge_class_weights([model.bank for model in parts], places)
     return merged
 
 
@@ -89,6 +90,7 @@ def _like(model: StreamModel) -> StreamModel:
         preparing=model.preparing,
         temporal=model.temporal,
         seed=model.seed,
+        class_weight=model.class_weight,
     )
     other.own, other.pins = model.own, model.pins
     other.begin()
@@ -111,6 +113,10 @@ def _union(
 def _check(model: StreamModel) -> None:
     if model.task != "classification":
         raise ValueError("models of numbers cannot be merged: their targets' scales differ")
+    if isinstance(model.class_weight, Mapping):
+        raise ValueError(
+            "models with given weights of classes cannot be merged; with 'balanced' they can"
+        )
     if model.temporal:
         raise ValueError("a model that uses the labels before a row cannot be merged")
     form = model.rows.form
@@ -119,14 +125,8 @@ def _check(model: StreamModel) -> None:
 
 
 def _check_same(first: StreamModel, other: StreamModel) -> None:
-    same = (first.head, first.seed, first.own, first.pins, first.preparing) == (
-        other.head,
-        other.seed,
-        other.own,
-        other.pins,
-        other.preparing,
-    )
-    if not same:
+    parameters = ("head", "seed", "own", "pins", "class_weight", "preparing")
+    if any(getattr(first, name) != getattr(other, name) for name in parameters):
         raise ValueError("the models' parameters differ: begin all of them as siblings of one")
     names = [one.rows.names and one.rows.names.names() for one in (first, other)]
     if first.rows.form != other.rows.form or names[0] != names[1]:

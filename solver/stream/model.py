@@ -15,6 +15,7 @@ from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.rows.seen import Seen
 from wolfstream.solver.stream.bank import BankLearner
 from wolfstream.solver.stream.class_head import ClassHead, ClassHeadView, LearnerView
+from wolfstream.solver.stream.class_weights import ClassWeight
 from wolfstream.solver.stream.explanations import Contest, Explanation, explanations
 from wolfstream.solver.stream.kernel_learner import KernelLearner
 from wolfstream.solver.stream.labels import Label
@@ -99,18 +100,26 @@ class StreamModel:
 
     head: the name of that learner. preparing: how rows are prepared. temporal: whether the labels
     or targets before a row may be used for it. seed: of all randomness. own: parameters of the
-    working set. pins: see `BankLearner`.
+    working set. pins, class_weight: see `BankLearner`.
 
     The first rows decide whether rows are arrays, a table or sparse ones by name (`row_form`), or
     sparse ones of numbered features. Sparse rows are learned as they come.
     """
 
     def __init__(
-        self, task: Task, head: PaperHead, *, preparing: Preparing, temporal: bool, seed: int
+        self,
+        task: Task,
+        head: PaperHead,
+        *,
+        preparing: Preparing,
+        temporal: bool,
+        seed: int,
+        class_weight: ClassWeight | None = None,
     ) -> None:
         self.task, self.head, self.preparing = task, head, preparing
         self.temporal, self.seed = temporal, seed
         self.own, self.pins = SetParameters(), NO_PINS
+        self.class_weight = class_weight
         self.rows = StreamRows(preparing)
         self._view: StreamView | None = None
         self.begin()
@@ -120,12 +129,23 @@ class StreamModel:
         task, head, seed = self.task, self.head, self.seed
         self.paper = _new_learner(task, head, self.own, seed)
         self.bank = BankLearner(
-            task, VOTERS[task], temporal=self.temporal, seed=seed, pins=self.pins
+            task,
+            VOTERS[task],
+            temporal=self.temporal,
+            seed=seed,
+            pins=self.pins,
+            class_weight=self.class_weight,
         )
         self.heads: dict[str, Head] = {
             head: _head(task, self.paper, ()),
             BANK: _head(task, self.bank, self.bank.voters, own=True),
         }
+
+    def weigh(self, class_weight: ClassWeight | None) -> None:
+        """Replace the weights of classes that are still to be met; see `BankLearner`."""
+        self.class_weight = class_weight
+        if self.bank.class_weights is not None and class_weight is not None:
+            self.bank.class_weights.given = class_weight
 
     @property
     def learned(self) -> bool:
@@ -190,6 +210,7 @@ class StreamModel:
             "seed": self.seed,
             "scores": self.own.scores,
             "naive_bayes": self.pins.naive_bayes,
+            "class_weight": self.class_weight,
             "outliers": self.preparing.outliers,
             "units": self.preparing.units,
             "texts": self.preparing.texts,
@@ -212,6 +233,7 @@ class StreamModel:
         # Earlier versions had no naive Bayes, counted pairs, clipped outliers, kept units, and
         # crossed nothing.
         self.pins = Pins(naive_bayes=state.get("naive_bayes", ()))
+        self.class_weight = state.get("class_weight")
         self.own = SetParameters(scores=state.get("scores", "counted"))
         self.preparing = self.preparing._replace(
             outliers=state.get("outliers", "clipped"),

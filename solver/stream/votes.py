@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from wolfstream.solver.adaptive.regressor import ValueAnswers
 from wolfstream.solver.adaptive.view import ClassAnswers
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.stream.class_weights import WeightedAnswers
 from wolfstream.solver.stream.labels import Label, key_of
 from wolfstream.solver.working_set.answers import Absorbed
 from wolfstream.solver.working_set.predictions import Predicted
@@ -96,7 +97,17 @@ class HeadAnswer:
         if len(parts) > 1:
             self.prediction = np.concatenate([part.prediction for part in parts])
         self.decisions = [part.decision for part in parts]
-        self.probability = first.probability if isinstance(first, ClassAnswers) else None
+        self.probability: Float64Array | None = None
+        if isinstance(first, ClassAnswers | WeightedAnswers):
+            self.probability = first.probability
+
+    @property
+    def scores(self) -> Float64Array:
+        """(n, K) what probabilities are computed from: the vote's scores, without class weights."""
+        first = self.parts[0]
+        if isinstance(first, WeightedAnswers):
+            return HeadAnswer(self.classes, [first.bare]).vote.scores
+        return self.vote.scores
 
     @property
     def deviation(self) -> Float64Array | None:

@@ -45,12 +45,36 @@ export async function* partsOf(file) {
  * @param {string} second
  */
 export function looksLikeHeader(first, second) {
-  const delimiter = [";", "\t", ","].find((sign) => first.includes(sign)) ?? ",";
+  const delimiter = delimiterOf(first);
   const fields = first.split(delimiter);
   if (fields.some((field) => field.trim().replaceAll('"', "") === "y")) return true;
   const numbers = (/** @type {string} */ text) =>
     text.split(delimiter).filter((field) => field.trim() !== "" && Number.isFinite(Number(field))).length;
   return numbers(first) === 0 && numbers(second) > 0;
+}
+
+/** The headings that the server takes for that of the label. */
+export const LABELS = ["y", "label", "target", "class"];
+
+/**
+ * Return the fields of a record, without their quotes.
+ * @param {string} record
+ */
+export function fieldsOf(record) {
+  const delimiter = delimiterOf(record);
+  const fields = [""];
+  let quoted = false;
+  for (const sign of record) {
+    if (sign === '"') quoted = !quoted;
+    else if (sign === delimiter && !quoted) fields.push("");
+    else fields[fields.length - 1] += sign;
+  }
+  return fields.map((field) => field.trim());
+}
+
+/** @param {string} record */
+function delimiterOf(record) {
+  return [";", "\t", ","].find((sign) => record.includes(sign)) ?? ",";
 }
 
 /**

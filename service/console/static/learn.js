@@ -1,14 +1,15 @@
 // The form that learns a CSV file part by part, and lists the lines that the server refuses.
 
 import { Problem, call, modelPath } from "./api.js";
-import { firstLines, looksLikeHeader, partsOf } from "./csv.js";
-import { byId, element } from "./dom.js";
+import { LABELS, fieldsOf, firstLines, looksLikeHeader, partsOf } from "./csv.js";
+import { byId, element, fill, row } from "./dom.js";
 import { shown } from "./numbers.js";
 
 // With more refused lines, the file is probably the wrong one.
 const MOST_REFUSED = 200;
 const MOST_TRIES = 20;
 const PAUSE_SECONDS = 1;
+const PREVIEWED = 3;
 
 export class LearnForm {
   /** @param {(error: unknown) => void} fail */
@@ -20,6 +21,11 @@ export class LearnForm {
     this.form = byId("learn-form", HTMLFormElement);
     this.input = byId("csv", HTMLInputElement);
     this.header = byId("csv-header", HTMLInputElement);
+    this.label = byId("csv-label", HTMLSelectElement);
+    /** The first lines of the chosen file. @type {string[]} */
+    this.lines = [];
+    this.header.addEventListener("change", () => this.#preview());
+    this.label.addEventListener("change", () => this.#allow());
     this.progress = byId("learn-progress", HTMLProgressElement);
     this.learned = byId("learned", HTMLElement);
     this.refused = byId("refused-lines", HTMLElement);
@@ -38,7 +44,8 @@ export class LearnForm {
     this.running?.abort();
     this.name = name;
     this.form.reset();
-    this.#button().disabled = true;
+    this.lines = [];
+    this.#preview();
     this.progress.hidden = true;
     this.learned.textContent = "";
     this.refused.replaceChildren();
@@ -69,10 +76,42 @@ export class LearnForm {
 
   async #chosen() {
     const file = this.input.files?.[0];
-    this.#button().disabled = !file;
-    if (!file) return;
-    const [first, second] = await firstLines(file);
-    this.header.checked = looksLikeHeader(first ?? "", second ?? "");
+    this.lines = file ? await firstLines(file) : [];
+    const [first, second] = this.lines;
+    if (file) this.header.checked = looksLikeHeader(first ?? "", second ?? "");
+    this.#preview();
+  }
+
+  /** Show the first rows, and the columns that may have the label. */
+  #preview() {
+    const [first] = this.lines;
+    byId("csv-label-choice", HTMLElement).hidden = byId("csv-preview", HTMLElement).hidden = !first;
+    const fields = first ? fieldsOf(first) : [];
+    const names = this.header.checked ? fields : fields.map((_, i) => `column ${i + 1}`);
+    const known = this.header.checked
+      ? names.findIndex((name) => LABELS.includes(name.toLowerCase()))
+      : names.length - 1;
+    const options = names.map((name, i) => element("option", { value: String(i) }, name || `column ${i + 1}`));
+    this.label.replaceChildren(element("option", { value: "" }, "choose a column"), ...options);
+    this.label.value = known >= 0 ? String(known) : "";
+    const records = this.lines.slice(Number(this.header.checked)).filter((line) => line.trim() !== "");
+    const head = element("tr", {}, ...names.map((name) => element("th", { scope: "col" }, name)));
+    fill(byId("csv-columns", HTMLElement), [head]);
+    fill(byId("csv-rows", HTMLElement), records.slice(0, PREVIEWED).map((line) => row(...fieldsOf(line))));
+    this.#allow();
+  }
+
+  /** Let the file be learned once it and its label are chosen. */
+  #allow() {
+    this.#button().disabled = !this.lines.length || this.label.value === "";
+  }
+
+  /** Return the query that names the label's column; the server finds an unmistakable one itself. */
+  #query() {
+    const place = Number(this.label.value);
+    const names = fieldsOf(this.lines[0] ?? "");
+    if (!this.header.checked) return place === names.length - 1 ? "" : `?label=${place + 1}`;
+    return LABELS.includes(names[place].toLowerCase()) ? "" : `?label=${encodeURIComponent(names[place])}`;
   }
 
   async #learn() {
@@ -156,7 +195,7 @@ export class LearnForm {
     const headers = { "Idempotency-Key": newKey() };
     for (let tries = 1; ; tries += 1) {
       try {
-        const path = modelPath(this.name, "/samples");
+        const path = modelPath(this.name, `/samples${this.#query()}`);
         return await call("POST", path, { body, type: "text/csv", headers, signal });
       } catch (error) {
         const pause = error instanceof Problem ? error.retryAfter : PAUSE_SECONDS;

@@ -12,6 +12,7 @@ import { Learners } from "./learners.js";
 import { Timelines } from "./timelines.js";
 import { PredictForm } from "./predict.js";
 import { Snapshots } from "./snapshots.js";
+import { Summary } from "./summary.js";
 
 // After a longer gap between events, the numbers in between are fetched from the server.
 const GAP_MS = 15000;
@@ -23,6 +24,7 @@ export class ModelView {
   constructor(report) {
     this.report = report;
     this.place = byId("model", HTMLElement);
+    this.summary = new Summary();
     this.timelines = new Timelines();
     this.learners = new Learners(report.fail);
     this.calibration = new Calibration();
@@ -46,7 +48,7 @@ export class ModelView {
     title.focus({ preventScroll: true });
     this.timelines.reset();
     this.calibration.reset();
-    const parts = [this.learners, this.predicting, this.learning, this.challengers, this.snapshots];
+    const parts = [this.summary, this.learners, this.predicting, this.learning, this.challengers, this.snapshots];
     for (const part of parts) part.reset(name);
     byId("facts", HTMLElement).replaceChildren();
     byId("status", HTMLElement).replaceChildren();
@@ -99,6 +101,7 @@ export class ModelView {
     const notice = byId("notice", HTMLElement);
     notice.textContent = state.notice ?? state.warning ?? "";
     notice.hidden = !notice.textContent;
+    this.summary.show(state);
     showFacts(state);
     showLatest(state);
     this.timelines.add(state);

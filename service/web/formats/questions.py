@@ -2,9 +2,17 @@
 
 import re
 from collections.abc import Mapping
+from typing import Any
+
+from pydantic_core import from_json
 
 from wolfstream.service.errors import Invalid
-from wolfstream.service.samples.validation import Question, read_confidence, read_explain
+from wolfstream.service.samples.validation import (
+    Question,
+    read_confidence,
+    read_costs,
+    read_explain,
+)
 
 _NUMBER = re.compile(r"[0-9]{0,9}\.?[0-9]{1,18}")
 
@@ -19,6 +27,8 @@ def with_query(question: Question, query: Mapping[str, str]) -> Question:
         question = question._replace(confidence=read_confidence(_number(given)))
     if (given := query.get("explain")) is not None:
         question = question._replace(explain=read_explain(_number(given)))
+    if (given := query.get("costs")) is not None:
+        question = question._replace(costs=read_costs(_object(given)))
     return question
 
 
@@ -27,6 +37,14 @@ def read_flag(name: str, given: str | None) -> bool:
     if given not in (None, "true", "false"):
         raise Invalid(f"{name} must be true or false, not {given[:40]!r}")
     return given == "true"
+
+
+def _object(given: str) -> Any:
+    """Return what JSON in a query says; None for anything else."""
+    try:
+        return from_json(given, allow_inf_nan=False)
+    except ValueError:
+        return None
 
 
 def _number(given: str) -> float | int | None:

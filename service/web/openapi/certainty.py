@@ -1,6 +1,6 @@
 """Schemas of probabilities, sets and intervals, of their quality, and of explanations."""
 
-from wolfstream.service.samples.validation import MOST_REASONS
+from wolfstream.service.samples.validation import LARGEST_COST, MOST_REASONS
 from wolfstream.service.web.openapi.fields import FIELDS
 from wolfstream.service.web.openapi.primitives import (
     COUNT,
@@ -30,6 +30,21 @@ EXPLAIN: Schema = {
     "description": "Return at most this many reasons: the features that move the prediction most, "
     "the texts and codes without which it would differ most, and the members of the working set "
     "that pull most for and against it.",
+}
+
+
+COSTS: Schema = {
+    "type": "object",
+    "description": "What predictions cost, by true label and predicted label; a mistake that is "
+    "not named costs 1. The labels of the least expected cost are predicted, by the head's "
+    "probabilities.",
+    "minProperties": 1,
+    "additionalProperties": {
+        "type": "object",
+        "minProperties": 1,
+        "additionalProperties": {"type": "number", "minimum": 0, "maximum": LARGEST_COST},
+    },
+    "examples": [{"fraud": {"ok": 50}}],
 }
 
 
@@ -101,6 +116,9 @@ ANSWERS: dict[str, Schema] = {
         description="For each row the two ends; null until enough targets have come.",
     ),
     "explanation": EXPLANATION,
+    "expected_cost": array_of(
+        NUMBER, description="For each row the expected cost of its prediction, by `costs`."
+    ),
 }
 _COVERAGE: dict[str, Schema] = {
     "confidence": _SHARE,

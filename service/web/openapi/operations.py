@@ -17,7 +17,7 @@ from wolfstream.service.errors import (
 from wolfstream.service.web.formats.inference import JSON_LENGTH_HEADER
 from wolfstream.service.web.formats.problems import status_of
 from wolfstream.service.web.formats.wire import JSON, MEDIA_TYPES, PROBLEM_MEDIA_TYPE
-from wolfstream.service.web.openapi.certainty import CONFIDENCE, EXPLAIN
+from wolfstream.service.web.openapi.certainty import CONFIDENCE, COSTS, EXPLAIN
 from wolfstream.service.web.openapi.examples import EXAMPLES
 from wolfstream.service.web.openapi.fields import MIN_SEQUENCE as OF_MIN_SEQUENCE
 from wolfstream.service.web.openapi.primitives import COUNT, HEAD, TEXT, ref
@@ -104,6 +104,12 @@ _PREDICTED_COLUMNS = [
     _column("id", "that has the ids under which the rows wait for their labels"),
     _column("weight", "that is left out, if there is one"),
 ]
+_COSTS = {
+    "name": "costs",
+    "in": "query",
+    "description": "As `costs` in a body.",
+    "content": {"application/json": {"schema": COSTS}},
+}
 _LENGTH = {"description": "Number of bytes of JSON, before binary data.", "schema": COUNT}
 _BINARY = {
     "schema": {
@@ -203,7 +209,7 @@ LEARNED: Responses = {
 }
 PREDICT = {
     "parameters": [
-        *(_HEAD, _MIN_SEQUENCE, _PROBABILITY, _CONFIDENCE, _EXPLAIN),
+        *(_HEAD, _MIN_SEQUENCE, _PROBABILITY, _CONFIDENCE, _EXPLAIN, _COSTS),
         *_PREDICTED_COLUMNS,
     ],
     "requestBody": rows_body("Rows"),

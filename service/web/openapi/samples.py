@@ -3,7 +3,7 @@
 from typing import get_args
 
 from wolfstream.service.samples.ids import Status
-from wolfstream.service.web.openapi.certainty import ANSWERS, CONFIDENCE, EXPLAIN
+from wolfstream.service.web.openapi.certainty import ANSWERS, CONFIDENCE, COSTS, EXPLAIN
 from wolfstream.service.web.openapi.fields import FIELDS, object_of
 from wolfstream.service.web.openapi.heads import HEAD_FIELDS, OF_HEAD
 from wolfstream.service.web.openapi.primitives import (
@@ -28,6 +28,7 @@ _ASKED: dict[str, Schema] = {
     "probability": FLAG | {"description": "Whether to return probabilities as well."},
     "confidence": CONFIDENCE,
     "explain": EXPLAIN,
+    "costs": COSTS,
     "ids": FIELDS["ids"]
     | {
         "description": "An id for each row, all different, or auto for new ones. The rows are "
@@ -56,10 +57,13 @@ SAMPLES: dict[str, Schema] = {
     "Samples": object_of("x y", "names weight", additionalProperties=False),
     "PackedSamples": object_of("x y", "names weight", _RAW, additionalProperties=False),
     "Rows": object_of(
-        "x", "names probability confidence explain ids", _ASKED, additionalProperties=False
+        "x", "names probability confidence explain costs ids", _ASKED, additionalProperties=False
     ),
     "PackedRows": object_of(
-        "x", "names probability confidence explain ids", _RAW | _ASKED, additionalProperties=False
+        "x",
+        "names probability confidence explain costs ids",
+        _RAW | _ASKED,
+        additionalProperties=False,
     ),
     "Learned": object_of(
         "model sequence epoch learned results head",
@@ -97,7 +101,7 @@ SAMPLES: dict[str, Schema] = {
     "Prediction": object_of(
         "model sequence epoch head prediction decision",
         "classes fit ids probability standard_deviation prediction_set prediction_interval "
-        "explanation novelty warnings",
+        "expected_cost explanation novelty warnings",
         {
             **ANSWERS,
             "fit": object_of(

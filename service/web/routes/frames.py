@@ -18,7 +18,7 @@ _FIELDS = {
     "asset": {"id", "op", "x", "names", "y", "weight", "if_match"},
     "predict": {
         *("id", "op", "x", "names", "head", "min_sequence"),
-        *("probability", "confidence", "explain", "ids"),
+        *("probability", "confidence", "explain", "costs", "ids"),
     },
     "label": {"id", "op", "ids", "y", "if_match"},
 }

@@ -52,7 +52,7 @@ from wolfstream.service.web.routes.outbox import Outbox
 # Codes with which the server closes a stream.
 GOING_AWAY, NOT_ALLOWED = 1001, 1008
 _SAMPLES = ("x", "names", "y", "weight")
-_QUESTION = ("x", "names", "probability", "confidence", "explain", "ids")
+_QUESTION = ("x", "names", "probability", "confidence", "explain", "costs", "ids")
 
 
 class Session:

@@ -13,15 +13,18 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from wolfstream.service.engine.model_files import fill_model
-from wolfstream.service.heads.class_scores import class_scores, text_of
+from wolfstream.service.engine.model_files import ModelFileError, fill_model
+from wolfstream.service.errors import Invalid
+from wolfstream.service.heads.class_scores import class_scores
 from wolfstream.service.model.label_warnings import label_warnings
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.model.merging import merged
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.model import read_spec
 from wolfstream.service.storage.snapshot_format import State
 from wolfstream.solver.calibration.ranking import no_ranking, of_all, ranked
+from wolfstream.solver.stream.labels import text_of
 
 QUICK: dict[str, Any] = {"working_set": None, "asset": None}
 
@@ -183,3 +186,61 @@ class TestLabelWarnings:
 
     def test_of_no_head_are_none(self):
         assert label_warnings(None) == []
+
+
+class TestClassWeights:
+    @pytest.mark.parametrize("class_weight", ["balanced", {"fraud": 40.0}])
+    def test_find_more_frauds_and_go_on_from_a_snapshot(self, class_weight: Any):
+        samples = frauds(1500)
+        spec = {**QUICK, "adaptive": {"class_weight": class_weight}}
+        whole = learned(samples, spec=spec)
+        recalls = [
+            scores_of(one)["overall"]["classes"]["fraud"]["recall"]
+            for one in (learned(samples), whole)
+        ]
+        assert recalls[1] > recalls[0] + 0.2
+        losses = [
+            one.model.describe()["heads"]["adaptive"]["calibration"]["log_loss"]
+            for one in (learned(samples), whole)
+        ]
+        assert losses[1] == losses[0]
+        plain, arrays = learned(samples.part(0, 750), spec=spec).state()
+        plain = json.loads(json.dumps(plain))
+        restored = fill_model(Model(0, "m", whole.model.spec), State(plain, arrays), "it").learner
+        for start in range(750, 1500, 50):
+            restored.absorb("adaptive", samples.part(start, start + 50))
+        restored.publish()
+        assert restored.model.describe()["heads"] == whole.model.describe()["heads"]
+
+    @pytest.mark.parametrize("counts", [None, [1], [-1, 3], [0.5, 1], [2**60, 1]])
+    def test_refuse_counts_that_cannot_be(self, counts: Any):
+        spec = {**QUICK, "adaptive": {"class_weight": "balanced"}}
+        plain, arrays = learned(frauds(300), spec=spec).state()
+        bank = {**plain["heads"]["adaptive"], "class_counts": counts}
+        plain = {**plain, "heads": {**plain["heads"], "adaptive": bank}}
+        with pytest.raises(ModelFileError, match="bank"):
+            fill_model(Model(0, "m", read_spec(spec)), State(plain, arrays), "it")
+
+    def test_are_merged(self):
+        spec = {"learners": 2, "working_set": None, "asset": None}
+        spec["adaptive"] = {"class_weight": "balanced"}
+        parts = []
+        for seed in (1, 2):
+            learner = Learner(Model(0, f"m:{seed}", read_spec(spec).of_one_learner))
+            learner.absorb("adaptive", frauds(400, seed=seed))
+            parts.append(learner)
+        found = merged("m", read_spec(spec), parts)
+        counts = [one.state()[0]["heads"]["adaptive"] for one in (*parts, found)]
+        for label in ("ok", "fraud"):
+            of = [one["class_counts"][one["classes"].index(label)] for one in counts]
+            assert of[0] + of[1] == of[2]
+
+    @pytest.mark.parametrize("given", ["even", {"a": 0}, {"a": -1}, {"a": 1e9}, {}, [1], 3])
+    def test_are_positive_numbers_or_balanced(self, given: Any):
+        with pytest.raises(Invalid):
+            read_spec({"adaptive": {"class_weight": given}})
+
+    def test_are_of_classes(self):
+        with pytest.raises(Invalid) as refused:
+            read_spec({"task": "regression", "adaptive": {"class_weight": "balanced"}})
+        assert "no classes" in str(refused.value.errors)
