@@ -1,5 +1,6 @@
 """README and the pages in docs are true: each runs as one session, and what they name exists."""
 
+import json
 import os
 import re
 import shutil
@@ -134,13 +135,25 @@ def test_the_page_of_models_is_one_session(tmp_path: Path, commands: Path):
     assert "did you mean" in refused["errors"][0]["detail"]
     kinds = {column["name"]: column["kind"] for column in described["columns"]}
     assert kinds == {
-        **{"at": "timestamp", "wind": "category"},
-        **{"hectopascals": "number", "frost": "number"},
+        **{"at": "time", "wind": "category"},
+        **{"hectopascals": "number", "frost": "constant"},
     }
     created, learned, predicted = session.output("hail").responses
     assert created["model"] == "words"
     assert learned["learned"] == 2
     assert predicted["prediction"] == ["humid"]
+
+
+def test_the_page_of_columns_is_one_session(tmp_path: Path, commands: Path):
+    session = run("docs/columns.md", tmp_path, commands)
+    *_, learned, described, predicted = session.output("limit used").responses
+    assert learned["learned"] == 4
+    assert {column["name"]: column["kind"] for column in described["columns"]} == {
+        **{"amount": "number in text", "limit used": "number in text", "when": "time"},
+        **{"known device": "boolean", "note": "text"},
+    }
+    page = TEXTS["docs/columns.md"].partition("```json\n")[2].partition("```")[0]
+    assert json.loads("{" + page + "}")["warnings"] == predicted["warnings"]
 
 
 def test_the_page_of_operations_is_one_session(tmp_path: Path, commands: Path):

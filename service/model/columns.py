@@ -21,12 +21,16 @@ def described_columns(rows: RowsView) -> list[dict[str, Any]] | None:
     form, facts = rows.form, rows.facts
     if form.schema is None or form.prepare is None or facts is None:
         return None if form.schema is None else [{"name": c.name} for c in form.schema.columns]
-    columns = [*form.schema.columns, *late_columns(form.schema)][: len(facts.missing)]
     coded = _coded(form)
-    return [_described(column, k, facts, column.name in coded) for k, column in enumerate(columns)]
+    return [
+        _described(column, k, facts, column.name in coded)
+        for k, column in enumerate([*form.schema.columns, *late_columns(form.schema)])
+    ]
 
 
 def _described(column: Column, k: int, facts: FactsView, coded: bool) -> dict[str, Any]:
+    if k >= len(facts.missing):  # nothing has been counted since a file was read
+        return {"name": column.name, "kind": column.reading.kind, "why": column.reading.why}
     kind, why = facts.kind(column, k, coded=coded)
     known = facts.range(k) if kind in _OF_NUMBERS else None
     times = column.reading.kind == "time"

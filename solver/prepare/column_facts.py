@@ -246,16 +246,16 @@ class ColumnFacts:
                 self._examples[k] = ()
                 self._add_example(k, plain, j, plain.text[:, j] != NO_TEXT)
                 message = (
-                    f"{_quoted(column)} was a {column.reading.kind}; its last {RUN} values are others, "
-                    "which are learned by their words"
+                    f"{_quoted(column)} was a {column.reading.kind}; its last {RUN} values are "
+                    "others, which are learned by their words"
                 )
                 found.append(Notice("column-changed", column.name, message))
         for k, column in enumerate(columns):
             repeats = column.reading.kind == "identifier" and self._repeats(k)
             if repeats and self._tells("identifier-repeats", column.name):
                 message = (
-                    f"{_quoted(column)} was taken for an identifier and is not learned, but its values "
-                    'repeat; "prepare": {"columns": {NAME: "category"}} learns them'
+                    f"{_quoted(column)} was taken for an identifier and is not learned, but its "
+                    'values repeat; "prepare": {"columns": {NAME: "category"}} learns them'
                 )
                 found.append(Notice("identifier-repeats", column.name, message))
         return found

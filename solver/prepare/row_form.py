@@ -130,6 +130,8 @@ class RowForm(NamedTuple):
         crossed = self.prepare is not None and self.prepare.texts == "crossed"
         if not crossed or self.schema is None:
             return self.coded
+        if not any(column.slots for column in self.schema.columns):
+            return self.coded
         return (*layout(self.schema).categories, *self.coded)
 
     @property
@@ -264,7 +266,7 @@ class RowForm(NamedTuple):
             if wider is None:
                 return RowForm(self.prepare, sparse=True).after(rows_between(rows, i, n))
             schema, i = wider, stop
-        return self._replace(schema=schema)
+        return self if schema is self.schema else self._replace(schema=schema)
 
     def _begins_sparse(self, rows: Rows) -> bool:
         """Return whether the first rows are sparse without a look at them."""

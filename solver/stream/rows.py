@@ -150,11 +150,15 @@ class StreamRows:
                     learn_anew()
                 start = i
             self.form, i = after, i + 1
-        self.form = self.form.after(rows_between(samples.X, i, n)) if i < n else self.form
-        self._note(samples.X)
+        rows = samples.X
+        if self.form.settled and self.form.schema is not None:
+            rows = self.form.cells(rows)  # once for all that follows
+        self.form = self.form.after(rows_between(rows, i, n)) if i < n else self.form
+        self._note(rows)
         if self.form.settled:
             self.first = []
-            yield self._settled(samples if start == 0 else samples.between(start, n))
+            samples = samples if start == 0 else samples.between(start, n)
+            yield Settled(samples, self.seen(rows_between(rows, start, n) if start else rows))
         else:
             yield self._settled(self._kept(samples.between(start, n)))
 

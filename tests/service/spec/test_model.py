@@ -16,6 +16,8 @@ DEFAULTS = {
     "task": "classification",
     "classes": None,
     "prepare": {
+        "columns": {},
+        "names": "learned",
         "missing": "mean",
         "named": "table",
         "timestamps": [],

@@ -1,0 +1,175 @@
+"""What texts mean: numbers, times, words; and which kind a column is by its first values."""
+
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wolfstream.solver.prepare.cells import cells_of_rows
+from wolfstream.solver.prepare.kinds.judging import Reading, given_kind, judge, reading_from_plain
+from wolfstream.solver.prepare.kinds.numerals import numeral, plain_number
+from wolfstream.solver.prepare.kinds.times import moment
+from wolfstream.solver.prepare.kinds.words import (
+    MOST_CHARACTERS,
+    MOST_CODES,
+    codes_of_words,
+    column_key,
+)
+from wolfstream.solver.prepare.row_form import Preparing, RowForm
+from wolfstream.solver.prepare.schema import SETTLING
+
+KEY = column_key("note")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("$124.17", 124.17),
+        ("55.0%", 55.0),
+        ("(1,200)", -1200.0),
+        ("-$5", -5.0),
+        ("1.37kg", 1.37),
+        ("2.5M", 2.5e6),
+        ("735-739", 737.0),
+        ("12,5 EUR", 12.5),
+        ("1.234,5", 1234.5),
+        ("€ 1\u00a0234,50", 1234.5),
+        ("1e3 m", 1000.0),
+    ],
+)
+def test_a_number_in_a_text_is_read(text: str, value: float):
+    found = numeral(text)
+    assert found is not None
+    assert found.value == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-", "747_380_1127", "user 12", "12:30", "1.2.3", "300.0HP 3.7L", "9" * 400, "$"]
+)
+def test_a_text_that_is_not_one_quantity_is_none(text: str):
+    assert numeral(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2025-03-01T04:12:00Z", datetime(2025, 3, 1, 4, 12, tzinfo=UTC)),
+        ("2025-03-01 04:12:00.5+01:00", datetime(2025, 3, 1, 3, 12, 0, 500_000, tzinfo=UTC)),
+        ("20250301", datetime(2025, 3, 1, tzinfo=UTC)),
+        ("03/13/2025 4:12 PM", datetime(2025, 3, 13, 16, 12, tzinfo=UTC)),
+        ("13.3.2025", datetime(2025, 3, 13, tzinfo=UTC)),
+        ("1-Mar-25", datetime(2025, 3, 1, tzinfo=UTC)),
+        ("March 1, 2025", datetime(2025, 3, 1, tzinfo=UTC)),
+        ("Sat, 01 Mar 2025 04:12 GMT", datetime(2025, 3, 1, 4, 12, tzinfo=UTC)),
+        ("9999-12-31", datetime(9999, 12, 31, tzinfo=UTC)),
+    ],
+)
+def test_a_time_is_read_in_common_forms(text: str, expected: datetime):
+    found = moment(text)
+    assert found is not None
+    assert found.seconds == expected.timestamp()
+
+
+@pytest.mark.parametrize("text", ["soon", "2025-02-30", "2025-13-01", "2025-03-01 25:00", "1.2.3"])
+def test_a_time_that_is_none_is_not_read(text: str):
+    assert moment(text) is None
+
+
+def test_a_date_of_the_year_0_is_a_number():
+    found = moment("0000-01-01")
+    assert found is not None
+    assert np.isfinite(found.seconds)
+
+
+@given(st.datetimes())
+def test_any_time_of_iso_8601_is_read(when: datetime):
+    found = moment(when.isoformat())
+    assert found is not None
+    assert found.seconds == pytest.approx(when.replace(tzinfo=UTC).timestamp(), abs=1e-3)
+
+
+@given(st.text())
+def test_any_text_is_read_or_not(text: str):
+    for found in (numeral(text), moment(text), plain_number(text)):
+        assert found is None or found is not text
+    codes = codes_of_words(KEY, text)
+    assert len(codes) <= MOST_CODES
+    assert all(code < 0.0 and code == int(code) for code in codes)
+    assert len(set(codes)) == len(codes)
+
+
+def test_words_are_folded_and_those_of_a_long_text_bounded():
+    assert codes_of_words(KEY, "STRASSE, groß!") == codes_of_words(KEY, "strasse gross")
+    assert codes_of_words(KEY, "a") != codes_of_words(column_key("other"), "a")
+    long = "word " * MOST_CHARACTERS
+    assert len(codes_of_words(KEY, long)) <= MOST_CODES
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([1.0, 2.0, None], "number"),
+        (["1", "2.5"], "number"),
+        (["$5.00", "$7.20", "-", None], "number in text"),
+        (["12,5", "13,75"], "number in text"),
+        (["True", "FALSE", "yes", 1.0], "boolean"),
+        (["2025-03-01 04:12:00", "2025-03-02"], "time"),
+        (["hall", "bath", "hall"], "category"),
+        (["user 1", "user 2"], "category"),
+        (["paid at the corner shop", "paid at the web store"], "text"),
+        (["a", "x" * 300], "text"),
+        ([f"k{k}x" for k in range(128)], "identifier"),
+        ([None, "", "n/a"], "empty"),
+    ],
+)
+def test_a_column_is_judged_by_its_values(values: list[float | str | None], kind: str):
+    assert judge("column", values).kind == kind
+
+
+def test_large_numbers_are_times_where_the_name_says_so():
+    values = [1.75e9, 1.75e9 + 60.0]
+    assert judge("created_at", values).kind == "time"
+    assert judge("price", values).kind == "number"
+    assert judge("created_at", [1.75e9, 3.0]).kind == "number"
+
+
+def test_a_reading_is_the_same_after_it_was_saved():
+    readings = [
+        judge("when", ["13/02/2025"]),
+        judge("x", ["12,5 EUR"]),
+        judge("note", [f"paid {w} at the web store" for w in ("one", "two") * 40]),
+        given_kind("number", ["$5"]),
+    ]
+    for reading in readings:
+        assert reading_from_plain([*reading[:-2], list(reading.words), reading.ordered]) == reading
+    for wrong in (["mood", *Reading()[1:]], ["number", "", "", 1, *Reading()[4:]]):
+        with pytest.raises(ValueError, match="saved columns"):
+            reading_from_plain(wrong)
+
+
+CELL = st.one_of(
+    st.none(),
+    st.floats(-1e6, 1e6),
+    st.booleans(),
+    st.sampled_from(["$5.00", "7%", "True", "n/a", "-", "2025-03-01", "13/02/2025", "a b c d"]),
+    st.text(max_size=8),
+)
+ROW = st.dictionaries(st.sampled_from(["a", "b", "c", "d"]), CELL, min_size=1)
+
+
+@given(st.lists(ROW, min_size=1, max_size=20), st.integers(1, 7), st.integers(0, 2 * SETTLING))
+def test_blocks_of_any_length_find_the_same_columns(
+    rows: list[dict[str, object]], step: int, n: int
+):
+    rows = [{**row, "text": "some words of a text"} for row in rows * (1 + n // len(rows))]
+    whole = RowForm(Preparing()).after(cells_of_rows(rows))
+    form = RowForm(Preparing())
+    for start in range(0, len(rows), step):
+        form = form.after(cells_of_rows(rows[start : start + step]))
+    assert form == whole
+    encoded = whole.encoded(cells_of_rows(rows))
+    assert np.isfinite(encoded[~np.isnan(encoded)]).all()
+    words = whole.words(cells_of_rows(rows))
+    assert words is None or words.shape == (len(rows), MOST_CODES)
