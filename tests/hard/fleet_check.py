@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from service.fleet.opening import connect, open_fleet
-from service.storage.snapshots import Snapshots
 from tests.hard.fleet_clients import PROBE, Clients, Read
 from tests.hard.fleet_learner import learn_log
 from tests.hard.fleet_log import Log, RecordedModel, lost_or_twice, recorded_models
 from tests.hard.fleet_pairs import check_pair
 from tests.hard.fleet_partitions import check_divided
 from tests.hard.fleet_recorder import Recorder
+from wolfstream.service.fleet.opening import connect, open_fleet
+from wolfstream.service.storage.snapshots import Snapshots
 
 
 class Findings(NamedTuple):

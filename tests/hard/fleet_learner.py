@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from service.engine.absorb import learn_again
-from service.model.learner import Learner
-from service.model.live import Model
-from service.spec.stored import read_stored_spec
-from service.storage.entries import Entry
 from tests.hard.fleet_log import RecordedModel
 from tests.simulation.log_reader import Row, has_samples
+from wolfstream.service.engine.absorb import learn_again
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.spec.stored import read_stored_spec
+from wolfstream.service.storage.entries import Entry
 
 # Other rows that change what a model has learned.
 STEPS = frozenset({"checkpoint", "rollback"})

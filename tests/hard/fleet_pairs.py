@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from service.engine.absorb import learn_again
-from service.engine.admission import limits_of
-from service.engine.followed_log import FollowedBlock, learn_block
-from service.model.losses import nothing_known
-from service.settings import Settings
 from tests.hard.fleet_clients import Promoted, Read
 from tests.hard.fleet_learner import STEPS, entries_of, new_learner, steps
 from tests.hard.fleet_log import BEGIN_A_TERM, RecordedModel
 from tests.simulation.log_reader import Row
+from wolfstream.service.engine.absorb import learn_again
+from wolfstream.service.engine.admission import limits_of
+from wolfstream.service.engine.followed_log import FollowedBlock, learn_block
+from wolfstream.service.model.losses import nothing_known
+from wolfstream.service.settings import Settings
 
 
 class _Half:

@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from service.engine.model_files import fill_model
-from service.model.learner import Learner
-from service.model.live import Model
-from service.model.merging import merged
-from service.spec.stored import read_stored_spec
-from service.storage.snapshot_format import State, decode_state, encode_state
-from service.storage.snapshots import Snapshots, is_content_of
 from tests.hard.fleet_clients import Read, Sent
 from tests.hard.fleet_learner import learn_log, new_learner
 from tests.hard.fleet_log import Log, RecordedModel, lost_or_twice
+from wolfstream.service.engine.model_files import fill_model
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.merging import merged
+from wolfstream.service.spec.stored import read_stored_spec
+from wolfstream.service.storage.snapshot_format import State, decode_state, encode_state
+from wolfstream.service.storage.snapshots import Snapshots, is_content_of
 
 
 class Checked(NamedTuple):

@@ -5,24 +5,24 @@ from pathlib import Path
 
 import pytest
 
-from service.engine.model_files import load_content
-from service.model.learner import Learner
-from service.model.live import Model
-from service.storage.snapshot_format import State, UnreadableSnapshot, encode_state
 from tests.service.nats import MISSING, NatsServers
 from tests.service.specs import read_papers_spec
 from tests.service.writer_bench import Bench
+from wolfstream.service.engine.model_files import load_content
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.storage.snapshot_format import State, UnreadableSnapshot, encode_state
 
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
-from service.access.key_file import KeyFile
-from service.fleet.exporting import export_models
-from service.fleet.importing import MovingError, import_models
-from service.fleet.opening import Fleet, connect, open_fleet
 from tests.service.fleet.test_log import Replica
 from tests.service.fleet.writers import SAMPLES, SPEC, Server
 from tests.service.streams import part
+from wolfstream.service.access.key_file import KeyFile
+from wolfstream.service.fleet.exporting import export_models
+from wolfstream.service.fleet.importing import MovingError, import_models
+from wolfstream.service.fleet.opening import Fleet, connect, open_fleet
 
 _BYTES = 64 << 20
 

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from service.engine.broken import mark_broken
-from service.engine.history import History
-from service.engine.leading import Leading
-from service.engine.live_models import LiveModels
-from service.engine.snapshot_schedule import SnapshotSchedule
-from service.engine.turns import Turns
-from service.errors import NotYetLearned
-from service.model.live import Model
+from wolfstream.service.engine.broken import mark_broken
+from wolfstream.service.engine.history import History
+from wolfstream.service.engine.leading import Leading
+from wolfstream.service.engine.live_models import LiveModels
+from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
+from wolfstream.service.engine.turns import Turns
+from wolfstream.service.errors import NotYetLearned
+from wolfstream.service.model.live import Model
 
 
 class Mutant(NamedTuple):

@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from service.engine.learn_request import LearnRequest
-from service.errors import NotLeader, NotYetLearned, Refusal, StorageFailed
 from tests.service.fleet.test_log import Replica
 from tests.service.fleet.writers import Server
 from tests.service.nats import NatsServers
 from tests.service.streams import two_classes
+from wolfstream.service.engine.learn_request import LearnRequest
+from wolfstream.service.errors import NotLeader, NotYetLearned, Refusal, StorageFailed
 
 # Learned in parts.
 LARGE = two_classes(3000)
