@@ -167,10 +167,10 @@ class Recorder:
     async def _follow(self, stream: str) -> None:
         while True:
             try:
-                found = await self._next(stream)
+                n = await self._next(stream)
             except (Error, TimeoutError):  # a copy on a server that is stopped was asked
-                found = await self._next_of_leader(stream)
-            if found < _BATCH:
+                n = await self._next_of_leader(stream)
+            if n < _BATCH:
                 await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _next(self, stream: str) -> int:
@@ -204,12 +204,12 @@ class Recorder:
             subject = f"$JS.API.STREAM.MSG.GET.{stream}"
             while n < _BATCH:
                 reply = await self._client.request(subject, request, timeout=_ANSWER_SECONDS)
-                found = json.loads(reply.data).get("message")
-                if found is None:
+                message = json.loads(reply.data).get("message")
+                if message is None:
                     break
-                body = base64.b64decode(found.get("data", ""))
-                self._take(stream, found["seq"], found["subject"], body, found["time"])
-                request = json.dumps({"seq": found["seq"] + 1, "next_by_subj": ">"}).encode()
+                body = base64.b64decode(message.get("data", ""))
+                self._take(stream, message["seq"], message["subject"], body, message["time"])
+                request = json.dumps({"seq": message["seq"] + 1, "next_by_subj": ">"}).encode()
                 n += 1
         return n
 

@@ -71,7 +71,7 @@ class Log:
         """Return the commits around one, one on each line."""
         at = self.commits.index(commit)
         shown = self.commits[max(at - 4, 0) : at + 3]
-        return "\n".join(f"  {'>' if one is commit else ' '} {one}" for one in shown)
+        return "\n".join(f"  {'>' if each is commit else ' '} {each}" for each in shown)
 
 
 class CatalogueChange(NamedTuple):
@@ -86,17 +86,17 @@ class CatalogueChange(NamedTuple):
 
 def logs(archive: Sequence[Archived]) -> dict[int, Log]:
     """Return the logs of all models that there have ever been, by their numbers."""
-    found: dict[int, Log] = {}
+    recorded: dict[int, Log] = {}
     parts: dict[tuple[int, bytes], list[tuple[Archived, list[Any]]]] = defaultdict(list)
-    for one in archive:
-        if not one.message.subject.startswith(_LOG):
+    for archived in archive:
+        if not archived.message.subject.startswith(_LOG):
             continue
-        _, number, previous, commit, part, n_parts, sealed = msgpack.unpackb(one.message.body)
-        log = found.setdefault(number, Log(number))
+        _, number, previous, commit, part, n_parts, sealed = msgpack.unpackb(archived.message.body)
+        log = recorded.setdefault(number, Log(number))
         pending = parts[number, commit]
         if part != len(pending):
             log.faults.append(f"model {number}: part {part} of a commit is out of order")
-        pending.append((one, [sealed[_SEAL_BYTES:]]))
+        pending.append((archived, [sealed[_SEAL_BYTES:]]))
         if len(pending) == n_parts:
             content = b"".join(piece for _, (piece,) in pending)
             rows = [Row(*row) for row in msgpack.unpackb(content)]
@@ -112,20 +112,20 @@ def logs(archive: Sequence[Archived]) -> dict[int, Log]:
                     rows,
                 )
             )
-    return found
+    return recorded
 
 
 def catalogue(archive: Iterable[Archived]) -> list[CatalogueChange]:
     """Return the changes of the catalogue."""
-    found = list[CatalogueChange]()
-    for one in archive:
-        if one.message.subject.startswith(CATALOGUE):
-            name = one.message.subject.removeprefix(CATALOGUE)
-            entry = json.loads(one.message.body) if one.message.body else {}
+    changes = list[CatalogueChange]()
+    for archived in archive:
+        if archived.message.subject.startswith(CATALOGUE):
+            name = archived.message.subject.removeprefix(CATALOGUE)
+            entry = json.loads(archived.message.body) if archived.message.body else {}
             number, follows = entry.get("number"), entry.get("follows")
-            change = CatalogueChange(one.at, name, number, follows, entry.get("epoch", ""))
-            found.append(change)
-    return found
+            change = CatalogueChange(archived.at, name, number, follows, entry.get("epoch", ""))
+            changes.append(change)
+    return changes
 
 
 def has_samples(row: Row) -> bool:
@@ -147,5 +147,5 @@ def _arrays(record: Any) -> Any:
 
 
 def key_of(row: Row) -> bytes | None:
-    """Return the idempotency key in a row, if it has one."""
+    """Return the idempotency key in a row, if it has archived."""
     return row.record[1 : 1 + row.record[0]] if row.kind == "key" else None

@@ -65,7 +65,7 @@ def replicas(servers: NatsServers, tmp_path: Path) -> Iterator[Pair]:
 @pytest.fixture
 def writers(servers: NatsServers, tmp_path: Path) -> Iterator[Trio]:
     data = [tmp_path / name for name in "abc"]
-    a, b, c = (Server(Replica(servers, one), one) for one in data)
+    a, b, c = (Server(Replica(servers, folder), folder) for folder in data)
     yield a, b, c
     for server in (a, b, c):
         server.close()
@@ -132,9 +132,9 @@ class TestReplacedLeader:
     def test_writes_no_answers_while_others_are_saved(self, writers: Trio, name: str):
         old, new, third = writers
         other = f"{name}-other"
-        for one in (name, other):
-            old.create(one)
-            old.learn(one, key=b"first")  # its answer is written with the next key
+        for made in (name, other):
+            old.create(made)
+            old.learn(made, key=b"first")  # its answer is written with the next key
         new.lead(name)
         assert [new.learn(name, key=key)["sequence"] for key in (b"2", b"3")] == [2, 3]
         old.snapshot(other)
@@ -399,13 +399,13 @@ class TestPinnedStates:
         """Of the same bytes, too."""
         old, new = replicas
         learn(old, model, 1)
-        one, other = (b"".join(encode_state(State({"n": n}, {}))) for n in range(2))
-        first = old.snapshots.pin(model, one)
+        content, other = (b"".join(encode_state(State({"n": n}, {}))) for n in range(2))
+        first = old.snapshots.pin(model, content)
         assert rolled_back(old, model, first) == []
         unneeded = rolled_back(old, model, old.snapshots.pin(model, other))
         assert unneeded == [first]
         new.lead(model)
-        again = new.snapshots.pin(model, one)
+        again = new.snapshots.pin(model, content)
         rolled_back(new, model, again)
         old.snapshots.unpin(model, unneeded)
         (newest, *_) = new.journal.reader(model).rollbacks()
@@ -425,7 +425,7 @@ class TestPinnedStates:
         )
         assert kept not in unneeded
         new.snapshots.unpin(model, unneeded)
-        named = [one.digest for one in new.journal.reader(model).rollbacks()]
+        named = [rollback.digest for rollback in new.journal.reader(model).rollbacks()]
         assert new.snapshots.pinned_names(model) == sorted(named)
 
 
@@ -445,9 +445,9 @@ class TestDeletion:
         learn(new, term.model, 1)
         with pytest.raises(NotLeader):
             old.catalogue.delete(term)
-        found = new.catalogue.find(name)
-        assert found is not None
-        assert found.number == term.model
+        entry = new.catalogue.find(name)
+        assert entry is not None
+        assert entry.number == term.model
         assert learn(new, term.model, 2) is None
         assert told(old.journal.reader(term.model)) == [1, 2]
 
@@ -470,9 +470,9 @@ class TestDeletion:
         made = self.made_meanwhile(replicas)
         with suppress(InDoubt):
             old.catalogue.delete(term)
-        found = new.catalogue.find(name)
-        assert found is not None
-        assert [found.number] == made
+        entry = new.catalogue.find(name)
+        assert entry is not None
+        assert [entry.number] == made
         assert new.journal.reader(made[0]).end() == 0
 
     def test_without_a_lookup_is_in_doubt(
@@ -512,8 +512,8 @@ class TestDeletion:
         monkeypatch.setattr(old.catalogue, "find", fails_later)
         with pytest.raises(InDoubt), old.catalogue.creating(name, {}, "epoch") as term:
             pass
-        found = new.catalogue.find(name)
-        assert found is not None
+        entry = new.catalogue.find(name)
+        assert entry is not None
         assert new.journal.reader(term.model).chain.last
 
     def test_that_is_late_is_no_doubt(self, replicas: Pair, name: str):
@@ -532,12 +532,12 @@ class TestDeletion:
         look_up, made = old.catalogue._entry, list[int]()
 
         def overtaken(name: str) -> Any:
-            found = look_up(name)
-            assert found is not None
-            new.catalogue.finish_deletion(found[0])
+            looked_up = look_up(name)
+            assert looked_up is not None
+            new.catalogue.finish_deletion(looked_up[0])
             with new.catalogue.creating(name, {}, "another") as another:
                 made.append(another.model)
-            return found
+            return looked_up
 
         old.catalogue._entry = overtaken  # type: ignore[method-assign]
         return made
@@ -575,10 +575,10 @@ class TestSnapshot:
             with pytest.raises(OSError, match="no answer"):
                 leader.snapshots.save(model, second)
         assert leader.fate == []
-        found = reader.snapshots.load(model, 7)
+        saved = reader.snapshots.load(model, 7)
         expected = first if fate == "lost" else second
-        assert found.plain == expected.plain
-        assert np.array_equal(found.arrays["X"], expected.arrays["X"])
+        assert saved.plain == expected.plain
+        assert np.array_equal(saved.arrays["X"], expected.arrays["X"])
         leader.snapshots.save(model, second)
         assert reader.snapshots.load(model, 7).plain == second.plain
 
@@ -722,10 +722,10 @@ class TestRefusal:
         """Another model of the first writer, beside one that the second one leads since."""
         old, new, _ = writers
         other = f"{name}-other"
-        for one in (name, other):
-            old.create(one)
-            old.learn(one)
-            old.learn(one, key=b"unwritten")
+        for made in (name, other):
+            old.create(made)
+            old.learn(made)
+            old.learn(made, key=b"unwritten")
         new.lead(name)
         return other
 
@@ -745,7 +745,7 @@ class TestRefusal:
 
     def test_releases_only_its_own_model(self, writers: Trio, name: str, two: str):
         old, _, _ = writers
-        work = [old.asked(one, two_classes(1)) for one in (name, two)]
+        work = [old.asked(asked, two_classes(1)) for asked in (name, two)]
         old.writer.begin([*work])
         assert isinstance(old.reply_to(work[0]), NotLeader)
         assert old.reply_to(work[1])["sequence"] == 3

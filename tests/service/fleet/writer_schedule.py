@@ -99,8 +99,8 @@ class WriterSchedule:
         self.trace.append(f"{'abc'[self._servers.index(server)]} {step} {name}")
         work: Callable[[Server, str], None] = getattr(self, f"_{step}")
         work(server, name)
-        for led in self._servers:
-            both = [one for one in led.leading.followed if led.leading.leads(one)]
+        for each in self._servers:
+            both = [model for model in each.leading.followed if each.leading.leads(model)]
             _must(not both, f"{both} are led and followed at once")
 
     def _able(self, step: str) -> list[tuple[Server, str]]:

@@ -143,14 +143,14 @@ def test_a_follow_without_end_delays_no_takeover(monkeypatch: pytest.MonkeyPatch
     """Nor does it keep another model from being followed."""
 
     async def live() -> None:
-        one = Roled(monkeypatch)
+        replica = Roled(monkeypatch)
         leads = {"slow": Led(3, 7), "quick": Led(3, 7)}
-        one.members.there = [Replica(OTHER, True, leads, {})]
-        await until(lambda: "slow" in one.leading.begun and "quick" in one.leading.followed)
-        one.members.there = []
-        await until(lambda: one.leading.led == ["quick"])
-        assert one.leading.begun.count("slow") == 1
-        one.roles.stop()
+        replica.members.there = [Replica(OTHER, True, leads, {})]
+        await until(lambda: "slow" in replica.leading.begun and "quick" in replica.leading.followed)
+        replica.members.there = []
+        await until(lambda: replica.leading.led == ["quick"])
+        assert replica.leading.begun.count("slow") == 1
+        replica.roles.stop()
 
     asyncio.run(live())
 
@@ -161,10 +161,10 @@ def test_refused_follow_is_a_warning(
     """That NATS is away is no internal error; the next look tries again."""
 
     async def live() -> None:
-        one = Roled(monkeypatch)
-        one.members.there = [Replica(OTHER, True, {"away": Led(3, 7)}, {})]
-        await until(lambda: "away" in one.leading.followed)
-        one.roles.stop()
+        replica = Roled(monkeypatch)
+        replica.members.there = [Replica(OTHER, True, {"away": Led(3, 7)}, {})]
+        await until(lambda: "away" in replica.leading.followed)
+        replica.roles.stop()
 
     asyncio.run(live())
     assert [record.levelname for record in caplog.records] == ["WARNING"]
@@ -175,26 +175,26 @@ def test_challengers_are_led_with_their_champion_and_nobody_stands_by_for_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def live() -> None:
-        one = Roled(monkeypatch)
-        one.champions["below"] = "above"
+        replica = Roled(monkeypatch)
+        replica.champions["below"] = "above"
         leads = {"above": Led(3, 7), "below": Led(3, 7)}
-        one.members.there = [Replica(OTHER, True, leads, {})]
-        await until(lambda: "above" in one.leading.followed)
-        one.members.there = []
-        await until(lambda: one.leading.led == ["above", "below"])
-        assert one.leading.begun == ["above"]
-        one.roles.stop()
+        replica.members.there = [Replica(OTHER, True, leads, {})]
+        await until(lambda: "above" in replica.leading.followed)
+        replica.members.there = []
+        await until(lambda: replica.leading.led == ["above", "below"])
+        assert replica.leading.begun == ["above"]
+        replica.roles.stop()
 
     asyncio.run(live())
 
 
 def test_partitions_are_led_as_soon_as_their_model_is(monkeypatch: pytest.MonkeyPatch) -> None:
     async def live() -> None:
-        one = Roled(monkeypatch)
-        one.learners |= {"hot": 2, "cold": 2}
-        one.members.there = [Replica(OTHER, False, {"hot": Led(3, 7)}, {})]
-        await until(lambda: one.leading.led == ["hot:0", "hot:1"])
-        one.roles.stop()
+        replica = Roled(monkeypatch)
+        replica.learners |= {"hot": 2, "cold": 2}
+        replica.members.there = [Replica(OTHER, False, {"hot": Led(3, 7)}, {})]
+        await until(lambda: replica.leading.led == ["hot:0", "hot:1"])
+        replica.roles.stop()
 
     asyncio.run(live())
 
@@ -203,11 +203,11 @@ def test_a_model_that_another_replica_has_deleted_is_released(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def live() -> None:
-        one = Roled(monkeypatch)
-        await one.leading.lead("m")
-        one.numbers.clear()
-        await until(lambda: one.leading.led == [])
-        one.roles.stop()
+        replica = Roled(monkeypatch)
+        await replica.leading.lead("m")
+        replica.numbers.clear()
+        await until(lambda: replica.leading.led == [])
+        replica.roles.stop()
 
     asyncio.run(live())
 
@@ -225,21 +225,21 @@ class TestWithoutLeader:
 
     async def followed(self, monkeypatch: pytest.MonkeyPatch) -> Roled:
         """Return the roles of a replica that stands by for a model."""
-        one = Roled(monkeypatch)
-        one.members.there = [Replica(OTHER, True, {"m": Led(3, 7)}, {})]
-        await until(lambda: "m" in one.leading.followed)
-        return one
+        replica = Roled(monkeypatch)
+        replica.members.there = [Replica(OTHER, True, {"m": Led(3, 7)}, {})]
+        await until(lambda: "m" in replica.leading.followed)
+        return replica
 
     def test_is_taken_over_again_after_longer_and_longer_pauses(
         self, monkeypatch: pytest.MonkeyPatch
     ):
         async def live() -> list[float]:
-            one = await self.followed(monkeypatch)
-            one.leading.failures = 3
-            one.members.there = []
-            await until(lambda: one.leading.led == ["m"])
-            one.roles.stop()
-            return one.leading.attempts
+            replica = await self.followed(monkeypatch)
+            replica.leading.failures = 3
+            replica.members.there = []
+            await until(lambda: replica.leading.led == ["m"])
+            replica.roles.stop()
+            return replica.leading.attempts
 
         attempts = asyncio.run(live())
         pauses = [after - before for before, after in itertools.pairwise(attempts)]
@@ -248,14 +248,14 @@ class TestWithoutLeader:
 
     def test_is_not_taken_over_while_no_server_is_connected(self, monkeypatch: pytest.MonkeyPatch):
         async def live() -> None:
-            one = await self.followed(monkeypatch)
-            one.members.lag_seconds = 1.0
-            one.members.there = []
+            replica = await self.followed(monkeypatch)
+            replica.members.lag_seconds = 1.0
+            replica.members.there = []
             await asyncio.sleep(20 * self.PAUSE)
-            assert one.leading.attempts == []
-            one.members.lag_seconds = 0.0
-            await until(lambda: one.leading.led == ["m"])
-            one.roles.stop()
+            assert replica.leading.attempts == []
+            replica.members.lag_seconds = 0.0
+            await until(lambda: replica.leading.led == ["m"])
+            replica.roles.stop()
 
         asyncio.run(live())
 
@@ -263,26 +263,26 @@ class TestWithoutLeader:
         """Without a rival, as after a doubt; nobody has asked for it."""
 
         async def live() -> None:
-            one = Roled(monkeypatch)
-            await one.leading.lead("m")
-            await until(lambda: one.roles._changes._awake == {"m"})
-            await one.leading.release("m")
-            await until(lambda: one.leading.led == ["m"])
-            one.roles.stop()
+            replica = Roled(monkeypatch)
+            await replica.leading.lead("m")
+            await until(lambda: replica.roles._changes._awake == {"m"})
+            await replica.leading.release("m")
+            await until(lambda: replica.leading.led == ["m"])
+            replica.roles.stop()
 
         asyncio.run(live())
 
     def test_is_forgotten_once_it_is_deleted(self, monkeypatch: pytest.MonkeyPatch):
         async def live() -> None:
-            one = await self.followed(monkeypatch)
-            one.leading.failures = 10**9
-            one.members.there = []
-            await until(lambda: one.leading.attempts)
-            one.names.remove("m")
-            await until(lambda: not one.roles._changes._awake)
-            begun = len(one.leading.attempts)
+            replica = await self.followed(monkeypatch)
+            replica.leading.failures = 10**9
+            replica.members.there = []
+            await until(lambda: replica.leading.attempts)
+            replica.names.remove("m")
+            await until(lambda: not replica.roles._changes._awake)
+            begun = len(replica.leading.attempts)
             await asyncio.sleep(20 * self.PAUSE)
-            assert len(one.leading.attempts) <= begun + 1
-            one.roles.stop()
+            assert len(replica.leading.attempts) <= begun + 1
+            replica.roles.stop()
 
         asyncio.run(live())
