@@ -72,8 +72,8 @@ FIELDS: dict[str, Schema] = {
         },
         maxItems=16,
         description="What to look at: of the request, of the labels, or of a column. A response to "
-        "learning has those that are new; one to a prediction, unknown names. It lacks the field if "
-        "there is none.",
+        "learning has those that are new, one to a prediction the unknown names; without any it "
+        "lacks the field.",
     ),
     "names": array_of(TEXT, description="Names of the columns of `x`, if its rows are arrays."),
     "columns": {
