@@ -17,7 +17,7 @@ from service.errors import (
 from service.web.formats.inference import JSON_LENGTH_HEADER
 from service.web.formats.problems import status_of
 from service.web.formats.wire import JSON, MEDIA_TYPES, PROBLEM_MEDIA_TYPE
-from service.web.openapi.certainty import CONFIDENCE, COSTS, EXPLAIN
+from service.web.openapi.certainty import CONFIDENCE, EXPLAIN
 from service.web.openapi.examples import EXAMPLES
 from service.web.openapi.fields import MIN_SEQUENCE as OF_MIN_SEQUENCE
 from service.web.openapi.primitives import COUNT, HEAD, TEXT, ref
@@ -86,8 +86,8 @@ _EXPLAIN = {"name": "explain", "in": "query", "schema": EXPLAIN}
 _COSTS = {
     "name": "costs",
     "in": "query",
-    "description": "As `costs` in a body.",
-    "content": {"application/json": {"schema": COSTS}},
+    "description": "As `costs` in a body, written as JSON.",
+    "schema": {"type": "string", "examples": ['{"fraud": {"ok": 50}}']},
 }
 _LENGTH = {"description": "Number of bytes of JSON, before binary data.", "schema": COUNT}
 _BINARY = {
