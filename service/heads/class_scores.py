@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from service.samples.targets import Label
-from solver.arrays import Float64Array
-from solver.calibration.ranking import Ranked
-from solver.stream.labels import text_of
+from wolfstream.service.samples.targets import Label
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.calibration.ranking import Ranked
+from wolfstream.solver.stream.labels import text_of
 
 
 def class_scores(

@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 from typing import Any
 
-from service.errors import refuse
-from service.heads.calibration import deviations, interval_of
-from service.heads.changes import Change
-from service.heads.value_errors import Errors
-from service.samples.targets import Label
-from service.samples.validation import Costs
-from solver.calibration.values import ValueConfidence
-from solver.rows.matrix import Matrix
-from solver.stream.votes import HeadAnswer
+from wolfstream.service.errors import refuse
+from wolfstream.service.heads.calibration import deviations, interval_of
+from wolfstream.service.heads.changes import Change
+from wolfstream.service.heads.value_errors import Errors
+from wolfstream.service.samples.targets import Label
+from wolfstream.service.samples.validation import Costs
+from wolfstream.solver.calibration.values import ValueConfidence
+from wolfstream.solver.rows.matrix import Matrix
+from wolfstream.solver.stream.votes import HeadAnswer
 
 
 class NoClasses:

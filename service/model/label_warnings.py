@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from service.heads.protocol import HeadView
-from service.samples.targets import Label
-from solver.stream.labels import text_of
+from wolfstream.service.heads.protocol import HeadView
+from wolfstream.service.samples.targets import Label
+from wolfstream.solver.stream.labels import text_of
 
 # An accuracy says little where so large a share of so many labels is one class.
 _IMBALANCED, _LEAST_LABELS = 0.95, 100

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from rich.table import Table
 from rich.text import Text
 
-from service.errors.visible_text import visible
-from service.files.labelled import Label
-from service.heads.class_scores import class_scores
-from service.heads.hits import kappa
-from solver.arrays import Float64Array
-from solver.calibration.ranking import Ranking, no_ranking, of_all, ranked
-from solver.stream.labels import text_of
+from wolfstream.service.errors.visible_text import visible
+from wolfstream.service.files.labelled import Label
+from wolfstream.service.heads.class_scores import class_scores
+from wolfstream.service.heads.hits import kappa
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.calibration.ranking import Ranking, no_ranking, of_all, ranked
+from wolfstream.solver.stream.labels import text_of
 
 # A larger confusion matrix is no longer read, and no longer fits a screen.
 _LARGEST_MATRIX = 20

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
+from wolfstream.solver.arrays import Float64Array
 
 
 def cheapest(

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.calibration.classes import ClassCalibration
-from solver.calibration.conformal import RECENT
-from solver.calibration.ranking import Ranking, moved
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.calibration.classes import ClassCalibration
+from wolfstream.solver.calibration.conformal import RECENT
+from wolfstream.solver.calibration.ranking import Ranking, moved
 
 
 def merge(

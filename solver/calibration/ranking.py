@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.calibration.recent import appended
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.calibration.recent import appended
 
 BINS = 256
 _BINS_OF_LOG_ODDS = 8.0

@@ -15,9 +15,9 @@ from typing import Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.adaptive.view import ClassAnswers
-from solver.arrays import Float64Array
-from solver.stream.labels import Label, text_of
+from wolfstream.solver.adaptive.view import ClassAnswers
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.stream.labels import Label, text_of
 
 # By a label's text, 1 for others. "balanced": n / (K n_k) of the n samples so far, n_k of class k.
 ClassWeight: TypeAlias = Literal["balanced"] | Mapping[str, float]

@@ -6,8 +6,13 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from service.errors import Invalid
-from service.samples.validation import Question, read_confidence, read_costs, read_explain
+from wolfstream.service.errors import Invalid
+from wolfstream.service.samples.validation import (
+    Question,
+    read_confidence,
+    read_costs,
+    read_explain,
+)
 
 _NUMBER = re.compile(r"[0-9]{0,9}\.?[0-9]{1,18}")
 

@@ -7,9 +7,9 @@ import httpx
 import numpy as np
 import pytest
 
-from service.client.errors import Refused
-from service.client.sync import Client
 from tests.service.process import ServerProcess
+from wolfstream.service.client.errors import Refused
+from wolfstream.service.client.sync import Client
 
 SPEC: dict[str, Any] = {"working_set": None, "asset": None}
 COSTS = {"fraud": {"ok": 50}}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from solver.calibration.costs import cheapest
+from wolfstream.solver.calibration.costs import cheapest
 
 
 def test_it_has_the_least_expected_cost():

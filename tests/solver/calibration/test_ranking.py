@@ -4,9 +4,16 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from solver.calibration.classes import ClassCalibration
-from solver.calibration.merge import merge
-from solver.calibration.ranking import BINS, bins_of, no_ranking, of_all, of_recent, ranked
+from wolfstream.solver.calibration.classes import ClassCalibration
+from wolfstream.solver.calibration.merge import merge
+from wolfstream.solver.calibration.ranking import (
+    BINS,
+    bins_of,
+    no_ranking,
+    of_all,
+    of_recent,
+    ranked,
+)
 
 RECENT = 1000
 

@@ -5,11 +5,11 @@ import pickle
 import numpy as np
 import pytest
 
-from solver.adaptive.view import ClassAnswers
-from solver.prepare.row_form import Preparing
-from solver.stream.bank import BankLearner
-from solver.stream.class_weights import ClassWeights, WeightedAnswers, balanced
-from solver.stream.model import StreamModel
+from wolfstream.solver.adaptive.view import ClassAnswers
+from wolfstream.solver.prepare.row_form import Preparing
+from wolfstream.solver.stream.bank import BankLearner
+from wolfstream.solver.stream.class_weights import ClassWeights, WeightedAnswers, balanced
+from wolfstream.solver.stream.model import StreamModel
 
 
 def frauds(n, share=0.03, seed=0):
