@@ -75,6 +75,7 @@ def test_a_newcomer_creates_a_model_and_watches_it_learn(
     page.locator("#status .badge", has_text="ok").wait_for()
     assert page.locator("#latest-rows tr").count() == 10
     page.locator("#latest-rows tr", has_text="right").first.wait_for()
+    page.get_by_text("Inside the model").click()
     page.locator("#head-rows tr", has_text="adaptive (answers)").wait_for()
     assert page.locator("#plots svg.plot").count() >= 4
     assert page.locator("#reliability svg.plot").count() == 1
@@ -164,6 +165,7 @@ def test_numbers_are_learned_and_predicted(page: Any, server: ServerProcess, nam
     told = page.locator("#prediction", has_text="±").text_content()
     assert float(told.split()[0]) == pytest.approx(14, abs=2)
     page.locator("#latest-rows tr", has_text="off by").first.wait_for()
+    page.get_by_text("Inside the model").click()
     page.locator("#head-columns th", has_text="Mean error").first.wait_for()
 
 
@@ -180,6 +182,7 @@ def test_a_challenger_is_compared_and_promoted(page: Any, server: ServerProcess,
     page.get_by_role("button", name="Cancel").click()
     mine.get_by_role("button", name="Promote").click()
     page.locator("#promote-dialog").get_by_role("button", name="Promote").click()
+    page.get_by_text("Inside the model").click()
     page.locator("#head-rows tr", has_text=re.compile(r"^working.set \(answers\)")).wait_for()
     told = httpx.get(f"{server.url}/v1/models/{model}").json()
     assert told["rolled_back"]["of"] == challenger
@@ -285,6 +288,7 @@ def test_a_change_is_seen(page: Any, server: ServerProcess, name: str):
     page.locator(
         "#marks", has_text=re.compile(r"^Change at 1,[678]\d\d: mean loss from")
     ).wait_for()
+    page.get_by_text("Inside the model").click()
     page.locator("#head-rows td:last-child", has_text="1").wait_for()
     mark = page.locator("#plots .mark").first.bounding_box()
     plot = page.locator("#plots svg.plot").first.bounding_box()
@@ -332,3 +336,47 @@ def test_the_page_loads_nothing_from_elsewhere(page: Any, server: ServerProcess)
     page.goto(server.url)
     page.locator("#model-rows, #no-models").first.wait_for(state="attached")
     assert all(url.startswith(server.url) for url in asked)
+
+
+def test_the_first_screen_says_how_good_a_model_is(page: Any, server: ServerProcess, name: str):
+    random = np.random.default_rng(0)
+    fraud = random.random(800) < 0.03
+    x = [{"amount": float(a), "land": "DE"} for a in random.normal(10.0 * fraud, 3.0)]
+    sent = {"x": x, "y": ["fraud" if one else "ok" for one in fraud]}
+    spec = {"working_set": None, "asset": None}
+    with httpx.Client(base_url=server.url, timeout=60) as client:
+        client.put(f"/v1/models/{name}", json=spec).raise_for_status()
+        client.post(f"/v1/models/{name}/samples", json=sent).raise_for_status()
+    page.goto(f"{server.url}/#/{name}")
+    page.get_by_text("It predicts one of 2 labels: ok, fraud.").wait_for()
+    page.locator("#summary-words", has_text="always guessing the most frequent label").wait_for()
+    page.locator(
+        "#summary-words", has_text="that were fraud, the rarest label, it found"
+    ).wait_for()
+    page.locator("#summary-look li", has_text="% of labels are `ok`: look at precision").wait_for()
+    page.locator("#summary-reasons", has_text="amount").wait_for()
+    page.locator("#confusion-rows tr", has_text="fraud").wait_for()
+    page.locator("#column-rows tr", has_text="amount").wait_for()
+    assert not page.locator("#head-rows").is_visible()
+    page.screenshot(path=SCREENSHOTS / "summary.png", full_page=True)
+
+
+def test_the_label_of_a_file_is_chosen(
+    page: Any, server: ServerProcess, model: str, tmp_path: Path
+):
+    file = tmp_path / "rooms.csv"
+    file.write_text('warmth,"state, now",room\n18,dry,hall\n29,humid,bath\n')
+    asked: list[str] = []
+    answer = {"json": {"learned": 2}}
+    page.route(
+        "**/samples*", lambda route: (asked.append(route.request.url), route.fulfill(**answer))
+    )
+    page.goto(f"{server.url}/#/{model}")
+    page.locator("#csv").set_input_files(file)
+    page.locator("#csv-rows tr").nth(1).wait_for()
+    button = page.get_by_role("button", name="Learn", exact=True)
+    assert button.is_disabled()
+    page.get_by_label("The label is").select_option("state, now")
+    button.click()
+    page.get_by_text("2 samples learned in total.").wait_for()
+    assert asked == [f"{server.url}/v1/models/{model}/samples?label=state%2C%20now"]

@@ -43,7 +43,9 @@ export class Summary {
    */
   async #explain(state) {
     const due = Date.now() - this.reasonsAt > REASONS_PAUSE_MS && state.sequence !== this.sequence;
-    if (!due || !state.last_row) return;
+    // Sparse rows have no columns, and a model that has predicted nothing yet may refuse to.
+    const able = state.rows !== "named" && state.heads[state.serve]?.prequential?.samples;
+    if (!due || !able || !state.last_row) return;
     [this.reasonsAt, this.sequence] = [Date.now(), state.sequence];
     const name = this.name;
     try {
@@ -63,7 +65,7 @@ export class Summary {
  */
 export function sentencesOf(state) {
   const stats = state.heads[state.serve];
-  if (!stats || !state.sequence) return ["The model has not learned anything yet. Post samples, or let it learn a CSV file."];
+  if (!stats || !state.sequence) return ["Nothing is known yet: the model has no samples."];
   return stats.scores ? ofClasses(stats) : ofNumbers(stats);
 }
 

@@ -17,7 +17,7 @@ from wolfstream.service.errors import (
 from wolfstream.service.web.formats.inference import JSON_LENGTH_HEADER
 from wolfstream.service.web.formats.problems import status_of
 from wolfstream.service.web.formats.wire import JSON, MEDIA_TYPES, PROBLEM_MEDIA_TYPE
-from wolfstream.service.web.openapi.certainty import CONFIDENCE, COSTS, EXPLAIN
+from wolfstream.service.web.openapi.certainty import CONFIDENCE, EXPLAIN
 from wolfstream.service.web.openapi.examples import EXAMPLES
 from wolfstream.service.web.openapi.fields import MIN_SEQUENCE as OF_MIN_SEQUENCE
 from wolfstream.service.web.openapi.primitives import COUNT, HEAD, TEXT, ref
@@ -107,8 +107,8 @@ _PREDICTED_COLUMNS = [
 _COSTS = {
     "name": "costs",
     "in": "query",
-    "description": "As `costs` in a body.",
-    "content": {"application/json": {"schema": COSTS}},
+    "description": "As `costs` in a body, written as JSON.",
+    "schema": {"type": "string", "examples": ['{"fraud": {"ok": 50}}']},
 }
 _LENGTH = {"description": "Number of bytes of JSON, before binary data.", "schema": COUNT}
 _BINARY = {
