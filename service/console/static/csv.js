@@ -53,8 +53,17 @@ export function looksLikeHeader(first, second) {
   return numbers(first) === 0 && numbers(second) > 0;
 }
 
-/** The headings that the server takes for that of the label. */
-export const LABELS = ["y", "label", "target", "class"];
+// The headings that are most probably that of the label.
+const LABELS = ["y", "label", "target", "class"];
+
+/**
+ * Return the place of the column that is most probably the label, if exactly one is; else -1.
+ * @param {string[]} names
+ */
+export function labelOf(names) {
+  const places = [...names.keys()].filter((i) => LABELS.includes(names[i].toLowerCase()));
+  return places.length === 1 ? places[0] : -1;
+}
 
 /**
  * Return the fields of a record, without their quotes.

@@ -1,7 +1,7 @@
 // The form that learns a CSV file part by part, and lists the lines that the server refuses.
 
 import { Problem, call, modelPath } from "./api.js";
-import { LABELS, fieldsOf, firstLines, looksLikeHeader, partsOf } from "./csv.js";
+import { fieldsOf, labelOf, firstLines, looksLikeHeader, partsOf } from "./csv.js";
 import { byId, element, fill, row } from "./dom.js";
 import { shown } from "./numbers.js";
 
@@ -88,9 +88,7 @@ export class LearnForm {
     byId("csv-label-choice", HTMLElement).hidden = byId("csv-preview", HTMLElement).hidden = !first;
     const fields = first ? fieldsOf(first) : [];
     const names = this.header.checked ? fields : fields.map((_, i) => `column ${i + 1}`);
-    const known = this.header.checked
-      ? names.findIndex((name) => LABELS.includes(name.toLowerCase()))
-      : names.length - 1;
+    const known = this.header.checked ? labelOf(names) : names.length - 1;
     const options = names.map((name, i) => element("option", { value: String(i) }, name || `column ${i + 1}`));
     this.label.replaceChildren(element("option", { value: "" }, "choose a column"), ...options);
     this.label.value = known >= 0 ? String(known) : "";
@@ -106,12 +104,12 @@ export class LearnForm {
     this.#button().disabled = !this.lines.length || this.label.value === "";
   }
 
-  /** Return the query that names the label's column; the server finds an unmistakable one itself. */
+  /** Return the query that names the label's column, or has its number where it has no name. */
   #query() {
     const place = Number(this.label.value);
     const names = fieldsOf(this.lines[0] ?? "");
-    if (!this.header.checked) return place === names.length - 1 ? "" : `?label=${place + 1}`;
-    return LABELS.includes(names[place].toLowerCase()) ? "" : `?label=${encodeURIComponent(names[place])}`;
+    const name = this.header.checked ? names[place] : "";
+    return `?label=${encodeURIComponent(name || String(place + 1))}`;
   }
 
   async #learn() {

@@ -225,8 +225,10 @@ class TestTables:
         assert one == other
         told = client.post(f"{path}/predict", json={"x": {"room": "attic", "warmth": 25}}).json()
         assert told == one
-        refused = post(client, f"{path}/predict", CSV, b"warmth,rom\n25,attic\n").json()
-        assert "did you mean 'room'" in refused["errors"][0]["detail"]
+        (warning,) = post(client, f"{path}/predict", CSV, b"warmth,rom\n25,attic\n").json()[
+            "warnings"
+        ]
+        assert "did you mean `room`" in warning["message"]
 
     def test_rows_of_ndjson_are_a_table(self, client: httpx.Client, name: str):
         path = f"/v1/models/{name}"
@@ -235,8 +237,29 @@ class TestTables:
         content = "\n".join(map(json.dumps, lines)).encode()
         answer = post(client, f"{path}/samples", NDJSON, content)
         assert answer.status_code == 200, answer.text
-        refused = post(client, f"{path}/samples", NDJSON, content + b'\n{"x": {"c": 1}, "y": 1}')
+        refused = post(client, f"{path}/samples", NDJSON, content + b'\n{"x": {"c": []}, "y": 1}')
         assert refused.json()["errors"][0]["line"] == 3
+        wider = post(client, f"{path}/samples", NDJSON, content + b'\n{"x": {"c": 1}, "y": 1}')
+        assert wider.status_code == 200
+        assert [c["name"] for c in client.get(path).json()["columns"]] == ["a", "b", "c"]
+
+    def test_what_exports_have_is_learned(self, client: httpx.Client, name: str):
+        path = f"/v1/models/{name}"
+        client.put(path, json=QUICK)
+        header = ",price,code,Y,y\n"
+        row = '{0},"$1,{0:03}.50",{1},7,{2}\n'
+        codes = ["747_380_1127", "blue", "x" * 300]
+        lines = [row.format(k, codes[k % 3], "ab"[k % 2]) for k in range(150)]
+        answer = post(client, f"{path}/samples", CSV, (header + "".join(lines)).encode())
+        assert answer.status_code == 200, answer.text
+        later = row.format(3, "inf", "a").replace('"$1,003.50"', "soon")
+        answer = post(client, f"{path}/samples", CSV, (header + later).encode())
+        assert [one["slug"] for one in answer.json()["warnings"]] == ["unread-value"]
+        kinds = {c["name"]: c["kind"] for c in client.get(path).json()["columns"]}
+        assert kinds == {
+            **{"column 1": "number", "price": "number in text"},
+            **{"code": "text", "Y": "constant"},
+        }
 
 
 class TestOverHttp:
@@ -333,12 +356,14 @@ class TestOverHttp:
             (CSV, "u,v,y\n1,2,a\n1,x,a\n", 3, "must be a number, not text"),
             (CSV, "u,v,y\n1,2,a\n1,nan,a\n", 3, "must be a number, not null"),
             (CSV, "u,v,y\n1,2,a\n1,inf,a\n", 3, "must be a number, not text"),
+            (CSV, "u;v;y\n1;2;a\n1;2,5;a\n", 3, "must be a number, not text"),
             (CSV, "u,v,y\n1,2,a\n1,2\n", 3, "has 2 columns"),
             (CSV, 'u,v,y\n1,2,a\n1,2,"a"b\n', 3, "not CSV"),
             (CSV, "u,v,y\n1,2,a\n1,2,\n", 3, "label is missing"),
             (CSV, "u,v,y\n1,2,a\n\n1e300,2,a\n", 4, "kernel"),
             (CSV, f"u,v,y\n1,2,a\n1,2,{'b' * 257}\n", 3, "longer than 256"),
             (CSV, "u,v,y\n1,2,0.5\n\n1,2,1.5\n", 2, "label"),
+            (CSV, "label,a,y\n1,2,3\n", 1, "label=NAME"),
             (SVMLIGHT, "# a comment\n1 1:1\n1 1:x\n", 3, "'1:x'"),
             (SVMLIGHT, "1 1:1\n1 2:1 1:1\n", 2, "grow"),
             (SVMLIGHT, "1 1:1\n\n1:1 2:1\n", 3, "label is missing"),
