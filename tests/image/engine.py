@@ -178,9 +178,8 @@ def _make_bases() -> None:
         shutil.rmtree(folder, ignore_errors=True)
     packages = ",".join([*_LIBRARIES, *more])
     run("debootstrap", "--variant=minbase", f"--include={packages}", _DEBIAN, str(base), _mirror())
-    for pattern in ("var/cache/apt/archives/*.deb", "var/lib/apt/lists/*", "usr/share/doc/*"):
-        for path in base.glob(pattern):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    unneeded = ("var/cache/apt/archives/*.deb", "var/lib/apt/lists/*", "usr/share/doc/*")
+    run("bash", "-c", f"cd {base} && rm -rf {' '.join(unneeded)}")
     local = base / "usr" / "local"
     if python is None:
         (local / "bin" / "python").symlink_to("/usr/bin/python3")
@@ -192,7 +191,7 @@ def _make_bases() -> None:
     run("chroot", str(base), "ldconfig")
     _install_pip(base)
     run("chroot", str(base), "python", "-c", "import ssl, sqlite3, ctypes, zlib, venv")
-    shutil.copytree(base, node, symlinks=True)
+    run("cp", "-a", str(base), str(node))  # with its devices, which are not read
     program = shutil.which("node")
     assert program is not None
     shutil.copy(program, node / "usr" / "local" / "bin" / "node")

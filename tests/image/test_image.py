@@ -103,8 +103,8 @@ def test_container_of_readme():
     podman("healthcheck", "run", NAME)
     assert "200" in container.run("python", "-I", "/opt/wolfstream/healthcheck.py")
     with httpx.Client(base_url=container.url, timeout=60) as client:
-        page = client.get("/").text
-        assert "<html" in page
+        page = client.get("/", headers={"Accept": "text/html"}).text
+        assert "<html" in page.lower()
         client.put("/v1/models/m", json={}).raise_for_status()
         for seed in range(3):
             client.post("/v1/models/m/samples", json=samples(seed)).raise_for_status()

@@ -59,7 +59,7 @@ def check_alive(engine: Engine) -> None:
 
 def check_ready(engine: Engine) -> None:
     """Raise NotReady, with the phase of the start or stop, unless more requests are to come."""
-    if engine.readiness.leaving:
-        raise NotReady("the server stops: send no more requests to it")
     if not engine.readiness.reached:
         raise NotReady(f"the server is {engine.phase}")
+    if engine.readiness.leaving:
+        raise NotReady("the server is draining: it answers what still comes, then it ends")
