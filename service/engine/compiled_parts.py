@@ -8,17 +8,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from service.heads.exercise import rows_of_kind, rows_to_learn
-from service.heads.kinds import KINDS
-from service.model.learner import Learner
-from service.model.live import Model
-from service.native.compile_cache import compile_once
-from service.spec.model import ModelSpec
-from solver.frank_wolfe.methods import METHODS
-from solver.frank_wolfe.one_versus_one import solve_pairs
-from solver.frank_wolfe.solve_dual import Settings
-from solver.kernels.functions import Kernel
-from solver.rows.matrix import n_rows
+from wolfstream.service.heads.exercise import rows_of_kind, rows_to_learn
+from wolfstream.service.heads.kinds import KINDS
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.native.compile_cache import compile_once
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.solver.frank_wolfe.methods import METHODS
+from wolfstream.solver.frank_wolfe.one_versus_one import solve_pairs
+from wolfstream.solver.frank_wolfe.solve_dual import Settings
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.matrix import n_rows
 
 # Compiled first, in this order; the other kinds of models follow.
 _OFTEN = (

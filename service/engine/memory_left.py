@@ -4,7 +4,7 @@ import contextlib
 import ctypes
 import time
 
-from service.settings import Settings
+from wolfstream.service.settings import Settings
 
 # Of all memory, an eighth is left alone, for requests to come to a server that is recovered.
 _LEFT = 8

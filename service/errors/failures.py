@@ -1,7 +1,7 @@
 """Requests that failed on the server's side: its storage, a learner or its own code."""
 
-from service.errors.refusal import Refusal
-from service.errors.unavailable import Unavailable
+from wolfstream.service.errors.refusal import Refusal
+from wolfstream.service.errors.unavailable import Unavailable
 
 
 class StorageFailed(Unavailable):

@@ -1,7 +1,7 @@
 """The memory of all models of a server, counted against one bound before anything is written."""
 
-from service.errors import ModelsFull
-from service.model.live import Model
+from wolfstream.service.errors import ModelsFull
+from wolfstream.service.model.live import Model
 
 # While a model is saved or recovered, it takes its own size so many times more: its state, and the
 # learner that is restored from it.

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from service.spec.kernel import Part
+from wolfstream.service.spec.kernel import Part
 
 
 class PrepareSpec(Part):

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from service.storage.directories import make_private
+from wolfstream.service.storage.directories import make_private
 
 logger = logging.getLogger(__name__)
 

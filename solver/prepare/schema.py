@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from solver.arrays import Float64Array
-from solver.prepare.cells import (
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.cells import (
     MOMENT_COLUMNS,
     NO_TEXT,
     Cells,
@@ -22,7 +22,7 @@ from solver.prepare.cells import (
     seconds_of,
     text_of,
 )
-from solver.prepare.columns import MOST_SLOTS, Layout
+from wolfstream.solver.prepare.columns import MOST_SLOTS, Layout
 
 SETTLING = 128
 _LARGEST_MOMENT = 1e12

@@ -11,9 +11,9 @@ than MOST_COLUMNS. Such rows are sparse: new names come at any time, and an abse
 
 import numpy as np
 
-from solver.prepare.cells import NO_TEXT, Cells
-from solver.prepare.columns import MOST_SLOTS, own_codes
-from solver.prepare.schema import (
+from wolfstream.solver.prepare.cells import NO_TEXT, Cells
+from wolfstream.solver.prepare.columns import MOST_SLOTS, own_codes
+from wolfstream.solver.prepare.schema import (
     SETTLING,
     Column,
     Misfit,

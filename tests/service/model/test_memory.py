@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from service.errors import ModelsFull
-from service.heads.kinds import KINDS
-from service.model.draft import Draft, Limits
-from service.model.learner import Learner
-from service.model.live import Model
-from service.model.memory import ModelMemory
-from service.samples.validation import Samples
-from service.spec.model import ModelSpec
+from wolfstream.service.errors import ModelsFull
+from wolfstream.service.heads.kinds import KINDS
+from wolfstream.service.model.draft import Draft, Limits
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.memory import ModelMemory
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.model import ModelSpec
 
 MB = 1 << 20
 NO_BOUND = 1 << 50

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from service.errors import NotReady
-from service.replicas.membership import Membership
-from service.web.formats.problems import problem_response
-from service.web.layers.forwarding import Forwarding
+from wolfstream.service.errors import NotReady
+from wolfstream.service.replicas.membership import Membership
+from wolfstream.service.web.formats.problems import problem_response
+from wolfstream.service.web.layers.forwarding import Forwarding
 
 
 class Alone:
@@ -280,7 +280,7 @@ class Reconnecting(Alone):
 def test_call_waits_while_another_server_of_nats_is_reached(
     looks: int, status: int, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("service.web.layers.forwarding._PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr("wolfstream.service.web.layers.forwarding._PATIENCE_SECONDS", 1.0)
 
     async def run() -> list[Any]:
         call = CallOfLeader(Reconnecting(looks), Views(held=False), "/v1/models/m/samples")
@@ -318,7 +318,7 @@ class TestList:
         assert self.listed(self.REFUSED, (404, {})) == (200, {"models": []})
 
     def test_is_refused_rather_than_short(self, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr("service.web.layers.forwarding._PATIENCE_SECONDS", 0.2)
+        monkeypatch.setattr("wolfstream.service.web.layers.forwarding._PATIENCE_SECONDS", 0.2)
         status, problem = self.listed(self.REFUSED)
         assert status == 503
         assert "no replica leads model 'm' now" in problem["detail"]

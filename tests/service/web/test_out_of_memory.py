@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from uvicorn.server import ServerState
 
-from service.settings import Settings
-from service.web.formats import memory
-from service.web.formats.memory import MemoryBudget, Reserve
-from service.web.http_server import configuration
-from service.web.layers.connections import BoundedProtocol
 from tests.service.process import ServerProcess
+from wolfstream.service.settings import Settings
+from wolfstream.service.web.formats import memory
+from wolfstream.service.web.formats.memory import MemoryBudget, Reserve
+from wolfstream.service.web.http_server import configuration
+from wolfstream.service.web.layers.connections import BoundedProtocol
 
 MB = 1 << 20
 # With the process itself, and code that is loaded later; for models, copies and requests.
@@ -125,7 +125,7 @@ def test_request_without_memory_is_not_called_unreadable(
         raise MemoryError
 
     monkeypatch.setattr(BoundedProtocol, "_wrong_head", fail)
-    monkeypatch.setattr("service.web.layers.connections.RESERVE", Reserve())
+    monkeypatch.setattr("wolfstream.service.web.layers.connections.RESERVE", Reserve())
     response = asyncio.run(run())
     assert b" 503 " in response
     assert b"out-of-memory" in response

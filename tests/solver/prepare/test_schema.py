@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from solver.prepare import schema as schemas
-from solver.prepare.cells import Cells, cells_of_numbers, cells_of_rows, code_of, joined
-from solver.prepare.columns import Preparation, own_codes
-from solver.prepare.schema import (
+from wolfstream.solver.prepare import schema as schemas
+from wolfstream.solver.prepare.cells import Cells, cells_of_numbers, cells_of_rows, code_of, joined
+from wolfstream.solver.prepare.columns import Preparation, own_codes
+from wolfstream.solver.prepare.schema import (
     SETTLING,
     Misfit,
     Schema,
@@ -18,7 +18,7 @@ from solver.prepare.schema import (
     schema_from_plain,
     settled_numbers,
 )
-from solver.prepare.settling import MOST_COLUMNS, MOST_SLOTS_IN_ALL, extended
+from wolfstream.solver.prepare.settling import MOST_COLUMNS, MOST_SLOTS_IN_ALL, extended
 
 ROOMS = [{"warmth": 20.5, "room": "hall"}, {"warmth": 18, "room": "attic"}]
 
