@@ -123,7 +123,7 @@ def rides(random: Random, n: int = 4000) -> Table:
     price = 2.0 + took / 60.0 * 0.6 + random.normal(0.0, 0.4, n)
     raw, prepared = list[Row](), list[Row]()
     for i in range(n):
-        left = _START + dt.timedelta(seconds=int(at[i]))
+        left = _START + dt.timedelta(days=12, seconds=int(at[i]))
         arrived = left + dt.timedelta(seconds=int(took[i]))
         raw.append({"left": f"{left:%d/%m/%Y %H:%M:%S}", "arrived": f"{arrived:%d/%m/%Y %H:%M:%S}"})
         prepared.append({"took": float(int(took[i])), "hour": left.hour})

@@ -227,7 +227,7 @@ class ColumnFacts:
         places: Sequence[int | None],
         there: NDArray[np.bool_],
     ) -> list[Notice]:
-        """Note columns whose values have changed, and tell of them. there: which are given."""
+        """Note columns whose values have become others, and tell. there: which are given."""
         found = list[Notice]()
         if not schema.settled:
             return found

@@ -106,7 +106,7 @@ def test_a_table_is_explained_by_names_and_categories(client: httpx.Client, name
         {
             "wind": ["east", "west"][int(random.integers(2))],
             "hectopascals": 1000.0 + 20.0 * float(random.standard_normal()),
-            "at": 1.7e9 + 600.0 * i,
+            "at": 1.7e9 + 600.0 * i + float(random.integers(300)),
         }
         for i in range(200)
     ]

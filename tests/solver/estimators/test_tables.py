@@ -103,10 +103,10 @@ def test_what_is_missing_and_an_absent_column_are_the_same(missing):
 def test_what_cannot_be_learned_teaches_nothing():
     model, (X, y) = fitted(), rooms(20, seed=1)
     before = model.predict_proba(X)
-    wrong = [["Oslo", "Oslo", True], [np.inf, "Oslo", True], [10**400, "Oslo", True]]
+    wrong = [[np.inf, "Oslo", True], [10**400, "Oslo", True]]
     for row in wrong:
         good = [1.0, "Oslo", True]
-        with pytest.raises(ValueError, match=r"must be a number|infinity|beyond float64"):
+        with pytest.raises(ValueError, match=r"infinity|beyond float64"):
             model.partial_fit(Frame(X.columns, [good, row]), ["hot", "cold"])
     with pytest.raises(ValueError, match="same name"):
         model.partial_fit(Frame(["city", "city"], [["Oslo", "Rome"]]), ["hot"])
