@@ -42,7 +42,7 @@ RUN pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir dist . \
     && cp -a /installed/. /
 # -I: from the environment, not from the sources in the working directory; numba's cache knows
 # a function by its file's path.
-RUN XDG_CACHE_HOME=/installed/opt/wolfstream/cache python -I -m service.engine.compilation
+RUN XDG_CACHE_HOME=/installed/opt/wolfstream/cache python -I -m wolfstream.service.engine.compilation
 
 
 FROM base

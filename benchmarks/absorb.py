@@ -19,9 +19,9 @@ from rich.table import Table
 from benchmarks.datasets import MissingSet, load
 from benchmarks.machine import machine_line
 from benchmarks.plain_sfw import plain_sfw
-from solver.kernels.functions import Kernel
-from solver.working_set.learner import WorkingSet
-from solver.working_set.predictions import predict
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.working_set.learner import WorkingSet
+from wolfstream.solver.working_set.predictions import predict
 
 RUNS = 5
 GAMMA, C = 1.0 / (2.0 * 10.0**2), 0.5  # P1 Table 2: sigma 10, C 0.5 for the squared hinge

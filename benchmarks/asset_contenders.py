@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from benchmarks import memory
 from benchmarks.asset_problems import P5_PROBLEMS, SEED, P5Problem, Split, load_split
-from solver.arrays import Float64Array
+from wolfstream.solver.arrays import Float64Array
 
 # Rows that are made into features at once.
 CHUNK = 4096
@@ -78,9 +78,9 @@ def ours(
     def run(split: Split, problem: P5Problem, s: int) -> Iterator[Result]:
         from sklearn.utils import check_random_state
 
-        from solver.asset.features import transform
-        from solver.asset.learner import Asset
-        from solver.kernels.functions import Kernel
+        from wolfstream.solver.asset.features import transform
+        from wolfstream.solver.asset.learner import Asset
+        from wolfstream.solver.kernels.functions import Kernel
 
         def learner() -> Any:
             return Asset(

@@ -34,8 +34,8 @@ def main() -> None:
 
 def run(kind: Literal["fourier", "nystrom", "identity"], samples: int, tell: bool = False) -> None:
     """Learn so many samples; the clock runs while they are learned, not while they are made."""
-    from solver.asset.learner import Asset
-    from solver.kernels.functions import Kernel
+    from wolfstream.solver.asset.learner import Asset
+    from wolfstream.solver.kernels.functions import Kernel
 
     random = np.random.default_rng(SEED)
     middle = random.normal(size=FEATURES) / np.sqrt(FEATURES)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.datasets import load
-from solver.arrays import Float64Array
+from wolfstream.solver.arrays import Float64Array
 
 SEED = 0
 Codes = NDArray[np.int64]

@@ -20,7 +20,7 @@ import threadpoolctl
 
 from benchmarks.asset_problems import Codes
 from benchmarks.datasets import load
-from solver.arrays import Float64Array
+from wolfstream.solver.arrays import Float64Array
 
 SET = "elec2"
 COMPONENTS, SEED, WARM_ROWS = 512, 0, 600
@@ -55,8 +55,8 @@ class Standardiser:
 
 def ours(given: dict[str, Any], block: int, X: Float64Array, y: Codes) -> StreamResult:
     """wolfstream, in blocks of so many rows."""
-    from solver.asset.learner import Asset
-    from solver.kernels.functions import Kernel
+    from wolfstream.solver.asset.learner import Asset
+    from wolfstream.solver.kernels.functions import Kernel
 
     learner = Asset(
         Kernel("rbf", GAMMA), features="fourier", dimension=COMPONENTS, seed=SEED, **given

@@ -5,9 +5,9 @@ import numpy as np
 from benchmarks.datasets import Rows
 from benchmarks.fitted import Clock, Codes, Fitted
 from benchmarks.papers import SEED, Parameters
-from solver.kernels.blocks import kernel_block
-from solver.kernels.functions import Kernel
-from solver.kernels.prepared_rows import prepare_rows, take
+from wolfstream.solver.kernels.blocks import kernel_block
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.prepared_rows import prepare_rows, take
 
 BLOCK, EPOCHS = 256, 5
 # A matrix of this many kernel values in float64 takes 1.2 GB.

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from benchmarks.datasets import load
 from benchmarks.machine import machine_line
-from solver.kernels.functions import Kernel
-from solver.working_set.learner import WorkingSet
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.working_set.learner import WorkingSet
 
 WINDOWS = 5
 CHUNK = 5000

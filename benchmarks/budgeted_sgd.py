@@ -17,11 +17,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.compiled import compiled_allocating, inner_allocating
-from solver.kernels.blocks import kernel_block
-from solver.kernels.functions import Kernel
-from solver.kernels.prepared_rows import prepare_rows
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled_allocating, inner_allocating
+from wolfstream.solver.kernels.blocks import kernel_block
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.prepared_rows import prepare_rows
 
 # The golden section, and the searches' intervals: 1% of [0, 1], as in the paper.
 _GOLDEN, _INTERVALS = 0.6180339887498949, 10

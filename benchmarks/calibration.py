@@ -23,12 +23,12 @@ from sklearn.isotonic import IsotonicRegression
 
 from benchmarks.datasets import load
 from benchmarks.machine import machine_line
-from solver.calibration.platt import Scaling, fitted, probabilities
-from solver.calibration.values import ValueCalibration
-from solver.prepare.columns import Preparation, layout_of
-from solver.prepare.row_form import Preparing
-from solver.stream.class_head import ClassHead
-from solver.stream.model import PaperHead, StreamModel
+from wolfstream.solver.calibration.platt import Scaling, fitted, probabilities
+from wolfstream.solver.calibration.values import ValueCalibration
+from wolfstream.solver.prepare.columns import Preparation, layout_of
+from wolfstream.solver.prepare.row_form import Preparing
+from wolfstream.solver.stream.class_head import ClassHead
+from wolfstream.solver.stream.model import PaperHead, StreamModel
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

@@ -26,10 +26,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from benchmarks.machine import machine_line
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.validation import Samples
-from service.spec.model import read_spec
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.model import read_spec
 
 BLOCK, PERIOD, WINDOW = 64, 1000, 2000
 Rows: TypeAlias = NDArray[np.float64]

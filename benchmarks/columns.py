@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.validation import read_samples
-from service.spec.model import read_spec
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.validation import read_samples
+from wolfstream.service.spec.model import read_spec
 
 Random = np.random.Generator
 Row = dict[str, Any]

@@ -26,7 +26,7 @@ from benchmarks.bodies import batch_requests, two_classes
 from benchmarks.load import post_all
 from benchmarks.machine import machine_line
 from benchmarks.processes import Server, wolfstream
-from service.console.files import read_files
+from wolfstream.service.console.files import read_files
 
 LISTENERS, SECONDS, ROUNDS, PAINTS = 5, 15.0, 4, 5
 _PER_SECOND, _BATCH = 500, 50

@@ -35,9 +35,9 @@ from benchmarks.demo_streams import (
     mean_so_far,
     pendigits,
 )
-from service.cli.replay_connections import HttpConnection
-from service.cli.replayer import Display, Replay, Score
-from service.client.errors import ClientError
+from wolfstream.service.cli.replay_connections import HttpConnection
+from wolfstream.service.cli.replayer import Display, Replay, Score
+from wolfstream.service.client.errors import ClientError
 
 BATCH = 256
 _START_SECONDS = 300
@@ -66,7 +66,7 @@ def running_server(directory: Path, console: Console) -> Iterator[str]:
     """A server in a process of its own, ready; stopped with SIGTERM, which must end it with 0."""
     port = _free_port()
     url = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "service", "serve"]
+    command = [sys.executable, "-m", "wolfstream.service", "serve"]
     command += ["--host", "127.0.0.1", "--port", str(port), "--data", str(directory / "data")]
     log = directory / "server.log"
     # Variables that configure another server must not configure this one.

@@ -17,10 +17,10 @@ import numpy as np
 from rich.console import Console
 
 from benchmarks.demo_streams import elec2
-from service.fleet.log_index import WITH_SAMPLES
-from service.fleet.opening import connect, open_fleet
 from tests.service.nats import MISSING, NatsServers
 from tests.service.process import CommandProcess
+from wolfstream.service.fleet.log_index import WITH_SAMPLES
+from wolfstream.service.fleet.opening import connect, open_fleet
 
 BATCH, SAMPLES = 128, 20_480
 _PATIENCE_SECONDS = 60

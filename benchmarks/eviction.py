@@ -25,12 +25,12 @@ from benchmarks.asset_stream import Standardiser
 from benchmarks.datasets import Dataset, load
 from benchmarks.machine import machine_line
 from benchmarks.papers import Parameters, load_problem
-from solver.asset.learner import Asset
-from solver.asset.view import predict as predict_asset
-from solver.kernels.bandwidth import gamma_from_rows
-from solver.kernels.functions import Kernel
-from solver.working_set.learner import WorkingSet
-from solver.working_set.predictions import predict as predict_set
+from wolfstream.solver.asset.learner import Asset
+from wolfstream.solver.asset.view import predict as predict_asset
+from wolfstream.solver.kernels.bandwidth import gamma_from_rows
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.working_set.learner import WorkingSet
+from wolfstream.solver.working_set.predictions import predict as predict_set
 
 BOUNDS, CHOSEN_AT = (100, 250, 500, 1000, 2000), 500
 # The rows to learn, all if not here, and the most to test.

@@ -19,11 +19,11 @@ import threadpoolctl
 from benchmarks.datasets import MissingSet
 from benchmarks.machine import machine_line
 from benchmarks.streams_data import GENERATORS, REAL, SPARSE, Stream, generated, real
-from solver.asset.learner import Asset
-from solver.asset.step_rules import AUTO, Horizon
-from solver.kernels.bandwidth import AutoGamma
-from solver.kernels.functions import Kernel
-from solver.prepare.columns import Preparation, layout_of
+from wolfstream.solver.asset.learner import Asset
+from wolfstream.solver.asset.step_rules import AUTO, Horizon
+from wolfstream.solver.kernels.bandwidth import AutoGamma
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.prepare.columns import Preparation, layout_of
 
 BLOCK = 64
 NAMES = ["never", "1,000", "100", "last"]

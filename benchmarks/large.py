@@ -17,9 +17,9 @@ import threadpoolctl
 from benchmarks.datasets import Dataset
 from benchmarks.machine import machine_line
 from benchmarks.papers import load_problem
-from solver.kernels.functions import Kernel
-from solver.working_set.learner import WorkingSet
-from solver.working_set.predictions import predict
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.working_set.learner import WorkingSet
+from wolfstream.solver.working_set.predictions import predict
 
 PART = 20_480
 GIB = 2**30

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC
 
 from benchmarks.machine import machine_line
-from solver.arrays import Float64Array
-from solver.kernels.bandwidth import gamma_from_rows
-from solver.kernels.functions import Kernel
-from solver.working_set.learner import WorkingSet
-from solver.working_set.predictions import predict
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.kernels.bandwidth import gamma_from_rows
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.working_set.learner import WorkingSet
+from wolfstream.solver.working_set.predictions import predict
 
 # Classes, and samples to learn.
 PROBLEMS = ((26, 15_000), (50, 10_000), (100, 10_000))

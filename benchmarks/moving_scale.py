@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.validation import Samples
-from service.spec.model import read_spec
-from solver.prepare.scale import COMPRESSED, TAIL, Moments, no_moments, standardise
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.model import read_spec
+from wolfstream.solver.prepare.scale import COMPRESSED, TAIL, Moments, no_moments, standardise
 
 SAMPLES, COLUMNS, BLOCK, KEPT, LOOK = 8000, 4, 64, 1000, 1024
 Rows = NDArray[np.float64]

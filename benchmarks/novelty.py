@@ -19,9 +19,9 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.svm import OneClassSVM
 
 from benchmarks.datasets import load
-from solver.arrays import Float64Array
-from solver.kernels.bandwidth import gamma_from_rows
 from wolfstream import EnclosingBall, NoveltyDetector
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.kernels.bandwidth import gamma_from_rows
 
 # Tried for all kernel methods: P2's width, and those of smaller neighbourhoods.
 WIDTHS = (1.0, 4.0, 16.0, 64.0)

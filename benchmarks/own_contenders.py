@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from benchmarks.datasets import Rows
 from benchmarks.fitted import Clock, Codes, Fitted, Learning
 from benchmarks.papers import Parameters
-from solver.frank_wolfe.driver import Method
+from wolfstream.solver.frank_wolfe.driver import Method
 
 # Of kernel values, of those who keep as many as fit.
 LARGE_CACHE = 4 << 30
@@ -18,8 +18,8 @@ def online(max_size: int | None) -> Learning:
     """wolfstream: one pass of MSFW with the service's defaults, but for the bound on the set."""
 
     def fit(X: Rows, y: Codes, parameters: Parameters, clock: Clock) -> Fitted:
-        from solver.kernels.functions import Kernel
-        from solver.working_set.learner import GRAM_BYTES, WorkingSet
+        from wolfstream.solver.kernels.functions import Kernel
+        from wolfstream.solver.working_set.learner import GRAM_BYTES, WorkingSet
 
         rows = matrix(X)
         with clock.running():
@@ -40,12 +40,12 @@ def batch(method: Method) -> Learning:
     """wolfstream: a batch solver with its defaults, to a gap of a tenth of the objective."""
 
     def fit(X: Rows, y: Codes, parameters: Parameters, clock: Clock) -> Fitted:
-        from solver.frank_wolfe.one_versus_one import solve_pairs, support_of
-        from solver.frank_wolfe.solve_dual import Settings
-        from solver.kernels.functions import Kernel
-        from solver.kernels.precision import precision_for
-        from solver.rows.matrix import take_rows
-        from solver.working_set.view import expansion
+        from wolfstream.solver.frank_wolfe.one_versus_one import solve_pairs, support_of
+        from wolfstream.solver.frank_wolfe.solve_dual import Settings
+        from wolfstream.solver.kernels.functions import Kernel
+        from wolfstream.solver.kernels.precision import precision_for
+        from wolfstream.solver.rows.matrix import take_rows
+        from wolfstream.solver.working_set.view import expansion
 
         rows, kernel = matrix(X), Kernel("rbf", parameters.gamma)
         with clock.running():
@@ -74,7 +74,7 @@ def batch(method: Method) -> Learning:
 
 def matrix(X: Rows) -> Any:
     """Return what the solver takes: dense rows as they are, CSR in its own form."""
-    from solver.rows.matrix import sparse_from_csr
+    from wolfstream.solver.rows.matrix import sparse_from_csr
 
     if isinstance(X, csr_array):
         return sparse_from_csr(X.data, X.indices, X.indptr, X.shape[1])
@@ -83,7 +83,7 @@ def matrix(X: Rows) -> Any:
 
 def expanded(view: Any) -> Fitted:
     """Predictions of a view of ours."""
-    from solver.working_set.predictions import predict
+    from wolfstream.solver.working_set.predictions import predict
 
     def classes(Z: Rows, clock: Clock) -> Codes:
         rows = matrix(Z)

@@ -20,17 +20,17 @@ from numpy.typing import NDArray
 from benchmarks.datasets import Dataset, MissingSet, load
 from benchmarks.machine import machine_line
 from benchmarks.papers import PROBLEMS, Problem
-from solver.frank_wolfe.driver import Method, Solution, solve
-from solver.frank_wolfe.duals import Dual, classification_dual
-from solver.frank_wolfe.full_search import FullSearch
-from solver.frank_wolfe.solve_dual import initial_ball
-from solver.kernels.cached_rows import KernelRows
-from solver.kernels.functions import Kernel
-from solver.kernels.precision import FINEST, precision_for
-from solver.kernels.prepared_rows import Rows, prepare_rows
-from solver.working_set.learner import Algorithm, WorkingSet
-from solver.working_set.predictions import predict
-from solver.working_set.view import expansion
+from wolfstream.solver.frank_wolfe.driver import Method, Solution, solve
+from wolfstream.solver.frank_wolfe.duals import Dual, classification_dual
+from wolfstream.solver.frank_wolfe.full_search import FullSearch
+from wolfstream.solver.frank_wolfe.solve_dual import initial_ball
+from wolfstream.solver.kernels.cached_rows import KernelRows
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.precision import FINEST, precision_for
+from wolfstream.solver.kernels.prepared_rows import Rows, prepare_rows
+from wolfstream.solver.working_set.learner import Algorithm, WorkingSet
+from wolfstream.solver.working_set.predictions import predict
+from wolfstream.solver.working_set.view import expansion
 
 # Set: accuracy % and support vectors of SFW after one epoch and after two, the same of MSFW (P1
 # Tables 3 and 4, squared hinge).

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from benchmarks.datasets import Dataset, Rows, load
-from solver.kernels.bandwidth import gamma_from_rows
+from wolfstream.solver.kernels.bandwidth import gamma_from_rows
 
 SEED = 0
 COVTYPE_TEST, COVTYPE_PEERS = 100_000, 60_000

@@ -32,7 +32,7 @@ def wolfstream(
 ) -> Iterator[Server]:
     """`wolfstream serve` over a data directory, of this or another installation."""
     port = free_port()
-    arguments = ["-m", "service", "serve", "--port", str(port), "--data", str(data)]
+    arguments = ["-m", "wolfstream.service", "serve", "--port", str(port), "--data", str(data)]
     log = data.parent / "wolfstream.log"
     # Elsewhere than where the repository's packages would be found before the installed ones.
     with _running([python, *arguments], port, log, environment, data.parent) as server:

@@ -16,11 +16,11 @@ import threadpoolctl
 from benchmarks.datasets import MissingSet
 from benchmarks.machine import machine_line
 from benchmarks.papers import load_problem
-from solver.kernels.blocks import kernel_block
-from solver.kernels.functions import Kernel
-from solver.kernels.prepared_rows import prepare_rows
-from solver.working_set.blocks import BLOCK_ROWS
-from solver.working_set.learner import WorkingSet
+from wolfstream.solver.kernels.blocks import kernel_block
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.prepared_rows import prepare_rows
+from wolfstream.solver.working_set.blocks import BLOCK_ROWS
+from wolfstream.solver.working_set.learner import WorkingSet
 
 STORED, FEATURES = 20_000, (22, 123, 784)
 RUNS = 7

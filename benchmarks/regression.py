@@ -26,13 +26,13 @@ from benchmarks.datasets import MissingSet
 from benchmarks.machine import machine_line
 from benchmarks.streams_data import Stream, real
 from benchmarks.streams_learners import river_learners, row_of
-from solver.adaptive.regressor import AdaptiveRegressor
-from solver.asset.learner import Asset
-from solver.kernels.bandwidth import AutoGamma, gamma_from_rows
-from solver.kernels.functions import Kernel
-from solver.prepare.columns import Preparation, layout_of
-from solver.working_set.regression import RegressionSet
 from wolfstream import AssetRegressor, SFWRegressor
+from wolfstream.solver.adaptive.regressor import AdaptiveRegressor
+from wolfstream.solver.asset.learner import Asset
+from wolfstream.solver.kernels.bandwidth import AutoGamma, gamma_from_rows
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.prepare.columns import Preparation, layout_of
+from wolfstream.solver.working_set.regression import RegressionSet
 
 SETS = ("cal_housing", "abalone", "bike_hour")
 BLOCK, FIRST, DRAWS, MOST_ROWS = 64, 128, 2, 10_000

@@ -20,12 +20,12 @@ from benchmarks.datasets import MissingSet
 from benchmarks.machine import machine_line
 from benchmarks.paper_tables import CACHE_BYTES, METHODS, Task, accuracy_of, compile_all, task_of
 from benchmarks.paper_tables import run as run_full
-from solver.frank_wolfe.driver import Method, Solution, solve
-from solver.frank_wolfe.sampled_search import SampledSearch
-from solver.frank_wolfe.solve_dual import initial_ball
-from solver.kernels.blocks import kernel_block
-from solver.kernels.cached_rows import KernelRows
-from solver.kernels.prepared_rows import take
+from wolfstream.solver.frank_wolfe.driver import Method, Solution, solve
+from wolfstream.solver.frank_wolfe.sampled_search import SampledSearch
+from wolfstream.solver.frank_wolfe.solve_dual import initial_ball
+from wolfstream.solver.kernels.blocks import kernel_block
+from wolfstream.solver.kernels.cached_rows import KernelRows
+from wolfstream.solver.kernels.prepared_rows import take
 
 SAMPLING, RUNS = 194, 3
 # P4's epsilon is 1e-4 for alpha'K alpha / 2, whose gap is half of ours.

@@ -20,14 +20,19 @@ import threadpoolctl
 from numpy.typing import NDArray
 
 from benchmarks.machine import machine_line
-from solver.kernels.cached_rows import KernelRows
-from solver.kernels.functions import Kernel
-from solver.kernels.prepared_rows import prepare_rows
-from solver.semiparametric.basis import Basis, evaluate
-from solver.semiparametric.decomposition import working_sets
-from solver.semiparametric.dual import semiparametric_dual
-from solver.semiparametric.outer_loop import OuterIteration, SolverName, solve, whole
-from solver.semiparametric.problem import Point, Problem, least_squares, semiparametric_problem
+from wolfstream.solver.kernels.cached_rows import KernelRows
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.prepared_rows import prepare_rows
+from wolfstream.solver.semiparametric.basis import Basis, evaluate
+from wolfstream.solver.semiparametric.decomposition import working_sets
+from wolfstream.solver.semiparametric.dual import semiparametric_dual
+from wolfstream.solver.semiparametric.outer_loop import OuterIteration, SolverName, solve, whole
+from wolfstream.solver.semiparametric.problem import (
+    Point,
+    Problem,
+    least_squares,
+    semiparametric_problem,
+)
 
 KERNEL = Kernel("rbf", 0.25)
 BASES = (Basis("sin"), Basis("sinc", centre=5.0, scale=2.0 * np.pi))

@@ -20,8 +20,8 @@ from scipy.stats import wilcoxon
 
 from benchmarks.datasets import Dataset, MissingSet, load
 from benchmarks.machine import machine_line
-from solver.frank_wolfe.driver import Method
 from wolfstream import FrankWolfeClassifier
+from wolfstream.solver.frank_wolfe.driver import Method
 
 ADULT = (1605, 2265, 3185, 4781, 6414, 11_220, 16_100, 22_696, 32_561)
 METHODS: tuple[Method, ...] = ("fw", "mfw", "smo")

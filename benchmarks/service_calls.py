@@ -21,20 +21,20 @@ from unittest import mock
 import numpy as np
 from starlette.types import ASGIApp, Scope
 
-from service.access.key_file import KeyFile
-from service.access.key_ring import KeyRing
-from service.engine.facade import Engine
-from service.engine.warm_up import WarmUp
-from service.monitor import alerts, points
-from service.monitor.producer import Monitor
-from service.monitor.side_file import SideFile
-from service.native.compile_cache import use_compile_cache
-from service.settings import Settings
-from service.storage.data_directory import open_storage, side_path
-from service.web.formats.memory import MemoryBudget
-from service.web.layers.shortcut import Shortcut
-from service.web.routes.app import create_app
-from service.web.routes.stream import Streams
+from wolfstream.service.access.key_file import KeyFile
+from wolfstream.service.access.key_ring import KeyRing
+from wolfstream.service.engine.facade import Engine
+from wolfstream.service.engine.warm_up import WarmUp
+from wolfstream.service.monitor import alerts, points
+from wolfstream.service.monitor.producer import Monitor
+from wolfstream.service.monitor.side_file import SideFile
+from wolfstream.service.native.compile_cache import use_compile_cache
+from wolfstream.service.settings import Settings
+from wolfstream.service.storage.data_directory import open_storage, side_path
+from wolfstream.service.web.formats.memory import MemoryBudget
+from wolfstream.service.web.layers.shortcut import Shortcut
+from wolfstream.service.web.routes.app import create_app
+from wolfstream.service.web.routes.stream import Streams
 
 ROUNDS, REQUESTS, AT_ONCE = 9, 1_600, 32
 Send = Callable[..., Awaitable[int]]

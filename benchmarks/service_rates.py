@@ -24,10 +24,10 @@ from benchmarks.bodies import (
 from benchmarks.frames import stream_all
 from benchmarks.load import Load, load_of, post_all
 from benchmarks.processes import uvicorn, wolfstream
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.validation import Samples
-from service.spec.model import read_spec
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.model import read_spec
 
 CONNECTIONS = (1, 32, 256)
 ROUNDS = 3

@@ -13,7 +13,7 @@ from benchmarks.asset_problems import Codes
 from benchmarks.asset_stream import COMPONENTS, GAMMA, LAST, Standardiser
 from benchmarks.load import Connection, post_request, running
 from benchmarks.processes import uvicorn, wolfstream
-from solver.arrays import Float64Array
+from wolfstream.solver.arrays import Float64Array
 
 BATCH = 64
 ELEC2 = Path(__file__).resolve().parent.parent / "tests" / "data" / "elec2.npz"

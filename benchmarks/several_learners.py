@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.datasets import load
-from service.model.learner import Learner
-from service.model.live import Model
-from service.model.merging import merged
-from service.samples.validation import Samples
-from service.spec.model import read_spec
-from solver.stream.model import PaperHead
 from wolfstream import StreamClassifier, merge
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.merging import merged
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.model import read_spec
+from wolfstream.solver.stream.model import PaperHead
 
 # Rows are taken in the order of the source.
 SETS = {"a9a": 32_561, "covtype": 100_000}

@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from benchmarks.streams_data import Stream
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.validation import Samples
-from service.spec.model import read_spec
-from solver.adaptive.classifier import AdaptiveClassifier
-from solver.adaptive.regressor import AdaptiveRegressor
-from solver.prepare.columns import Preparation, layout_of
-from solver.prepare.named_rows import Rows, named_values
-from solver.rows.matrix import Matrix, sparse_from_csr, take_rows
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.model import read_spec
+from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
+from wolfstream.solver.adaptive.regressor import AdaptiveRegressor
+from wolfstream.solver.prepare.columns import Preparation, layout_of
+from wolfstream.solver.prepare.named_rows import Rows, named_values
+from wolfstream.solver.rows.matrix import Matrix, sparse_from_csr, take_rows
 
 BLOCK = 64
 BANK, DEFAULT, LAST, PLAIN = "bank", "default", "last again", "majority or mean"

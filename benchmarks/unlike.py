@@ -37,11 +37,11 @@ from benchmarks import unlike_changes, unlike_shapes, unlike_streams, unlike_tab
 from benchmarks.machine import machine_line
 from benchmarks.streams_learners import majority, running_mean
 from benchmarks.unlike_streams import Unlike
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.validation import Samples
-from service.spec.model import read_spec
-from solver.prepare.named_rows import named_values
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.model import read_spec
+from wolfstream.solver.prepare.named_rows import named_values
 
 BLOCK = 64
 STREAMS = (

@@ -1,5 +1,5 @@
-"""`python -m service` is the command `wolfstream`."""
+"""`python -m wolfstream.service` is the command `wolfstream`."""
 
-from service.cli.main import main
+from wolfstream.service.cli.main import main
 
 main()

@@ -92,7 +92,7 @@ def _run(listening: socket.socket) -> None:
     os.environ.clear()
     os.environ.update(command.variables)
     if command.name == "wolfstream":
-        from service.cli.main import main
+        from wolfstream.service.cli.main import main
 
         main(command.arguments, prog_name="wolfstream")
     else:

@@ -122,7 +122,7 @@ def _commands(folder: Path) -> Path:
     """A folder with `wolfstream` and `python`, those of this environment."""
     commands = folder / "commands"
     commands.mkdir()
-    for name, arguments in (("wolfstream", " -m service"), ("python", "")):
+    for name, arguments in (("wolfstream", " -m wolfstream.service"), ("python", "")):
         command = commands / name
         command.write_text(f'#!/bin/sh\nexec "{sys.executable}"{arguments} "$@"\n')
         command.chmod(0o755)

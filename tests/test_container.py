@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from service.console import plots
-from service.settings import Settings
+from wolfstream.service.console import plots
+from wolfstream.service.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCKER = ROOT / "docker"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from service.settings import Settings
 from tests.service import balancer
+from wolfstream.service.settings import Settings
 
 DOCKER = Path(__file__).resolve().parent.parent / "docker"
 COMPOSE = yaml.safe_load((DOCKER / "compose.fleet.yaml").read_text())

@@ -319,8 +319,8 @@ def test_no_package_index_is_named_before_something_is_published(page: str):
 
 
 def test_the_defaults_that_the_pages_name_are_those_of_the_settings():
-    from service.settings import Settings
-    from service.spec.working_set import WorkingSetSpec
+    from wolfstream.service.settings import Settings
+    from wolfstream.service.spec.working_set import WorkingSetSpec
 
     settings = Settings(_env_file=None)  # type: ignore[call-arg]
     models = " ".join(TEXTS["docs/models.md"].split())
@@ -331,7 +331,7 @@ def test_the_defaults_that_the_pages_name_are_those_of_the_settings():
 
 
 def test_the_table_of_limits_has_each_limit_with_its_default():
-    from service.settings import Settings
+    from wolfstream.service.settings import Settings
 
     table = TEXTS["docs/authentication-and-limits.md"].partition("| limit | default")[2]
     rows = re.findall(r"\| ([^|]+) \| `WOLFSTREAM_(\w+)` \|", table.partition("\n\n")[0])

@@ -75,7 +75,7 @@ class Missing:
         if name == "sklearn":
             raise ModuleNotFoundError("No module named 'sklearn'", name="sklearn")
 sys.meta_path.insert(0, Missing())
-import solver.working_set.learner
+import wolfstream.solver.working_set.learner
 from wolfstream import Client
 try:
     from wolfstream import SFWClassifier

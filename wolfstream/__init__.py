@@ -14,27 +14,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from service.client.aio import AsyncClient
-    from service.client.aio_stream import AsyncStream
-    from service.client.errors import AnswerLost, ClientError, NotDone, Refused, Unreachable
-    from service.client.results import Labelled, Learned, Predictions
-    from service.client.river import RemoteClassifier, RemoteRegressor
-    from service.client.stream import Stream
-    from service.client.sync import Client
-    from service.notebook.files import load, save
-    from solver.estimators.asset_classifier import AssetClassifier
-    from solver.estimators.asset_regressor import AssetRegressor
-    from solver.estimators.enclosing_ball import EnclosingBall
-    from solver.estimators.feature_transformers import FourierFeatures, NystromFeatures
-    from solver.estimators.frank_wolfe_classifier import FrankWolfeClassifier
-    from solver.estimators.frank_wolfe_regressor import FrankWolfeRegressor
-    from solver.estimators.novelty_detector import NoveltyDetector
-    from solver.estimators.semiparametric_regressor import SemiparametricSVR
-    from solver.estimators.sfw_classifier import SFWClassifier
-    from solver.estimators.sfw_regressor import SFWRegressor
-    from solver.estimators.stream_classifier import StreamClassifier
-    from solver.estimators.stream_merge import merge
-    from solver.estimators.stream_regressor import StreamRegressor
+    from wolfstream.service.client.aio import AsyncClient
+    from wolfstream.service.client.aio_stream import AsyncStream
+    from wolfstream.service.client.errors import (
+        AnswerLost,
+        ClientError,
+        NotDone,
+        Refused,
+        Unreachable,
+    )
+    from wolfstream.service.client.results import Labelled, Learned, Predictions
+    from wolfstream.service.client.river import RemoteClassifier, RemoteRegressor
+    from wolfstream.service.client.stream import Stream
+    from wolfstream.service.client.sync import Client
+    from wolfstream.service.notebook.files import load, save
+    from wolfstream.solver.estimators.asset_classifier import AssetClassifier
+    from wolfstream.solver.estimators.asset_regressor import AssetRegressor
+    from wolfstream.solver.estimators.enclosing_ball import EnclosingBall
+    from wolfstream.solver.estimators.feature_transformers import FourierFeatures, NystromFeatures
+    from wolfstream.solver.estimators.frank_wolfe_classifier import FrankWolfeClassifier
+    from wolfstream.solver.estimators.frank_wolfe_regressor import FrankWolfeRegressor
+    from wolfstream.solver.estimators.novelty_detector import NoveltyDetector
+    from wolfstream.solver.estimators.semiparametric_regressor import SemiparametricSVR
+    from wolfstream.solver.estimators.sfw_classifier import SFWClassifier
+    from wolfstream.solver.estimators.sfw_regressor import SFWRegressor
+    from wolfstream.solver.estimators.stream_classifier import StreamClassifier
+    from wolfstream.solver.estimators.stream_merge import merge
+    from wolfstream.solver.estimators.stream_regressor import StreamRegressor
 
 __all__ = [
     "AnswerLost",
@@ -70,36 +76,36 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AnswerLost": "service.client.errors",
-    "AssetClassifier": "solver.estimators.asset_classifier",
-    "AssetRegressor": "solver.estimators.asset_regressor",
-    "AsyncClient": "service.client.aio",
-    "AsyncStream": "service.client.aio_stream",
-    "Client": "service.client.sync",
-    "ClientError": "service.client.errors",
-    "EnclosingBall": "solver.estimators.enclosing_ball",
-    "FourierFeatures": "solver.estimators.feature_transformers",
-    "FrankWolfeClassifier": "solver.estimators.frank_wolfe_classifier",
-    "FrankWolfeRegressor": "solver.estimators.frank_wolfe_regressor",
-    "Labelled": "service.client.results",
-    "Learned": "service.client.results",
-    "NotDone": "service.client.errors",
-    "NoveltyDetector": "solver.estimators.novelty_detector",
-    "NystromFeatures": "solver.estimators.feature_transformers",
-    "Predictions": "service.client.results",
-    "Refused": "service.client.errors",
-    "RemoteClassifier": "service.client.river",
-    "RemoteRegressor": "service.client.river",
-    "SFWClassifier": "solver.estimators.sfw_classifier",
-    "SFWRegressor": "solver.estimators.sfw_regressor",
-    "SemiparametricSVR": "solver.estimators.semiparametric_regressor",
-    "Stream": "service.client.stream",
-    "StreamClassifier": "solver.estimators.stream_classifier",
-    "StreamRegressor": "solver.estimators.stream_regressor",
-    "Unreachable": "service.client.errors",
-    "load": "service.notebook.files",
-    "merge": "solver.estimators.stream_merge",
-    "save": "service.notebook.files",
+    "AnswerLost": "wolfstream.service.client.errors",
+    "AssetClassifier": "wolfstream.solver.estimators.asset_classifier",
+    "AssetRegressor": "wolfstream.solver.estimators.asset_regressor",
+    "AsyncClient": "wolfstream.service.client.aio",
+    "AsyncStream": "wolfstream.service.client.aio_stream",
+    "Client": "wolfstream.service.client.sync",
+    "ClientError": "wolfstream.service.client.errors",
+    "EnclosingBall": "wolfstream.solver.estimators.enclosing_ball",
+    "FourierFeatures": "wolfstream.solver.estimators.feature_transformers",
+    "FrankWolfeClassifier": "wolfstream.solver.estimators.frank_wolfe_classifier",
+    "FrankWolfeRegressor": "wolfstream.solver.estimators.frank_wolfe_regressor",
+    "Labelled": "wolfstream.service.client.results",
+    "Learned": "wolfstream.service.client.results",
+    "NotDone": "wolfstream.service.client.errors",
+    "NoveltyDetector": "wolfstream.solver.estimators.novelty_detector",
+    "NystromFeatures": "wolfstream.solver.estimators.feature_transformers",
+    "Predictions": "wolfstream.service.client.results",
+    "Refused": "wolfstream.service.client.errors",
+    "RemoteClassifier": "wolfstream.service.client.river",
+    "RemoteRegressor": "wolfstream.service.client.river",
+    "SFWClassifier": "wolfstream.solver.estimators.sfw_classifier",
+    "SFWRegressor": "wolfstream.solver.estimators.sfw_regressor",
+    "SemiparametricSVR": "wolfstream.solver.estimators.semiparametric_regressor",
+    "Stream": "wolfstream.service.client.stream",
+    "StreamClassifier": "wolfstream.solver.estimators.stream_classifier",
+    "StreamRegressor": "wolfstream.solver.estimators.stream_regressor",
+    "Unreachable": "wolfstream.service.client.errors",
+    "load": "wolfstream.service.notebook.files",
+    "merge": "wolfstream.solver.estimators.stream_merge",
+    "save": "wolfstream.service.notebook.files",
 }
 
 

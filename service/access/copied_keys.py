@@ -4,7 +4,7 @@ from contextlib import AbstractContextManager
 
 from pydantic import TypeAdapter
 
-from service.access.keys import Key, KeysError
+from wolfstream.service.access.keys import Key, KeysError
 
 _KEYS = TypeAdapter(list[Key])
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from service.access.keys import Key, KeysError
+from wolfstream.service.access.keys import Key, KeysError
 
 _KEYS = TypeAdapter(list[Key])
 

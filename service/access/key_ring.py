@@ -4,9 +4,9 @@ import hmac
 from collections.abc import Callable
 from typing import NamedTuple
 
-from service.access.keys import ApiKeys, Key, Scope, digest
-from service.access.quota import Quota
-from service.errors import Forbidden, Unauthenticated
+from wolfstream.service.access.keys import ApiKeys, Key, Scope, digest
+from wolfstream.service.access.quota import Quota
+from wolfstream.service.errors import Forbidden, Unauthenticated
 
 # The response to a learned sample contains the model's prediction, so learn includes predict.
 _IMPLIED: dict[Scope, frozenset[Scope]] = {

@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.errors import WolfstreamError
+from wolfstream.service.errors import WolfstreamError
 
 Scope = Literal["predict", "learn", "admin"]
 

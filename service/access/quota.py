@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable
 
-from service.errors import QuotaExceeded
+from wolfstream.service.errors import QuotaExceeded
 
 
 class Quota:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from service.cli.failures import Failure
-from service.cli.option_data import data_option
-from service.cli.option_fleet import joined
+from wolfstream.service.cli.failures import Failure
+from wolfstream.service.cli.option_data import data_option
+from wolfstream.service.cli.option_fleet import joined
 
 # numpy is imported when a command runs: help is quick.
 if TYPE_CHECKING:
-    from service.storage.reach import Reach
-    from service.storage.restore import Point
+    from wolfstream.service.storage.reach import Reach
+    from wolfstream.service.storage.restore import Point
 
 
 @click.command()
@@ -40,13 +40,13 @@ def backup(data: Path, fleet: str, directory: Path) -> None:
     """  # noqa: D301  (click wants the control character)
     if fleet:
         with joined(fleet) as member:
-            from service.fleet.api_keys import FleetKeys
-            from service.fleet.exporting import back_up as back_up_fleet
+            from wolfstream.service.fleet.api_keys import FleetKeys
+            from wolfstream.service.fleet.exporting import back_up as back_up_fleet
 
             _print(directory, back_up_fleet(member, FleetKeys(member.nats), directory))
         return
-    from service.errors import StartupError, WolfstreamError
-    from service.storage.backup import back_up
+    from wolfstream.service.errors import StartupError, WolfstreamError
+    from wolfstream.service.storage.backup import back_up
 
     try:
         reaches = back_up(data, directory, also=(data / "keys.json",))
@@ -78,8 +78,8 @@ def restore(data: Path, directory: Path, to: str | None) -> None:
       wolfstream restore --data ./models-restored /mnt/backups/monday
       wolfstream restore --data ./earlier /mnt/backups/monday --to rooms@1200
     """  # noqa: D301  (click wants the control character)
-    from service.errors import StartupError, WolfstreamError
-    from service.storage.restore import restore as restore_backup
+    from wolfstream.service.errors import StartupError, WolfstreamError
+    from wolfstream.service.storage.restore import restore as restore_backup
 
     point = None if to is None else _read_point(to)
     try:
@@ -92,7 +92,7 @@ def restore(data: Path, directory: Path, to: str | None) -> None:
 
 
 def _read_point(text: str) -> "Point":
-    from service.storage.restore import Point
+    from wolfstream.service.storage.restore import Point
 
     model, at, sequence = text.rpartition("@")
     if at and model and sequence.isascii() and sequence.isdecimal():

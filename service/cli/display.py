@@ -10,7 +10,7 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 
-from service.errors.visible_text import visible
+from wolfstream.service.errors.visible_text import visible
 
 _LINE_SECONDS = 2.0
 

@@ -2,7 +2,7 @@
 
 import click
 
-from service.errors.visible_text import visible
+from wolfstream.service.errors.visible_text import visible
 
 
 class Failure(click.ClickException):

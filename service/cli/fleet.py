@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from service.cli.failures import Failure
-from service.cli.option_fleet import joined
+from wolfstream.service.cli.failures import Failure
+from wolfstream.service.cli.option_fleet import joined
 
 _servers = click.option(
     "--fleet",
@@ -40,8 +40,8 @@ def import_(directory: Path, servers: str) -> None:
       wolfstream fleet import ./models --fleet nats://a:4222,nats://b:4222,nats://c:4222
     """  # noqa: D301  (click wants the control character)
     with joined(servers) as member:
-        from service.fleet.api_keys import FleetKeys
-        from service.fleet.importing import import_models
+        from wolfstream.service.fleet.api_keys import FleetKeys
+        from wolfstream.service.fleet.importing import import_models
 
         for moved in import_models(directory, member, FleetKeys(member.nats)):
             there = "the fleet has it already, with " if moved.before else ""
@@ -62,7 +62,7 @@ def verify(servers: str) -> None:
       wolfstream fleet verify --fleet nats://a:4222,nats://b:4222,nats://c:4222
     """  # noqa: D301  (click wants the control character)
     with joined(servers) as member:
-        from service.fleet.verification import verify as verify_logs
+        from wolfstream.service.fleet.verification import verify as verify_logs
 
         wrong = 0
         for model, faults in verify_logs(member):
@@ -88,7 +88,7 @@ def export(directory: Path, servers: str) -> None:
       wolfstream fleet export /mnt/backups/monday --fleet nats://a:4222
     """  # noqa: D301  (click wants the control character)
     with joined(servers) as member:
-        from service.fleet.exporting import export_models
+        from wolfstream.service.fleet.exporting import export_models
 
         for moved in export_models(member, directory):
             click.echo(f"{moved.model}: {moved.sequence:,} samples")

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from service.cli.failures import Failure
-from service.cli.option_data import data_option
-from service.cli.tables import table
+from wolfstream.service.cli.failures import Failure
+from wolfstream.service.cli.option_data import data_option
+from wolfstream.service.cli.tables import table
 
 # pydantic is imported when a command runs: help is quick.
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from service.access.keys import ApiKeys, Key
+    from wolfstream.service.access.keys import ApiKeys, Key
 
 # A key's name follows the rule for models' names.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -45,15 +45,15 @@ _fleet = click.option(
 @contextmanager
 def _kept(data: Path, fleet: str) -> "Iterator[ApiKeys]":
     """The keys of a data directory, or of a fleet; what goes wrong with them ends the command."""
-    from service.access.key_file import KeyFile
-    from service.access.keys import KeysError
-    from service.errors import StartupError
+    from wolfstream.service.access.key_file import KeyFile
+    from wolfstream.service.access.keys import KeysError
+    from wolfstream.service.errors import StartupError
 
     try:
         if not fleet:
             yield KeyFile(data)
             return
-        from service.fleet.opening import keys_at
+        from wolfstream.service.fleet.opening import keys_at
 
         with keys_at(fleet.split(",")) as keys:
             yield keys
@@ -119,7 +119,7 @@ def keys() -> None:
 )
 def add(data: Path, fleet: str, **options: Any) -> None:
     """Create a key and print it once."""
-    from service.access.keys import add_key
+    from wolfstream.service.access.keys import add_key
 
     with _kept(data, fleet) as keys:
         key = add_key(keys, **options)
@@ -155,7 +155,7 @@ def _row(key: "Key") -> tuple[str, ...]:
 @click.argument("name")
 def revoke(data: Path, fleet: str, name: str) -> None:
     """Revoke a key."""
-    from service.access.keys import revoke_key
+    from wolfstream.service.access.keys import revoke_key
 
     with _kept(data, fleet) as keys:
         revoke_key(keys, name)

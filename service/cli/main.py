@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from pydantic import ValidationError
 
-from service.cli.backup import backup, restore
-from service.cli.failures import Failure
-from service.cli.fleet import fleet
-from service.cli.keys import keys
-from service.cli.models import models
-from service.cli.predict import evaluate, predict
-from service.cli.replay import replay
-from service.cli.snapshot import snapshot
-from service.cli.train import train
-from service.settings import Settings
+from wolfstream.service.cli.backup import backup, restore
+from wolfstream.service.cli.failures import Failure
+from wolfstream.service.cli.fleet import fleet
+from wolfstream.service.cli.keys import keys
+from wolfstream.service.cli.models import models
+from wolfstream.service.cli.predict import evaluate, predict
+from wolfstream.service.cli.replay import replay
+from wolfstream.service.cli.snapshot import snapshot
+from wolfstream.service.cli.train import train
+from wolfstream.service.settings import Settings
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -194,11 +194,11 @@ def serve(loads: dict[str, Path], recover: bool, **options: str | bool | None) -
     except ValidationError as error:
         raise click.UsageError(_wrong_settings(error, given)) from None
     # The server takes a second to import, which help and wrong settings need not wait for.
-    from service.engine.compilation import compiling
+    from wolfstream.service.engine.compilation import compiling
 
     with compiling() as process:
-        from service.errors import StartupError
-        from service.web.server import serve as run
+        from wolfstream.service.errors import StartupError
+        from wolfstream.service.web.server import serve as run
 
         try:
             run(settings, loads, recover, process)

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import click
 
-from service.cli.confirmation import confirmed
-from service.cli.option_data import data_option, working
-from service.cli.option_server import server_option
-from service.cli.served_models import (
+from wolfstream.service.cli.confirmation import confirmed
+from wolfstream.service.cli.option_data import data_option, working
+from wolfstream.service.cli.option_server import server_option
+from wolfstream.service.cli.served_models import (
     challengers,
     create,
     history,
@@ -17,7 +17,7 @@ from service.cli.served_models import (
     rollback,
     show,
 )
-from service.cli.watch import watch
+from wolfstream.service.cli.watch import watch
 
 _model = click.argument("model")
 
@@ -58,7 +58,7 @@ def list_(data: Path | None, url: str) -> None:
         list_served(url)
         return
     with working():
-        from service.engine.quarantine import standings
+        from wolfstream.service.engine.quarantine import standings
 
         for model in standings(data):
             kept = ", ".join(map(str, model.snapshots)) or "none"
@@ -76,7 +76,7 @@ def skip(data: Path, model: str) -> None:
     --recover` tries again.
     """
     with working():
-        from service.engine.quarantine import leave_out
+        from wolfstream.service.engine.quarantine import leave_out
 
         sequence = leave_out(data, model)
     click.echo(f"{data}: {model} will serve its state at sequence {sequence}, and learn nothing")
@@ -89,7 +89,7 @@ def skip(data: Path, model: str) -> None:
 def delete(data: Path, model: str) -> None:
     """Delete MODEL with its journal and its snapshots."""
     with working():
-        from service.engine.quarantine import delete as remove
+        from wolfstream.service.engine.quarantine import delete as remove
 
         remove(data, model)
     click.echo(f"{data}: {model} is deleted")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from service.cli.failures import Failure, Interrupted
+from wolfstream.service.cli.failures import Failure, Interrupted
 
 data_option = click.option(
     "--data",
@@ -20,10 +20,10 @@ data_option = click.option(
 @contextmanager
 def working() -> Iterator[None]:
     """Turn every error of the work into a Failure."""
-    from service.native.compile_cache import use_compile_cache
+    from wolfstream.service.native.compile_cache import use_compile_cache
 
     use_compile_cache()
-    from service.errors import WolfstreamError
+    from wolfstream.service.errors import WolfstreamError
 
     try:
         yield

@@ -6,20 +6,20 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from service.cli.failures import Failure
+from wolfstream.service.cli.failures import Failure
 
 if TYPE_CHECKING:
-    from service.fleet.opening import Fleet
+    from wolfstream.service.fleet.opening import Fleet
 
 
 @contextmanager
 def joined(servers: str) -> "Iterator[Fleet]":
     """The fleet at some servers; what goes wrong with it ends the command."""
-    from service.errors import Refusal, WolfstreamError
-    from service.settings import Settings
+    from wolfstream.service.errors import Refusal, WolfstreamError
+    from wolfstream.service.settings import Settings
 
     try:
-        from service.fleet.opening import connect, open_fleet
+        from wolfstream.service.fleet.opening import connect, open_fleet
     except ModuleNotFoundError:
         raise Failure("a fleet needs the client of NATS: pip install 'wolfstream[fleet]'") from None
     settings = Settings()

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from service.cli.failures import Failure, Interrupted, NoConnection
+from wolfstream.service.cli.failures import Failure, Interrupted, NoConnection
 
 # httpx and numpy are imported when a command runs: help is quick.
 if TYPE_CHECKING:
-    from service.client.sync import Client
+    from wolfstream.service.client.sync import Client
 
 # A person is waiting at the terminal.
 _RETRY_SECONDS = 5.0
@@ -30,9 +30,9 @@ def asking(url: str) -> Iterator["Client"]:
 
     The key is in the environment: other users see options in the list of processes.
     """
-    from service.client.errors import AnswerLost, ClientError, Unreachable
-    from service.client.sync import Client
-    from service.client.wire import check_url
+    from wolfstream.service.client.errors import AnswerLost, ClientError, Unreachable
+    from wolfstream.service.client.sync import Client
+    from wolfstream.service.client.wire import check_url
 
     try:
         check_url(url)

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
-from service.cli.failures import Failure, Interrupted
+from wolfstream.service.cli.failures import Failure, Interrupted
 
 # numpy, numba and rich are imported when a command runs: help is quick.
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from service.engine.model_files import LoadedModel
-    from service.files.labelled import LabelledFile
-    from service.training.evaluation import Evaluation, RegressionEvaluation
+    from wolfstream.service.engine.model_files import LoadedModel
+    from wolfstream.service.files.labelled import LabelledFile
+    from wolfstream.service.training.evaluation import Evaluation, RegressionEvaluation
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _ROWS_AT_ONCE = 1024
@@ -115,8 +115,8 @@ def evaluate(model: Path, file: Path, label_column: str | None) -> None:
         raise Interrupted("interrupted") from None
     from rich.console import Console
 
-    from service.engine.model_files import describe
-    from service.training.evaluation import Evaluation, tables
+    from wolfstream.service.engine.model_files import describe
+    from wolfstream.service.training.evaluation import Evaluation, tables
 
     click.echo(f"{model}: {describe(loaded)}")
     click.echo(
@@ -133,10 +133,10 @@ def evaluate(model: Path, file: Path, label_column: str | None) -> None:
 
 def load(path: Path) -> "LoadedModel":
     """Load the model in a file. Raises Failure."""
-    from service.native.compile_cache import use_compile_cache
+    from wolfstream.service.native.compile_cache import use_compile_cache
 
     use_compile_cache()
-    from service.engine.model_files import ModelFileError, load_model
+    from wolfstream.service.engine.model_files import ModelFileError, load_model
 
     try:
         loaded = load_model(path)
@@ -154,8 +154,8 @@ def judge(
     console: "Console", loaded: "LoadedModel", file: Path, label_column: str | None
 ) -> "Evaluation | RegressionEvaluation":
     """Compare the predictions for a labelled file with its labels. Raises Failure."""
-    from service.cli.display import Bar
-    from service.training.evaluation import Evaluation, RegressionEvaluation
+    from wolfstream.service.cli.display import Bar
+    from wolfstream.service.training.evaluation import Evaluation, RegressionEvaluation
 
     data = _open(console, loaded, file, label_column, True)
     classes = loaded.model.published.heads[loaded.model.spec.serve].classes
@@ -185,8 +185,8 @@ def _open(
     labelled: bool | None,
 ) -> "LabelledFile":
     """Open a file with rows of the model's width and kind. Raises Failure."""
-    from service.cli.training_display import open_watched
-    from service.files.labelled import DataFileError
+    from wolfstream.service.cli.training_display import open_watched
+    from wolfstream.service.files.labelled import DataFileError
 
     features = loaded.model.published.rows.dimension
     assert features is not None
@@ -217,7 +217,7 @@ def _predict(
     loaded: "LoadedModel", data: "LabelledFile", X: Any, file: Path, before: int
 ) -> tuple[list[Any], list[Any]]:
     """Return predictions and decisions for rows, of which `before` came earlier."""
-    from service.errors import InvalidSamples
+    from wolfstream.service.errors import InvalidSamples
 
     try:
         published = loaded.model.published
@@ -237,7 +237,7 @@ def _write(
     decision: bool,
     table: Any,
 ) -> None:
-    from service.cli.display import Bar
+    from wolfstream.service.cli.display import Bar
 
     classes = loaded.model.published.heads[loaded.model.spec.serve].classes
     if classes is None and decision:

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from service.cli.failures import Failure, Interrupted, NoConnection
-from service.cli.option_server import server_option
-from service.cli.option_values import read_json
-from service.spec.heads import BOTH, HEADS
+from wolfstream.service.cli.failures import Failure, Interrupted, NoConnection
+from wolfstream.service.cli.option_server import server_option
+from wolfstream.service.cli.option_values import read_json
+from wolfstream.service.spec.heads import BOTH, HEADS
 
 # httpx, numpy and rich are imported when the command runs: help is quick.
 if TYPE_CHECKING:
-    from service.cli.replay_connections import HttpConnection
-    from service.cli.replayer import Replay, Score
-    from service.files.labelled import Batch, LabelledFile
+    from wolfstream.service.cli.replay_connections import HttpConnection
+    from wolfstream.service.cli.replayer import Replay, Score
+    from wolfstream.service.files.labelled import Batch, LabelledFile
 
 
 @click.command()
@@ -105,12 +105,12 @@ def replay(file: Path, label_column: str | None, features: int | None, **options
       3    the server cannot be reached, or the connection was lost
       130  interrupted
     """  # noqa: D301  (click wants the control character)
-    from service.native.compile_cache import use_compile_cache
+    from wolfstream.service.native.compile_cache import use_compile_cache
 
     use_compile_cache()
-    from service.client.errors import ClientError
-    from service.client.wire import check_url
-    from service.files.labelled import DataFileError, open_data
+    from wolfstream.service.client.errors import ClientError
+    from wolfstream.service.client.wire import check_url
+    from wolfstream.service.files.labelled import DataFileError, open_data
 
     try:
         check_url(options["url"])
@@ -141,9 +141,9 @@ def _stream(
     """Connect and send the samples. Raises Failure however that ends early."""
     from rich.console import Console
 
-    from service.cli.replay_connections import HttpConnection, WebsocketConnection
-    from service.cli.replayer import Display, Replay
-    from service.client.errors import AnswerLost, ClientError, Unreachable
+    from wolfstream.service.cli.replay_connections import HttpConnection, WebsocketConnection
+    from wolfstream.service.cli.replayer import Display, Replay
+    from wolfstream.service.client.errors import AnswerLost, ClientError, Unreachable
 
     total = min(max(0, data.samples - skip), data.samples if limit is None else limit)
     # At most the samples of a second: a slow stream should not come in bursts.
@@ -174,7 +174,7 @@ def _stream(
 
 def _named(data: "LabelledFile", batches: Iterator["Batch"]) -> Iterator[tuple[Any, list[Any]]]:
     """Yield the batches, with the names of a header."""
-    from service.client.batches import Table
+    from wolfstream.service.client.batches import Table
 
     for X, y in batches:
         yield (X if data.names is None else Table(list(data.names), X)), y
@@ -182,7 +182,7 @@ def _named(data: "LabelledFile", batches: Iterator["Batch"]) -> Iterator[tuple[A
 
 def _ensure_model(http: "HttpConnection", model: str, spec: Any) -> dict[str, Any]:
     """Return the spec of the model, which is created if needed. Raises ClientError."""
-    from service.client.errors import ClientError, Refused
+    from wolfstream.service.client.errors import ClientError, Refused
 
     exists = True
     try:

@@ -8,13 +8,13 @@ from collections import deque
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from service.client.batches import Batch, fields_of, rows_of
-from service.client.session import Session
-from service.client.steps import Request
-from service.client.stream_address import address
-from service.client.stream_socket import Socket
-from service.client.sync import Client
-from service.client.wire import (
+from wolfstream.service.client.batches import Batch, fields_of, rows_of
+from wolfstream.service.client.session import Session
+from wolfstream.service.client.steps import Request
+from wolfstream.service.client.stream_address import address
+from wolfstream.service.client.stream_socket import Socket
+from wolfstream.service.client.sync import Client
+from wolfstream.service.client.wire import (
     IDEMPOTENCY_KEY,
     RETRY_SECONDS,
     learning_call,

@@ -14,11 +14,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
-from service.cli.display import Frame
-from service.cli.replay_connections import Connection
-from service.client.errors import ClientError, Refused, Unreachable
-from service.errors.visible_text import visible
-from service.files.labelled import Label
+from wolfstream.service.cli.display import Frame
+from wolfstream.service.cli.replay_connections import Connection
+from wolfstream.service.client.errors import ClientError, Refused, Unreachable
+from wolfstream.service.errors.visible_text import visible
+from wolfstream.service.files.labelled import Label
 
 _MOST_SAMPLES_IN_FLIGHT = 8192
 

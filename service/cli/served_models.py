@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from service.cli.confirmation import confirmed
-from service.cli.option_server import asking, server_option
-from service.cli.option_values import read_json
-from service.cli.tables import table
-from service.errors.visible_text import visible
+from wolfstream.service.cli.confirmation import confirmed
+from wolfstream.service.cli.option_server import asking, server_option
+from wolfstream.service.cli.option_values import read_json
+from wolfstream.service.cli.tables import table
+from wolfstream.service.errors.visible_text import visible
 
 _model = click.argument("model")
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print the whole response as JSON.")

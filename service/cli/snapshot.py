@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from service.cli.failures import Failure
-from service.cli.option_data import data_option, working
-from service.cli.tables import table
-from service.cli.train import check_out
+from wolfstream.service.cli.failures import Failure
+from wolfstream.service.cli.option_data import data_option, working
+from wolfstream.service.cli.tables import table
+from wolfstream.service.cli.train import check_out
 
 # numpy, numba and rich are imported when a command runs: help is quick.
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from service.engine.model_files import LoadedModel
+    from wolfstream.service.engine.model_files import LoadedModel
 
 # As `spec.model.MODEL_NAME_PATTERN`; importing that module would make help slow.
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -74,11 +74,11 @@ def export_(data: Path, model: str, out: Path, sequence: int | None, force: bool
     newer one, POST /v1/models/MODEL/snapshot first. The data directory is not changed.
     """
     check_out(out, force)
-    from service.cli.display import Bar
+    from wolfstream.service.cli.display import Bar
 
     with working():
-        from service.engine.transfer import export_model
-        from service.storage.snapshot_format import write_state
+        from wolfstream.service.engine.transfer import export_model
+        from wolfstream.service.storage.snapshot_format import write_state
 
         with Bar(_console(), f"exporting {model}") as bar:
 
@@ -120,8 +120,8 @@ def import_(data: Path, file: Path, name: str) -> None:
             param_hint="--name",
         )
     with working():
-        from service.engine.model_files import describe
-        from service.engine.transfer import import_model
+        from wolfstream.service.engine.model_files import describe
+        from wolfstream.service.engine.transfer import import_model
 
         loaded = import_model(data, file, name)
     click.echo(f"{data}: {name}, {describe(loaded)}")
@@ -142,12 +142,12 @@ def verify(paths: tuple[Path, ...]) -> None:
     has no gap after the newest two, so that a start finds all samples that were acknowledged.
     Nothing is changed, and a server may use the directory meanwhile.
     """
-    from service.cli.display import Bar
+    from wolfstream.service.cli.display import Bar
 
     problems = 0
     with working():
-        from service.engine.verification import bytes_of
-        from service.engine.verification import verify as look
+        from wolfstream.service.engine.verification import bytes_of
+        from wolfstream.service.engine.verification import verify as look
 
         done, total = 0, max(sum(map(bytes_of, paths)), 1)
         with Bar(_console(), "verifying") as bar:
@@ -171,7 +171,7 @@ def verify(paths: tuple[Path, ...]) -> None:
 def inspect(file: Path, as_json: bool) -> None:
     """Print the contents of a model file: spec, sequence, classes, scores, arrays."""
     with working():
-        from service.engine.model_files import describe, load_model
+        from wolfstream.service.engine.model_files import describe, load_model
 
         loaded = load_model(file)
         contents = _contents(file, loaded)

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from service.cli.failures import Failure, Interrupted
-from service.cli.train_options import check_usage, training_options
-from service.spec.heads import ALGORITHMS, HEAD_OPTIONS, TOLERANCE, algorithms_of
+from wolfstream.service.cli.failures import Failure, Interrupted
+from wolfstream.service.cli.train_options import check_usage, training_options
+from wolfstream.service.spec.heads import ALGORITHMS, HEAD_OPTIONS, TOLERANCE, algorithms_of
 
 # numpy, numba and rich are imported when the command runs: help is quick.
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from service.training.plan import Plan
+    from wolfstream.service.training.plan import Plan
 
 
 @click.command()
@@ -70,16 +70,16 @@ def train(
     """  # noqa: D301  (click wants the control character)
     check_usage(context, options)
     check_out(out, force)
-    from service.native.compile_cache import use_compile_cache
+    from wolfstream.service.native.compile_cache import use_compile_cache
 
     use_compile_cache()
     from rich.console import Console
 
-    from service.cli.training_display import read, summary, train_shown
-    from service.errors import Invalid
-    from service.files.labelled import DataFileError
-    from service.storage.snapshot_format import write_state
-    from service.training.plan import CannotTrain
+    from wolfstream.service.cli.training_display import read, summary, train_shown
+    from wolfstream.service.errors import Invalid
+    from wolfstream.service.files.labelled import DataFileError
+    from wolfstream.service.storage.snapshot_format import write_state
+    from wolfstream.service.training.plan import CannotTrain
 
     console = Console(stderr=True)
     try:
@@ -120,14 +120,14 @@ def check_out(out: Path, force: bool) -> None:
 
 
 def _takes_texts(options: dict[str, Any]) -> bool:
-    from service.heads.kinds import KINDS
+    from wolfstream.service.heads.kinds import KINDS
 
     return KINDS[ALGORITHMS[options["algorithm"]].head].prepared
 
 
 def _plan(options: dict[str, Any]) -> "Plan":
-    from service.training.plan import Plan
-    from solver.frank_wolfe.solve_dual import Settings
+    from wolfstream.service.training.plan import Plan
+    from wolfstream.solver.frank_wolfe.solve_dual import Settings
 
     kernel: dict[str, Any] = {"type": options["kernel"]}
     if options["kernel"] == "polynomial":
@@ -156,7 +156,7 @@ def _plan(options: dict[str, Any]) -> "Plan":
 
 
 def _print_score(console: "Console", out: Path, test: Path, label_column: str | None) -> None:
-    from service.cli.predict import judge, load
+    from wolfstream.service.cli.predict import judge, load
 
     result = judge(console, load(out), test, label_column)
     click.echo(f"{result.to_text()} on {result.samples:,} samples of {test}")

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from service.cli.option_values import read_bases, read_gamma, read_weights
-from service.spec.heads import (
+from wolfstream.service.cli.option_values import read_bases, read_gamma, read_weights
+from wolfstream.service.spec.heads import (
     ALGORITHMS,
     HEAD_OPTIONS,
     LARGEST_SET,

@@ -8,18 +8,18 @@ import numpy as np
 from rich.console import Console
 from rich.filesize import decimal
 
-from service.cli.display import Bar, first_interrupt_asks
-from service.files.labelled import LabelledFile, open_data
-from service.heads import fit
-from service.heads.kinds import KINDS
-from service.native.threads import Threads
-from service.spec.heads import ALGORITHMS, Task
-from service.storage.snapshot_format import State
-from service.training.passes import Learned
-from service.training.plan import Data, Plan
-from service.training.train import train
-from solver.frank_wolfe.driver import Progress
-from solver.rows.matrix import Matrix, concatenate_rows
+from wolfstream.service.cli.display import Bar, first_interrupt_asks
+from wolfstream.service.files.labelled import LabelledFile, open_data
+from wolfstream.service.heads import fit
+from wolfstream.service.heads.kinds import KINDS
+from wolfstream.service.native.threads import Threads
+from wolfstream.service.spec.heads import ALGORITHMS, Task
+from wolfstream.service.storage.snapshot_format import State
+from wolfstream.service.training.passes import Learned
+from wolfstream.service.training.plan import Data, Plan
+from wolfstream.service.training.train import train
+from wolfstream.solver.frank_wolfe.driver import Progress
+from wolfstream.solver.rows.matrix import Matrix, concatenate_rows
 
 _READ_ROWS = 4096
 _BEFORE_TRAINING = "the first run compiles for some seconds"

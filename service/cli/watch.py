@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from service.cli.option_server import asking, server_option
-from service.errors.visible_text import visible
+from wolfstream.service.cli.option_server import asking, server_option
+from wolfstream.service.errors.visible_text import visible
 
 # rich is imported when the command runs: help is quick.
 if TYPE_CHECKING:

@@ -3,15 +3,15 @@
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from service.client.model_methods import AsyncModelMethods
-from service.client.results import Labelled, Learned, Predictions
-from service.client.sample_calls import SampleCalls
-from service.client.transport import AsyncTransport
-from service.client.wire import ANSWER_SECONDS, RETRY_SECONDS, Verify
+from wolfstream.service.client.model_methods import AsyncModelMethods
+from wolfstream.service.client.results import Labelled, Learned, Predictions
+from wolfstream.service.client.sample_calls import SampleCalls
+from wolfstream.service.client.transport import AsyncTransport
+from wolfstream.service.client.wire import ANSWER_SECONDS, RETRY_SECONDS, Verify
 
 # websockets is imported when a stream is opened.
 if TYPE_CHECKING:
-    from service.client.aio_stream import AsyncStream
+    from wolfstream.service.client.aio_stream import AsyncStream
 
 
 class AsyncClient(AsyncModelMethods):
@@ -150,9 +150,9 @@ class AsyncClient(AsyncModelMethods):
         self, name: str, producer: str | None = None, *, first: int | None = None
     ) -> "AsyncStream":
         """Return a stream to a model, to be used in an `async with` statement."""
-        from service.client.aio_stream import AsyncStream
-        from service.client.session import Session
-        from service.client.stream_address import address
+        from wolfstream.service.client.aio_stream import AsyncStream
+        from wolfstream.service.client.session import Session
+        from wolfstream.service.client.stream_address import address
 
         at = address(self.url, name, self._key, self._timeout, self._http.trusted)
         session = Session.of(producer, first, self._retry_seconds)

@@ -10,12 +10,20 @@ from urllib.parse import urlencode
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from service.client.batches import ids_of, late_labels, one_batch, rows_of
-from service.client.errors import AnswerLost, ClientError
-from service.client.results import Labelled, Learned, Predictions, result_of
-from service.client.session import Session
-from service.client.steps import Connect, Effect, Pause, Receive, Steps, Transmit, run_async
-from service.client.stream_address import Address, check_subprotocol, lost, not_opened
+from wolfstream.service.client.batches import ids_of, late_labels, one_batch, rows_of
+from wolfstream.service.client.errors import AnswerLost, ClientError
+from wolfstream.service.client.results import Labelled, Learned, Predictions, result_of
+from wolfstream.service.client.session import Session
+from wolfstream.service.client.steps import (
+    Connect,
+    Effect,
+    Pause,
+    Receive,
+    Steps,
+    Transmit,
+    run_async,
+)
+from wolfstream.service.client.stream_address import Address, check_subprotocol, lost, not_opened
 
 T = TypeVar("T")
 

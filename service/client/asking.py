@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from service.client.errors import ClientError, Refused
-from service.client.steps import Patience, Reply, Request, Steps
-from service.client.wire import decode_reply
+from wolfstream.service.client.errors import ClientError, Refused
+from wolfstream.service.client.steps import Patience, Reply, Request, Steps
+from wolfstream.service.client.wire import decode_reply
 
 T = TypeVar("T")
 

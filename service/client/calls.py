@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from service.client.asking import Asking, matching
-from service.client.errors import ClientError, NotDone, Refused
-from service.client.steps import Patience, Pause, Request, Steps
-from service.client.wire import OCTETS, decode_reply, model_path, octets_of, packed
+from wolfstream.service.client.asking import Asking, matching
+from wolfstream.service.client.errors import ClientError, NotDone, Refused
+from wolfstream.service.client.steps import Patience, Pause, Request, Steps
+from wolfstream.service.client.wire import OCTETS, decode_reply, model_path, octets_of, packed
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.05, 1.0
 

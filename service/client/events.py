@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from service.client.errors import AnswerLost, ClientError
-from service.client.steps import Patience, Pause, Reply, Request
-from service.client.wire import decode_reply, model_path, plain
+from wolfstream.service.client.errors import AnswerLost, ClientError
+from wolfstream.service.client.steps import Patience, Pause, Reply, Request
+from wolfstream.service.client.wire import decode_reply, model_path, plain
 
 # The reason of a stopping server; another one, or the restarted one, may continue.
 _STOPPING = "stopping"

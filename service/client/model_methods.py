@@ -5,12 +5,12 @@ import os
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
-from service.client.calls import Calls
-from service.client.events import EventReader
-from service.client.portable import content_of, made_of
-from service.client.steps import Request
-from service.client.transport import AsyncTransport, Transport
-from service.client.wire import model_path
+from wolfstream.service.client.calls import Calls
+from wolfstream.service.client.events import EventReader
+from wolfstream.service.client.portable import content_of, made_of
+from wolfstream.service.client.steps import Request
+from wolfstream.service.client.transport import AsyncTransport, Transport
+from wolfstream.service.client.wire import model_path
 
 
 class ModelMethods:

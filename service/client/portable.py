@@ -17,7 +17,7 @@ def content_of(source: Any) -> bytes:
         return source
     if isinstance(source, str | os.PathLike):
         return Path(source).read_bytes()
-    from service.notebook.files import encode
+    from wolfstream.service.notebook.files import encode
 
     return encode(source)
 
@@ -32,6 +32,6 @@ def made_of(content: bytes, name: str, path: str | os.PathLike[str] | None) -> A
         partial.write_bytes(content)
         partial.replace(path)
         return None
-    from service.notebook.files import decode
+    from wolfstream.service.notebook.files import decode
 
     return decode(content, f"the model {name!r}")

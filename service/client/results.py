@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from service.client.errors import ClientError
+from wolfstream.service.client.errors import ClientError
 
 Array: TypeAlias = NDArray[Any]
 

@@ -17,10 +17,10 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from service.client.batches import plain_value
-from service.client.errors import Refused
-from service.client.results import Array
-from service.client.sync import Client
+from wolfstream.service.client.batches import plain_value
+from wolfstream.service.client.errors import Refused
+from wolfstream.service.client.results import Array
+from wolfstream.service.client.sync import Client
 
 
 class _Remote:

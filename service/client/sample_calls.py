@@ -4,8 +4,8 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from service.client.asking import Asking, matching
-from service.client.batches import (
+from wolfstream.service.client.asking import Asking, matching
+from wolfstream.service.client.batches import (
     MOST_BYTES,
     Batch,
     Batches,
@@ -14,10 +14,17 @@ from service.client.batches import (
     late_labels,
     rows_of,
 )
-from service.client.errors import ClientError, Refused
-from service.client.results import Labelled, Learned, Predictions, labelled, learned, predicted
-from service.client.steps import Request, Steps
-from service.client.wire import IDEMPOTENCY_KEY, learning_call, model_path, packed
+from wolfstream.service.client.errors import ClientError, Refused
+from wolfstream.service.client.results import (
+    Labelled,
+    Learned,
+    Predictions,
+    labelled,
+    learned,
+    predicted,
+)
+from wolfstream.service.client.steps import Request, Steps
+from wolfstream.service.client.wire import IDEMPOTENCY_KEY, learning_call, model_path, packed
 
 _TOO_LARGE = 413
 

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 import msgpack
 
-from service.client.batches import Batch, fields_of
-from service.client.errors import AnswerLost, ClientError, Refused, Unsuitable, may_pass
-from service.client.steps import Connect, Patience, Receive, Steps, Transmit
-from service.client.wire import learning_call, packed, plain
+from wolfstream.service.client.batches import Batch, fields_of
+from wolfstream.service.client.errors import AnswerLost, ClientError, Refused, Unsuitable, may_pass
+from wolfstream.service.client.steps import Connect, Patience, Receive, Steps, Transmit
+from wolfstream.service.client.wire import learning_call, packed, plain
 
 _OPERATIONS = {"samples": "learn", "asset": "asset"}
 # Fewer than a server lets wait to be learned, so that a single client does not fill its queue.

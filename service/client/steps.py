@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from service.client.errors import ClientError, Refused, may_pass
+from wolfstream.service.client.errors import ClientError, Refused, may_pass
 
 T = TypeVar("T")
 

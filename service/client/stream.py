@@ -5,13 +5,13 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from service.client.batches import ids_of, late_labels, one_batch, rows_of
-from service.client.errors import ClientError
-from service.client.results import Labelled, Learned, Predictions, result_of
-from service.client.session import Session
-from service.client.steps import Steps
-from service.client.stream_address import Address
-from service.client.stream_socket import Socket
+from wolfstream.service.client.batches import ids_of, late_labels, one_batch, rows_of
+from wolfstream.service.client.errors import ClientError
+from wolfstream.service.client.results import Labelled, Learned, Predictions, result_of
+from wolfstream.service.client.session import Session
+from wolfstream.service.client.steps import Steps
+from wolfstream.service.client.stream_address import Address
+from wolfstream.service.client.stream_socket import Socket
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import CloseCode
 from websockets.typing import Subprotocol
 
-from service.client.errors import (
+from wolfstream.service.client.errors import (
     AnswerLost,
     ClientError,
     Refused,
@@ -15,8 +15,8 @@ from service.client.errors import (
     reason_of,
     unreachable,
 )
-from service.client.steps import Reply, Request
-from service.client.wire import (
+from wolfstream.service.client.steps import Reply, Request
+from wolfstream.service.client.wire import (
     CONNECT_SECONDS,
     authorization,
     check_url,

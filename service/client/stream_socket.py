@@ -8,9 +8,9 @@ from urllib.parse import urlencode
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 from websockets.sync.client import ClientConnection, connect
 
-from service.client.errors import AnswerLost
-from service.client.steps import Connect, Effect, Pause, Receive, Steps, Transmit, run
-from service.client.stream_address import Address, check_subprotocol, lost, not_opened
+from wolfstream.service.client.errors import AnswerLost
+from wolfstream.service.client.steps import Connect, Effect, Pause, Receive, Steps, Transmit, run
+from wolfstream.service.client.stream_address import Address, check_subprotocol, lost, not_opened
 
 T = TypeVar("T")
 

@@ -15,15 +15,15 @@ learned once. The errors that remain are in `client.errors`.
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from service.client.model_methods import ModelMethods
-from service.client.results import Labelled, Learned, Predictions
-from service.client.sample_calls import SampleCalls
-from service.client.transport import Transport
-from service.client.wire import ANSWER_SECONDS, RETRY_SECONDS, Verify
+from wolfstream.service.client.model_methods import ModelMethods
+from wolfstream.service.client.results import Labelled, Learned, Predictions
+from wolfstream.service.client.sample_calls import SampleCalls
+from wolfstream.service.client.transport import Transport
+from wolfstream.service.client.wire import ANSWER_SECONDS, RETRY_SECONDS, Verify
 
 # websockets is imported when a stream is opened.
 if TYPE_CHECKING:
-    from service.client.stream import Stream
+    from wolfstream.service.client.stream import Stream
 
 
 class Client(ModelMethods):
@@ -198,9 +198,9 @@ class Client(ModelMethods):
             to be acknowledged: requests that were learned already get their first response and
             are not learned again. Without it the numbers are new ones each time.
         """
-        from service.client.session import Session
-        from service.client.stream import Stream
-        from service.client.stream_address import address
+        from wolfstream.service.client.session import Session
+        from wolfstream.service.client.stream import Stream
+        from wolfstream.service.client.stream_address import address
 
         at = address(self.url, name, self._key, self._timeout, self._http.trusted)
         return Stream(at, Session.of(producer, first, self._retry_seconds))

@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 import httpx
 
-from service.client.errors import ClientError, Refused
-from service.client.events import EventReader
-from service.client.steps import Effect, Pause, Reply, Request, Steps, run, run_async
-from service.client.wire import (
+from wolfstream.service.client.errors import ClientError, Refused
+from wolfstream.service.client.events import EventReader
+from wolfstream.service.client.steps import Effect, Pause, Reply, Request, Steps, run, run_async
+from wolfstream.service.client.wire import (
     EVENT_STREAM,
     Verify,
     check_url,

@@ -12,8 +12,8 @@ import httpx
 import msgpack
 import numpy as np
 
-from service.client.errors import AnswerLost, ClientError, Refused, unreachable
-from service.client.steps import Reply, Request
+from wolfstream.service.client.errors import AnswerLost, ClientError, Refused, unreachable
+from wolfstream.service.client.steps import Reply, Request
 
 MSGPACK = "application/vnd.msgpack"
 OCTETS = "application/octet-stream"

@@ -1,4 +1,4 @@
-"""Fetch uPlot, which draws the console's plots: `python -m service.console.plots`.
+"""Fetch uPlot, which draws the console's plots: `python -m wolfstream.service.console.plots`.
 
 It is fetched through npm, from the registry that npm is set up for, and checked against the hash
 below. It is not in the repository; building a wheel fetches it (`hatch_build.py`).

@@ -1,6 +1,6 @@
 """The log on standard error: text for people, or one JSON object a line for programs.
 
-    {"time": "2026-01-01T00:00:00.000Z", "level": "INFO", "logger": "service.web.server",
+    {"time": "2026-01-01T00:00:00.000Z", "level": "INFO", "logger": "wolfstream.service.web.server",
      "message": "ready"}
 
 It has `request_id`, `trace_id` and `span_id` of the request that caused it, `exception` if there
@@ -14,8 +14,8 @@ import sys
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from service.diagnostics import tracing
-from service.errors.visible_text import visible
+from wolfstream.service.diagnostics import tracing
+from wolfstream.service.errors.visible_text import visible
 
 
 def set_up_logging(log_format: Literal["auto", "text", "json"]) -> None:

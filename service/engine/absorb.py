@@ -5,14 +5,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from service.heads.answers import Answers
-from service.model.columns import plain_notices
-from service.model.learner import Learner
-from service.samples.predicted import Joined, Predicted, from_labels_record, joined_after
-from service.samples.record import from_record, one_after_another
-from service.samples.validation import Samples
-from service.spec.heads import HeadName
-from service.storage.entries import Entry
+from wolfstream.service.heads.answers import Answers
+from wolfstream.service.model.columns import plain_notices
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.samples.predicted import Joined, Predicted, from_labels_record, joined_after
+from wolfstream.service.samples.record import from_record, one_after_another
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.service.storage.entries import Entry
 
 # The results of a part of a request: of each kind one for each sample.
 Results: TypeAlias = dict[str, list[Any]]

@@ -7,20 +7,20 @@ holds no refusals. Duplicates are recognised here, too.
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from service.engine.broken import not_yet_learned
-from service.engine.duplicates import Duplicates
-from service.engine.idempotency import body_digest
-from service.engine.journal_parts import Accepted, Admitted, in_parts
-from service.engine.late_labels import Found, Joining, LabelRequest, Run
-from service.engine.learn_request import LearnRequest, Reply
-from service.engine.predictions import Remembered, Remembering, RememberRequest
-from service.errors import AnotherState, ModelBroken, Refusal
-from service.model.draft import Draft, Limits
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.record import with_record
-from service.settings import Settings, usable_bytes
-from service.storage.entries import Entry, KeyedRequest
+from wolfstream.service.engine.broken import not_yet_learned
+from wolfstream.service.engine.duplicates import Duplicates
+from wolfstream.service.engine.idempotency import body_digest
+from wolfstream.service.engine.journal_parts import Accepted, Admitted, in_parts
+from wolfstream.service.engine.late_labels import Found, Joining, LabelRequest, Run
+from wolfstream.service.engine.learn_request import LearnRequest, Reply
+from wolfstream.service.engine.predictions import Remembered, Remembering, RememberRequest
+from wolfstream.service.errors import AnotherState, ModelBroken, Refusal
+from wolfstream.service.model.draft import Draft, Limits
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.record import with_record
+from wolfstream.service.settings import Settings, usable_bytes
+from wolfstream.service.storage.entries import Entry, KeyedRequest
 
 
 class Admission(NamedTuple):

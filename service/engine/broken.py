@@ -2,9 +2,9 @@
 
 import logging
 
-from service.errors import NotYetLearned
-from service.model.learner import Learner
-from service.model.live import Model
+from wolfstream.service.errors import NotYetLearned
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
 
 logger = logging.getLogger(__name__)
 

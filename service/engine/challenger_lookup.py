@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from service.engine.leading import Leading
-from service.engine.live_models import LiveModels
-from service.errors import NotFollowing, NotLeader, UnknownModel
-from service.model.live import Model
+from wolfstream.service.engine.leading import Leading
+from wolfstream.service.engine.live_models import LiveModels
+from wolfstream.service.errors import NotFollowing, NotLeader, UnknownModel
+from wolfstream.service.model.live import Model
 
 
 class ChallengerLookup:

@@ -3,17 +3,24 @@
 Also why a model cannot be one.
 """
 
-from service.engine.model_files import LoadedModel, ModelFileError, fill_model
-from service.engine.uploads import OF_ANOTHER_LIFE
-from service.errors import Invalid, ModelExists, NotLeader, Refusal, SampleError, pointer_to
-from service.model.learner import Learner
-from service.model.live import Model
-from service.spec.following import Start
-from service.spec.heads import HEADS
-from service.spec.model import ModelSpec
-from service.storage.catalogue import Catalogue, NameTaken
-from service.storage.log import LogReader
-from service.storage.snapshot_format import State
+from wolfstream.service.engine.model_files import LoadedModel, ModelFileError, fill_model
+from wolfstream.service.engine.uploads import OF_ANOTHER_LIFE
+from wolfstream.service.errors import (
+    Invalid,
+    ModelExists,
+    NotLeader,
+    Refusal,
+    SampleError,
+    pointer_to,
+)
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.spec.following import Start
+from wolfstream.service.spec.heads import HEADS
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.storage.catalogue import Catalogue, NameTaken
+from wolfstream.service.storage.log import LogReader
+from wolfstream.service.storage.snapshot_format import State
 
 _WAITING_ROWS = "pending"
 # What of a spec may differ where a state is taken over, besides heads that are null.

@@ -7,16 +7,16 @@ its champion's log once it is led, like a challenger after a restart.
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
-from service.engine.recovery import bring_back
-from service.errors import NotLeader
-from service.model.learner import Learner
-from service.model.live import Model
-from service.spec.stored import read_stored_spec
-from service.storage.entries import CatalogueEntry, Entry, next_term
-from service.storage.interfaces import Storage
-from service.storage.journal import LogDeleted
-from service.storage.log import LogGap
-from service.storage.term import Term
+from wolfstream.service.engine.recovery import bring_back
+from wolfstream.service.errors import NotLeader
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.spec.stored import read_stored_spec
+from wolfstream.service.storage.entries import CatalogueEntry, Entry, next_term
+from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.journal import LogDeleted
+from wolfstream.service.storage.log import LogGap
+from wolfstream.service.storage.term import Term
 
 # Its log may go on while it is read, by a leader who has not noticed yet that it is replaced.
 _ATTEMPTS = 5

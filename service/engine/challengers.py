@@ -14,23 +14,23 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import takewhile
 from typing import NamedTuple
 
-from service.engine.admission import limits_of
-from service.engine.broken import mark_broken
-from service.engine.challenger_start import check_champion, check_same, starting
-from service.engine.commits import Commits
-from service.engine.followed_log import FollowedBlock, following_blocks, learn_block
-from service.engine.live_models import LiveModels
-from service.engine.new_models import NewModels
-from service.engine.snapshot_schedule import SnapshotSchedule
-from service.errors import SnapshotFailed, StartupError, StorageFailed, UnknownModel
-from service.heads.fit import fit_from_record
-from service.model.learner import Learner
-from service.model.live import Model
-from service.native.threads import Threads
-from service.settings import Settings
-from service.spec.following import Start
-from service.spec.model import ModelSpec
-from service.storage.entries import Entry
+from wolfstream.service.engine.admission import limits_of
+from wolfstream.service.engine.broken import mark_broken
+from wolfstream.service.engine.challenger_start import check_champion, check_same, starting
+from wolfstream.service.engine.commits import Commits
+from wolfstream.service.engine.followed_log import FollowedBlock, following_blocks, learn_block
+from wolfstream.service.engine.live_models import LiveModels
+from wolfstream.service.engine.new_models import NewModels
+from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
+from wolfstream.service.errors import SnapshotFailed, StartupError, StorageFailed, UnknownModel
+from wolfstream.service.heads.fit import fit_from_record
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.native.threads import Threads
+from wolfstream.service.settings import Settings
+from wolfstream.service.spec.following import Start
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.storage.entries import Entry
 
 logger = logging.getLogger(__name__)
 

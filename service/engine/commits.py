@@ -4,16 +4,16 @@ import logging
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from service.diagnostics.metrics import Metrics
-from service.engine.live_models import LiveModels
-from service.engine.remembered_keys import RememberedKeys
-from service.engine.replay import Computing, replay
-from service.errors import NotLeader, StartupError, StorageFailed
-from service.model.learner import Learner
-from service.model.live import Model
-from service.storage.entries import Entry, KeyedRequest
-from service.storage.journal import Journal, Unfinished
-from service.storage.term import Part, Term
+from wolfstream.service.diagnostics.metrics import Metrics
+from wolfstream.service.engine.live_models import LiveModels
+from wolfstream.service.engine.remembered_keys import RememberedKeys
+from wolfstream.service.engine.replay import Computing, replay
+from wolfstream.service.errors import NotLeader, StartupError, StorageFailed
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.storage.entries import Entry, KeyedRequest
+from wolfstream.service.storage.journal import Journal, Unfinished
+from wolfstream.service.storage.term import Part, Term
 
 logger = logging.getLogger(__name__)
 

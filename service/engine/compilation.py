@@ -1,4 +1,4 @@
-"""The process that compiles everything into the cache: `python -m service.engine.compilation`.
+"""The process that compiles everything into the cache: `python -m wolfstream.service.engine.compilation`.
 
 It is started before the server's modules are imported, and names each part that is compiled on a
 line of its standard output; parts that are named on its standard input come before the others. It
@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from service.native.compile_cache import is_complete, mark_complete, use_compile_cache
+from wolfstream.service.native.compile_cache import is_complete, mark_complete, use_compile_cache
 
 _STDIN = 0
 
@@ -29,7 +29,7 @@ def compiling() -> Iterator[Process | None]:
     if is_complete():
         yield None
         return
-    command = [sys.executable, "-m", "service.engine.compilation"]
+    command = [sys.executable, "-m", "wolfstream.service.engine.compilation"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
         try:
@@ -50,7 +50,12 @@ def main() -> None:
     if is_complete():
         return
     # numba reads the cache's place when it is imported.
-    from service.engine.compiled_parts import collecting_seldom, compile_all, parts, wanted_first
+    from wolfstream.service.engine.compiled_parts import (
+        collecting_seldom,
+        compile_all,
+        parts,
+        wanted_first,
+    )
 
     with collecting_seldom():
         compile_all(wanted_first(parts(), _Wanted()), lambda part: report(part.key))

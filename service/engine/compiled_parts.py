@@ -6,12 +6,12 @@ import gc
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
-from service.heads.exercise import rows_to_learn
-from service.heads.kinds import KINDS
-from service.model.learner import Learner
-from service.model.live import Model
-from service.native.compile_cache import compile_once
-from service.spec.model import ModelSpec
+from wolfstream.service.heads.exercise import rows_to_learn
+from wolfstream.service.heads.kinds import KINDS
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.native.compile_cache import compile_once
+from wolfstream.service.spec.model import ModelSpec
 
 # Compiled first, in this order; the other kinds of models follow.
 _OFTEN = (

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
-from service.engine.learn_request import Reply
-from service.engine.sequence_waiters import SequenceWaiters
-from service.model.live import Model
+from wolfstream.service.engine.learn_request import Reply
+from wolfstream.service.engine.sequence_waiters import SequenceWaiters
+from wolfstream.service.model.live import Model
 
 # Called with models whose views may be new.
 Watcher: TypeAlias = Callable[[Sequence[Model]], None]

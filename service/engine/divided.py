@@ -5,12 +5,12 @@ other, and hidden from its clients. They exist before the model takes samples, a
 before it.
 """
 
-from service.errors import Divided, Invalid, ModelExists, NotLeader, SampleError
-from service.model.live import Model
-from service.spec.model import ModelSpec
-from service.storage.catalogue import Catalogue
-from service.storage.entries import new_epoch
-from service.storage.partitions import partitions_of
+from wolfstream.service.errors import Divided, Invalid, ModelExists, NotLeader, SampleError
+from wolfstream.service.model.live import Model
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.storage.catalogue import Catalogue
+from wolfstream.service.storage.entries import new_epoch
+from wolfstream.service.storage.partitions import partitions_of
 
 
 def check_may_be_divided(spec: ModelSpec, *, in_fleet: bool) -> None:

@@ -4,10 +4,10 @@ from typing import Any, NamedTuple
 
 import msgpack
 
-from service.engine.remembered_keys import RememberedKeys
-from service.engine.waiter import Waiter
-from service.errors import AnswerMissing, KeyReused, Refusal, StorageFailed
-from service.storage.entries import KeyedRequest
+from wolfstream.service.engine.remembered_keys import RememberedKeys
+from wolfstream.service.engine.waiter import Waiter
+from wolfstream.service.errors import AnswerMissing, KeyReused, Refusal, StorageFailed
+from wolfstream.service.storage.entries import KeyedRequest
 
 
 class _Repeat(NamedTuple):

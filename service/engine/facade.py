@@ -8,34 +8,34 @@ Everything here runs on the event loop. All operations other than learning are i
 from collections.abc import Mapping
 from pathlib import Path
 
-from service.diagnostics.metrics import Metrics
-from service.engine.challenger_lookup import ChallengerLookup
-from service.engine.delivery import Delivery, Watcher
-from service.engine.followers import Followers
-from service.engine.group_queue import GroupQueue, Waiting
-from service.engine.intake import Intake
-from service.engine.merges import Merges
-from service.engine.orders import Orders
-from service.engine.phase import Phase
-from service.engine.queue_items import Item
-from service.engine.readiness import Readiness
-from service.engine.sequence_waiters import SequenceWaiters
-from service.engine.warm_up import WarmUp
-from service.engine.writer import Writer
-from service.engine.writer_thread import WriterThread
-from service.errors import (
+from wolfstream.service.diagnostics.metrics import Metrics
+from wolfstream.service.engine.challenger_lookup import ChallengerLookup
+from wolfstream.service.engine.delivery import Delivery, Watcher
+from wolfstream.service.engine.followers import Followers
+from wolfstream.service.engine.group_queue import GroupQueue, Waiting
+from wolfstream.service.engine.intake import Intake
+from wolfstream.service.engine.merges import Merges
+from wolfstream.service.engine.orders import Orders
+from wolfstream.service.engine.phase import Phase
+from wolfstream.service.engine.queue_items import Item
+from wolfstream.service.engine.readiness import Readiness
+from wolfstream.service.engine.sequence_waiters import SequenceWaiters
+from wolfstream.service.engine.warm_up import WarmUp
+from wolfstream.service.engine.writer import Writer
+from wolfstream.service.engine.writer_thread import WriterThread
+from wolfstream.service.errors import (
     InDoubt,
     NotLeader,
     ServerFailed,
     UnknownModel,
 )
-from service.model.live import Model
-from service.model.moment import Moment
-from service.model.published import Published
-from service.settings import Settings
-from service.spec.heads import HeadName
-from service.storage.interfaces import Storage
-from solver.prepare.named_rows import Rows
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.moment import Moment
+from wolfstream.service.model.published import Published
+from wolfstream.service.settings import Settings
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.service.storage.interfaces import Storage
+from wolfstream.solver.prepare.named_rows import Rows
 
 
 class Engine(Intake):

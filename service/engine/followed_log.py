@@ -10,17 +10,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from service.engine.absorb import recorded, together
-from service.errors import Refusal, StartupError
-from service.model.draft import Draft, Limits
-from service.model.learner import Learner
-from service.model.live import Model
-from service.model.losses import Known, losses_of, nothing_known
-from service.samples.validation import Samples
-from service.spec.heads import HeadName
-from service.storage.entries import Entry
-from service.storage.interfaces import Storage
-from service.storage.log import LogReader
+from wolfstream.service.engine.absorb import recorded, together
+from wolfstream.service.errors import Refusal, StartupError
+from wolfstream.service.model.draft import Draft, Limits
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.losses import Known, losses_of, nothing_known
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.service.storage.entries import Entry
+from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.log import LogReader
 
 # What is read from the journal at a time, at least one block.
 _TURN_SAMPLES, _TURN_BYTES = 1024, 4 << 20

@@ -16,9 +16,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
-from service.engine.challengers import Turn
-from service.errors import NotLeader, Refusal, UnknownModel
-from service.model.live import Model
+from wolfstream.service.engine.challengers import Turn
+from wolfstream.service.errors import NotLeader, Refusal, UnknownModel
+from wolfstream.service.model.live import Model
 
 logger = logging.getLogger(__name__)
 

@@ -11,28 +11,28 @@ from contextlib import contextmanager
 from itertools import groupby
 from typing import Any, TypeAlias
 
-from service.diagnostics.metrics import Metrics
-from service.engine.absorb import remember
-from service.engine.admission import Admission, admit, count_rejected
-from service.engine.broken import learned_elsewhere, mark_broken
-from service.engine.challengers import Challengers
-from service.engine.commits import Commits
-from service.engine.duplicates import Duplicates
-from service.engine.journal_parts import Admitted
-from service.engine.late_labels import Found, LabelRequest, count_unlearned
-from service.engine.learn_request import LearnRequest, Reply
-from service.engine.live_models import LiveModels
-from service.engine.predictions import Remembered, RememberRequest
-from service.engine.remembered_keys import RememberedKeys
-from service.engine.snapshot_schedule import SnapshotSchedule
-from service.engine.turns import Turns, Work
-from service.engine.unfinished import Committed, UnfinishedCommits
-from service.errors import NotYetLearned, Refusal, ServerFailed, StorageFailed
-from service.model.live import Model
-from service.native.threads import Threads
-from service.settings import Settings
-from service.storage.entries import now
-from service.storage.journal import LogFull
+from wolfstream.service.diagnostics.metrics import Metrics
+from wolfstream.service.engine.absorb import remember
+from wolfstream.service.engine.admission import Admission, admit, count_rejected
+from wolfstream.service.engine.broken import learned_elsewhere, mark_broken
+from wolfstream.service.engine.challengers import Challengers
+from wolfstream.service.engine.commits import Commits
+from wolfstream.service.engine.duplicates import Duplicates
+from wolfstream.service.engine.journal_parts import Admitted
+from wolfstream.service.engine.late_labels import Found, LabelRequest, count_unlearned
+from wolfstream.service.engine.learn_request import LearnRequest, Reply
+from wolfstream.service.engine.live_models import LiveModels
+from wolfstream.service.engine.predictions import Remembered, RememberRequest
+from wolfstream.service.engine.remembered_keys import RememberedKeys
+from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
+from wolfstream.service.engine.turns import Turns, Work
+from wolfstream.service.engine.unfinished import Committed, UnfinishedCommits
+from wolfstream.service.errors import NotYetLearned, Refusal, ServerFailed, StorageFailed
+from wolfstream.service.model.live import Model
+from wolfstream.service.native.threads import Threads
+from wolfstream.service.settings import Settings
+from wolfstream.service.storage.entries import now
+from wolfstream.service.storage.journal import LogFull
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Collection, Hashable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
-from service.errors import QueueFull
+from wolfstream.service.errors import QueueFull
 
 T = TypeVar("T")
 

@@ -6,20 +6,20 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import Any
 
-from service.engine.broken import mark_broken
-from service.engine.live_models import LiveModels
-from service.engine.model_files import ModelFileError, fill_model, spec_in
-from service.engine.recovery import check_creation
-from service.engine.remembered_keys import RememberedKeys
-from service.errors import StorageFailed, UnknownSnapshot, UnusableSnapshot
-from service.heads.scores import score_in
-from service.model.learner import Learner
-from service.model.live import Model, rfc3339
-from service.storage.entries import Rollback, new_epoch
-from service.storage.interfaces import Storage
-from service.storage.snapshot_format import DamagedSnapshot, decode_state, encode_state
-from service.storage.snapshots import Snapshots
-from service.storage.term import Term
+from wolfstream.service.engine.broken import mark_broken
+from wolfstream.service.engine.live_models import LiveModels
+from wolfstream.service.engine.model_files import ModelFileError, fill_model, spec_in
+from wolfstream.service.engine.recovery import check_creation
+from wolfstream.service.engine.remembered_keys import RememberedKeys
+from wolfstream.service.errors import StorageFailed, UnknownSnapshot, UnusableSnapshot
+from wolfstream.service.heads.scores import score_in
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model, rfc3339
+from wolfstream.service.storage.entries import Rollback, new_epoch
+from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.snapshot_format import DamagedSnapshot, decode_state, encode_state
+from wolfstream.service.storage.snapshots import Snapshots
+from wolfstream.service.storage.term import Term
 
 logger = logging.getLogger(__name__)
 

@@ -26,8 +26,8 @@ import json
 import re
 from collections.abc import Sequence
 
-from service.errors import Invalid
-from service.spec.heads import HeadName
+from wolfstream.service.errors import Invalid
+from wolfstream.service.spec.heads import HeadName
 
 _VISIBLE = re.compile(r"[!-~]{1,255}")
 # Two texts or records with one digest do not turn up by chance; keys stay in memory.

@@ -3,20 +3,20 @@
 import asyncio
 import time
 
-from service.engine.gathering import Gathering
-from service.engine.group_queue import GroupQueue
-from service.engine.late_labels import LabelRequest
-from service.engine.learn_request import Answer, LearnRequest
-from service.engine.phase import Phase
-from service.engine.predictions import RememberRequest
-from service.engine.queue_items import Item
-from service.errors import Follows, Refusal
-from service.model.live import Model
-from service.model.moment import Moment
-from service.samples.ids import LateLabels, RowId
-from service.samples.validation import Samples
-from service.spec.heads import HeadName
-from solver.prepare.named_rows import Rows
+from wolfstream.service.engine.gathering import Gathering
+from wolfstream.service.engine.group_queue import GroupQueue
+from wolfstream.service.engine.late_labels import LabelRequest
+from wolfstream.service.engine.learn_request import Answer, LearnRequest
+from wolfstream.service.engine.phase import Phase
+from wolfstream.service.engine.predictions import RememberRequest
+from wolfstream.service.engine.queue_items import Item
+from wolfstream.service.errors import Follows, Refusal
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.moment import Moment
+from wolfstream.service.samples.ids import LateLabels, RowId
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.solver.prepare.named_rows import Rows
 
 
 class Intake:

@@ -7,13 +7,13 @@ from collections.abc import Hashable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from service.engine.absorb import Recorded
-from service.engine.late_labels import Found, LabelRequest, Run
-from service.engine.learn_request import LearnRequest
-from service.samples.predicted import to_labels_record
-from service.samples.record import part_of, with_record
-from service.storage.entries import PART_BYTES, PART_SAMPLES, Entry
-from solver.prepare.named_rows import form_of
+from wolfstream.service.engine.absorb import Recorded
+from wolfstream.service.engine.late_labels import Found, LabelRequest, Run
+from wolfstream.service.engine.learn_request import LearnRequest
+from wolfstream.service.samples.predicted import to_labels_record
+from wolfstream.service.samples.record import part_of, with_record
+from wolfstream.service.storage.entries import PART_BYTES, PART_SAMPLES, Entry
+from wolfstream.solver.prepare.named_rows import form_of
 
 
 class Accepted(NamedTuple):

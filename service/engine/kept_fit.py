@@ -1,11 +1,11 @@
 """The result of a refit, from which a head goes on."""
 
-from service.engine.broken import mark_broken
-from service.engine.commits import Commits
-from service.errors import RefitFailed
-from service.heads.fit import Fit, Window, fit_from_record, fit_to_record
-from service.model.learner import Learner
-from service.storage.entries import Entry
+from wolfstream.service.engine.broken import mark_broken
+from wolfstream.service.engine.commits import Commits
+from wolfstream.service.errors import RefitFailed
+from wolfstream.service.heads.fit import Fit, Window, fit_from_record, fit_to_record
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.storage.entries import Entry
 
 
 def keep_fit(learner: Learner, commits: Commits, threads: int, window: Window, fit: Fit) -> None:

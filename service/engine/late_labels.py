@@ -10,20 +10,20 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from service.engine.learn_request import LABEL_BYTES, Answer
-from service.engine.predictions import waits
-from service.errors import SampleError
-from service.model.live import Model
-from service.model.moment import Moment
-from service.model.pending import Pending
-from service.model.waiting_rows import Labelled, Request, Waiting
-from service.samples.ids import LateLabels, RowId, Status
-from service.samples.predicted import Joined
-from service.samples.record import from_record, part_of, to_record
-from service.samples.targets import Targets
-from service.samples.validation import Samples
-from service.spec.heads import HeadName
-from solver.prepare.named_rows import Rows, form_of, joined, n_rows
+from wolfstream.service.engine.learn_request import LABEL_BYTES, Answer
+from wolfstream.service.engine.predictions import waits
+from wolfstream.service.errors import SampleError
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.moment import Moment
+from wolfstream.service.model.pending import Pending
+from wolfstream.service.model.waiting_rows import Labelled, Request, Waiting
+from wolfstream.service.samples.ids import LateLabels, RowId, Status
+from wolfstream.service.samples.predicted import Joined
+from wolfstream.service.samples.record import from_record, part_of, to_record
+from wolfstream.service.samples.targets import Targets
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.solver.prepare.named_rows import Rows, form_of, joined, n_rows
 
 
 class LabelRequest(NamedTuple):

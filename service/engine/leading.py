@@ -16,17 +16,17 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any, Protocol, TypeVar
 
-from service.engine.challenger_takeover import TakenOver, take_over
-from service.engine.challengers import Challengers
-from service.engine.live_models import LiveModels
-from service.engine.remembered_keys import RememberedKeys
-from service.engine.standby import Standby
-from service.errors import NotLeader, NotReady, StartupError, StorageFailed
-from service.model.live import Model
-from service.storage.entries import CatalogueEntry
-from service.storage.interfaces import Storage
-from service.storage.journal import LogDeleted
-from service.storage.term import Term
+from wolfstream.service.engine.challenger_takeover import TakenOver, take_over
+from wolfstream.service.engine.challengers import Challengers
+from wolfstream.service.engine.live_models import LiveModels
+from wolfstream.service.engine.remembered_keys import RememberedKeys
+from wolfstream.service.engine.standby import Standby
+from wolfstream.service.errors import NotLeader, NotReady, StartupError, StorageFailed
+from wolfstream.service.model.live import Model
+from wolfstream.service.storage.entries import CatalogueEntry
+from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.journal import LogDeleted
+from wolfstream.service.storage.term import Term
 
 logger = logging.getLogger(__name__)
 

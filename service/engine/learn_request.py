@@ -2,12 +2,12 @@
 
 from typing import Any, NamedTuple, TypeAlias
 
-from service.engine.waiter import Waiter
-from service.model.live import Model
-from service.model.moment import Moment
-from service.samples.validation import Samples
-from service.spec.heads import HeadName
-from solver.prepare.named_rows import n_bytes
+from wolfstream.service.engine.waiter import Waiter
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.moment import Moment
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.solver.prepare.named_rows import n_bytes
 
 Answer: TypeAlias = dict[str, Any]
 Reply: TypeAlias = tuple[Waiter, Any]

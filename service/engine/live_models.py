@@ -10,21 +10,21 @@ import logging
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
-from service.engine.recovery_order import Room, recover
-from service.engine.remembered_keys import RememberedKeys
-from service.errors import (
+from wolfstream.service.engine.recovery_order import Room, recover
+from wolfstream.service.engine.remembered_keys import RememberedKeys
+from wolfstream.service.errors import (
     AnotherState,
     ModelBroken,
     NotLeader,
     StorageFailed,
     UnknownModel,
 )
-from service.model.learner import Learner
-from service.model.live import Model
-from service.model.moment import Moment, check_moment
-from service.storage.interfaces import Storage
-from service.storage.snapshot_format import State
-from service.storage.term import Term, TermState
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.moment import Moment, check_moment
+from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.snapshot_format import State
+from wolfstream.service.storage.term import Term, TermState
 
 logger = logging.getLogger(__name__)
 

@@ -15,19 +15,24 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from service.engine.history import History
-from service.engine.live_models import LiveModels
-from service.engine.model_files import ModelFileError, fill_model, spec_in
-from service.engine.orders import Orders
-from service.errors import Refusal, StartupError, StorageFailed
-from service.model.learner import Learner
-from service.model.live import Model, rfc3339
-from service.model.merging import Unlike, merged
-from service.spec.model import ModelSpec
-from service.storage.entries import Rollback, new_epoch
-from service.storage.interfaces import Storage
-from service.storage.partitions import partitions_of, whole_of
-from service.storage.snapshot_format import DamagedSnapshot, State, decode_state, encode_state
+from wolfstream.service.engine.history import History
+from wolfstream.service.engine.live_models import LiveModels
+from wolfstream.service.engine.model_files import ModelFileError, fill_model, spec_in
+from wolfstream.service.engine.orders import Orders
+from wolfstream.service.errors import Refusal, StartupError, StorageFailed
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model, rfc3339
+from wolfstream.service.model.merging import Unlike, merged
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.storage.entries import Rollback, new_epoch
+from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.partitions import partitions_of, whole_of
+from wolfstream.service.storage.snapshot_format import (
+    DamagedSnapshot,
+    State,
+    decode_state,
+    encode_state,
+)
 
 logger = logging.getLogger(__name__)
 

@@ -6,25 +6,30 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from service.engine.saved_arrays import check_norms, check_state
-from service.engine.saved_calibration import check_calibrations
-from service.engine.saved_heads import check_heads
-from service.errors import InDoubt, WolfstreamError
-from service.heads.array_checks import WrongArrays
-from service.heads.kernel import stored_norm_limit
-from service.heads.kinds import KINDS
-from service.model.learner import Learner
-from service.model.live import Model
-from service.spec.heads import ALGORITHMS
-from service.spec.model import ModelSpec
-from service.spec.stored import read_stored_spec
-from service.storage.entries import new_epoch
-from service.storage.interfaces import Storage
-from service.storage.snapshot_format import DamagedSnapshot, State, decode_state, read_state
-from service.storage.term import Term
-from solver.prepare.named_rows import table_of
-from solver.rows.matrix import Matrix, SparseRows
-from solver.rows.seen import Seen
+from wolfstream.service.engine.saved_arrays import check_norms, check_state
+from wolfstream.service.engine.saved_calibration import check_calibrations
+from wolfstream.service.engine.saved_heads import check_heads
+from wolfstream.service.errors import InDoubt, WolfstreamError
+from wolfstream.service.heads.array_checks import WrongArrays
+from wolfstream.service.heads.kernel import stored_norm_limit
+from wolfstream.service.heads.kinds import KINDS
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.spec.heads import ALGORITHMS
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.spec.stored import read_stored_spec
+from wolfstream.service.storage.entries import new_epoch
+from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.snapshot_format import (
+    DamagedSnapshot,
+    State,
+    decode_state,
+    read_state,
+)
+from wolfstream.service.storage.term import Term
+from wolfstream.solver.prepare.named_rows import table_of
+from wolfstream.solver.rows.matrix import Matrix, SparseRows
+from wolfstream.solver.rows.seen import Seen
 
 
 class ModelFileError(WolfstreamError):

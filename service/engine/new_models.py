@@ -3,29 +3,29 @@
 import logging
 from pathlib import Path
 
-from service.engine.challenger_start import not_its_follower
-from service.engine.live_models import LiveModels
-from service.engine.model_files import (
+from wolfstream.service.engine.challenger_start import not_its_follower
+from wolfstream.service.engine.live_models import LiveModels
+from wolfstream.service.engine.model_files import (
     LoadedModel,
     ModelFileError,
     add_loaded,
     add_model,
     describe,
 )
-from service.engine.uploads import in_same_state
-from service.errors import (
+from wolfstream.service.engine.uploads import in_same_state
+from wolfstream.service.errors import (
     ModelExists,
     StartupError,
     StateExists,
     StorageFailed,
     TooManyModels,
 )
-from service.model.learner import Learner
-from service.model.live import Model
-from service.spec.model import ModelSpec
-from service.storage.catalogue import NameTaken
-from service.storage.entries import new_epoch
-from service.storage.interfaces import Storage
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.storage.catalogue import NameTaken
+from wolfstream.service.storage.entries import new_epoch
+from wolfstream.service.storage.interfaces import Storage
 
 logger = logging.getLogger(__name__)
 

@@ -4,28 +4,28 @@ import asyncio
 from collections.abc import Callable, Collection
 from typing import Any
 
-from service.engine.challengers import Turn
-from service.engine.divided import (
+from wolfstream.service.engine.challengers import Turn
+from wolfstream.service.engine.divided import (
     check_may_be_divided,
     check_whole,
     check_without_partitions,
     make_partitions,
 )
-from service.engine.group_queue import GroupQueue
-from service.engine.model_files import LoadedModel
-from service.engine.phase import Phase
-from service.engine.queue_items import Item, Order
-from service.engine.readiness import Readiness
-from service.engine.refits import Job, Refits
-from service.engine.writer import Writer
-from service.errors import Divided, NotReady, SnapshotFailed, UnknownModel
-from service.heads.fit import Fit, Window
-from service.model.live import Model
-from service.model.moment import Moment
-from service.settings import Settings
-from service.spec.following import Start
-from service.spec.model import ModelSpec
-from service.storage.snapshot_format import State
+from wolfstream.service.engine.group_queue import GroupQueue
+from wolfstream.service.engine.model_files import LoadedModel
+from wolfstream.service.engine.phase import Phase
+from wolfstream.service.engine.queue_items import Item, Order
+from wolfstream.service.engine.readiness import Readiness
+from wolfstream.service.engine.refits import Job, Refits
+from wolfstream.service.engine.writer import Writer
+from wolfstream.service.errors import Divided, NotReady, SnapshotFailed, UnknownModel
+from wolfstream.service.heads.fit import Fit, Window
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.moment import Moment
+from wolfstream.service.settings import Settings
+from wolfstream.service.spec.following import Start
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.storage.snapshot_format import State
 
 
 class Orders:

@@ -1,7 +1,7 @@
 """The phases of a server: recovering, compiling, ready, then draining or broken."""
 
-from service.errors import ModelBroken, NotReady
-from service.model.live import Model
+from wolfstream.service.errors import ModelBroken, NotReady
+from wolfstream.service.model.live import Model
 
 
 class Phase:

@@ -3,15 +3,15 @@
 import asyncio
 from typing import NamedTuple
 
-from service.engine.learn_request import LABEL_BYTES, Answer
-from service.errors import MOST_ERRORS, IdTaken, Invalid, SampleError, TooLarge
-from service.model.live import Model
-from service.model.pending import Pending
-from service.model.waiting_rows import waiting_bytes
-from service.samples.ids import RowId
-from service.samples.predicted import Predicted, rows_record, to_prediction_record
-from service.storage.entries import Entry
-from solver.prepare.named_rows import Rows, n_bytes
+from wolfstream.service.engine.learn_request import LABEL_BYTES, Answer
+from wolfstream.service.errors import MOST_ERRORS, IdTaken, Invalid, SampleError, TooLarge
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.pending import Pending
+from wolfstream.service.model.waiting_rows import waiting_bytes
+from wolfstream.service.samples.ids import RowId
+from wolfstream.service.samples.predicted import Predicted, rows_record, to_prediction_record
+from wolfstream.service.storage.entries import Entry
+from wolfstream.solver.prepare.named_rows import Rows, n_bytes
 
 # Fields of the first answer that are not remembered, like its decisions.
 _FORGOTTEN = (

@@ -12,20 +12,20 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import Any
 
-from service.engine.broken import mark_broken
-from service.engine.challengers import Challengers
-from service.engine.history import History
-from service.engine.live_models import LiveModels
-from service.engine.model_files import ModelFileError, fill_model, spec_in
-from service.engine.remembered_keys import RememberedKeys
-from service.engine.snapshot_schedule import SnapshotSchedule
-from service.engine.uploads import OF_ANOTHER_LIFE
-from service.errors import LagsBehind, NotFollowing, SnapshotFailed, UnusableState
-from service.model.learner import Learner
-from service.model.live import Model, rfc3339
-from service.storage.entries import Rollback, new_epoch
-from service.storage.journal import Journal
-from service.storage.snapshot_format import State, encode_state
+from wolfstream.service.engine.broken import mark_broken
+from wolfstream.service.engine.challengers import Challengers
+from wolfstream.service.engine.history import History
+from wolfstream.service.engine.live_models import LiveModels
+from wolfstream.service.engine.model_files import ModelFileError, fill_model, spec_in
+from wolfstream.service.engine.remembered_keys import RememberedKeys
+from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
+from wolfstream.service.engine.uploads import OF_ANOTHER_LIFE
+from wolfstream.service.errors import LagsBehind, NotFollowing, SnapshotFailed, UnusableState
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model, rfc3339
+from wolfstream.service.storage.entries import Rollback, new_epoch
+from wolfstream.service.storage.journal import Journal
+from wolfstream.service.storage.snapshot_format import State, encode_state
 
 logger = logging.getLogger(__name__)
 

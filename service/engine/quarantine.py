@@ -9,14 +9,19 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from service.engine.recovery import restore_newest
-from service.errors import WolfstreamError
-from service.model.learner import Learner
-from service.model.live import Model
-from service.spec.stored import read_stored_spec
-from service.storage.data_directory import DirectoryInUse, journal_path, open_storage, owned
-from service.storage.entries import CatalogueEntry
-from service.storage.interfaces import Storage
+from wolfstream.service.engine.recovery import restore_newest
+from wolfstream.service.errors import WolfstreamError
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.spec.stored import read_stored_spec
+from wolfstream.service.storage.data_directory import (
+    DirectoryInUse,
+    journal_path,
+    open_storage,
+    owned,
+)
+from wolfstream.service.storage.entries import CatalogueEntry
+from wolfstream.service.storage.interfaces import Storage
 
 
 class QuarantineError(WolfstreamError):

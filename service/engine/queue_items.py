@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-from service.engine.group_learning import GroupRequest
-from service.model.live import Model
+from wolfstream.service.engine.group_learning import GroupRequest
+from wolfstream.service.model.live import Model
 
 
 class Order(NamedTuple):

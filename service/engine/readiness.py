@@ -2,14 +2,14 @@
 
 import asyncio
 
-from service.engine.phase import Phase
-from service.engine.warm_up import WarmUp
-from service.errors import NotReady
-from service.model.live import Model
-from service.spec.model import ModelSpec
-from solver.prepare.named_rows import Rows
-from solver.prepare.row_form import AnotherKind
-from solver.prepare.schema import Misfit
+from wolfstream.service.engine.phase import Phase
+from wolfstream.service.engine.warm_up import WarmUp
+from wolfstream.service.errors import NotReady
+from wolfstream.service.model.live import Model
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.solver.prepare.named_rows import Rows
+from wolfstream.solver.prepare.row_form import AnotherKind
+from wolfstream.solver.prepare.schema import Misfit
 
 
 class Readiness:

@@ -8,19 +8,19 @@ import logging
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
-from service.engine.origin import difference
-from service.engine.replay import Computing, replay
-from service.errors import StartupError, StorageFailed
-from service.model.learner import Learner
-from service.model.live import Model
-from service.spec.stored import read_stored_spec
-from service.storage.entries import KeyedRequest
-from service.storage.interfaces import Storage
-from service.storage.journal import Replays
-from service.storage.log import LogGap, LogReader
-from service.storage.snapshot_format import DamagedSnapshot, State, UnreadableSnapshot
-from service.storage.snapshots import Snapshots
-from service.storage.term import Term
+from wolfstream.service.engine.origin import difference
+from wolfstream.service.engine.replay import Computing, replay
+from wolfstream.service.errors import StartupError, StorageFailed
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.spec.stored import read_stored_spec
+from wolfstream.service.storage.entries import KeyedRequest
+from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.journal import Replays
+from wolfstream.service.storage.log import LogGap, LogReader
+from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State, UnreadableSnapshot
+from wolfstream.service.storage.snapshots import Snapshots
+from wolfstream.service.storage.term import Term
 
 logger = logging.getLogger(__name__)
 

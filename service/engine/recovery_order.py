@@ -11,13 +11,13 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from service.engine.recovery import recover_model
-from service.model.learner import Learner
-from service.model.live import Model
-from service.spec.stored import read_stored_spec
-from service.storage.entries import CatalogueEntry
-from service.storage.interfaces import Storage
-from service.storage.term import Term
+from wolfstream.service.engine.recovery import recover_model
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.spec.stored import read_stored_spec
+from wolfstream.service.storage.entries import CatalogueEntry
+from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.term import Term
 
 # While it is recovered, a model takes this multiple of its snapshot's bytes, what its heads took
 # when it was saved, and these besides.

@@ -15,10 +15,10 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
-from service.errors import JobsFull, RefitFailed, RefitStopped, Refusal, UnknownJob
-from service.heads.fit import Fit, Progress, Window
-from service.heads.kinds import fit_window
-from service.model.live import Model
+from wolfstream.service.errors import JobsFull, RefitFailed, RefitStopped, Refusal, UnknownJob
+from wolfstream.service.heads.fit import Fit, Progress, Window
+from wolfstream.service.heads.kinds import fit_window
+from wolfstream.service.model.live import Model
 
 logger = logging.getLogger(__name__)
 

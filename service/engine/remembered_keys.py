@@ -8,10 +8,10 @@ from typing import Any
 
 import msgpack
 
-from service.errors import AnswerMissing, InDoubt, StorageFailed
-from service.storage.entries import KeyedRequest
-from service.storage.log import LogReader
-from service.storage.term import Term
+from wolfstream.service.errors import AnswerMissing, InDoubt, StorageFailed
+from wolfstream.service.storage.entries import KeyedRequest
+from wolfstream.service.storage.log import LogReader
+from wolfstream.service.storage.term import Term
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import TypeAlias
 
-from service.engine.absorb import (
+from wolfstream.service.engine.absorb import (
     Results,
     absorb_block,
     absorb_part,
@@ -14,13 +14,13 @@ from service.engine.absorb import (
     recorded,
     remember,
 )
-from service.engine.remembered_keys import answered
-from service.errors import StartupError
-from service.heads.fit import fit_from_record
-from service.model.learner import Learner
-from service.samples.predicted import from_prediction_record
-from service.storage.entries import Entry, KeyedRequest
-from service.storage.log import LogReader
+from wolfstream.service.engine.remembered_keys import answered
+from wolfstream.service.errors import StartupError
+from wolfstream.service.heads.fit import fit_from_record
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.samples.predicted import from_prediction_record
+from wolfstream.service.storage.entries import Entry, KeyedRequest
+from wolfstream.service.storage.log import LogReader
 
 logger = logging.getLogger(__name__)
 

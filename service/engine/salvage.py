@@ -8,18 +8,18 @@ import logging
 from contextlib import closing
 from pathlib import Path
 
-from service.engine.model_files import ModelFileError, add_state, describe
-from service.errors import StartupError, StorageFailed
-from service.storage.data_directory import (
+from wolfstream.service.engine.model_files import ModelFileError, add_state, describe
+from wolfstream.service.errors import StartupError, StorageFailed
+from wolfstream.service.storage.data_directory import (
     forget_high_water,
     has_lost_journal,
     open_storage,
     set_aside,
 )
-from service.storage.entries import new_epoch
-from service.storage.interfaces import Storage
-from service.storage.snapshot_files import SnapshotFiles
-from service.storage.snapshot_format import DamagedSnapshot
+from wolfstream.service.storage.entries import new_epoch
+from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.snapshot_files import SnapshotFiles
+from wolfstream.service.storage.snapshot_format import DamagedSnapshot
 
 logger = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from service.engine.saved_asset import check_kind_of_rows, check_machines
-from service.engine.saved_set import (
+from wolfstream.service.engine.saved_asset import check_kind_of_rows, check_machines
+from wolfstream.service.engine.saved_set import (
     check_moves,
     check_search,
     check_stored_numbers,
@@ -23,7 +23,7 @@ from service.engine.saved_set import (
     check_target_scale,
     check_widths,
 )
-from service.heads.array_checks import (
+from wolfstream.service.heads.array_checks import (
     Arrays,
     WrongArrays,
     check_floats,

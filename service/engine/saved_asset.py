@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from service.heads.array_checks import (
+from wolfstream.service.heads.array_checks import (
     Arrays,
     check_counts,
     check_floats,

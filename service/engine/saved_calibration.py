@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from service.engine.saved_arrays import arrays_of
-from service.heads.array_checks import Arrays, WrongArrays
-from service.heads.calibration import of_calibration
+from wolfstream.service.engine.saved_arrays import arrays_of
+from wolfstream.service.heads.array_checks import Arrays, WrongArrays
+from wolfstream.service.heads.calibration import of_calibration
 
 _GROWING = {"recent", "waiting", "waiting_codes", "codes", "scores"}
 _MOST_KEPT = 1000

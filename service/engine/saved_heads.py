@@ -6,18 +6,18 @@
 from collections.abc import Mapping
 from typing import Any
 
-from service.engine.saved_arrays import arrays_of
-from service.heads.calibration import without_calibration
-from service.heads.kind import SavedHead
-from service.heads.kinds import KINDS
-from service.heads.protocol import Head
-from service.model.fitting_rows import preparing
-from service.model.saved_rows import with_saved_codes
-from service.spec.heads import HeadName
-from service.spec.prepare import PrepareSpec
-from service.storage.snapshot_format import State
-from solver.prepare.row_form import RowForm
-from solver.prepare.schema import schema_from_plain
+from wolfstream.service.engine.saved_arrays import arrays_of
+from wolfstream.service.heads.calibration import without_calibration
+from wolfstream.service.heads.kind import SavedHead
+from wolfstream.service.heads.kinds import KINDS
+from wolfstream.service.heads.protocol import Head
+from wolfstream.service.model.fitting_rows import preparing
+from wolfstream.service.model.saved_rows import with_saved_codes
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.service.spec.prepare import PrepareSpec
+from wolfstream.service.storage.snapshot_format import State
+from wolfstream.solver.prepare.row_form import RowForm
+from wolfstream.solver.prepare.schema import schema_from_plain
 
 
 def check_heads(heads: Mapping[HeadName, Head], state: State, prepare: PrepareSpec | None) -> None:

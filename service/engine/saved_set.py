@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.heads.array_checks import (
+from wolfstream.service.heads.array_checks import (
     Arrays,
     check_counts,
     check_floats,

@@ -2,10 +2,10 @@
 
 import asyncio
 
-from service.errors import NotReached
-from service.model.live import Model
-from service.model.moment import Moment, check_moment
-from service.storage.entries import in_one_life
+from wolfstream.service.errors import NotReached
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.moment import Moment, check_moment
+from wolfstream.service.storage.entries import in_one_life
 
 
 class SequenceWaiters:

@@ -3,15 +3,15 @@
 import asyncio
 from typing import Protocol, TypeAlias
 
-from service.diagnostics.metrics import Metrics
-from service.engine.learn_request import Answer
-from service.model.live import Model
-from service.model.moment import Moment
-from service.model.published import Published
-from service.samples.ids import LateLabels, RowId
-from service.samples.validation import Samples
-from service.spec.heads import HeadName
-from solver.prepare.named_rows import Rows
+from wolfstream.service.diagnostics.metrics import Metrics
+from wolfstream.service.engine.learn_request import Answer
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.moment import Moment
+from wolfstream.service.model.published import Published
+from wolfstream.service.samples.ids import LateLabels, RowId
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.solver.prepare.named_rows import Rows
 
 # Rows of a request, in any of the forms that requests have.
 AskedRows: TypeAlias = Rows

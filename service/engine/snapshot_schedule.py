@@ -8,18 +8,18 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from weakref import WeakKeyDictionary
 
-from service.diagnostics.metrics import Metrics
-from service.engine.commits import Commits
-from service.engine.followed_log import needed_by_challengers
-from service.engine.live_models import LiveModels
-from service.engine.origin import present_origin
-from service.engine.remembered_keys import RememberedKeys
-from service.errors import SnapshotFailed, StorageFailed
-from service.model.learner import Learner
-from service.model.live import Model
-from service.storage.entries import Entry
-from service.storage.interfaces import Storage
-from service.storage.snapshot_format import State
+from wolfstream.service.diagnostics.metrics import Metrics
+from wolfstream.service.engine.commits import Commits
+from wolfstream.service.engine.followed_log import needed_by_challengers
+from wolfstream.service.engine.live_models import LiveModels
+from wolfstream.service.engine.origin import present_origin
+from wolfstream.service.engine.remembered_keys import RememberedKeys
+from wolfstream.service.errors import SnapshotFailed, StorageFailed
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.storage.entries import Entry
+from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.snapshot_format import State
 
 logger = logging.getLogger(__name__)
 

@@ -2,18 +2,18 @@
 
 import logging
 
-from service.engine.challenger_takeover import products_as_set
-from service.engine.recovery import bring_back, check_complete, note_faults
-from service.engine.replay import replay
-from service.errors import NotLeader, StartupError, StorageFailed
-from service.model.learner import Learner
-from service.model.live import Model
-from service.spec.stored import read_stored_spec
-from service.storage.entries import CatalogueEntry, KeyedRequest, next_term
-from service.storage.interfaces import Storage
-from service.storage.journal import LogDeleted
-from service.storage.log import LogGap, LogReader
-from service.storage.term import Term, UnownedLog
+from wolfstream.service.engine.challenger_takeover import products_as_set
+from wolfstream.service.engine.recovery import bring_back, check_complete, note_faults
+from wolfstream.service.engine.replay import replay
+from wolfstream.service.errors import NotLeader, StartupError, StorageFailed
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.spec.stored import read_stored_spec
+from wolfstream.service.storage.entries import CatalogueEntry, KeyedRequest, next_term
+from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.journal import LogDeleted
+from wolfstream.service.storage.log import LogGap, LogReader
+from wolfstream.service.storage.term import Term, UnownedLog
 
 logger = logging.getLogger(__name__)
 

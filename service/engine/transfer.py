@@ -5,24 +5,24 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import NamedTuple
 
-from service.engine.model_files import LoadedModel, add_model
-from service.engine.recovery import restore_newest
-from service.engine.replay import replay
-from service.errors import WolfstreamError
-from service.model.learner import Learner
-from service.model.live import Model
-from service.native.threads import Threads
-from service.spec.stored import read_stored_spec
-from service.storage.catalogue import Catalogue
-from service.storage.data_directory import (
+from wolfstream.service.engine.model_files import LoadedModel, add_model
+from wolfstream.service.engine.recovery import restore_newest
+from wolfstream.service.engine.replay import replay
+from wolfstream.service.errors import WolfstreamError
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.native.threads import Threads
+from wolfstream.service.spec.stored import read_stored_spec
+from wolfstream.service.storage.catalogue import Catalogue
+from wolfstream.service.storage.data_directory import (
     DirectoryInUse,
     check_journal_end,
     journal_path,
     open_storage,
     owned,
 )
-from service.storage.snapshot_format import DamagedSnapshot, State
-from service.storage.snapshots import Snapshots
+from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State
+from wolfstream.service.storage.snapshots import Snapshots
 
 
 class TransferError(WolfstreamError):

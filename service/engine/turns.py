@@ -9,17 +9,23 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from service.diagnostics.metrics import Metrics
-from service.engine.absorb import Results, absorb_block, absorb_part, joined_answer, together
-from service.engine.admission import count_rejected
-from service.engine.broken import learned_elsewhere, mark_broken, not_yet_learned
-from service.engine.duplicates import Duplicates
-from service.engine.journal_parts import Admitted
-from service.engine.late_labels import Found, LabelRequest, count_unlearned
-from service.engine.learn_request import LearnRequest, Reply
-from service.engine.live_models import LiveModels
-from service.errors import ModelBroken, NotYetLearned
-from service.model.live import Model
+from wolfstream.service.diagnostics.metrics import Metrics
+from wolfstream.service.engine.absorb import (
+    Results,
+    absorb_block,
+    absorb_part,
+    joined_answer,
+    together,
+)
+from wolfstream.service.engine.admission import count_rejected
+from wolfstream.service.engine.broken import learned_elsewhere, mark_broken, not_yet_learned
+from wolfstream.service.engine.duplicates import Duplicates
+from wolfstream.service.engine.journal_parts import Admitted
+from wolfstream.service.engine.late_labels import Found, LabelRequest, count_unlearned
+from wolfstream.service.engine.learn_request import LearnRequest, Reply
+from wolfstream.service.engine.live_models import LiveModels
+from wolfstream.service.errors import ModelBroken, NotYetLearned
+from wolfstream.service.model.live import Model
 
 
 class Work:

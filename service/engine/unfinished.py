@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from service.engine.admission import Admission
-from service.engine.commits import Commits
-from service.engine.duplicates import Duplicates
-from service.engine.late_labels import LabelRequest
-from service.engine.learn_request import LearnRequest
-from service.errors import StorageFailed
-from service.model.live import Model
-from service.storage.journal import Unfinished
-from service.storage.term import Term
+from wolfstream.service.engine.admission import Admission
+from wolfstream.service.engine.commits import Commits
+from wolfstream.service.engine.duplicates import Duplicates
+from wolfstream.service.engine.late_labels import LabelRequest
+from wolfstream.service.engine.learn_request import LearnRequest
+from wolfstream.service.errors import StorageFailed
+from wolfstream.service.model.live import Model
+from wolfstream.service.storage.journal import Unfinished
+from wolfstream.service.storage.term import Term
 
 
 class Committed(NamedTuple):

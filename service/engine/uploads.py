@@ -7,20 +7,20 @@ bounds what a state may bring, and has its plain part used once as learning and 
 import json
 from typing import Any
 
-from service.engine.model_files import LoadedModel, ModelFileError, fill_model, spec_in
-from service.errors import InvalidSamples, UnusableState
-from service.model.draft import Limits
-from service.model.fitting_rows import preparing
-from service.model.footprint import learning_bytes
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.predicted import check_whole
-from service.samples.targets import Label, read_labels
-from service.samples.values import LONGEST_NAME
-from service.spec.model import ModelSpec
-from service.storage.snapshot_format import DamagedSnapshot, State, decode_state
-from solver.prepare.named_rows import n_rows
-from solver.prepare.row_form import RowForm
+from wolfstream.service.engine.model_files import LoadedModel, ModelFileError, fill_model, spec_in
+from wolfstream.service.errors import InvalidSamples, UnusableState
+from wolfstream.service.model.draft import Limits
+from wolfstream.service.model.fitting_rows import preparing
+from wolfstream.service.model.footprint import learning_bytes
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.predicted import check_whole
+from wolfstream.service.samples.targets import Label, read_labels
+from wolfstream.service.samples.values import LONGEST_NAME
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State, decode_state
+from wolfstream.solver.prepare.named_rows import n_rows
+from wolfstream.solver.prepare.row_form import RowForm
 
 _IT = "the state"
 # As many digits as a sequence in a request may have.

@@ -4,18 +4,18 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
-from service.engine.absorb import recorded
-from service.engine.model_files import ModelFileError, fill_model, load_model, spec_in
-from service.errors import StartupError
-from service.heads.fit import fit_from_record
-from service.model.live import Model
-from service.samples.predicted import from_prediction_record, rows_of
-from service.storage.data_directory import journal_path, n_bytes, open_storage
-from service.storage.entries import Entry
-from service.storage.interfaces import Storage
-from service.storage.log import LogReader
-from service.storage.snapshot_format import DamagedSnapshot, decode_state
-from service.storage.snapshots import Snapshots
+from wolfstream.service.engine.absorb import recorded
+from wolfstream.service.engine.model_files import ModelFileError, fill_model, load_model, spec_in
+from wolfstream.service.errors import StartupError
+from wolfstream.service.heads.fit import fit_from_record
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.predicted import from_prediction_record, rows_of
+from wolfstream.service.storage.data_directory import journal_path, n_bytes, open_storage
+from wolfstream.service.storage.entries import Entry
+from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.log import LogReader
+from wolfstream.service.storage.snapshot_format import DamagedSnapshot, decode_state
+from wolfstream.service.storage.snapshots import Snapshots
 
 # Is called with the number of bytes that were verified since the last call.
 Watch = Callable[[int], None]

@@ -12,8 +12,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
-from service.engine.compilation import Process, end
-from service.engine.compiled_parts import (
+from wolfstream.service.engine.compilation import Process, end
+from wolfstream.service.engine.compiled_parts import (
     Part,
     collect_garbage,
     collecting_seldom,
@@ -22,7 +22,7 @@ from service.engine.compiled_parts import (
     parts,
     parts_of,
 )
-from service.spec.model import ModelSpec
+from wolfstream.service.spec.model import ModelSpec
 
 logger = logging.getLogger(__name__)
 

@@ -12,32 +12,32 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from service.diagnostics.metrics import Metrics
-from service.engine.challengers import Challengers
-from service.engine.commits import Commits
-from service.engine.group_learning import Acknowledge, GroupLearning, GroupRequest
-from service.engine.history import History
-from service.engine.kept_fit import keep_fit
-from service.engine.late_labels import LabelRequest
-from service.engine.leading import InOrder, Leading
-from service.engine.learn_request import LearnRequest
-from service.engine.live_models import LiveModels
-from service.engine.model_files import LoadedModel
-from service.engine.new_models import NewModels
-from service.engine.promotion import Promotion
-from service.engine.queue_items import Item, Order
-from service.engine.recovery_order import Room
-from service.engine.remembered_keys import RememberedKeys
-from service.engine.snapshot_schedule import SnapshotSchedule
-from service.engine.uploads import filled
-from service.errors import InDoubt, Refusal
-from service.heads.fit import Fit, Window
-from service.model.live import Model
-from service.native.threads import Threads
-from service.settings import Settings, usable_bytes
-from service.spec.following import Start
-from service.spec.model import ModelSpec
-from service.storage.interfaces import Storage
+from wolfstream.service.diagnostics.metrics import Metrics
+from wolfstream.service.engine.challengers import Challengers
+from wolfstream.service.engine.commits import Commits
+from wolfstream.service.engine.group_learning import Acknowledge, GroupLearning, GroupRequest
+from wolfstream.service.engine.history import History
+from wolfstream.service.engine.kept_fit import keep_fit
+from wolfstream.service.engine.late_labels import LabelRequest
+from wolfstream.service.engine.leading import InOrder, Leading
+from wolfstream.service.engine.learn_request import LearnRequest
+from wolfstream.service.engine.live_models import LiveModels
+from wolfstream.service.engine.model_files import LoadedModel
+from wolfstream.service.engine.new_models import NewModels
+from wolfstream.service.engine.promotion import Promotion
+from wolfstream.service.engine.queue_items import Item, Order
+from wolfstream.service.engine.recovery_order import Room
+from wolfstream.service.engine.remembered_keys import RememberedKeys
+from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
+from wolfstream.service.engine.uploads import filled
+from wolfstream.service.errors import InDoubt, Refusal
+from wolfstream.service.heads.fit import Fit, Window
+from wolfstream.service.model.live import Model
+from wolfstream.service.native.threads import Threads
+from wolfstream.service.settings import Settings, usable_bytes
+from wolfstream.service.spec.following import Start
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.storage.interfaces import Storage
 
 logger = logging.getLogger(__name__)
 

@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from service.engine.group_queue import GroupQueue
-from service.engine.phase import Phase
-from service.engine.queue_items import Item
-from service.engine.warm_up import WarmUp
-from service.engine.writer import Writer
+from wolfstream.service.engine.group_queue import GroupQueue
+from wolfstream.service.engine.phase import Phase
+from wolfstream.service.engine.queue_items import Item
+from wolfstream.service.engine.warm_up import WarmUp
+from wolfstream.service.engine.writer import Writer
 
 logger = logging.getLogger(__name__)
 

@@ -54,20 +54,20 @@ WolfstreamError
         └── NotYetLearned     the samples are durable, but the model's learner failed
 """
 
-from service.errors.absent import (
+from wolfstream.service.errors.absent import (
     NoSuchHead,
     UnknownJob,
     UnknownModel,
     UnknownSnapshot,
 )
-from service.errors.access import (
+from wolfstream.service.errors.access import (
     Forbidden,
     ForeignHost,
     ForeignOrigin,
     QuotaExceeded,
     Unauthenticated,
 )
-from service.errors.conflicts import (
+from wolfstream.service.errors.conflicts import (
     AnotherState,
     Divided,
     Follows,
@@ -81,7 +81,7 @@ from service.errors.conflicts import (
     Untrained,
     UnusableSnapshot,
 )
-from service.errors.failures import (
+from wolfstream.service.errors.failures import (
     AnswerMissing,
     InDoubt,
     ModelBroken,
@@ -90,7 +90,7 @@ from service.errors.failures import (
     ServerFailed,
     StorageFailed,
 )
-from service.errors.invalid import (
+from wolfstream.service.errors.invalid import (
     MOST_ERRORS,
     Invalid,
     InvalidSamples,
@@ -98,14 +98,14 @@ from service.errors.invalid import (
     refuse,
     refuse_all,
 )
-from service.errors.messages import (
+from wolfstream.service.errors.messages import (
     HeadTooLarge,
     TooLarge,
     TooSlow,
     Unreadable,
     UnsupportedFormat,
 )
-from service.errors.refusal import (
+from wolfstream.service.errors.refusal import (
     Outcome,
     Refusal,
     SampleError,
@@ -113,7 +113,7 @@ from service.errors.refusal import (
     WolfstreamError,
     pointer_to,
 )
-from service.errors.unavailable import (
+from wolfstream.service.errors.unavailable import (
     JobsFull,
     LagsBehind,
     MemoryFull,

@@ -1,6 +1,6 @@
 """Requests for something that does not exist."""
 
-from service.errors.refusal import Refusal
+from wolfstream.service.errors.refusal import Refusal
 
 
 class UnknownModel(Refusal):

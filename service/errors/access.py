@@ -1,7 +1,7 @@
 """Requests that this client may not make."""
 
-from service.errors.refusal import Refusal, SampleError
-from service.errors.unavailable import Unavailable
+from wolfstream.service.errors.refusal import Refusal, SampleError
+from wolfstream.service.errors.unavailable import Unavailable
 
 
 class Unauthenticated(Refusal):

@@ -1,6 +1,6 @@
 """Requests that the present state of the server or of a model does not allow."""
 
-from service.errors.refusal import Refusal
+from wolfstream.service.errors.refusal import Refusal
 
 
 class TooManyModels(Refusal):

@@ -1,6 +1,6 @@
 """Requests that failed on the server's side: its storage, a learner or its own code."""
 
-from service.errors.unavailable import Unavailable
+from wolfstream.service.errors.unavailable import Unavailable
 
 
 class StorageFailed(Unavailable):

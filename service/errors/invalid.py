@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import NoReturn
 
-from service.errors.refusal import Refusal, SampleError
+from wolfstream.service.errors.refusal import Refusal, SampleError
 
 MOST_ERRORS = 20
 

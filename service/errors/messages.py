@@ -1,6 +1,6 @@
 """Requests that the server does not take in: unreadable, too large, too slow."""
 
-from service.errors.refusal import Refusal
+from wolfstream.service.errors.refusal import Refusal
 
 
 class Unreadable(Refusal):

@@ -1,6 +1,6 @@
 """Requests that may succeed later: the server is full, busy or not ready."""
 
-from service.errors.refusal import Refusal
+from wolfstream.service.errors.refusal import Refusal
 
 
 class Unavailable(Refusal):

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from service.files.npz import Label, dense_rows, read_npz, sparse_rows
-from service.files.separated import CsvText
-from service.files.svmlight import SvmlightText, looks_like_svmlight
-from service.files.text import MAX_FEATURES, DataFileError, Watch, number_in
-from solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
+from wolfstream.service.files.npz import Label, dense_rows, read_npz, sparse_rows
+from wolfstream.service.files.separated import CsvText
+from wolfstream.service.files.svmlight import SvmlightText, looks_like_svmlight
+from wolfstream.service.files.text import MAX_FEATURES, DataFileError, Watch, number_in
+from wolfstream.solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
 
 __all__ = [
     "MAX_FEATURES",

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from service.files.text import MAX_FEATURES, DataFileError
-from solver.arrays import Float64Array
-from solver.rows.matrix import Matrix, SparseRows, n_rows, sparse_from_csr
+from wolfstream.service.files.text import MAX_FEATURES, DataFileError
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.rows.matrix import Matrix, SparseRows, n_rows, sparse_from_csr
 
 Label = str | int | float | bool
 

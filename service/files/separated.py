@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from service.files.text import (
+from wolfstream.service.files.text import (
     LONGEST_ROW,
     MISSING,
     DataFileError,
@@ -20,8 +20,8 @@ from service.files.text import (
     is_not_finite,
     number_in,
 )
-from solver.arrays import Float64Array
-from solver.rows.matrix import Matrix
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.rows.matrix import Matrix
 
 LABEL_COLUMNS = ("y", "label", "class", "target")
 _QUOTED = re.compile(r'"[^"]*"')

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from service.files.text import (
+from wolfstream.service.files.text import (
     LONGEST_ROW,
     MAX_FEATURES,
     DataFileError,
@@ -18,7 +18,7 @@ from service.files.text import (
     first_row,
     number_in,
 )
-from solver.rows.matrix import Matrix, sparse_from_csr
+from wolfstream.solver.rows.matrix import Matrix, sparse_from_csr
 
 Entries = tuple[list[int], list[float]]
 

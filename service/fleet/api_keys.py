@@ -10,10 +10,10 @@ from nats.js.errors import APIError, KeyDeletedError, KeyNotFoundError, KeyWrong
 from nats.js.kv import KeyValue
 from pydantic import TypeAdapter, ValidationError
 
-from service.access.keys import Key, KeysError
-from service.fleet.bucket_watch import follow
-from service.fleet.connection import NatsConnection, Refused, Unanswered
-from service.fleet.streams import KEYS_BUCKET
+from wolfstream.service.access.keys import Key, KeysError
+from wolfstream.service.fleet.bucket_watch import follow
+from wolfstream.service.fleet.connection import NatsConnection, Refused, Unanswered
+from wolfstream.service.fleet.streams import KEYS_BUCKET
 
 _KEYS = TypeAdapter(list[Key])
 _ENTRY = "keys"

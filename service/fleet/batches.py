@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from service.fleet.connection import NatsConnection, NotConnected
+from wolfstream.service.fleet.connection import NatsConnection, NotConnected
 
 EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 # How long an answer is waited for; the messages of a batch are on their way by then.

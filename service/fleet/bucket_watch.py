@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 import nats.errors
 from nats.js.kv import KeyValue
 
-from service.fleet.connection import Refused, Unanswered
+from wolfstream.service.fleet.connection import Refused, Unanswered
 
 logger = logging.getLogger(__name__)
 

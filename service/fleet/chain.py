@@ -9,13 +9,13 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from service.errors import StorageFailed
-from service.fleet.commit_messages import WRITER_BYTES, LogRow, Part, encode, joined
-from service.fleet.connection import NatsConnection
-from service.fleet.log_index import Commit
-from service.fleet.planned_commits import Planned
-from service.fleet.subject_messages import SubjectMessages
-from service.storage.log import LogGap
+from wolfstream.service.errors import StorageFailed
+from wolfstream.service.fleet.commit_messages import WRITER_BYTES, LogRow, Part, encode, joined
+from wolfstream.service.fleet.connection import NatsConnection
+from wolfstream.service.fleet.log_index import Commit
+from wolfstream.service.fleet.planned_commits import Planned
+from wolfstream.service.fleet.subject_messages import SubjectMessages
+from wolfstream.service.storage.log import LogGap
 
 # How long a copy of a stream may lag behind the others.
 _BEHIND_SECONDS = 10.0

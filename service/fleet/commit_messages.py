@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import msgpack
 
-from service.storage.entries import Entry, KeyedRequest, Rollback
-from service.storage.seals import BrokenSeal, seal, unseal
+from wolfstream.service.storage.entries import Entry, KeyedRequest, Rollback
+from wolfstream.service.storage.seals import BrokenSeal, seal, unseal
 
 # The format, first in each message. A reader refuses a format that it does not know.
 FORMAT = 2

@@ -5,12 +5,12 @@ from collections.abc import Collection, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import NamedTuple
 
-from service.errors import StorageFailed
-from service.fleet.connection import NatsConnection
-from service.fleet.jetstream_log import PATIENCE_SECONDS
-from service.fleet.jetstream_term import JetStreamTerm, rows_of
-from service.fleet.planned_commits import Planned, store
-from service.storage.term import Part
+from wolfstream.service.errors import StorageFailed
+from wolfstream.service.fleet.connection import NatsConnection
+from wolfstream.service.fleet.jetstream_log import PATIENCE_SECONDS
+from wolfstream.service.fleet.jetstream_term import JetStreamTerm, rows_of
+from wolfstream.service.fleet.planned_commits import Planned, store
+from wolfstream.service.storage.term import Part
 
 
 class _Commit(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 
 from nats.aio.client import Client
 
-from service.errors import StartupError
+from wolfstream.service.errors import StartupError
 
 logger = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from nats.aio.msg import Msg
 from nats.errors import Error, NoRespondersError
 from nats.js import JetStreamContext
 
-from service.errors import StartupError
-from service.fleet.connecting import connected_client, without_passwords
+from wolfstream.service.errors import StartupError
+from wolfstream.service.fleet.connecting import connected_client, without_passwords
 
 logger = logging.getLogger(__name__)
 

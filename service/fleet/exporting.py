@@ -16,31 +16,31 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from service.access.key_file import KeyFile
-from service.access.keys import ApiKeys
-from service.fleet.commit_messages import LogRow, read_rollback
-from service.fleet.importing import Moved, MovingError
-from service.fleet.jetstream_log import JetStreamLog
-from service.fleet.log_index import ENTRIES, WITH_SAMPLES, KnownKey
-from service.fleet.opening import Fleet
-from service.storage.backup import finish
-from service.storage.data_directory import (
+from wolfstream.service.access.key_file import KeyFile
+from wolfstream.service.access.keys import ApiKeys
+from wolfstream.service.fleet.commit_messages import LogRow, read_rollback
+from wolfstream.service.fleet.importing import Moved, MovingError
+from wolfstream.service.fleet.jetstream_log import JetStreamLog
+from wolfstream.service.fleet.log_index import ENTRIES, WITH_SAMPLES, KnownKey
+from wolfstream.service.fleet.opening import Fleet
+from wolfstream.service.storage.backup import finish
+from wolfstream.service.storage.data_directory import (
     high_water_path,
     journal_path,
     open_storage,
     owned,
     snapshots_path,
 )
-from service.storage.entries import CatalogueEntry, Rollback, now
-from service.storage.high_water import HighWater
-from service.storage.log import LogGap
-from service.storage.reach import Reach, check_empty, reaches_of
-from service.storage.snapshot_files import SnapshotFiles
-from service.storage.snapshot_format import DamagedSnapshot
-from service.storage.sqlite_catalogue import SqliteCatalogue
-from service.storage.sqlite_file import SqliteFile
-from service.storage.sqlite_rows import LATER, SAMPLES, Row, answer_row, key_row, sealed
-from service.storage.term import Term
+from wolfstream.service.storage.entries import CatalogueEntry, Rollback, now
+from wolfstream.service.storage.high_water import HighWater
+from wolfstream.service.storage.log import LogGap
+from wolfstream.service.storage.reach import Reach, check_empty, reaches_of
+from wolfstream.service.storage.snapshot_files import SnapshotFiles
+from wolfstream.service.storage.snapshot_format import DamagedSnapshot
+from wolfstream.service.storage.sqlite_catalogue import SqliteCatalogue
+from wolfstream.service.storage.sqlite_file import SqliteFile
+from wolfstream.service.storage.sqlite_rows import LATER, SAMPLES, Row, answer_row, key_row, sealed
+from wolfstream.service.storage.term import Term
 
 # How often a model is read again because its leader purged its log meanwhile.
 _ATTEMPTS = 3

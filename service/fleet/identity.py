@@ -5,9 +5,9 @@ import secrets
 import nats.errors
 from nats.js.errors import APIError, KeyNotFoundError, KeyWrongLastSequenceError
 
-from service.errors import StartupError
-from service.fleet.connection import NatsConnection, Refused, Unanswered
-from service.fleet.streams import MODELS_BUCKET
+from wolfstream.service.errors import StartupError
+from wolfstream.service.fleet.connection import NatsConnection, Refused, Unanswered
+from wolfstream.service.fleet.streams import MODELS_BUCKET
 
 _KEY = "fleet"
 _SECONDS = 15.0

@@ -11,26 +11,26 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from service.access.key_file import KeyFile
-from service.access.keys import ApiKeys, KeysError
-from service.errors import WolfstreamError
-from service.fleet.commit_messages import LogRow
-from service.fleet.jetstream_term import JetStreamTerm
-from service.fleet.log_index import ENTRIES
-from service.fleet.opening import Fleet
-from service.storage.data_directory import (
+from wolfstream.service.access.key_file import KeyFile
+from wolfstream.service.access.keys import ApiKeys, KeysError
+from wolfstream.service.errors import WolfstreamError
+from wolfstream.service.fleet.commit_messages import LogRow
+from wolfstream.service.fleet.jetstream_term import JetStreamTerm
+from wolfstream.service.fleet.log_index import ENTRIES
+from wolfstream.service.fleet.opening import Fleet
+from wolfstream.service.storage.data_directory import (
     check_journal_end,
     journal_path,
     open_storage,
     owned,
     snapshots_path,
 )
-from service.storage.entries import CatalogueEntry
-from service.storage.interfaces import Storage
-from service.storage.snapshot_files import SnapshotFiles
-from service.storage.snapshot_format import DamagedSnapshot
-from service.storage.sqlite_file import SqliteFile
-from service.storage.sqlite_rows import unsealed
+from wolfstream.service.storage.entries import CatalogueEntry
+from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.snapshot_files import SnapshotFiles
+from wolfstream.service.storage.snapshot_format import DamagedSnapshot
+from wolfstream.service.storage.sqlite_file import SqliteFile
+from wolfstream.service.storage.sqlite_rows import unsealed
 
 # The approximate rows and bytes of one commit.
 _ROWS, _BYTES = 1000, 4 << 20

@@ -18,16 +18,16 @@ import nats.errors
 from nats.js.errors import APIError, KeyWrongLastSequenceError
 from nats.js.kv import KeyValue
 
-from service.errors import InDoubt, StartupError, StorageFailed
-from service.fleet.bucket_watch import follow, watching
-from service.fleet.connection import NatsConnection, Refused, Unanswered
-from service.fleet.jetstream_journal import JetStreamJournal
-from service.fleet.jetstream_term import JetStreamTerm
-from service.fleet.known_models import NOTHING_KNOWN, KnownModels, known
-from service.fleet.streams import MODELS_BUCKET, STATES, log_of, shares_stream, states_of
-from service.storage.catalogue import NameTaken
-from service.storage.entries import CatalogueEntry
-from service.storage.term import Term
+from wolfstream.service.errors import InDoubt, StartupError, StorageFailed
+from wolfstream.service.fleet.bucket_watch import follow, watching
+from wolfstream.service.fleet.connection import NatsConnection, Refused, Unanswered
+from wolfstream.service.fleet.jetstream_journal import JetStreamJournal
+from wolfstream.service.fleet.jetstream_term import JetStreamTerm
+from wolfstream.service.fleet.known_models import NOTHING_KNOWN, KnownModels, known
+from wolfstream.service.fleet.streams import MODELS_BUCKET, STATES, log_of, shares_stream, states_of
+from wolfstream.service.storage.catalogue import NameTaken
+from wolfstream.service.storage.entries import CatalogueEntry
+from wolfstream.service.storage.term import Term
 
 logger = logging.getLogger(__name__)
 

@@ -4,18 +4,18 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import cast
 
-from service.errors import StorageFailed
-from service.fleet.commit_messages import rollback_row
-from service.fleet.commits_under_way import CommitsUnderWay
-from service.fleet.connection import NatsConnection
-from service.fleet.jetstream_log import JetStreamLog
-from service.fleet.jetstream_term import JetStreamTerm
-from service.storage.entries import Rollback, now
-from service.storage.high_water import HighWater
-from service.storage.journal import Unfinished
-from service.storage.log import LogGap
-from service.storage.replay_marks import ReplayMarks
-from service.storage.term import Part, Term
+from wolfstream.service.errors import StorageFailed
+from wolfstream.service.fleet.commit_messages import rollback_row
+from wolfstream.service.fleet.commits_under_way import CommitsUnderWay
+from wolfstream.service.fleet.connection import NatsConnection
+from wolfstream.service.fleet.jetstream_log import JetStreamLog
+from wolfstream.service.fleet.jetstream_term import JetStreamTerm
+from wolfstream.service.storage.entries import Rollback, now
+from wolfstream.service.storage.high_water import HighWater
+from wolfstream.service.storage.journal import Unfinished
+from wolfstream.service.storage.log import LogGap
+from wolfstream.service.storage.replay_marks import ReplayMarks
+from wolfstream.service.storage.term import Part, Term
 
 # Longer than the time limits of an append.
 _SECONDS = 60.0

@@ -7,18 +7,18 @@ others have written: what comes after a term's own end is for its successor.
 import json
 from collections.abc import Callable, Iterator, Sequence
 
-from service.errors import NotLeader, StartupError, StorageFailed
-from service.fleet.chain import Chain, new_writer
-from service.fleet.commit_messages import LogRow, event_row, key_row, read_entry
-from service.fleet.connection import NatsConnection, Unanswered
-from service.fleet.kept_keys import KeptKeys
-from service.fleet.log_index import ENTRIES, WITH_SAMPLES, Commit, KnownKey, LogIndex
-from service.fleet.planned_commits import Overtaken, store
-from service.fleet.streams import log_of
-from service.storage.entries import Entry, KeyedRequest, Rollback, now
-from service.storage.journal import LogDeleted
-from service.storage.log import LogGap
-from service.storage.term import Term, TermState, blocks_of
+from wolfstream.service.errors import NotLeader, StartupError, StorageFailed
+from wolfstream.service.fleet.chain import Chain, new_writer
+from wolfstream.service.fleet.commit_messages import LogRow, event_row, key_row, read_entry
+from wolfstream.service.fleet.connection import NatsConnection, Unanswered
+from wolfstream.service.fleet.kept_keys import KeptKeys
+from wolfstream.service.fleet.log_index import ENTRIES, WITH_SAMPLES, Commit, KnownKey, LogIndex
+from wolfstream.service.fleet.planned_commits import Overtaken, store
+from wolfstream.service.fleet.streams import log_of
+from wolfstream.service.storage.entries import Entry, KeyedRequest, Rollback, now
+from wolfstream.service.storage.journal import LogDeleted
+from wolfstream.service.storage.log import LogGap
+from wolfstream.service.storage.term import Term, TermState, blocks_of
 
 # How long an append is sent again before it is in doubt, and how long one is waited for.
 PATIENCE_SECONDS, SECONDS = 10.0, 60.0

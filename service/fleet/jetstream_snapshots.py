@@ -13,17 +13,17 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgpack
 
-from service.fleet.batches import EXPECTED
-from service.fleet.connection import NatsConnection, NotConnected, Refused, Unanswered
-from service.fleet.streams import STATES, states_of
-from service.storage.snapshot_format import (
+from wolfstream.service.fleet.batches import EXPECTED
+from wolfstream.service.fleet.connection import NatsConnection, NotConnected, Refused, Unanswered
+from wolfstream.service.fleet.streams import STATES, states_of
+from wolfstream.service.storage.snapshot_format import (
     DamagedSnapshot,
     State,
     UnreadableSnapshot,
     decode_state,
     encode_state,
 )
-from service.storage.snapshots import SnapshotDescription, is_content_of, pinned_name
+from wolfstream.service.storage.snapshots import SnapshotDescription, is_content_of, pinned_name
 
 T = TypeVar("T")
 

@@ -14,21 +14,21 @@ from collections.abc import Collection, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from service.errors import InDoubt, NotLeader, StorageFailed
-from service.fleet.commit_messages import (
+from wolfstream.service.errors import InDoubt, NotLeader, StorageFailed
+from wolfstream.service.fleet.commit_messages import (
     LogRow,
     entry_row,
     event_row,
     key_row,
     rollback_row,
 )
-from service.fleet.connection import NatsConnection, Refused, Unanswered
-from service.fleet.jetstream_log import PATIENCE_SECONDS, SECONDS, JetStreamLog
-from service.fleet.log_index import Purge
-from service.fleet.planned_commits import Overtaken, Planned, Unproven, store
-from service.storage.entries import KeyedRequest, Rollback, now
-from service.storage.high_water import HighWater
-from service.storage.term import Part, Term
+from wolfstream.service.fleet.connection import NatsConnection, Refused, Unanswered
+from wolfstream.service.fleet.jetstream_log import PATIENCE_SECONDS, SECONDS, JetStreamLog
+from wolfstream.service.fleet.log_index import Purge
+from wolfstream.service.fleet.planned_commits import Overtaken, Planned, Unproven, store
+from wolfstream.service.storage.entries import KeyedRequest, Rollback, now
+from wolfstream.service.storage.high_water import HighWater
+from wolfstream.service.storage.term import Part, Term
 
 # How long a doubt is looked into at a time, and how long other models wait for that.
 _RESOLVE_SECONDS, _SETTLE_SECONDS = 1.0, 0.05

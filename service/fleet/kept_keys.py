@@ -8,13 +8,13 @@ purge made necessary, and whoever reads that row reads the chain as far.
 
 from collections.abc import Callable, Sequence
 
-from service.errors import InDoubt, StorageFailed
-from service.fleet.chain import Chain, new_writer
-from service.fleet.commit_messages import LogRow
-from service.fleet.connection import NatsConnection, Refused, Unanswered
-from service.fleet.log_index import Commit
-from service.fleet.planned_commits import Overtaken, store
-from service.fleet.streams import STATES, states_of
+from wolfstream.service.errors import InDoubt, StorageFailed
+from wolfstream.service.fleet.chain import Chain, new_writer
+from wolfstream.service.fleet.commit_messages import LogRow
+from wolfstream.service.fleet.connection import NatsConnection, Refused, Unanswered
+from wolfstream.service.fleet.log_index import Commit
+from wolfstream.service.fleet.planned_commits import Overtaken, store
+from wolfstream.service.fleet.streams import STATES, states_of
 
 # How long an append is sent again, and how long it is waited for.
 _PATIENCE_SECONDS, _SECONDS = 10.0, 60.0

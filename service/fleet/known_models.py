@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from service.storage.entries import CatalogueEntry
+from wolfstream.service.storage.entries import CatalogueEntry
 
 
 class KnownModels(NamedTuple):

@@ -13,8 +13,8 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from service.fleet.commit_messages import LogRow, read_key, read_rollback
-from service.storage.entries import KeyedRequest, Rollback
+from wolfstream.service.fleet.commit_messages import LogRow, read_key, read_rollback
+from wolfstream.service.storage.entries import KeyedRequest, Rollback
 
 _COMMITS_OF_SEGMENT = 64
 WITH_SAMPLES = frozenset({"samples", "labels"})

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 from nats.aio.msg import Msg
 from nats.errors import Error
 
-from service.fleet import commit_messages
-from service.fleet.connection import NatsConnection
-from service.fleet.namesakes import Namesakes
-from service.storage import snapshot_format
-from service.storage.partitions import number_of, whole_of
+from wolfstream.service.fleet import commit_messages
+from wolfstream.service.fleet.connection import NatsConnection
+from wolfstream.service.fleet.namesakes import Namesakes
+from wolfstream.service.storage import snapshot_format
+from wolfstream.service.storage.partitions import number_of, whole_of
 
 logger = logging.getLogger(__name__)
 

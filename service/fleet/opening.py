@@ -5,18 +5,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from service.fleet.api_keys import FleetKeys
-from service.fleet.connection import NatsConnection
-from service.fleet.identity import identity
-from service.fleet.jetstream_catalogue import JetStreamCatalogue
-from service.fleet.jetstream_journal import JetStreamJournal
-from service.fleet.jetstream_snapshots import JetStreamSnapshots
-from service.fleet.streams import KEYS_BUCKET, make_bucket, make_streams
-from service.storage.data_directory import high_water_path, replays_path
-from service.storage.high_water import HighWater
-from service.storage.interfaces import Storage
-from service.storage.replay_marks import ReplayMarks
-from service.storage.replica_directory import remember_fleet
+from wolfstream.service.fleet.api_keys import FleetKeys
+from wolfstream.service.fleet.connection import NatsConnection
+from wolfstream.service.fleet.identity import identity
+from wolfstream.service.fleet.jetstream_catalogue import JetStreamCatalogue
+from wolfstream.service.fleet.jetstream_journal import JetStreamJournal
+from wolfstream.service.fleet.jetstream_snapshots import JetStreamSnapshots
+from wolfstream.service.fleet.streams import KEYS_BUCKET, make_bucket, make_streams
+from wolfstream.service.storage.data_directory import high_water_path, replays_path
+from wolfstream.service.storage.high_water import HighWater
+from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.replay_marks import ReplayMarks
+from wolfstream.service.storage.replica_directory import remember_fleet
 
 _SECONDS = 60.0
 # A replica loads models again and again, and is killed from outside as a matter of course.

@@ -12,19 +12,19 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from service.errors import InDoubt, StorageFailed
-from service.fleet.batches import Message, send
-from service.fleet.commit_messages import LogRow
-from service.fleet.connection import (
+from wolfstream.service.errors import InDoubt, StorageFailed
+from wolfstream.service.fleet.batches import Message, send
+from wolfstream.service.fleet.commit_messages import LogRow
+from wolfstream.service.fleet.connection import (
     LOG_FULL,
     NatsConnection,
     NotConnected,
     Refused,
     Unanswered,
 )
-from service.fleet.reserve import more_room
-from service.fleet.subject_messages import SubjectMessages
-from service.storage.journal import LogFull
+from wolfstream.service.fleet.reserve import more_room
+from wolfstream.service.fleet.subject_messages import SubjectMessages
+from wolfstream.service.storage.journal import LogFull
 
 # The codes for another end; the second also comes, rarely, where the end is the expected one.
 _ANOTHER_END = frozenset({10071, 10164})

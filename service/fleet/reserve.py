@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from service.fleet.connection import NatsConnection
+from wolfstream.service.fleet.connection import NatsConnection
 
 # In the metadata of a stream whose bound is raised: what it is otherwise.
 _BOUND = "wolfstream-bytes"

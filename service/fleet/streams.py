@@ -15,9 +15,9 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from service.errors import StartupError
-from service.fleet.connection import NO_ROOM, NatsConnection, Refused, Unanswered
-from service.fleet.reserve import bound_of, bounded
+from wolfstream.service.errors import StartupError
+from wolfstream.service.fleet.connection import NO_ROOM, NatsConnection, Refused, Unanswered
+from wolfstream.service.fleet.reserve import bound_of, bounded
 
 logger = logging.getLogger(__name__)
 

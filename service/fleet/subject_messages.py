@@ -3,10 +3,10 @@
 import time
 from collections.abc import Iterator
 
-from service.errors import StartupError, StorageFailed
-from service.fleet.commit_messages import WRITER_BYTES, OtherFormat, Part, decode
-from service.fleet.connection import NatsConnection, Refused, Stored, Unanswered
-from service.storage.seals import BrokenSeal
+from wolfstream.service.errors import StartupError, StorageFailed
+from wolfstream.service.fleet.commit_messages import WRITER_BYTES, OtherFormat, Part, decode
+from wolfstream.service.fleet.connection import NatsConnection, Refused, Stored, Unanswered
+from wolfstream.service.storage.seals import BrokenSeal
 
 # How long it is tried to read.
 _READ_SECONDS = 10.0

@@ -5,12 +5,12 @@ Everything is read, and nothing is written, so replicas may learn meanwhile.
 
 from collections.abc import Iterator
 
-from service.errors import StartupError, StorageFailed
-from service.fleet.jetstream_log import JetStreamLog
-from service.fleet.opening import Fleet
-from service.storage.entries import CatalogueEntry
-from service.storage.log import LogGap
-from service.storage.snapshot_format import DamagedSnapshot, UnreadableSnapshot
+from wolfstream.service.errors import StartupError, StorageFailed
+from wolfstream.service.fleet.jetstream_log import JetStreamLog
+from wolfstream.service.fleet.opening import Fleet
+from wolfstream.service.storage.entries import CatalogueEntry
+from wolfstream.service.storage.log import LogGap
+from wolfstream.service.storage.snapshot_format import DamagedSnapshot, UnreadableSnapshot
 
 _REPAIR = (
     "Nothing of it is learned until somebody decides: POST /v1/models/{name}/rollback goes back to "

@@ -10,32 +10,32 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from service.heads.classification import ClassificationHead, merge_heads
-from service.heads.cost import (
+from wolfstream.service.heads.classification import ClassificationHead, merge_heads
+from wolfstream.service.heads.cost import (
     COST_OF_CROSSED,
     COST_OF_DECISION,
     COST_OF_FUNCTION,
     COST_OF_ROW,
 )
-from service.heads.exercise import exercise
-from service.heads.kind import Asked, Kind, SavedHead
-from service.heads.online_learner import WithoutMembers
-from service.heads.regression import RegressionHead
-from service.heads.saved_bank import check_bank
-from service.spec.heads import HeadName
-from service.spec.model import ModelSpec
-from solver.adaptive.classifier import AdaptiveClassifier
-from solver.adaptive.merge import merge as merge_banks
-from solver.adaptive.ridge import CHUNK
-from solver.adaptive.settings import FOREVER, Pins
-from solver.adaptive.standing import Standing
-from solver.adaptive.texts import TextLearners
-from solver.arrays import Float64Array
-from solver.prepare.named_rows import Rows
-from solver.rows.matrix import Matrix
-from solver.stream.bank import Bank, BankLearner, BankPicture
-from solver.stream.reasons import Gradient
-from solver.stream.votes import Answer, Hints
+from wolfstream.service.heads.exercise import exercise
+from wolfstream.service.heads.kind import Asked, Kind, SavedHead
+from wolfstream.service.heads.online_learner import WithoutMembers
+from wolfstream.service.heads.regression import RegressionHead
+from wolfstream.service.heads.saved_bank import check_bank
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
+from wolfstream.solver.adaptive.merge import merge as merge_banks
+from wolfstream.solver.adaptive.ridge import CHUNK
+from wolfstream.solver.adaptive.settings import FOREVER, Pins
+from wolfstream.solver.adaptive.standing import Standing
+from wolfstream.solver.adaptive.texts import TextLearners
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.named_rows import Rows
+from wolfstream.solver.rows.matrix import Matrix
+from wolfstream.solver.stream.bank import Bank, BankLearner, BankPicture
+from wolfstream.solver.stream.reasons import Gradient
+from wolfstream.solver.stream.votes import Answer, Hints
 
 NAME: HeadName = "adaptive"
 # Heads that it does not listen to: itself, and one that predicts nothing.

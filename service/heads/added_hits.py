@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from service.heads.hits import Hits
-from service.heads.recent import LENGTH
-from solver.arrays import Float64Array
+from wolfstream.service.heads.hits import Hits
+from wolfstream.service.heads.recent import LENGTH
+from wolfstream.solver.arrays import Float64Array
 
 # The columns of the last samples that are class numbers: the label, and the prediction.
 _CODES = 2

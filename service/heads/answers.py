@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from solver.stream.votes import HeadAnswer, Vote
+from wolfstream.solver.stream.votes import HeadAnswer, Vote
 
 
 @dataclass(frozen=True)

@@ -3,28 +3,33 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from service.heads.classification import ClassificationHead, merge_heads
-from service.heads.cost import COST_OF_DECISION, COST_OF_FUNCTION, COST_OF_ROW, cost_of_products
-from service.heads.exercise import exercise
-from service.heads.kernel import check_norms
-from service.heads.kind import Asked, Kind
-from service.heads.learner import MergingLearner
-from service.heads.online_learner import WithoutMembers
-from service.heads.regression import RegressionHead
-from service.spec.class_weight import weights_by_label
-from service.spec.model import ModelSpec
-from solver.arrays import Float64Array
-from solver.asset.features import dimension_of
-from solver.asset.identity import IdentityMap
-from solver.asset.learner import Asset
-from solver.asset.nystrom import NystromMap
-from solver.asset.view import AssetView
-from solver.kernels.functions import Kernel
-from solver.rows.matrix import Matrix, n_rows
-from solver.stream.paper_learners import AssetPicture, new_asset
-from solver.stream.parameters import AssetParameters
-from solver.stream.reasons import Gradient
-from solver.stream.votes import Answer
+from wolfstream.service.heads.classification import ClassificationHead, merge_heads
+from wolfstream.service.heads.cost import (
+    COST_OF_DECISION,
+    COST_OF_FUNCTION,
+    COST_OF_ROW,
+    cost_of_products,
+)
+from wolfstream.service.heads.exercise import exercise
+from wolfstream.service.heads.kernel import check_norms
+from wolfstream.service.heads.kind import Asked, Kind
+from wolfstream.service.heads.learner import MergingLearner
+from wolfstream.service.heads.online_learner import WithoutMembers
+from wolfstream.service.heads.regression import RegressionHead
+from wolfstream.service.spec.class_weight import weights_by_label
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.asset.features import dimension_of
+from wolfstream.solver.asset.identity import IdentityMap
+from wolfstream.solver.asset.learner import Asset
+from wolfstream.solver.asset.nystrom import NystromMap
+from wolfstream.solver.asset.view import AssetView
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.matrix import Matrix, n_rows
+from wolfstream.solver.stream.paper_learners import AssetPicture, new_asset
+from wolfstream.solver.stream.parameters import AssetParameters
+from wolfstream.solver.stream.reasons import Gradient
+from wolfstream.solver.stream.votes import Answer
 
 _FEATURES = {
     "rbf": ("fourier", "nystrom"),

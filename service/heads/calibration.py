@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from service.errors import Untrained
-from solver.calibration.values import ValueConfidence
-from solver.stream.votes import HeadAnswer
+from wolfstream.service.errors import Untrained
+from wolfstream.solver.calibration.values import ValueConfidence
+from wolfstream.solver.stream.votes import HeadAnswer
 
 _PREFIX = "calibration_"
 NOT_JUDGED = (

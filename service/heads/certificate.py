@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from solver.arrays import Float64Array
+from wolfstream.solver.arrays import Float64Array
 
 NO_CERTIFICATE: dict[str, Any] = dict.fromkeys(("objective", "gap", "relative_gap"))
 

@@ -39,7 +39,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from solver.arrays import Float64Array
+from wolfstream.solver.arrays import Float64Array
 
 ALPHA = 0.01
 _BLOCK = 64

@@ -6,27 +6,27 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from service.errors import InvalidSamples, Untrained
-from service.heads.added_hits import add_hits
-from service.heads.answers import Answers, Predictions
-from service.heads.calibration import NOT_JUDGED, of_calibration, with_calibration
-from service.heads.changes import Change
-from service.heads.hits import Hits
-from service.heads.online_learner import ClassLearner, LearnerView, Relearn
-from service.heads.protocol import Head
-from service.samples.targets import Label, Targets
-from service.samples.validation import Samples
-from solver.arrays import Float64Array
-from solver.calibration.classes import ClassCalibration
-from solver.calibration.merge import merge as merge_calibrations
-from solver.rows.matrix import Matrix, take_rows
-from solver.rows.sample_weights import Weights
-from solver.rows.seen import Seen
-from solver.stream.class_head import ClassHead, ClassHeadView
-from solver.stream.explanations import Contest
-from solver.stream.labels import LabelKey, key_of
-from solver.stream.reasons import MemberPulls, Slope
-from solver.stream.votes import NOTHING_HEARD, HeadAnswer, Heard
+from wolfstream.service.errors import InvalidSamples, Untrained
+from wolfstream.service.heads.added_hits import add_hits
+from wolfstream.service.heads.answers import Answers, Predictions
+from wolfstream.service.heads.calibration import NOT_JUDGED, of_calibration, with_calibration
+from wolfstream.service.heads.changes import Change
+from wolfstream.service.heads.hits import Hits
+from wolfstream.service.heads.online_learner import ClassLearner, LearnerView, Relearn
+from wolfstream.service.heads.protocol import Head
+from wolfstream.service.samples.targets import Label, Targets
+from wolfstream.service.samples.validation import Samples
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.calibration.classes import ClassCalibration
+from wolfstream.solver.calibration.merge import merge as merge_calibrations
+from wolfstream.solver.rows.matrix import Matrix, take_rows
+from wolfstream.solver.rows.sample_weights import Weights
+from wolfstream.solver.rows.seen import Seen
+from wolfstream.solver.stream.class_head import ClassHead, ClassHeadView
+from wolfstream.solver.stream.explanations import Contest
+from wolfstream.solver.stream.labels import LabelKey, key_of
+from wolfstream.solver.stream.reasons import MemberPulls, Slope
+from wolfstream.solver.stream.votes import NOTHING_HEARD, HeadAnswer, Heard
 
 L = TypeVar("L", bound=ClassLearner)
 

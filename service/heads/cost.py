@@ -3,7 +3,7 @@
 The weights of everything but multiplications are measured.
 """
 
-from solver.rows.matrix import Matrix, SparseRows, n_nonzeros, n_rows
+from wolfstream.solver.rows.matrix import Matrix, SparseRows, n_nonzeros, n_rows
 
 # The costs of a row, of each of its decisions as a number to send, of a cosine or an exponential,
 # of a text, a code or a pair of them whose weights are looked up, and of finding a sparse row's

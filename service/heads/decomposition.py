@@ -6,19 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from service.errors import RefitFailed
-from service.heads.fit import Fit, Observe, Progress, Window
-from service.heads.kernel import estimated_gamma, kernel_with
-from service.spec.kernel import KernelSpec, has_auto_gamma
-from solver.arrays import Float64Array
-from solver.kernels.functions import Kernel
-from solver.semiparametric.basis import basis_from_data, training_matrix
-from solver.semiparametric.regression import (
+from wolfstream.service.errors import RefitFailed
+from wolfstream.service.heads.fit import Fit, Observe, Progress, Window
+from wolfstream.service.heads.kernel import estimated_gamma, kernel_with
+from wolfstream.service.spec.kernel import KernelSpec, has_auto_gamma
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.semiparametric.basis import basis_from_data, training_matrix
+from wolfstream.solver.semiparametric.regression import (
     SemiparametricProgress,
     SemiparametricSettings,
     solve_semiparametric,
 )
-from solver.semiparametric.view import SemiparametricView, view_of, view_to_arrays
+from wolfstream.solver.semiparametric.view import SemiparametricView, view_of, view_to_arrays
 
 # For kernel rows of a refit; with a window of 2,000 all of them take an eighth of it.
 _CACHE_BYTES = 1 << 28

@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from service.heads.protocol import Head
-from service.samples.targets import Targets
-from service.spec.model import ModelSpec
-from solver.arrays import Float64Array
-from solver.prepare.named_rows import NameTable, named_rows
-from solver.rows.matrix import Matrix, take_rows
+from wolfstream.service.heads.protocol import Head
+from wolfstream.service.samples.targets import Targets
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.named_rows import NameTable, named_rows
+from wolfstream.solver.rows.matrix import Matrix, take_rows
 
 KERNELS = ("rbf", "polynomial", "linear")
 

@@ -7,10 +7,10 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from service.spec.heads import HeadName
-from service.spec.model import ModelSpec
-from solver.arrays import Float64Array
-from solver.rows.sample_weights import Weights
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.rows.sample_weights import Weights
 
 
 class Window(NamedTuple):

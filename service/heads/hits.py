@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from service.heads.changes import Changes
-from service.heads.recent import LENGTH, RecentColumns
-from solver.arrays import Float64Array
+from wolfstream.service.heads.changes import Changes
+from wolfstream.service.heads.recent import LENGTH, RecentColumns
+from wolfstream.solver.arrays import Float64Array
 
 # A class that was given less, or that was not known yet, costs -log of this.
 _LEAST_PROBABILITY = 1e-15

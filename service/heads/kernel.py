@@ -4,14 +4,14 @@ import math
 
 import numpy as np
 
-from service.errors import MOST_ERRORS, InvalidSamples, SampleError
-from service.spec.kernel import KernelSpec, LinearSpec, PolynomialSpec, has_auto_gamma
-from service.spec.model import ModelSpec
-from solver.kernels.bandwidth import gamma_from_rows
-from solver.kernels.entries import LARGEST_VALUE
-from solver.kernels.functions import Kernel, largest_square_norm
-from solver.prepare.named_rows import Rows, square_norms
-from solver.rows.matrix import Matrix, SparseRows
+from wolfstream.service.errors import MOST_ERRORS, InvalidSamples, SampleError
+from wolfstream.service.spec.kernel import KernelSpec, LinearSpec, PolynomialSpec, has_auto_gamma
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.solver.kernels.bandwidth import gamma_from_rows
+from wolfstream.solver.kernels.entries import LARGEST_VALUE
+from wolfstream.solver.kernels.functions import Kernel, largest_square_norm
+from wolfstream.solver.prepare.named_rows import Rows, square_norms
+from wolfstream.solver.rows.matrix import Matrix, SparseRows
 
 # Bound on gamma ||x||^2 where gamma is estimated: to the eighth power still below 1e100.
 _LARGEST_POLYNOMIAL_PRODUCT = 1e6

@@ -10,17 +10,17 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from service.heads.array_checks import Arrays
-from service.heads.fit import Fit, Observe, Window
-from service.heads.scores import Score
-from service.samples.targets import Label, Targets
-from service.spec.heads import HeadName, LearningCall
-from service.spec.model import ModelSpec
-from solver.arrays import Float64Array
-from solver.kernels.functions import Kernel
-from solver.rows.matrix import Matrix
-from solver.rows.sample_weights import Weights
-from solver.rows.seen import Seen
+from wolfstream.service.heads.array_checks import Arrays
+from wolfstream.service.heads.fit import Fit, Observe, Window
+from wolfstream.service.heads.scores import Score
+from wolfstream.service.samples.targets import Label, Targets
+from wolfstream.service.spec.heads import HeadName, LearningCall
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.matrix import Matrix
+from wolfstream.solver.rows.sample_weights import Weights
+from wolfstream.solver.rows.seen import Seen
 
 H = TypeVar("H")
 

@@ -5,12 +5,12 @@ A new kind is a module with a `KIND`, a part of the spec of the same name, and a
 
 from typing import Any
 
-from service.heads import adaptive, asset, novelty, semiparametric, working_set
-from service.heads.fit import Fit, Observe, Window
-from service.heads.kind import Kind
-from service.heads.protocol import Head
-from service.spec.heads import LEARNING_CALLS, HeadName, LearningCall
-from service.spec.model import ModelSpec
+from wolfstream.service.heads import adaptive, asset, novelty, semiparametric, working_set
+from wolfstream.service.heads.fit import Fit, Observe, Window
+from wolfstream.service.heads.kind import Kind
+from wolfstream.service.heads.protocol import Head
+from wolfstream.service.spec.heads import LEARNING_CALLS, HeadName, LearningCall
+from wolfstream.service.spec.model import ModelSpec
 
 KINDS: dict[HeadName, Kind[Any]] = {
     kind.name: kind

@@ -7,14 +7,19 @@ from typing import Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from service.heads.kernel import check_norms, kernel_with, largest_product, square_norm_limit
-from service.spec.kernel import has_auto_gamma
-from service.spec.model import ModelSpec
-from solver.kernels.bandwidth import Learner
-from solver.kernels.functions import Kernel
-from solver.prepare.named_rows import NamedRows, Rows
-from solver.stream.kernel_learner import Horizon, KernelLearner
-from solver.stream.merged_learner import merge_learners
+from wolfstream.service.heads.kernel import (
+    check_norms,
+    kernel_with,
+    largest_product,
+    square_norm_limit,
+)
+from wolfstream.service.spec.kernel import has_auto_gamma
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.solver.kernels.bandwidth import Learner
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.prepare.named_rows import NamedRows, Rows
+from wolfstream.solver.stream.kernel_learner import Horizon, KernelLearner
+from wolfstream.solver.stream.merged_learner import merge_learners
 
 L = TypeVar("L", bound=Learner)
 

@@ -11,31 +11,31 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from service.errors import Untrained
-from service.heads.answers import Answers, Predictions
-from service.heads.certificate import NO_CERTIFICATE
-from service.heads.changes import Change
-from service.heads.cost import cost_of_expansion
-from service.heads.exercise import rows_of_kind
-from service.heads.kernel import check_norms, kernel_limit
-from service.heads.kind import Asked, Kind
-from service.heads.protocol import Head
-from service.heads.set_view import set_stats
-from service.heads.value_view import NoClasses
-from service.samples.targets import Targets
-from service.samples.validation import Samples
-from service.spec.model import ModelSpec
-from solver.arrays import Float64Array
-from solver.kernels.functions import Kernel
-from solver.rows.matrix import Matrix, n_rows, take_rows
-from solver.rows.sample_weights import Weights
-from solver.stream.labels import LabelKey
-from solver.stream.novelty_learner import NoveltyLearner
-from solver.stream.reasons import Slope
-from solver.stream.value_head import Values
-from solver.stream.votes import NOTHING_HEARD, HeadAnswer, Heard
-from solver.working_set.ball import OnlineBall, novelty_of
-from solver.working_set.view import WorkingSetView
+from wolfstream.service.errors import Untrained
+from wolfstream.service.heads.answers import Answers, Predictions
+from wolfstream.service.heads.certificate import NO_CERTIFICATE
+from wolfstream.service.heads.changes import Change
+from wolfstream.service.heads.cost import cost_of_expansion
+from wolfstream.service.heads.exercise import rows_of_kind
+from wolfstream.service.heads.kernel import check_norms, kernel_limit
+from wolfstream.service.heads.kind import Asked, Kind
+from wolfstream.service.heads.protocol import Head
+from wolfstream.service.heads.set_view import set_stats
+from wolfstream.service.heads.value_view import NoClasses
+from wolfstream.service.samples.targets import Targets
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.matrix import Matrix, n_rows, take_rows
+from wolfstream.solver.rows.sample_weights import Weights
+from wolfstream.solver.stream.labels import LabelKey
+from wolfstream.solver.stream.novelty_learner import NoveltyLearner
+from wolfstream.solver.stream.reasons import Slope
+from wolfstream.solver.stream.value_head import Values
+from wolfstream.solver.stream.votes import NOTHING_HEARD, HeadAnswer, Heard
+from wolfstream.solver.working_set.ball import OnlineBall, novelty_of
+from wolfstream.solver.working_set.view import WorkingSetView
 
 _LIMIT = kernel_limit(Kernel("rbf"))
 

@@ -6,13 +6,13 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from service.samples.targets import Label
-from solver.arrays import Float64Array
-from solver.prepare.named_rows import Rows
-from solver.rows.matrix import Matrix
-from solver.rows.sample_weights import Weights
-from solver.stream.reasons import Gradient, MemberPulls
-from solver.stream.votes import Answer, Hints
+from wolfstream.service.samples.targets import Label
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.named_rows import Rows
+from wolfstream.solver.rows.matrix import Matrix
+from wolfstream.solver.rows.sample_weights import Weights
+from wolfstream.solver.stream.reasons import Gradient, MemberPulls
+from wolfstream.solver.stream.votes import Answer, Hints
 
 # Learns samples, given their numbers, rows, and class numbers or targets. Returns the predictions
 # before each was learned.

@@ -10,17 +10,17 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from numpy.typing import NDArray
 
-from service.heads.answers import Answers, Predictions
-from service.heads.changes import Change
-from service.samples.targets import Label, Targets
-from service.samples.validation import Samples
-from solver.arrays import Float64Array
-from solver.rows.matrix import Matrix
-from solver.rows.sample_weights import Weights
-from solver.stream.explanations import Contest
-from solver.stream.labels import LabelKey
-from solver.stream.reasons import MemberPulls, Slope
-from solver.stream.votes import NOTHING_HEARD, HeadAnswer, Heard
+from wolfstream.service.heads.answers import Answers, Predictions
+from wolfstream.service.heads.changes import Change
+from wolfstream.service.samples.targets import Label, Targets
+from wolfstream.service.samples.validation import Samples
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.rows.matrix import Matrix
+from wolfstream.solver.rows.sample_weights import Weights
+from wolfstream.solver.stream.explanations import Contest
+from wolfstream.solver.stream.labels import LabelKey
+from wolfstream.solver.stream.reasons import MemberPulls, Slope
+from wolfstream.solver.stream.votes import NOTHING_HEARD, HeadAnswer, Heard
 
 
 class HeadView(Protocol):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from solver.arrays import Float64Array
+from wolfstream.solver.arrays import Float64Array
 
 LENGTH = 1000
 # The last columns are moved to a new array once in so many.

@@ -7,23 +7,23 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from service.errors import Untrained
-from service.heads.answers import Answers, Predictions
-from service.heads.calibration import of_calibration, with_calibration
-from service.heads.online_learner import LearnerView, OnlineLearner, Relearn
-from service.heads.value_errors import Errors
-from service.heads.value_view import ValueView
-from service.samples.targets import Targets
-from service.samples.validation import Samples
-from solver.arrays import Float64Array
-from solver.calibration.values import ValueCalibration
-from solver.rows.matrix import Matrix, take_rows
-from solver.rows.sample_weights import Weights
-from solver.rows.seen import Seen
-from solver.stream.labels import LabelKey
-from solver.stream.reasons import Slope
-from solver.stream.value_head import ValueHead, ValueHeadView
-from solver.stream.votes import NOTHING_HEARD, Heard
+from wolfstream.service.errors import Untrained
+from wolfstream.service.heads.answers import Answers, Predictions
+from wolfstream.service.heads.calibration import of_calibration, with_calibration
+from wolfstream.service.heads.online_learner import LearnerView, OnlineLearner, Relearn
+from wolfstream.service.heads.value_errors import Errors
+from wolfstream.service.heads.value_view import ValueView
+from wolfstream.service.samples.targets import Targets
+from wolfstream.service.samples.validation import Samples
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.calibration.values import ValueCalibration
+from wolfstream.solver.rows.matrix import Matrix, take_rows
+from wolfstream.solver.rows.sample_weights import Weights
+from wolfstream.solver.rows.seen import Seen
+from wolfstream.solver.stream.labels import LabelKey
+from wolfstream.solver.stream.reasons import Slope
+from wolfstream.solver.stream.value_head import ValueHead, ValueHeadView
+from wolfstream.solver.stream.votes import NOTHING_HEARD, Heard
 
 
 @dataclass(frozen=True, eq=False)

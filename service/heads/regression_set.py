@@ -6,20 +6,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from service.heads.certificate import NO_CERTIFICATE
-from service.heads.exercise import KERNELS, exercise
-from service.heads.learner import HeadLearner
-from service.heads.online_learner import Relearn
-from service.heads.regression import RegressionHead
-from service.heads.sequences import Sequences
-from service.heads.set_view import SetView, set_stats
-from service.spec.model import ModelSpec
-from solver.kernels.functions import Kernel
-from solver.rows.matrix import Matrix
-from solver.simplex.steps import STEP_NAMES
-from solver.stream.paper_learners import ValueSetPicture
-from solver.stream.votes import Answer
-from solver.working_set.regression import RegressionSet, ValuesAbsorbed
+from wolfstream.service.heads.certificate import NO_CERTIFICATE
+from wolfstream.service.heads.exercise import KERNELS, exercise
+from wolfstream.service.heads.learner import HeadLearner
+from wolfstream.service.heads.online_learner import Relearn
+from wolfstream.service.heads.regression import RegressionHead
+from wolfstream.service.heads.sequences import Sequences
+from wolfstream.service.heads.set_view import SetView, set_stats
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.matrix import Matrix
+from wolfstream.solver.simplex.steps import STEP_NAMES
+from wolfstream.solver.stream.paper_learners import ValueSetPicture
+from wolfstream.solver.stream.votes import Answer
+from wolfstream.solver.working_set.regression import RegressionSet, ValuesAbsorbed
 
 
 class RegressionSetLearner(HeadLearner[RegressionSet]):

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from service.heads.array_checks import Arrays, WrongArrays
-from service.heads.kind import SavedHead
-from solver.adaptive.ridge import CHUNK
+from wolfstream.service.heads.array_checks import Arrays, WrongArrays
+from wolfstream.service.heads.kind import SavedHead
+from wolfstream.solver.adaptive.ridge import CHUNK
 
 # Arrays that grow with samples, and along which axis. Of those that remember learners as they were,
 # one after another, the blank ones have no shape at all: the number of dimensions.

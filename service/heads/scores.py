@@ -7,8 +7,8 @@ label or value before, the most frequent class so far, the mean so far.
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from service.heads.hits import Hits
-from service.heads.value_errors import Errors
+from wolfstream.service.heads.hits import Hits
+from wolfstream.service.heads.value_errors import Errors
 
 Score: TypeAlias = Hits | Errors
 

@@ -12,35 +12,39 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from service.errors import InvalidSamples, Untrained
-from service.heads.answers import Answers, Predictions
-from service.heads.calibration import (
+from wolfstream.service.errors import InvalidSamples, Untrained
+from wolfstream.service.heads.answers import Answers, Predictions
+from wolfstream.service.heads.calibration import (
     of_calibration,
     with_calibration,
 )
-from service.heads.cost import cost_of_expansion
-from service.heads.decomposition import basis_to_text, fit_window
-from service.heads.exercise import KERNELS, rows_to_learn
-from service.heads.fit import Fit, Window
-from service.heads.kernel import check_norms, kernel_limit, square_norm_limit
-from service.heads.kind import Asked, Kind, Refitting
-from service.heads.value_errors import Errors
-from service.heads.value_view import ValueView
-from service.heads.window import RecentSamples
-from service.samples.targets import LARGEST_TARGET, Targets
-from service.samples.validation import Samples
-from service.spec.model import ModelSpec
-from service.spec.semiparametric import DEFAULT_WINDOW, LARGEST_WINDOW
-from solver.arrays import Float64Array
-from solver.calibration.values import ValueCalibration
-from solver.rows.matrix import Matrix, SparseRows
-from solver.rows.sample_weights import Weights
-from solver.semiparametric.gradients import value_gradient
-from solver.semiparametric.view import SemiparametricView, predict_semiparametric, view_from_arrays
-from solver.stream.labels import LabelKey
-from solver.stream.reasons import Slope
-from solver.stream.value_head import Values
-from solver.stream.votes import NOTHING_HEARD, HeadAnswer, Heard
+from wolfstream.service.heads.cost import cost_of_expansion
+from wolfstream.service.heads.decomposition import basis_to_text, fit_window
+from wolfstream.service.heads.exercise import KERNELS, rows_to_learn
+from wolfstream.service.heads.fit import Fit, Window
+from wolfstream.service.heads.kernel import check_norms, kernel_limit, square_norm_limit
+from wolfstream.service.heads.kind import Asked, Kind, Refitting
+from wolfstream.service.heads.value_errors import Errors
+from wolfstream.service.heads.value_view import ValueView
+from wolfstream.service.heads.window import RecentSamples
+from wolfstream.service.samples.targets import LARGEST_TARGET, Targets
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.spec.semiparametric import DEFAULT_WINDOW, LARGEST_WINDOW
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.calibration.values import ValueCalibration
+from wolfstream.solver.rows.matrix import Matrix, SparseRows
+from wolfstream.solver.rows.sample_weights import Weights
+from wolfstream.solver.semiparametric.gradients import value_gradient
+from wolfstream.solver.semiparametric.view import (
+    SemiparametricView,
+    predict_semiparametric,
+    view_from_arrays,
+)
+from wolfstream.solver.stream.labels import LabelKey
+from wolfstream.solver.stream.reasons import Slope
+from wolfstream.solver.stream.value_head import Values
+from wolfstream.solver.stream.votes import NOTHING_HEARD, HeadAnswer, Heard
 
 # Numbers in a full window: 128 MB.
 LARGEST_WINDOW_NUMBERS = 1 << 24

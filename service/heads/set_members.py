@@ -6,18 +6,18 @@ model.
 
 import numpy as np
 
-from solver.rows.matrix import Matrix, n_rows, take_rows
-from solver.simplex.pairs import pair_classes
-from solver.working_set.eviction import (
+from wolfstream.solver.rows.matrix import Matrix, n_rows, take_rows
+from wolfstream.solver.simplex.pairs import pair_classes
+from wolfstream.solver.working_set.eviction import (
     close_gaps,
     give_weight,
     heirs_of,
     take_weight,
     who_leaves,
 )
-from solver.working_set.learner import WorkingSet
-from solver.working_set.pair_problems import enter_slots
-from solver.working_set.predictions import predict
+from wolfstream.solver.working_set.learner import WorkingSet
+from wolfstream.solver.working_set.pair_problems import enter_slots
+from wolfstream.solver.working_set.predictions import predict
 
 # Of three and more classes the steps and the eviction are other functions.
 _CLASSES = 2

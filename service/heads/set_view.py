@@ -4,16 +4,16 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from service.heads.certificate import NO_CERTIFICATE, certificate
-from service.heads.cost import cost_of_expansion
-from service.heads.kernel import check_norms
-from service.heads.sequences import Sequences
-from solver.arrays import Float64Array
-from solver.rows.matrix import Matrix
-from solver.stream.reasons import Gradient, MemberPulls
-from solver.stream.votes import Answer
-from solver.working_set.summary import Summary
-from solver.working_set.view import WorkingSetView
+from wolfstream.service.heads.certificate import NO_CERTIFICATE, certificate
+from wolfstream.service.heads.cost import cost_of_expansion
+from wolfstream.service.heads.kernel import check_norms
+from wolfstream.service.heads.sequences import Sequences
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.rows.matrix import Matrix
+from wolfstream.solver.stream.reasons import Gradient, MemberPulls
+from wolfstream.solver.stream.votes import Answer
+from wolfstream.solver.working_set.summary import Summary
+from wolfstream.solver.working_set.view import WorkingSetView
 
 _INDEFINITE = (
     "the kernel is not positive semidefinite on these samples: nothing certifies the objective, "

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from service.heads.changes import Changes
-from service.heads.recent import RecentColumns
-from solver.arrays import Float64Array
+from wolfstream.service.heads.changes import Changes
+from wolfstream.service.heads.recent import RecentColumns
+from wolfstream.solver.arrays import Float64Array
 
 _RULES = ("", "last_value_", "running_mean_")
 _NAMES = (*(f"{rule}{kind}" for rule in _RULES for kind in ("mae", "rmse")), "r2")

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
-from service.heads.calibration import deviations, interval_of
-from service.heads.changes import Change
-from service.heads.value_errors import Errors
-from service.samples.targets import Label
-from solver.calibration.values import ValueConfidence
-from solver.rows.matrix import Matrix
-from solver.stream.votes import HeadAnswer
+from wolfstream.service.heads.calibration import deviations, interval_of
+from wolfstream.service.heads.changes import Change
+from wolfstream.service.heads.value_errors import Errors
+from wolfstream.service.samples.targets import Label
+from wolfstream.solver.calibration.values import ValueConfidence
+from wolfstream.solver.rows.matrix import Matrix
+from wolfstream.solver.stream.votes import HeadAnswer
 
 
 class NoClasses:

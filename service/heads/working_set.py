@@ -10,38 +10,38 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from service.heads import regression_set
-from service.heads.certificate import NO_CERTIFICATE, in_words
-from service.heads.classification import ClassificationHead, merge_heads
-from service.heads.exercise import KERNELS, rows_of_kind
-from service.heads.kernel import check_norms
-from service.heads.kind import Asked, Kind, Pairs, PairsProblem
-from service.heads.learner import MergingLearner
-from service.heads.online_learner import Relearn
-from service.heads.protocol import Head
-from service.heads.sequences import Sequences
-from service.heads.set_members import (
+from wolfstream.service.heads import regression_set
+from wolfstream.service.heads.certificate import NO_CERTIFICATE, in_words
+from wolfstream.service.heads.classification import ClassificationHead, merge_heads
+from wolfstream.service.heads.exercise import KERNELS, rows_of_kind
+from wolfstream.service.heads.kernel import check_norms
+from wolfstream.service.heads.kind import Asked, Kind, Pairs, PairsProblem
+from wolfstream.service.heads.learner import MergingLearner
+from wolfstream.service.heads.online_learner import Relearn
+from wolfstream.service.heads.protocol import Head
+from wolfstream.service.heads.sequences import Sequences
+from wolfstream.service.heads.set_members import (
     exercise_adoption,
     exercise_classes,
     exercise_eviction,
     exercise_heirs,
     exercise_predictions,
 )
-from service.heads.set_view import SetView, set_stats
-from service.samples.targets import Label
-from service.spec.class_weight import weights_by_label
-from service.spec.heads import DEFAULT_SET, LARGEST_SET
-from service.spec.model import ModelSpec
-from solver.arrays import Float64Array
-from solver.kernels.functions import Kernel
-from solver.rows.matrix import Matrix, take_rows
-from solver.simplex.steps import STEP_NAMES
-from solver.stream.paper_learners import SetPicture, new_working_set
-from solver.stream.parameters import SetParameters
-from solver.stream.votes import Answer
-from solver.working_set.answers import Absorbed
-from solver.working_set.learner import WorkingSet
-from solver.working_set.view import WorkingSetView
+from wolfstream.service.heads.set_view import SetView, set_stats
+from wolfstream.service.samples.targets import Label
+from wolfstream.service.spec.class_weight import weights_by_label
+from wolfstream.service.spec.heads import DEFAULT_SET, LARGEST_SET
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.matrix import Matrix, take_rows
+from wolfstream.solver.simplex.steps import STEP_NAMES
+from wolfstream.solver.stream.paper_learners import SetPicture, new_working_set
+from wolfstream.solver.stream.parameters import SetParameters
+from wolfstream.solver.stream.votes import Answer
+from wolfstream.solver.working_set.answers import Absorbed
+from wolfstream.solver.working_set.learner import WorkingSet
+from wolfstream.solver.working_set.view import WorkingSetView
 
 
 class SetLearner(MergingLearner[WorkingSet]):

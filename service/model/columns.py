@@ -4,12 +4,12 @@ from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from typing import Any
 
-from solver.prepare.cells import Cells
-from solver.prepare.column_facts import MOST_NOTICES, FactsView, Notice
-from solver.prepare.named_rows import NamedRows, Rows
-from solver.prepare.row_form import RowForm
-from solver.prepare.schema import Column, late_columns
-from solver.stream.rows import RowsView
+from wolfstream.solver.prepare.cells import Cells
+from wolfstream.solver.prepare.column_facts import MOST_NOTICES, FactsView, Notice
+from wolfstream.solver.prepare.named_rows import NamedRows, Rows
+from wolfstream.solver.prepare.row_form import RowForm
+from wolfstream.solver.prepare.schema import Column, late_columns
+from wolfstream.solver.stream.rows import RowsView
 
 _LONGEST_NAME = 40
 _OF_NUMBERS = ("number", "number in text", "boolean", "time", "code", "constant")

@@ -5,19 +5,19 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from service.errors import InvalidSamples, NoSuchHead, Refusal, SampleError, refuse_all
-from service.model.fitting_rows import not_fitting
-from service.model.footprint import learning_bytes
-from service.model.learner import Learner
-from service.model.moment import Moment, check_moment
-from service.samples.targets import Label
-from service.samples.validation import Samples
-from service.spec.heads import HEADS, HeadName
-from solver.prepare.cells import NO_TEXT, Cells
-from solver.prepare.named_rows import NamedRows, NameTable, Rows
-from solver.prepare.row_form import AnotherKind, RowForm, sparse_rows
-from solver.prepare.schema import Misfit
-from solver.stream.labels import LabelKey
+from wolfstream.service.errors import InvalidSamples, NoSuchHead, Refusal, SampleError, refuse_all
+from wolfstream.service.model.fitting_rows import not_fitting
+from wolfstream.service.model.footprint import learning_bytes
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.moment import Moment, check_moment
+from wolfstream.service.samples.targets import Label
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.heads import HEADS, HeadName
+from wolfstream.solver.prepare.cells import NO_TEXT, Cells
+from wolfstream.solver.prepare.named_rows import NamedRows, NameTable, Rows
+from wolfstream.solver.prepare.row_form import AnotherKind, RowForm, sparse_rows
+from wolfstream.solver.prepare.schema import Misfit
+from wolfstream.solver.stream.labels import LabelKey
 
 _LONGEST_ECHO = 40
 # Of a table. A model that has so many takes 0.8 s of processor time to check and learn its first

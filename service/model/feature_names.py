@@ -8,8 +8,8 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.published import Published
-from solver.prepare.named_rows import NameTable
+from wolfstream.service.model.published import Published
+from wolfstream.solver.prepare.named_rows import NameTable
 
 Written = NDArray[np.uint8]
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from service.errors import InvalidSamples, pointer_to
-from service.spec.prepare import PrepareSpec
-from solver.prepare.cells import Cells
-from solver.prepare.named_rows import Rows
-from solver.prepare.row_form import AnotherKind, Preparing
-from solver.prepare.schema import Misfit
+from wolfstream.service.errors import InvalidSamples, pointer_to
+from wolfstream.service.spec.prepare import PrepareSpec
+from wolfstream.solver.prepare.cells import Cells
+from wolfstream.solver.prepare.named_rows import Rows
+from wolfstream.solver.prepare.row_form import AnotherKind, Preparing
+from wolfstream.solver.prepare.schema import Misfit
 
 
 def preparing(prepare: PrepareSpec | None) -> Preparing | None:

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from service.model.comparison import Comparison
+from wolfstream.service.model.comparison import Comparison
 
 
 class Following(NamedTuple):

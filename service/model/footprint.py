@@ -5,8 +5,8 @@ frequencies for each feature of the rows, and named rows bring ever more of them
 that a working set keeps, whose rows are as wide as the stream's.
 """
 
-from service.spec.model import ModelSpec
-from solver.stream.kernel_learner import past_bytes
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.solver.stream.kernel_learner import past_bytes
 
 # The copies of the frequencies that exist while room is made for new names, or a snapshot is saved.
 _COPIES, _COPIES_OF_NAMED = 2, 3

@@ -2,10 +2,10 @@
 
 from typing import Any, Literal, NamedTuple
 
-from service.model.pending import PendingCounts
-from service.model.waiting_rows import Request
-from service.samples.ids import RowId
-from service.samples.predicted import Predicted, from_prediction_record
+from wolfstream.service.model.pending import PendingCounts
+from wolfstream.service.model.waiting_rows import Request
+from wolfstream.service.samples.ids import RowId
+from wolfstream.service.samples.predicted import Predicted, from_prediction_record
 
 Fate = Literal["waiting", "joined", "expired"]
 

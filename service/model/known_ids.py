@@ -4,8 +4,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from service.model.waiting_rows import ROW_BYTES, Labelled, Request
-from service.samples.ids import RowId, Status
+from wolfstream.service.model.waiting_rows import ROW_BYTES, Labelled, Request
+from wolfstream.service.samples.ids import RowId, Status
 
 # Places of ids that are passed over are given up when there are so many more than others.
 _MOST_PASSED_OVER = 1024

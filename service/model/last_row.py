@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from solver.prepare.cells import NO_TEXT, Cells
-from solver.prepare.named_rows import NamedRows, Rows, n_rows
+from wolfstream.solver.prepare.cells import NO_TEXT, Cells
+from wolfstream.solver.prepare.named_rows import NamedRows, Rows, n_rows
 
 # A form with more fields would not be filled in.
 _MOST_VALUES = 64

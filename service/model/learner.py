@@ -7,26 +7,26 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from service.heads import kinds
-from service.heads.answers import Answers, one_column_after_another
-from service.heads.fit import Fit, Window
-from service.heads.kind import Refitting
-from service.heads.protocol import Head
-from service.model.fitting_rows import preparing
-from service.model.following import Following, restored_following
-from service.model.learning_heads import LearningHeads
-from service.model.live import Model
-from service.model.losses import RecentLosses, losses_of, restored_losses
-from service.model.pending import WAITING_ROWS, Pending
-from service.model.published import Published
-from service.model.saved_rows import restored_rows, saved_rows
-from service.samples.predicted import Joined, Predicted
-from service.samples.targets import Targets
-from service.samples.validation import Samples
-from service.spec.heads import HeadName
-from service.spec.stored import read_stored_spec
-from solver.prepare.column_facts import MOST_NOTICES, Notice
-from solver.stream.rows import Part, StreamRows
+from wolfstream.service.heads import kinds
+from wolfstream.service.heads.answers import Answers, one_column_after_another
+from wolfstream.service.heads.fit import Fit, Window
+from wolfstream.service.heads.kind import Refitting
+from wolfstream.service.heads.protocol import Head
+from wolfstream.service.model.fitting_rows import preparing
+from wolfstream.service.model.following import Following, restored_following
+from wolfstream.service.model.learning_heads import LearningHeads
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.losses import RecentLosses, losses_of, restored_losses
+from wolfstream.service.model.pending import WAITING_ROWS, Pending
+from wolfstream.service.model.published import Published
+from wolfstream.service.model.saved_rows import restored_rows, saved_rows
+from wolfstream.service.samples.predicted import Joined, Predicted
+from wolfstream.service.samples.targets import Targets
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.service.spec.stored import read_stored_spec
+from wolfstream.solver.prepare.column_facts import MOST_NOTICES, Notice
+from wolfstream.solver.stream.rows import Part, StreamRows
 
 
 class Checkpoint(NamedTuple):

@@ -6,15 +6,15 @@ from typing import Any, cast
 
 from numpy.typing import NDArray
 
-from service.heads import kinds
-from service.heads.answers import Answers, Predictions
-from service.heads.protocol import Foretelling, Head, HeadView
-from service.model.published import asked
-from service.spec.heads import HeadName
-from service.spec.model import ModelSpec
-from solver.rows.seen import Seen
-from solver.stream.rows import Part
-from solver.stream.turns import Learning, absorb_in_turn
+from wolfstream.service.heads import kinds
+from wolfstream.service.heads.answers import Answers, Predictions
+from wolfstream.service.heads.protocol import Foretelling, Head, HeadView
+from wolfstream.service.model.published import asked
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.solver.rows.seen import Seen
+from wolfstream.solver.stream.rows import Part
+from wolfstream.solver.stream.turns import Learning, absorb_in_turn
 
 
 class LearningHeads:

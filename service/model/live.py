@@ -4,20 +4,20 @@ import time
 from datetime import UTC, datetime
 from typing import Any, get_args
 
-from service.diagnostics.metrics import SampleCounts
-from service.errors import NoSuchHead
-from service.heads.kinds import KINDS, head_of_call
-from service.heads.protocol import HeadView
-from service.model.columns import described_columns
-from service.model.following import Following, LearningTime
-from service.model.last_row import LastRow
-from service.model.pending import PendingCounts
-from service.model.published import Published
-from service.samples.ids import Status
-from service.spec.heads import HEADS, LEARNING_CALLS, HeadName
-from service.spec.model import ModelSpec
-from solver.prepare.row_form import RowForm
-from solver.stream.rows import RowsView
+from wolfstream.service.diagnostics.metrics import SampleCounts
+from wolfstream.service.errors import NoSuchHead
+from wolfstream.service.heads.kinds import KINDS, head_of_call
+from wolfstream.service.heads.protocol import HeadView
+from wolfstream.service.model.columns import described_columns
+from wolfstream.service.model.following import Following, LearningTime
+from wolfstream.service.model.last_row import LastRow
+from wolfstream.service.model.pending import PendingCounts
+from wolfstream.service.model.published import Published
+from wolfstream.service.samples.ids import Status
+from wolfstream.service.spec.heads import HEADS, LEARNING_CALLS, HeadName
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.solver.prepare.row_form import RowForm
+from wolfstream.solver.stream.rows import RowsView
 
 
 class Model:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.samples.targets import Targets
-from solver.arrays import Float64Array
+from wolfstream.service.samples.targets import Targets
+from wolfstream.solver.arrays import Float64Array
 
 _NAME = "losses"
 

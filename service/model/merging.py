@@ -5,11 +5,11 @@ No sample is in two parts, and the parts stay as they are: they learn on, and ar
 
 from collections.abc import Sequence
 
-from service.heads.kinds import KINDS
-from service.model.learner import Learner
-from service.model.live import Model
-from service.spec.model import ModelSpec
-from solver.prepare.pooled import pooled
+from wolfstream.service.heads.kinds import KINDS
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.solver.prepare.pooled import pooled
 
 
 class Unlike(ValueError):

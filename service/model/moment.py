@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection
 from typing import NamedTuple
 
-from service.errors import AnotherState, Invalid
+from wolfstream.service.errors import AnotherState, Invalid
 
 _MOST_DIGITS = 18
 _SEQUENCE = re.compile(rf"[0-9]{{1,{_MOST_DIGITS}}}")

@@ -15,19 +15,19 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.known_ids import KnownIds
-from service.model.waiting_rows import Labelled, Request, Waiting
-from service.samples.ids import RowId, Status
-from service.samples.predicted import (
+from wolfstream.service.model.known_ids import KnownIds
+from wolfstream.service.model.waiting_rows import Labelled, Request, Waiting
+from wolfstream.service.samples.ids import RowId, Status
+from wolfstream.service.samples.predicted import (
     Joined,
     Predicted,
     checked_rows,
     from_prediction_record,
     rows_of,
 )
-from service.samples.targets import Label
-from service.spec.pending import PendingSpec
-from solver.prepare.named_rows import Rows
+from wolfstream.service.samples.targets import Label
+from wolfstream.service.spec.pending import PendingSpec
+from wolfstream.solver.prepare.named_rows import Rows
 
 # The array that holds the rows that wait, and what became of others.
 WAITING_ROWS = "pending"

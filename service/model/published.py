@@ -4,23 +4,23 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from service.errors import InvalidSamples
-from service.heads.answers import Predictions
-from service.heads.kinds import BESIDE, KINDS, LISTENERS
-from service.heads.protocol import HeadView
-from service.model.fitting_rows import not_fitting
-from service.model.reasons import explained
-from service.samples.validation import Question
-from service.spec.heads import HeadName
-from solver.prepare.named_rows import Rows
-from solver.prepare.row_form import AnotherKind
-from solver.prepare.schema import Misfit
-from solver.rows.matrix import Matrix
-from solver.rows.seen import Seen
-from solver.stream.explanations import explanations
-from solver.stream.rows import RowsView
-from solver.stream.turns import heard_by
-from solver.stream.votes import Heard
+from wolfstream.service.errors import InvalidSamples
+from wolfstream.service.heads.answers import Predictions
+from wolfstream.service.heads.kinds import BESIDE, KINDS, LISTENERS
+from wolfstream.service.heads.protocol import HeadView
+from wolfstream.service.model.fitting_rows import not_fitting
+from wolfstream.service.model.reasons import explained
+from wolfstream.service.samples.validation import Question
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.solver.prepare.named_rows import Rows
+from wolfstream.solver.prepare.row_form import AnotherKind
+from wolfstream.solver.prepare.schema import Misfit
+from wolfstream.solver.rows.matrix import Matrix
+from wolfstream.solver.rows.seen import Seen
+from wolfstream.solver.stream.explanations import explanations
+from wolfstream.solver.stream.rows import RowsView
+from wolfstream.solver.stream.turns import heard_by
+from wolfstream.solver.stream.votes import Heard
 
 
 class Published(NamedTuple):

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from service.heads.protocol import HeadView
-from solver.stream.explanations import Explanation
+from wolfstream.service.heads.protocol import HeadView
+from wolfstream.solver.stream.explanations import Explanation
 
 
 def explained(view: HeadView, explanation: Explanation, most: int) -> dict[str, Any]:

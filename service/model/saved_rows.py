@@ -10,16 +10,16 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.fitting_rows import preparing
-from service.samples.record import from_record, to_record
-from service.samples.validation import Samples
-from service.spec.prepare import PrepareSpec
-from solver.prepare.cells import Cells
-from solver.prepare.named_rows import NameTable, cells, rows_between
-from solver.prepare.repeats import MOST
-from solver.prepare.row_form import RowForm
-from solver.prepare.schema import SETTLING, schema_from_plain
-from solver.stream.rows import Part, StreamRows
+from wolfstream.service.model.fitting_rows import preparing
+from wolfstream.service.samples.record import from_record, to_record
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.prepare import PrepareSpec
+from wolfstream.solver.prepare.cells import Cells
+from wolfstream.solver.prepare.named_rows import NameTable, cells, rows_between
+from wolfstream.solver.prepare.repeats import MOST
+from wolfstream.solver.prepare.row_form import RowForm
+from wolfstream.solver.prepare.schema import SETTLING, schema_from_plain
+from wolfstream.solver.stream.rows import Part, StreamRows
 
 _FIRST = "first"
 

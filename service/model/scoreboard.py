@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from service.model.comparison import LEVEL, Comparison
-from service.model.live import Model
+from wolfstream.service.model.comparison import LEVEL, Comparison
+from wolfstream.service.model.live import Model
 
 
 def scoreboard(champion: Model, challengers: list[Model]) -> dict[str, Any]:

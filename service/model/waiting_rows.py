@@ -2,9 +2,9 @@
 
 from typing import Any, NamedTuple
 
-from service.samples.ids import RowId, Status
-from service.samples.predicted import Predicted
-from service.samples.targets import Label
+from wolfstream.service.samples.ids import RowId, Status
+from wolfstream.service.samples.predicted import Predicted
+from wolfstream.service.samples.targets import Label
 
 # Roughly the memory of an id, and its places in a dictionary and in a queue.
 ROW_BYTES = 320

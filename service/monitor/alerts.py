@@ -10,9 +10,9 @@ import time
 from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
-from service.model.live import Model
-from service.monitor.picture import now_as_text
-from service.monitor.side_file import SideFile
+from wolfstream.service.model.live import Model
+from wolfstream.service.monitor.picture import now_as_text
+from wolfstream.service.monitor.side_file import SideFile
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS alerts (

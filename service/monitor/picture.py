@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from service.model.foretold import latest_foretold
-from service.model.live import Model, rfc3339
-from service.model.scoreboard import scoreboard
-from service.monitor.meters import Meter, ratio
+from wolfstream.service.model.foretold import latest_foretold
+from wolfstream.service.model.live import Model, rfc3339
+from wolfstream.service.model.scoreboard import scoreboard
+from wolfstream.service.monitor.meters import Meter, ratio
 
 # By task: the score that is drawn, and the rules that know no features, whose scores are drawn too.
 _DRAWN = {"classification": "accuracy", "regression": "mae"}

@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from service.monitor.side_file import SideFile
+from wolfstream.service.monitor.side_file import SideFile
 
 # For a model: six hours of points, one every ten seconds. For all models: about 30 MB.
 MOST_OF_MODEL = 2_160

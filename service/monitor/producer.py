@@ -6,13 +6,13 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
-from service.engine.facade import Engine
-from service.model.live import Model
-from service.monitor.alerts import Alert, Alerts, alerts_of
-from service.monitor.channel import Channel
-from service.monitor.meters import Meter
-from service.monitor.picture import picture, read_counters, values
-from service.monitor.points import Point, Points
+from wolfstream.service.engine.facade import Engine
+from wolfstream.service.model.live import Model
+from wolfstream.service.monitor.alerts import Alert, Alerts, alerts_of
+from wolfstream.service.monitor.channel import Channel
+from wolfstream.service.monitor.meters import Meter
+from wolfstream.service.monitor.picture import picture, read_counters, values
+from wolfstream.service.monitor.points import Point, Points
 
 logger = logging.getLogger(__name__)
 

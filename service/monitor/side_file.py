@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from service.storage.directories import aside_path, make_private
+from wolfstream.service.storage.directories import aside_path, make_private
 
 logger = logging.getLogger(__name__)
 

@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from service.errors import StartupError
-from service.monitor.alerts import Alert, Alerts
+from wolfstream.service.errors import StartupError
+from wolfstream.service.monitor.alerts import Alert, Alerts
 
 logger = logging.getLogger(__name__)
 

@@ -2,30 +2,30 @@
 
 from typing import Any
 
-from service.heads.asset import AssetLearner
-from service.heads.classification import ClassificationHead
-from service.heads.regression import RegressionHead
-from service.model.learner import Learner
-from service.model.live import Model
-from service.notebook.kernels import kernel_parameters, plain_kernel
-from service.notebook.labels import classes_of, labels_of, plain_weights, weights_of
-from service.notebook.rows import (
+from wolfstream.service.heads.asset import AssetLearner
+from wolfstream.service.heads.classification import ClassificationHead
+from wolfstream.service.heads.regression import RegressionHead
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.notebook.kernels import kernel_parameters, plain_kernel
+from wolfstream.service.notebook.labels import classes_of, labels_of, plain_weights, weights_of
+from wolfstream.service.notebook.rows import (
     NoCounterpart,
     check_settled,
     features_of,
     name_columns,
     take_rows_of,
 )
-from service.spec.asset import AssetSpec
-from service.spec.heads import HEADS
-from service.spec.model import ModelSpec, read_spec
-from solver.asset.features import takes_sparse
-from solver.asset.learner import Asset
-from solver.calibration.classes import ClassCalibration
-from solver.calibration.values import ValueCalibration
-from solver.estimators.asset import AssetEstimator
-from solver.estimators.asset_classifier import AssetClassifier
-from solver.estimators.asset_regressor import AssetRegressor
+from wolfstream.service.spec.asset import AssetSpec
+from wolfstream.service.spec.heads import HEADS
+from wolfstream.service.spec.model import ModelSpec, read_spec
+from wolfstream.solver.asset.features import takes_sparse
+from wolfstream.solver.asset.learner import Asset
+from wolfstream.solver.calibration.classes import ClassCalibration
+from wolfstream.solver.calibration.values import ValueCalibration
+from wolfstream.solver.estimators.asset import AssetEstimator
+from wolfstream.solver.estimators.asset_classifier import AssetClassifier
+from wolfstream.solver.estimators.asset_regressor import AssetRegressor
 
 
 def learner_of_asset(estimator: AssetEstimator) -> Learner:

@@ -5,29 +5,29 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from service.engine.model_files import (
+from wolfstream.service.engine.model_files import (
     LoadedModel,
     ModelFileError,
     fill_model,
     load_content,
     load_model,
 )
-from service.errors import Invalid
-from service.model.learner import Learner
-from service.model.live import Model
-from service.notebook.assets import asset_of, learner_of_asset
-from service.notebook.regression_sets import learner_of_values, values_of
-from service.notebook.rows import NoCounterpart
-from service.notebook.semiparametric import fit_in, learner_of_fit
-from service.notebook.streams import learner_of_stream, stream_of
-from service.notebook.working_sets import learner_of_set, learner_of_solution, set_of
-from service.storage.snapshot_format import State, encode_state, write_content
-from solver.estimators.asset import AssetEstimator
-from solver.estimators.frank_wolfe_classifier import FrankWolfeClassifier
-from solver.estimators.semiparametric_regressor import SemiparametricSVR
-from solver.estimators.sfw_classifier import SFWClassifier
-from solver.estimators.sfw_regressor import SFWRegressor
-from solver.estimators.stream import StreamEstimator
+from wolfstream.service.errors import Invalid
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.notebook.assets import asset_of, learner_of_asset
+from wolfstream.service.notebook.regression_sets import learner_of_values, values_of
+from wolfstream.service.notebook.rows import NoCounterpart
+from wolfstream.service.notebook.semiparametric import fit_in, learner_of_fit
+from wolfstream.service.notebook.streams import learner_of_stream, stream_of
+from wolfstream.service.notebook.working_sets import learner_of_set, learner_of_solution, set_of
+from wolfstream.service.storage.snapshot_format import State, encode_state, write_content
+from wolfstream.solver.estimators.asset import AssetEstimator
+from wolfstream.solver.estimators.frank_wolfe_classifier import FrankWolfeClassifier
+from wolfstream.solver.estimators.semiparametric_regressor import SemiparametricSVR
+from wolfstream.solver.estimators.sfw_classifier import SFWClassifier
+from wolfstream.solver.estimators.sfw_regressor import SFWRegressor
+from wolfstream.solver.estimators.stream import StreamEstimator
 
 # What can be saved, and how it becomes a model.
 _LEARNERS: dict[type, Callable[[Any], Learner]] = {

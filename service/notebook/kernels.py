@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from service.spec.kernel import KernelSpec, PolynomialSpec, RbfSpec
-from solver.kernels.functions import Kernel
+from wolfstream.service.spec.kernel import KernelSpec, PolynomialSpec, RbfSpec
+from wolfstream.solver.kernels.functions import Kernel
 
 
 def plain_kernel(kernel: Kernel) -> dict[str, Any]:

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from service.errors import InvalidSamples
-from service.notebook.rows import NoCounterpart
-from service.samples.targets import Label, read_labels
-from service.spec.class_weight import ClassWeight
-from solver.stream.labels import key_of
+from wolfstream.service.errors import InvalidSamples
+from wolfstream.service.notebook.rows import NoCounterpart
+from wolfstream.service.samples.targets import Label, read_labels
+from wolfstream.service.spec.class_weight import ClassWeight
+from wolfstream.solver.stream.labels import key_of
 
 
 def labels_of(classes: NDArray[Any]) -> list[Label]:

@@ -1,17 +1,17 @@
 """SFWRegressor as a model of a working set of numbers, and back."""
 
-from service.heads.regression import RegressionHead
-from service.heads.regression_set import RegressionSetLearner
-from service.model.learner import Learner
-from service.notebook.kernels import kernel_parameters
-from service.notebook.rows import (
+from wolfstream.service.heads.regression import RegressionHead
+from wolfstream.service.heads.regression_set import RegressionSetLearner
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.notebook.kernels import kernel_parameters
+from wolfstream.service.notebook.rows import (
     NoCounterpart,
     check_settled,
     features_of,
     name_columns,
 )
-from service.notebook.working_sets import bound_of, empty_model, with_state_of
-from solver.estimators.sfw_regressor import SFWRegressor
+from wolfstream.service.notebook.working_sets import bound_of, empty_model, with_state_of
+from wolfstream.solver.estimators.sfw_regressor import SFWRegressor
 
 
 def learner_of_values(estimator: SFWRegressor) -> Learner:

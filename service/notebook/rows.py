@@ -6,10 +6,10 @@ numbered; a model knows the columns of the last by names, which are the numbers.
 
 from typing import Any
 
-from service.errors import WolfstreamError
-from service.model.learner import Learner
-from solver.prepare.named_rows import NameTable
-from solver.prepare.schema import settled_numbers
+from wolfstream.service.errors import WolfstreamError
+from wolfstream.service.model.learner import Learner
+from wolfstream.solver.prepare.named_rows import NameTable
+from wolfstream.solver.prepare.schema import settled_numbers
 
 
 class NoCounterpart(WolfstreamError, ValueError):

@@ -8,23 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from service.heads.decomposition import fit_of
-from service.heads.semiparametric import LARGEST_WINDOW_NUMBERS, SemiparametricHead
-from service.model.learner import Learner
-from service.model.live import Model
-from service.notebook.kernels import kernel_parameters, plain_kernel
-from service.notebook.rows import NoCounterpart, features_of, name_columns, take_rows_of
-from service.samples.targets import LARGEST_TARGET
-from service.spec.heads import HEADS
-from service.spec.model import ModelSpec, read_spec
-from service.spec.semiparametric import DEFAULT_WINDOW, LARGEST_WINDOW
-from solver.arrays import Float64Array
-from solver.estimators.semiparametric_regressor import SemiparametricSVR, TrainingSamples
-from solver.estimators.targets import middle_and_unit
-from solver.rows.matrix import SparseRows
-from solver.rows.sample_weights import Weights
-from solver.semiparametric.basis import BasisFunction, basis_to_data
-from solver.semiparametric.view import SemiparametricView
+from wolfstream.service.heads.decomposition import fit_of
+from wolfstream.service.heads.semiparametric import LARGEST_WINDOW_NUMBERS, SemiparametricHead
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.notebook.kernels import kernel_parameters, plain_kernel
+from wolfstream.service.notebook.rows import NoCounterpart, features_of, name_columns, take_rows_of
+from wolfstream.service.samples.targets import LARGEST_TARGET
+from wolfstream.service.spec.heads import HEADS
+from wolfstream.service.spec.model import ModelSpec, read_spec
+from wolfstream.service.spec.semiparametric import DEFAULT_WINDOW, LARGEST_WINDOW
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.estimators.semiparametric_regressor import SemiparametricSVR, TrainingSamples
+from wolfstream.solver.estimators.targets import middle_and_unit
+from wolfstream.solver.rows.matrix import SparseRows
+from wolfstream.solver.rows.sample_weights import Weights
+from wolfstream.solver.semiparametric.basis import BasisFunction, basis_to_data
+from wolfstream.solver.semiparametric.view import SemiparametricView
 
 
 def learner_of_fit(estimator: SemiparametricSVR) -> Learner:

@@ -6,22 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from service.heads.adaptive import AdaptiveLearner, pins_of
-from service.heads.asset import AssetLearner
-from service.heads.classification import ClassificationHead
-from service.heads.regression import RegressionHead
-from service.heads.working_set import SetLearner
-from service.model.learner import Learner
-from service.model.live import Model
-from service.notebook.labels import classes_of, labels_of
-from service.notebook.rows import NoCounterpart, are_numbers, number_columns
-from service.samples.targets import Label
-from service.spec.heads import HeadName
-from service.spec.model import ModelSpec, read_spec
-from solver.estimators.stream_classifier import StreamClassifier
-from solver.estimators.stream_regressor import StreamRegressor
-from solver.stream.labels import key_of
-from solver.stream.model import StreamModel
+from wolfstream.service.heads.adaptive import AdaptiveLearner, pins_of
+from wolfstream.service.heads.asset import AssetLearner
+from wolfstream.service.heads.classification import ClassificationHead
+from wolfstream.service.heads.regression import RegressionHead
+from wolfstream.service.heads.working_set import SetLearner
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.notebook.labels import classes_of, labels_of
+from wolfstream.service.notebook.rows import NoCounterpart, are_numbers, number_columns
+from wolfstream.service.samples.targets import Label
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.service.spec.model import ModelSpec, read_spec
+from wolfstream.solver.estimators.stream_classifier import StreamClassifier
+from wolfstream.solver.estimators.stream_regressor import StreamRegressor
+from wolfstream.solver.stream.labels import key_of
+from wolfstream.solver.stream.model import StreamModel
 
 _Head = ClassificationHead[Any] | RegressionHead
 _BANK: HeadName = "adaptive"

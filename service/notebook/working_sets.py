@@ -4,28 +4,28 @@ from typing import Any
 
 import numpy as np
 
-from service.heads.classification import ClassificationHead
-from service.heads.regression import RegressionHead
-from service.heads.working_set import SetLearner
-from service.model.learner import Learner
-from service.model.live import Model
-from service.notebook.kernels import kernel_parameters, plain_kernel
-from service.notebook.labels import classes_of, labels_of, plain_weights, weights_of
-from service.notebook.rows import (
+from wolfstream.service.heads.classification import ClassificationHead
+from wolfstream.service.heads.regression import RegressionHead
+from wolfstream.service.heads.working_set import SetLearner
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.notebook.kernels import kernel_parameters, plain_kernel
+from wolfstream.service.notebook.labels import classes_of, labels_of, plain_weights, weights_of
+from wolfstream.service.notebook.rows import (
     NoCounterpart,
     check_settled,
     features_of,
     name_columns,
     take_rows_of,
 )
-from service.spec.heads import DEFAULT_SET, HEADS, LARGEST_SET, Task
-from service.spec.model import read_spec
-from solver.estimators.base import as_matrix
-from solver.estimators.frank_wolfe_classifier import FrankWolfeClassifier
-from solver.estimators.sfw_classifier import SFWClassifier
-from solver.estimators.sfw_regressor import SFWRegressor
-from solver.kernels.functions import Kernel
-from solver.rows.matrix import Matrix, SparseRows
+from wolfstream.service.spec.heads import DEFAULT_SET, HEADS, LARGEST_SET, Task
+from wolfstream.service.spec.model import read_spec
+from wolfstream.solver.estimators.base import as_matrix
+from wolfstream.solver.estimators.frank_wolfe_classifier import FrankWolfeClassifier
+from wolfstream.solver.estimators.sfw_classifier import SFWClassifier
+from wolfstream.solver.estimators.sfw_regressor import SFWRegressor
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.matrix import Matrix, SparseRows
 
 
 def learner_of_set(estimator: SFWClassifier) -> Learner:

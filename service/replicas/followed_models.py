@@ -5,21 +5,21 @@ What a view cannot answer is refused as NotLeader: the leader is asked then, wit
 
 from typing import NoReturn
 
-from service.diagnostics.metrics import Metrics
-from service.engine.learn_request import Answer
-from service.engine.sequence_waiters import SequenceWaiters
-from service.engine.serving import AskedRows, Predicting
-from service.errors import NotLeader
-from service.model.live import Model
-from service.model.moment import Moment
-from service.model.published import Published
-from service.replicas.director import Director
-from service.replicas.followed_views import FollowedViews
-from service.replicas.peers import Peers
-from service.samples.ids import RowId
-from service.settings import Settings
-from service.spec.heads import HeadName
-from service.storage.entries import in_one_life
+from wolfstream.service.diagnostics.metrics import Metrics
+from wolfstream.service.engine.learn_request import Answer
+from wolfstream.service.engine.sequence_waiters import SequenceWaiters
+from wolfstream.service.engine.serving import AskedRows, Predicting
+from wolfstream.service.errors import NotLeader
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.moment import Moment
+from wolfstream.service.model.published import Published
+from wolfstream.service.replicas.director import Director
+from wolfstream.service.replicas.followed_views import FollowedViews
+from wolfstream.service.replicas.peers import Peers
+from wolfstream.service.samples.ids import RowId
+from wolfstream.service.settings import Settings
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.service.storage.entries import in_one_life
 
 
 class FollowedModels:

@@ -4,12 +4,12 @@ import asyncio
 import logging
 from typing import Any
 
-from service.model.live import Model
-from service.replicas.director import Target
-from service.replicas.view_messages import NewerView
-from service.spec.stored import read_stored_spec
-from service.views.follower import Follower, OutOfStep
-from service.views.versions import Position
+from wolfstream.service.model.live import Model
+from wolfstream.service.replicas.director import Target
+from wolfstream.service.replicas.view_messages import NewerView
+from wolfstream.service.spec.stored import read_stored_spec
+from wolfstream.service.views.follower import Follower, OutOfStep
+from wolfstream.service.views.versions import Position
 
 logger = logging.getLogger(__name__)
 

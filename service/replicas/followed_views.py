@@ -10,13 +10,13 @@ import contextlib
 import logging
 from collections.abc import Callable, Mapping
 
-from service.errors import Refusal
-from service.model.live import Model
-from service.replicas.director import Director, Target
-from service.replicas.followed_view import FollowedView
-from service.replicas.peers import NoAnswer, NotConnected, Peers
-from service.replicas.view_messages import ViewAnswer
-from service.views.follower import OutOfStep
+from wolfstream.service.errors import Refusal
+from wolfstream.service.model.live import Model
+from wolfstream.service.replicas.director import Director, Target
+from wolfstream.service.replicas.followed_view import FollowedView
+from wolfstream.service.replicas.peers import NoAnswer, NotConnected, Peers
+from wolfstream.service.replicas.view_messages import ViewAnswer
+from wolfstream.service.views.follower import OutOfStep
 
 logger = logging.getLogger(__name__)
 

@@ -2,9 +2,9 @@
 
 from typing import Any, NamedTuple
 
-from service.replicas.director import Director
-from service.replicas.followed_models import FollowedModels
-from service.replicas.served_views import ServedViews
+from wolfstream.service.replicas.director import Director
+from wolfstream.service.replicas.followed_models import FollowedModels
+from wolfstream.service.replicas.served_views import ServedViews
 
 
 class Membership(NamedTuple):

@@ -5,16 +5,16 @@ from collections.abc import Mapping
 
 import httpx
 
-from service.errors import Refusal
-from service.replicas.director import Target
-from service.replicas.view_messages import (
+from wolfstream.service.errors import Refusal
+from wolfstream.service.replicas.director import Target
+from wolfstream.service.replicas.view_messages import (
     MOST_BYTES,
     SEAL,
     ViewAnswer,
     read_answer,
     sealed_question,
 )
-from service.views.versions import Position
+from wolfstream.service.views.versions import Position
 
 # A replica answers within half a second; the rest is for slow networks.
 _CONNECT_SECONDS, _SILENT_SECONDS = 1.0, 3.0

@@ -4,18 +4,25 @@ import asyncio
 import logging
 from collections.abc import Mapping
 
-from service.engine.facade import Engine
-from service.errors import NotLeader, NotReady, Refusal, StorageFailed, TooLarge, UnknownModel
-from service.replicas.director import Director
-from service.replicas.view_messages import (
+from wolfstream.service.engine.facade import Engine
+from wolfstream.service.errors import (
+    NotLeader,
+    NotReady,
+    Refusal,
+    StorageFailed,
+    TooLarge,
+    UnknownModel,
+)
+from wolfstream.service.replicas.director import Director
+from wolfstream.service.replicas.view_messages import (
     MOST_BYTES,
     NewerView,
     ViewAnswer,
     read_question,
     sealed_answer,
 )
-from service.views.feeds import Feeds
-from service.views.versions import Position
+from wolfstream.service.views.feeds import Feeds
+from wolfstream.service.views.versions import Position
 
 logger = logging.getLogger(__name__)
 

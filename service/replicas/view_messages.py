@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import msgpack
 
-from service.errors import Unauthenticated, Unreadable
-from service.views.versions import Position
+from wolfstream.service.errors import Unauthenticated, Unreadable
+from wolfstream.service.views.versions import Position
 
 SEAL = "wolfstream-seal"
 # The bound on an answer; a single view that is larger is not followed.

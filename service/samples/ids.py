@@ -4,9 +4,9 @@ import secrets
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from service.errors import Invalid, SampleError, pointer_to, refuse, refuse_all
-from service.samples.targets import Targets, is_unicode, read_labels, read_targets
-from service.spec.heads import Task
+from wolfstream.service.errors import Invalid, SampleError, pointer_to, refuse, refuse_all
+from wolfstream.service.samples.targets import Targets, is_unicode, read_labels, read_targets
+from wolfstream.service.spec.heads import Task
 
 RowId: TypeAlias = str | int
 # What becomes of a label that comes for an id.

@@ -7,12 +7,12 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from service.samples.ids import RowId
-from service.samples.record import from_record, to_record
-from service.samples.validation import Samples
-from solver.arrays import Float64Array
-from solver.prepare.cells import Cells
-from solver.prepare.named_rows import NamedRows, Rows, n_rows
+from wolfstream.service.samples.ids import RowId
+from wolfstream.service.samples.record import from_record, to_record
+from wolfstream.service.samples.validation import Samples
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.cells import Cells
+from wolfstream.solver.prepare.named_rows import NamedRows, Rows, n_rows
 
 _NO_TARGETS: Float64Array = np.empty(0)
 

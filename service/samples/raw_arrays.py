@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from service.errors import refuse
+from wolfstream.service.errors import refuse
 
 _DTYPES = {"<f4", "<f8", "<i8"}
 _FIELDS = {"dtype", "shape", "data"}

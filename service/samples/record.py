@@ -7,11 +7,11 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from service.samples.targets import Targets
-from service.samples.validation import Samples
-from solver.prepare.cells import NO_TEXT, Cells
-from solver.prepare.named_rows import NamedRows, Rows, joined
-from solver.rows.sample_weights import Weights, joined_weights
+from wolfstream.service.samples.targets import Targets
+from wolfstream.service.samples.validation import Samples
+from wolfstream.solver.prepare.cells import NO_TEXT, Cells
+from wolfstream.solver.prepare.named_rows import NamedRows, Rows, joined
+from wolfstream.solver.rows.sample_weights import Weights, joined_weights
 
 
 def as_recorded(samples: Samples) -> Samples:

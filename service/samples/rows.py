@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import FailFast, Field, TypeAdapter, ValidationError
 
-from service.errors import MOST_ERRORS, InvalidSamples, SampleError, refuse, refuse_all
-from service.samples.raw_arrays import has_fields_of_raw, read_raw
-from service.samples.values import (
+from wolfstream.service.errors import MOST_ERRORS, InvalidSamples, SampleError, refuse, refuse_all
+from wolfstream.service.samples.raw_arrays import has_fields_of_raw, read_raw
+from wolfstream.service.samples.values import (
     NUMERIC,
     VALUES,
     name_problem,
@@ -21,9 +21,15 @@ from service.samples.values import (
     wrong_numbers,
     wrong_values,
 )
-from solver.arrays import Float64Array
-from solver.prepare.cells import Cells, cells_of_numbers
-from solver.prepare.named_rows import NamedRows, Rows, named_values, table_of, without_zeros
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.cells import Cells, cells_of_numbers
+from wolfstream.solver.prepare.named_rows import (
+    NamedRows,
+    Rows,
+    named_values,
+    table_of,
+    without_zeros,
+)
 
 _Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 _Row = Annotated[list[_Number], FailFast()]

@@ -6,9 +6,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from service.errors import SampleError, refuse, refuse_all
-from service.samples.raw_arrays import read_raw
-from solver.arrays import Float64Array
+from wolfstream.service.errors import SampleError, refuse, refuse_all
+from wolfstream.service.samples.raw_arrays import read_raw
+from wolfstream.solver.arrays import Float64Array
 
 Label = str | int | bool
 # Labels, or where the model's task is regression an array of its numbers.

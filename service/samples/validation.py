@@ -5,15 +5,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from service.errors import MOST_ERRORS, Invalid, SampleError, pointer_to, refuse
-from service.samples.ids import RowId, read_ids
-from service.samples.rows import rows_of
-from service.samples.targets import Targets, read_labels, read_targets
-from service.samples.weights import read_weight
-from service.spec.heads import Task
-from service.spec.refusals import listed
-from solver.prepare.named_rows import Rows, n_rows, rows_between
-from solver.rows.sample_weights import Weights, weights_of
+from wolfstream.service.errors import MOST_ERRORS, Invalid, SampleError, pointer_to, refuse
+from wolfstream.service.samples.ids import RowId, read_ids
+from wolfstream.service.samples.rows import rows_of
+from wolfstream.service.samples.targets import Targets, read_labels, read_targets
+from wolfstream.service.samples.weights import read_weight
+from wolfstream.service.spec.heads import Task
+from wolfstream.service.spec.refusals import listed
+from wolfstream.solver.prepare.named_rows import Rows, n_rows, rows_between
+from wolfstream.solver.rows.sample_weights import Weights, weights_of
 
 # Fields of a prediction request besides its rows.
 _ASKED = {"probability", "confidence", "explain", "ids"}

@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from service.errors import SampleError, pointer_to
-from service.samples.targets import is_unicode, not_what
+from wolfstream.service.errors import SampleError, pointer_to
+from wolfstream.service.samples.targets import is_unicode, not_what
 
 LONGEST_NAME = 256
 NUMERIC = {int, float}

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from service.errors import SampleError, refuse, refuse_all
-from service.samples.raw_arrays import read_raw
-from service.samples.targets import not_what
-from service.samples.values import NUMERIC
-from solver.rows.sample_weights import Weights
+from wolfstream.service.errors import SampleError, refuse, refuse_all
+from wolfstream.service.samples.raw_arrays import read_raw
+from wolfstream.service.samples.targets import not_what
+from wolfstream.service.samples.values import NUMERIC
+from wolfstream.solver.rows.sample_weights import Weights
 
 LEAST_WEIGHT, LARGEST_WEIGHT = 1e-6, 1e6
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from service.spec.kernel import Part
+from wolfstream.service.spec.kernel import Part
 
 # Learners of one kind that a spec may pin, and how each is given.
 MOST_PINNED = 8

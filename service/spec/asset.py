@@ -4,9 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from service.spec.class_weight import ClassWeights
-from service.spec.heads import AssetAlgorithm, Task
-from service.spec.kernel import Part, contradiction
+from wolfstream.service.spec.class_weight import ClassWeights
+from wolfstream.service.spec.heads import AssetAlgorithm, Task
+from wolfstream.service.spec.kernel import Part, contradiction
 
 FeatureMap = Literal["fourier", "nystrom", "identity"]
 # Nystrom's map is computed once, from an eigenvalue problem of this size, in 2 s.

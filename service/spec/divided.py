@@ -3,10 +3,10 @@
 from collections.abc import Collection
 from typing import Any
 
-from service.spec.asset import AssetSpec
-from service.spec.heads import HeadName, Task
-from service.spec.kernel import KernelSpec, contradiction, has_auto_gamma
-from service.spec.prepare import PrepareSpec
+from wolfstream.service.spec.asset import AssetSpec
+from wolfstream.service.spec.heads import HeadName, Task
+from wolfstream.service.spec.kernel import KernelSpec, contradiction, has_auto_gamma
+from wolfstream.service.spec.prepare import PrepareSpec
 
 # ASSET's default kernel is found from samples, and waiting rows are with one learner only.
 OF_SEVERAL: dict[str, Any] = {"asset": None, "pending": None}

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
-from service.errors import Invalid, SampleError, pointer_to
+from wolfstream.service.errors import Invalid, SampleError, pointer_to
 
 # empty: it has learned nothing. state: it is what the champion is. samples: it learns what the
 # champion's log still holds.

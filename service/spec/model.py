@@ -4,24 +4,24 @@ from typing import Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from service.errors import Invalid
-from service.spec.adaptive import AdaptiveSpec
-from service.spec.asset import AssetSpec, check_asset, of_streams, with_defaults
-from service.spec.divided import (
+from wolfstream.service.errors import Invalid
+from wolfstream.service.spec.adaptive import AdaptiveSpec
+from wolfstream.service.spec.asset import AssetSpec, check_asset, of_streams, with_defaults
+from wolfstream.service.spec.divided import (
     OF_SEVERAL,
     PREPARED_ALIKE,
     check_begins_alike,
     check_divisible,
     check_prepares_alike,
 )
-from service.spec.heads import HEADS, HeadName, Task
-from service.spec.kernel import KernelSpec, Part, RbfSpec, contradiction, with_type
-from service.spec.novelty import NoveltySpec
-from service.spec.pending import PendingSpec
-from service.spec.prepare import PrepareSpec
-from service.spec.refusals import Refusals, parts_of
-from service.spec.semiparametric import SemiparametricSpec
-from service.spec.working_set import WorkingSetSpec, check_working_set, with_set_defaults
+from wolfstream.service.spec.heads import HEADS, HeadName, Task
+from wolfstream.service.spec.kernel import KernelSpec, Part, RbfSpec, contradiction, with_type
+from wolfstream.service.spec.novelty import NoveltySpec
+from wolfstream.service.spec.pending import PendingSpec
+from wolfstream.service.spec.prepare import PrepareSpec
+from wolfstream.service.spec.refusals import Refusals, parts_of
+from wolfstream.service.spec.semiparametric import SemiparametricSpec
+from wolfstream.service.spec.working_set import WorkingSetSpec, check_working_set, with_set_defaults
 
 MODEL_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from service.spec.heads import SetAlgorithm
-from service.spec.kernel import Part
+from wolfstream.service.spec.heads import SetAlgorithm
+from wolfstream.service.spec.kernel import Part
 
 _LARGEST_BALL = 20_000
 

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from service.spec.kernel import Part
+from wolfstream.service.spec.kernel import Part
 
 
 class PendingSpec(Part):

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from service.spec.kernel import Part
+from wolfstream.service.spec.kernel import Part
 
 Name = Annotated[str, Field(min_length=1, max_length=256)]
 Kind = Literal["number", "boolean", "time", "category", "text", "identifier"]

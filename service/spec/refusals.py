@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, get_args
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from service.errors import SampleError, pointer_to
-from service.spec.kernel import Part
+from wolfstream.service.errors import SampleError, pointer_to
+from wolfstream.service.spec.kernel import Part
 
 Path = tuple[str, ...]
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from service.spec.kernel import KernelSpec, Part, with_type
+from wolfstream.service.spec.kernel import KernelSpec, Part, with_type
 
 LARGEST_WINDOW = 20_000
 DEFAULT_WINDOW = 2000

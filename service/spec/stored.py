@@ -3,8 +3,8 @@
 from contextlib import suppress
 from typing import Any
 
-from service.errors import Invalid
-from service.spec.model import ModelSpec, read_spec
+from wolfstream.service.errors import Invalid
+from wolfstream.service.spec.model import ModelSpec, read_spec
 
 # The meaning of specs that were stored before these fields existed.
 _BEFORE: dict[str, Any] = {"prepare": None, "adaptive": None}

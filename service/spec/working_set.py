@@ -4,9 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from service.spec.class_weight import ClassWeights
-from service.spec.heads import DEFAULT_SET, LARGEST_SET, SetAlgorithm, Task
-from service.spec.kernel import KernelSpec, Part, PolynomialSpec, contradiction
+from wolfstream.service.spec.class_weight import ClassWeights
+from wolfstream.service.spec.heads import DEFAULT_SET, LARGEST_SET, SetAlgorithm, Task
+from wolfstream.service.spec.kernel import KernelSpec, Part, PolynomialSpec, contradiction
 
 _GRAM_BYTES = 1 << 30
 _EPSILON = 0.1

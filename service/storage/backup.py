@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from service.storage.data_directory import (
+from wolfstream.service.storage.data_directory import (
     DirectoryInUse,
     check_journal_end,
     high_water_path,
@@ -23,10 +23,15 @@ from service.storage.data_directory import (
     open_storage,
     owned,
 )
-from service.storage.directories import make_private, sync_directory
-from service.storage.directory_copy import ChangedMeanwhile, copy_directory, copy_files, sync
-from service.storage.high_water import HighWater
-from service.storage.reach import MANIFEST, BackupError, Reach, check_empty, reaches_of
+from wolfstream.service.storage.directories import make_private, sync_directory
+from wolfstream.service.storage.directory_copy import (
+    ChangedMeanwhile,
+    copy_directory,
+    copy_files,
+    sync,
+)
+from wolfstream.service.storage.high_water import HighWater
+from wolfstream.service.storage.reach import MANIFEST, BackupError, Reach, check_empty, reaches_of
 
 _ATTEMPTS = 3
 

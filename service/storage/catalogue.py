@@ -6,9 +6,9 @@
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from service.errors import StorageFailed
-from service.storage.entries import CatalogueEntry
-from service.storage.term import Term
+from wolfstream.service.errors import StorageFailed
+from wolfstream.service.storage.entries import CatalogueEntry
+from wolfstream.service.storage.term import Term
 
 
 class NameTaken(StorageFailed):

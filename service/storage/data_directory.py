@@ -5,22 +5,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from service.errors import StartupError
-from service.storage.directories import (
+from wolfstream.service.errors import StartupError
+from wolfstream.service.storage.directories import (
     aside_path,
     is_plain_file,
     make_directory,
     make_private,
     sync_directory,
 )
-from service.storage.high_water import HighWater
-from service.storage.interfaces import Storage
-from service.storage.replay_marks import ReplayMarks
-from service.storage.snapshot_files import SnapshotFiles
-from service.storage.sqlite_catalogue import SqliteCatalogue
-from service.storage.sqlite_file import SqliteFile, is_blank
-from service.storage.sqlite_journal import SqliteJournal
-from service.storage.wal_check import check_write_ahead, write_ahead_path
+from wolfstream.service.storage.high_water import HighWater
+from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.replay_marks import ReplayMarks
+from wolfstream.service.storage.snapshot_files import SnapshotFiles
+from wolfstream.service.storage.sqlite_catalogue import SqliteCatalogue
+from wolfstream.service.storage.sqlite_file import SqliteFile, is_blank
+from wolfstream.service.storage.sqlite_journal import SqliteJournal
+from wolfstream.service.storage.wal_check import check_write_ahead, write_ahead_path
 
 
 class JournalMissing(StartupError):

@@ -16,9 +16,9 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from service.storage.data_directory import journal_path, snapshots_path
-from service.storage.directories import make_directory, make_private, sync_directory
-from service.storage.sqlite_file import SqliteFile
+from wolfstream.service.storage.data_directory import journal_path, snapshots_path
+from wolfstream.service.storage.directories import make_directory, make_private, sync_directory
+from wolfstream.service.storage.sqlite_file import SqliteFile
 
 _COPIED = ("*.snapshot", "*.pinned")
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from service.storage.data_directory import journal_path, snapshots_path
+from wolfstream.service.storage.data_directory import journal_path, snapshots_path
 
 
 class DiskUse(NamedTuple):

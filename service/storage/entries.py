@@ -40,7 +40,7 @@ import secrets
 import time
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from service.spec.heads import HeadName
+from wolfstream.service.spec.heads import HeadName
 
 # A request with more samples or bytes is learned in parts, which others come between.
 PART_SAMPLES, PART_BYTES = 1024, 4 << 20

@@ -10,9 +10,9 @@ raises StartupError where it is missing or damaged.
 
 from typing import NamedTuple
 
-from service.storage.catalogue import Catalogue
-from service.storage.journal import Journal
-from service.storage.snapshots import Snapshots
+from wolfstream.service.storage.catalogue import Catalogue
+from wolfstream.service.storage.journal import Journal
+from wolfstream.service.storage.snapshots import Snapshots
 
 
 class Storage(NamedTuple):

@@ -7,9 +7,9 @@ write at the same time. `storage.interfaces` has what all of durable storage pro
 from collections.abc import Mapping
 from typing import Protocol
 
-from service.errors import NotLeader, StorageFailed
-from service.storage.entries import Rollback
-from service.storage.term import Part, Term, UnownedLog
+from wolfstream.service.errors import NotLeader, StorageFailed
+from wolfstream.service.storage.entries import Rollback
+from wolfstream.service.storage.term import Part, Term, UnownedLog
 
 
 class Unfinished(StorageFailed):

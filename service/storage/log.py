@@ -9,8 +9,8 @@ A `LogReader` has no method that writes, and what it reads never changes what ma
 from collections.abc import Iterator
 from typing import Protocol
 
-from service.errors import StartupError
-from service.storage.entries import Entry, KeyedRequest, Rollback
+from wolfstream.service.errors import StartupError
+from wolfstream.service.storage.entries import Entry, KeyedRequest, Rollback
 
 
 class LogGap(StartupError):

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from service.errors import WolfstreamError
-from service.storage.entries import CatalogueEntry, Rollback
-from service.storage.interfaces import Storage
-from service.storage.snapshot_format import DamagedSnapshot
+from wolfstream.service.errors import WolfstreamError
+from wolfstream.service.storage.entries import CatalogueEntry, Rollback
+from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.snapshot_format import DamagedSnapshot
 
 # Written last: a directory that has it is a complete backup.
 MANIFEST = "backup.json"

@@ -15,8 +15,8 @@ import struct
 import threading
 from pathlib import Path
 
-from service.errors import StartupError
-from service.storage.directories import make_private
+from wolfstream.service.errors import StartupError
+from wolfstream.service.storage.directories import make_private
 
 logger = logging.getLogger(__name__)
 

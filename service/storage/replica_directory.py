@@ -9,15 +9,20 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
-from service.errors import StartupError
-from service.storage.data_directory import (
+from wolfstream.service.errors import StartupError
+from wolfstream.service.storage.data_directory import (
     fleet_path,
     high_water_path,
     journal_path,
     replays_path,
     side_path,
 )
-from service.storage.directories import make_directory, make_private, sync_directory, unused_path
+from wolfstream.service.storage.directories import (
+    make_directory,
+    make_private,
+    sync_directory,
+    unused_path,
+)
 
 logger = logging.getLogger(__name__)
 

@@ -8,16 +8,21 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from service.errors import StorageFailed
-from service.storage.data_directory import journal_path, open_storage, snapshots_path
-from service.storage.directories import sync_directory
-from service.storage.directory_copy import copy_directory, copy_files
-from service.storage.entries import new_epoch
-from service.storage.reach import MANIFEST, BackupError, Reach, check_empty, reaches_of
-from service.storage.snapshot_files import SnapshotFiles
-from service.storage.sqlite_catalogue import models_in
-from service.storage.sqlite_file import SqliteFile
-from service.storage.sqlite_point import Cut, cut_at_sequence, cut_at_time, cut_challenger
+from wolfstream.service.errors import StorageFailed
+from wolfstream.service.storage.data_directory import journal_path, open_storage, snapshots_path
+from wolfstream.service.storage.directories import sync_directory
+from wolfstream.service.storage.directory_copy import copy_directory, copy_files
+from wolfstream.service.storage.entries import new_epoch
+from wolfstream.service.storage.reach import MANIFEST, BackupError, Reach, check_empty, reaches_of
+from wolfstream.service.storage.snapshot_files import SnapshotFiles
+from wolfstream.service.storage.sqlite_catalogue import models_in
+from wolfstream.service.storage.sqlite_file import SqliteFile
+from wolfstream.service.storage.sqlite_point import (
+    Cut,
+    cut_at_sequence,
+    cut_at_time,
+    cut_challenger,
+)
 
 
 class Point(NamedTuple):

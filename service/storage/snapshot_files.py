@@ -10,8 +10,8 @@ from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path
 
-from service.storage.directories import aside_path, make_directory, unused_path
-from service.storage.snapshot_format import (
+from wolfstream.service.storage.directories import aside_path, make_directory, unused_path
+from wolfstream.service.storage.snapshot_format import (
     DamagedSnapshot,
     State,
     decode_state,
@@ -20,7 +20,7 @@ from service.storage.snapshot_format import (
     write_content,
     write_state,
 )
-from service.storage.snapshots import (
+from wolfstream.service.storage.snapshots import (
     DIGITS,
     SnapshotDescription,
     is_content_of,

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.storage.archive import UnreadableArchive, read_array, read_arrays
-from service.storage.directories import is_plain_file, sync_directory
+from wolfstream.service.storage.archive import UnreadableArchive, read_array, read_arrays
+from wolfstream.service.storage.directories import is_plain_file, sync_directory
 
 # A reader of a version reads those before it, too.
 VERSION = 1

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
-from service.storage.snapshot_format import State
+from wolfstream.service.storage.snapshot_format import State
 
 # The characters of a digest in the name of a pinned state, and the bytes that make it unique.
 DIGITS, _UNIQUE_BYTES = 32, 4

@@ -5,20 +5,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from service.errors import StartupError, StorageFailed
-from service.storage.catalogue import NameTaken
-from service.storage.entries import CatalogueEntry, now
-from service.storage.high_water import HighWater
-from service.storage.sqlite_file import SqliteFile
-from service.storage.sqlite_log import SqliteLog, SqliteTerm
-from service.storage.sqlite_rows import (
+from wolfstream.service.errors import StartupError, StorageFailed
+from wolfstream.service.storage.catalogue import NameTaken
+from wolfstream.service.storage.entries import CatalogueEntry, now
+from wolfstream.service.storage.high_water import HighWater
+from wolfstream.service.storage.sqlite_file import SqliteFile
+from wolfstream.service.storage.sqlite_log import SqliteLog, SqliteTerm
+from wolfstream.service.storage.sqlite_rows import (
     OF_SERVER,
     SAMPLES,
     created_record,
     event_row,
     read_created,
 )
-from service.storage.term import Term
+from wolfstream.service.storage.term import Term
 
 # Deletions are remembered, of this many events of the catalogue.
 _EVENTS_KEPT = 10_000

@@ -10,11 +10,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from service.errors import InDoubt, StartupError, StorageFailed
-from service.storage.directories import make_private, sync_directory
-from service.storage.seals import BrokenSeal
-from service.storage.sqlite_migration import migrate
-from service.storage.sqlite_rows import (
+from wolfstream.service.errors import InDoubt, StartupError, StorageFailed
+from wolfstream.service.storage.directories import make_private, sync_directory
+from wolfstream.service.storage.seals import BrokenSeal
+from wolfstream.service.storage.sqlite_migration import migrate
+from wolfstream.service.storage.sqlite_rows import (
     FORMAT,
     KINDS,
     LATER,
@@ -23,7 +23,7 @@ from service.storage.sqlite_rows import (
     SCHEMA,
     Row,
 )
-from service.storage.wal_check import check_write_ahead, write_ahead_path
+from wolfstream.service.storage.wal_check import check_write_ahead, write_ahead_path
 
 logger = logging.getLogger(__name__)
 

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from contextlib import ExitStack, nullcontext
 from typing import cast
 
-from service.errors import StorageFailed
-from service.storage.entries import Rollback, now
-from service.storage.high_water import HighWater
-from service.storage.replay_marks import ReplayMarks
-from service.storage.sqlite_file import ROWS_PER_STATEMENT, SqliteFile
-from service.storage.sqlite_log import SqliteLog, SqliteTerm, insert_keys
-from service.storage.term import Part, Term
+from wolfstream.service.errors import StorageFailed
+from wolfstream.service.storage.entries import Rollback, now
+from wolfstream.service.storage.high_water import HighWater
+from wolfstream.service.storage.replay_marks import ReplayMarks
+from wolfstream.service.storage.sqlite_file import ROWS_PER_STATEMENT, SqliteFile
+from wolfstream.service.storage.sqlite_log import SqliteLog, SqliteTerm, insert_keys
+from wolfstream.service.storage.term import Part, Term
 
 
 class SqliteJournal:

@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 
-from service.errors import InDoubt, StorageFailed
-from service.storage.entries import Entry, KeyedRequest, Rollback, now
-from service.storage.high_water import HighWater
-from service.storage.seals import BrokenSeal
-from service.storage.sqlite_file import SqliteFile
-from service.storage.sqlite_rows import (
+from wolfstream.service.errors import InDoubt, StorageFailed
+from wolfstream.service.storage.entries import Entry, KeyedRequest, Rollback, now
+from wolfstream.service.storage.high_water import HighWater
+from wolfstream.service.storage.seals import BrokenSeal
+from wolfstream.service.storage.sqlite_file import SqliteFile
+from wolfstream.service.storage.sqlite_rows import (
     ANSWER,
     KEY,
     LATER,
@@ -34,7 +34,7 @@ from service.storage.sqlite_rows import (
     rollback_record,
     unsealed,
 )
-from service.storage.term import Part, Term, TermState
+from wolfstream.service.storage.term import Part, Term, TermState
 
 _NO_ENTRIES = Part()
 

@@ -10,9 +10,9 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from service.storage.entries import Entry, EntryKind, KeyedRequest, Rollback, new_epoch
-from service.storage.seals import BrokenSeal, unseal, unseal_if_marked
-from service.storage.sqlite_rows import (
+from wolfstream.service.storage.entries import Entry, EntryKind, KeyedRequest, Rollback, new_epoch
+from wolfstream.service.storage.seals import BrokenSeal, unseal, unseal_if_marked
+from wolfstream.service.storage.sqlite_rows import (
     LATER,
     OF_SERVER,
     SAMPLES,

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from service.storage.entries import PART_BYTES, PART_SAMPLES
-from service.storage.sqlite_file import SqliteFile
-from service.storage.sqlite_rows import LATER, OF_SERVER, WITH_SAMPLES
+from wolfstream.service.storage.entries import PART_BYTES, PART_SAMPLES
+from wolfstream.service.storage.sqlite_file import SqliteFile
+from wolfstream.service.storage.sqlite_rows import LATER, OF_SERVER, WITH_SAMPLES
 
 _OF_MODEL = "FROM log WHERE model = ?"
 

@@ -12,8 +12,8 @@ where keys or answers are too many.
 import json
 from typing import Any, NamedTuple
 
-from service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
-from service.storage.seals import seal, unseal
+from wolfstream.service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
+from wolfstream.service.storage.seals import seal, unseal
 
 # Before 4 there was a table for each kind of row. 1 had no fits, 2 neither keys nor rollbacks.
 FORMAT = 4

@@ -18,9 +18,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from service.errors import NotLeader, StartupError, StorageFailed
-from service.storage.entries import Entry, KeyedRequest, Rollback
-from service.storage.log import LogReader
+from wolfstream.service.errors import NotLeader, StartupError, StorageFailed
+from wolfstream.service.storage.entries import Entry, KeyedRequest, Rollback
+from wolfstream.service.storage.log import LogReader
 
 
 class TermState(enum.Enum):

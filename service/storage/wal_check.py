@@ -17,7 +17,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from service.errors import StartupError
+from wolfstream.service.errors import StartupError
 
 Words = NDArray[np.uint64]
 

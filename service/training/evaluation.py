@@ -9,9 +9,9 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from service.errors.visible_text import visible
-from service.files.labelled import Label
-from service.heads.hits import kappa
+from wolfstream.service.errors.visible_text import visible
+from wolfstream.service.files.labelled import Label
+from wolfstream.service.heads.hits import kappa
 
 # A larger confusion matrix is no longer read, and no longer fits a screen.
 _LARGEST_MATRIX = 20

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from service.heads import fit
-from service.heads.kind import Passes
-from service.training.plan import Plan
-from solver.frank_wolfe.driver import Progress
+from wolfstream.service.heads import fit
+from wolfstream.service.heads.kind import Passes
+from wolfstream.service.training.plan import Plan
+from wolfstream.solver.frank_wolfe.driver import Progress
 
 # Samples between two looks at the progress; the learners work in blocks of 256.
 _PART = 1024

@@ -6,18 +6,18 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from service.errors import InvalidSamples
-from service.heads.kernel import check_norms, estimated_gamma, square_norm_limit
-from service.heads.kind import Asked
-from service.heads.kinds import KINDS
-from service.samples.targets import LARGEST_TARGET, LONGEST_LABEL, Label
-from service.spec.heads import ALGORITHMS, HEADS, HeadName, Task
-from service.spec.kernel import KernelSpec
-from service.spec.model import ModelSpec, read_spec
-from solver.arrays import Float64Array
-from solver.frank_wolfe.solve_dual import Settings
-from solver.kernels import bandwidth
-from solver.rows.matrix import Matrix, take_rows
+from wolfstream.service.errors import InvalidSamples
+from wolfstream.service.heads.kernel import check_norms, estimated_gamma, square_norm_limit
+from wolfstream.service.heads.kind import Asked
+from wolfstream.service.heads.kinds import KINDS
+from wolfstream.service.samples.targets import LARGEST_TARGET, LONGEST_LABEL, Label
+from wolfstream.service.spec.heads import ALGORITHMS, HEADS, HeadName, Task
+from wolfstream.service.spec.kernel import KernelSpec
+from wolfstream.service.spec.model import ModelSpec, read_spec
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.frank_wolfe.solve_dual import Settings
+from wolfstream.solver.kernels import bandwidth
+from wolfstream.solver.rows.matrix import Matrix, take_rows
 
 MOST_CLASSES = 100
 

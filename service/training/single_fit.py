@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from service.errors import InvalidSamples, RefitFailed
-from service.heads.fit import Progress, Window
-from service.heads.kinds import fit_window
-from service.model.learner import Learner
-from service.samples.validation import Samples
-from service.training.passes import Observe
-from service.training.plan import CannotTrain, Plan
-from solver.arrays import Float64Array
+from wolfstream.service.errors import InvalidSamples, RefitFailed
+from wolfstream.service.heads.fit import Progress, Window
+from wolfstream.service.heads.kinds import fit_window
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.training.passes import Observe
+from wolfstream.service.training.plan import CannotTrain, Plan
+from wolfstream.solver.arrays import Float64Array
 
 
 def fit_samples(learner: Learner, samples: Samples, plan: Plan, observe: Observe) -> dict[str, Any]:

@@ -10,20 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from service.heads.certificate import certificate
-from service.heads.kind import Pairs
-from service.heads.kinds import KINDS, build
-from service.model.fitting_rows import preparing
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.targets import Label, Targets
-from service.samples.validation import Samples
-from service.spec.heads import ALGORITHMS
-from service.spec.model import ModelSpec
-from service.spec.prepare import PrepareSpec
-from service.storage.snapshot_format import State
-from service.training.passes import Observe, learn_in_passes
-from service.training.plan import (
+from wolfstream.service.heads.certificate import certificate
+from wolfstream.service.heads.kind import Pairs
+from wolfstream.service.heads.kinds import KINDS, build
+from wolfstream.service.model.fitting_rows import preparing
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.targets import Label, Targets
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.heads import ALGORITHMS
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.spec.prepare import PrepareSpec
+from wolfstream.service.storage.snapshot_format import State
+from wolfstream.service.training.passes import Observe, learn_in_passes
+from wolfstream.service.training.plan import (
     CannotTrain,
     Data,
     Plan,
@@ -34,13 +34,13 @@ from service.training.plan import (
     spec_for,
     weights_for,
 )
-from service.training.single_fit import fit_samples
-from solver.arrays import Float64Array
-from solver.frank_wolfe.one_versus_one import PairSolution, solve_pairs, support_of
-from solver.prepare.named_rows import Rows, rows_between, table_of
-from solver.prepare.row_form import RowForm
-from solver.prepare.schema import SETTLING, Misfit
-from solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
+from wolfstream.service.training.single_fit import fit_samples
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.frank_wolfe.one_versus_one import PairSolution, solve_pairs, support_of
+from wolfstream.solver.prepare.named_rows import Rows, rows_between, table_of
+from wolfstream.solver.prepare.row_form import RowForm
+from wolfstream.solver.prepare.schema import SETTLING, Misfit
+from wolfstream.solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
 
 
 def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, Any]]:

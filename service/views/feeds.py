@@ -10,9 +10,9 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from service.errors import Refusal, ServerFailed, UnknownModel
-from service.model.live import Model
-from service.views.versions import Position, Versions
+from wolfstream.service.errors import Refusal, ServerFailed, UnknownModel
+from wolfstream.service.model.live import Model
+from wolfstream.service.views.versions import Position, Versions
 
 logger = logging.getLogger(__name__)
 

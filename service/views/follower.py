@@ -5,11 +5,11 @@ from typing import Any
 
 import msgpack
 
-from service.model.feature_names import NamesReader
-from service.model.published import Published
-from service.views.differences import Bytes, changed
-from service.views.tree import TreeReader
-from service.views.versions import FORMAT, NAMES, Position
+from wolfstream.service.model.feature_names import NamesReader
+from wolfstream.service.model.published import Published
+from wolfstream.service.views.differences import Bytes, changed
+from wolfstream.service.views.tree import TreeReader
+from wolfstream.service.views.versions import FORMAT, NAMES, Position
 
 
 class OutOfStep(Exception):

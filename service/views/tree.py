@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from service.views.differences import Bytes
+from wolfstream.service.views.differences import Bytes
 
-_PACKAGES = ("service.model.", "service.heads.", "solver.")
+_PACKAGES = ("wolfstream.service.model.", "wolfstream.service.heads.", "solver.")
 _PLAIN = (bool, int, float, str, type(None))
 # The bound on a tree's depth; no view is deeper.
 _MOST_DEPTH = 64

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import msgpack
 
-from service.model.feature_names import NamesWriter
-from service.model.published import Published
-from service.views.differences import Bytes, difference
-from service.views.tree import TreeWriter
+from wolfstream.service.model.feature_names import NamesWriter
+from wolfstream.service.model.published import Published
+from wolfstream.service.views.differences import Bytes, difference
+from wolfstream.service.views.tree import TreeWriter
 
 # Followers may run another version of the program.
 FORMAT = 1

@@ -8,16 +8,16 @@ from typing import Any
 
 import uvicorn
 
-from service.access.key_file import KeyFile
-from service.access.key_ring import KeyRing
-from service.access.keys import KeysError
-from service.errors import StartupError
-from service.settings import Settings
-from service.web.formats.memory import MemoryBudget
-from service.web.formats.problems import problem_response
-from service.web.layers.connections import BoundedProtocol
-from service.web.layers.stream_connections import BoundedStream
-from service.web.routes.stream import Streams
+from wolfstream.service.access.key_file import KeyFile
+from wolfstream.service.access.key_ring import KeyRing
+from wolfstream.service.access.keys import KeysError
+from wolfstream.service.errors import StartupError
+from wolfstream.service.settings import Settings
+from wolfstream.service.web.formats.memory import MemoryBudget
+from wolfstream.service.web.formats.problems import problem_response
+from wolfstream.service.web.layers.connections import BoundedProtocol
+from wolfstream.service.web.layers.stream_connections import BoundedStream
+from wolfstream.service.web.routes.stream import Streams
 
 logger = logging.getLogger(__name__)
 

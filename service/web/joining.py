@@ -8,20 +8,20 @@ import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from service.engine.facade import Engine
-from service.errors import StartupError
-from service.fleet.api_keys import FleetKeys
-from service.fleet.flushing import warn_of_flushing
-from service.fleet.opening import Fleet, connect, open_fleet
-from service.fleet.streams import grow_streams
-from service.replicas.followed_models import FollowedModels
-from service.replicas.membership import Membership
-from service.replicas.peers import Peers
-from service.replicas.served_views import ServedViews
-from service.settings import Settings
-from service.views.feeds import Feeds
-from service.web.formats.paths import VIEWS
-from service.web.roles import Roles
+from wolfstream.service.engine.facade import Engine
+from wolfstream.service.errors import StartupError
+from wolfstream.service.fleet.api_keys import FleetKeys
+from wolfstream.service.fleet.flushing import warn_of_flushing
+from wolfstream.service.fleet.opening import Fleet, connect, open_fleet
+from wolfstream.service.fleet.streams import grow_streams
+from wolfstream.service.replicas.followed_models import FollowedModels
+from wolfstream.service.replicas.membership import Membership
+from wolfstream.service.replicas.peers import Peers
+from wolfstream.service.replicas.served_views import ServedViews
+from wolfstream.service.settings import Settings
+from wolfstream.service.views.feeds import Feeds
+from wolfstream.service.web.formats.paths import VIEWS
+from wolfstream.service.web.roles import Roles
 
 
 def check_settings(settings: Settings, loads: Mapping[str, Path], recover: bool) -> None:

@@ -9,8 +9,8 @@ import socket
 import time
 from collections.abc import Iterator
 
-from service.errors import StartupError
-from service.settings import Settings
+from wolfstream.service.errors import StartupError
+from wolfstream.service.settings import Settings
 
 logger = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from service.engine.facade import Engine
-from service.errors import Refusal
-from service.fleet.members import (
+from wolfstream.service.engine.facade import Engine
+from wolfstream.service.errors import Refusal
+from wolfstream.service.fleet.members import (
     BEAT_SECONDS,
     Members,
     Replica,
@@ -18,8 +18,8 @@ from service.fleet.members import (
     stands_by,
     successor,
 )
-from service.fleet.opening import Fleet
-from service.storage.partitions import partitions_of
+from wolfstream.service.fleet.opening import Fleet
+from wolfstream.service.storage.partitions import partitions_of
 
 logger = logging.getLogger(__name__)
 

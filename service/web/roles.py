@@ -4,14 +4,14 @@ import asyncio
 import secrets
 from typing import Any
 
-from service.engine.facade import Engine
-from service.errors import NotReady
-from service.fleet.members import WRITTEN, Led, Members, Replica, successor
-from service.fleet.opening import Fleet
-from service.replicas.director import Target
-from service.settings import Settings
-from service.storage.partitions import partitions_of, whole_of
-from service.web.role_changes import RoleChanges
+from wolfstream.service.engine.facade import Engine
+from wolfstream.service.errors import NotReady
+from wolfstream.service.fleet.members import WRITTEN, Led, Members, Replica, successor
+from wolfstream.service.fleet.opening import Fleet
+from wolfstream.service.replicas.director import Target
+from wolfstream.service.settings import Settings
+from wolfstream.service.storage.partitions import partitions_of, whole_of
+from wolfstream.service.web.role_changes import RoleChanges
 
 # How long a stopping replica keeps answering replicas that have not heard of it yet.
 _LINGER_SECONDS = 1.0

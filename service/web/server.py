@@ -14,40 +14,40 @@ from typing import TYPE_CHECKING, NoReturn
 
 import uvicorn
 
-from service.access.key_ring import KeyRing
-from service.access.keys import KeysError
-from service.diagnostics.logging_setup import set_up_logging
-from service.engine.compilation import Process
-from service.engine.facade import Engine
-from service.engine.salvage import recover_directory
-from service.engine.warm_up import WarmUp
-from service.errors import StartupError
-from service.monitor import alerts, points
-from service.monitor.producer import Monitor
-from service.monitor.side_file import SideFile
-from service.monitor.webhook import Webhook, deliver
-from service.replicas.membership import Membership
-from service.settings import Settings
-from service.storage.data_directory import open_storage, owned, side_path
-from service.views.feeds import Feeds
-from service.web.formats.memory import MemoryBudget
-from service.web.http_server import (
+from wolfstream.service.access.key_ring import KeyRing
+from wolfstream.service.access.keys import KeysError
+from wolfstream.service.diagnostics.logging_setup import set_up_logging
+from wolfstream.service.engine.compilation import Process
+from wolfstream.service.engine.facade import Engine
+from wolfstream.service.engine.salvage import recover_directory
+from wolfstream.service.engine.warm_up import WarmUp
+from wolfstream.service.errors import StartupError
+from wolfstream.service.monitor import alerts, points
+from wolfstream.service.monitor.producer import Monitor
+from wolfstream.service.monitor.side_file import SideFile
+from wolfstream.service.monitor.webhook import Webhook, deliver
+from wolfstream.service.replicas.membership import Membership
+from wolfstream.service.settings import Settings
+from wolfstream.service.storage.data_directory import open_storage, owned, side_path
+from wolfstream.service.views.feeds import Feeds
+from wolfstream.service.web.formats.memory import MemoryBudget
+from wolfstream.service.web.http_server import (
     PATIENCE_SECONDS,
     configuration,
     configuration_of_leader,
     read_ring,
     watch_keys,
 )
-from service.web.layers.connections import watch_connections
-from service.web.listening import listening
-from service.web.routes.app import create_app
-from service.web.routes.stream import Streams
-from service.web.tls import check_tls
-from service.web.workers import Workers, check_workers
+from wolfstream.service.web.layers.connections import watch_connections
+from wolfstream.service.web.listening import listening
+from wolfstream.service.web.routes.app import create_app
+from wolfstream.service.web.routes.stream import Streams
+from wolfstream.service.web.tls import check_tls
+from wolfstream.service.web.workers import Workers, check_workers
 
 if TYPE_CHECKING:
-    from service.fleet.opening import Fleet
-    from service.web.roles import Roles
+    from wolfstream.service.fleet.opening import Fleet
+    from wolfstream.service.web.roles import Roles
 
 logger = logging.getLogger(__name__)
 
@@ -154,7 +154,7 @@ def _join(
 ) -> "Fleet":
     """Raises StartupError."""
     try:
-        from service.web.joining import check_settings, joined
+        from wolfstream.service.web.joining import check_settings, joined
     except ModuleNotFoundError:
         raise StartupError(
             "a fleet needs the client of NATS: pip install 'wolfstream[fleet]'"
@@ -164,13 +164,13 @@ def _join(
 
 
 def _begin_roles(engine: Engine, fleet: "Fleet", settings: Settings) -> "Roles":
-    from service.web.roles import Roles
+    from wolfstream.service.web.roles import Roles
 
     return Roles(engine, fleet, settings)
 
 
 def _membership(roles: "Roles", engine: Engine, feeds: Feeds, settings: Settings) -> Membership:
-    from service.web.joining import membership_of
+    from wolfstream.service.web.joining import membership_of
 
     return membership_of(roles, engine, feeds, settings)
 
@@ -179,7 +179,7 @@ def _read_ring(settings: Settings, fleet: "Fleet | None") -> KeyRing:
     try:
         if fleet is None:
             return read_ring(settings)
-        from service.web.joining import keys_of
+        from wolfstream.service.web.joining import keys_of
 
         return KeyRing(keys_of(fleet))
     except KeysError as error:

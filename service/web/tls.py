@@ -3,7 +3,7 @@
 import ssl
 from pathlib import Path
 
-from service.errors import StartupError
+from wolfstream.service.errors import StartupError
 
 
 class _Encrypted(Exception):

@@ -1,4 +1,4 @@
-"""A worker process: `python -m service.web.worker CHANNEL LISTENER`, two inherited sockets.
+"""A worker process: `python -m wolfstream.service.web.worker CHANNEL LISTENER`, two inherited sockets.
 
 It ends with its leader, whatever becomes of that.
 """
@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 
-from service.native.compile_cache import use_compile_cache
+from wolfstream.service.native.compile_cache import use_compile_cache
 
 _PR_SET_PDEATHSIG = 1
 
@@ -18,9 +18,9 @@ def main() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     use_compile_cache()
     # numba reads the cache's place when it is imported.
-    from service.diagnostics.logging_setup import set_up_logging
-    from service.web.worker_server import serve_worker
-    from service.workers.processes import read_settings
+    from wolfstream.service.diagnostics.logging_setup import set_up_logging
+    from wolfstream.service.web.worker_server import serve_worker
+    from wolfstream.service.workers.processes import read_settings
 
     channel, listener = (socket.socket(fileno=int(number)) for number in sys.argv[1:3])
     settings, forward, keys = read_settings(channel)

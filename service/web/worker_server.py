@@ -12,18 +12,18 @@ from typing import Any
 
 import uvicorn
 
-from service.access.copied_keys import CopiedKeys
-from service.access.key_ring import KeyRing
-from service.settings import Settings
-from service.web.formats.memory import MemoryBudget
-from service.web.http_server import PATIENCE_SECONDS, configuration, watch_keys
-from service.web.layers.connections import watch_connections
-from service.web.routes.app import create_worker_app
-from service.web.routes.stream import Streams
-from service.workers.channel import Channel, Kind, open_channel
-from service.workers.follower_engine import FollowerEngine
-from service.workers.messages import Use
-from service.workers.reports import Counted
+from wolfstream.service.access.copied_keys import CopiedKeys
+from wolfstream.service.access.key_ring import KeyRing
+from wolfstream.service.settings import Settings
+from wolfstream.service.web.formats.memory import MemoryBudget
+from wolfstream.service.web.http_server import PATIENCE_SECONDS, configuration, watch_keys
+from wolfstream.service.web.layers.connections import watch_connections
+from wolfstream.service.web.routes.app import create_worker_app
+from wolfstream.service.web.routes.stream import Streams
+from wolfstream.service.workers.channel import Channel, Kind, open_channel
+from wolfstream.service.workers.follower_engine import FollowerEngine
+from wolfstream.service.workers.messages import Use
+from wolfstream.service.workers.reports import Counted
 
 logger = logging.getLogger(__name__)
 

@@ -6,15 +6,15 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from service.access.copied_keys import written
-from service.access.key_ring import KeyRing
-from service.engine.facade import Engine
-from service.errors import StartupError
-from service.settings import Settings
-from service.views.feeds import Feeds
-from service.web.formats.memory import MemoryBudget
-from service.workers.leader import Leader
-from service.workers.processes import WorkerProcesses
+from wolfstream.service.access.copied_keys import written
+from wolfstream.service.access.key_ring import KeyRing
+from wolfstream.service.engine.facade import Engine
+from wolfstream.service.errors import StartupError
+from wolfstream.service.settings import Settings
+from wolfstream.service.views.feeds import Feeds
+from wolfstream.service.web.formats.memory import MemoryBudget
+from wolfstream.service.workers.leader import Leader
+from wolfstream.service.workers.processes import WorkerProcesses
 
 
 def check_workers(settings: Settings) -> None:

@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-from service.engine.facade import Engine
-from service.errors import NotLeader, NotReady, UnknownModel
-from service.model.live import Model
-from service.spec.heads import HeadName
-from service.spec.model import ModelSpec
-from service.workers.channel import Channel, Kind
-from service.workers.messages import State, Use
+from wolfstream.service.engine.facade import Engine
+from wolfstream.service.errors import NotLeader, NotReady, UnknownModel
+from wolfstream.service.model.live import Model
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.workers.channel import Channel, Kind
+from wolfstream.service.workers.messages import State, Use
 
 # The interval at which changes are looked for that no call reports: phases, models in recovery.
 _LOOK_SECONDS = 0.05

@@ -10,17 +10,17 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from service.engine.facade import Engine
-from service.engine.learn_request import Answer, LearnRequest
-from service.errors import InDoubt, ModelBroken, Refusal, ServerFailed
-from service.model.live import Model
-from service.model.moment import Moment
-from service.samples.predicted import rows_of
-from service.samples.record import from_record
-from service.views.feeds import Feeds
-from service.views.versions import Position
-from service.workers.channel import Channel, Kind
-from service.workers.messages import labels_from_plain, moments, refused
+from wolfstream.service.engine.facade import Engine
+from wolfstream.service.engine.learn_request import Answer, LearnRequest
+from wolfstream.service.errors import InDoubt, ModelBroken, Refusal, ServerFailed
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.moment import Moment
+from wolfstream.service.samples.predicted import rows_of
+from wolfstream.service.samples.record import from_record
+from wolfstream.service.views.feeds import Feeds
+from wolfstream.service.views.versions import Position
+from wolfstream.service.workers.channel import Channel, Kind
+from wolfstream.service.workers.messages import labels_from_plain, moments, refused
 
 logger = logging.getLogger(__name__)
 

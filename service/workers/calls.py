@@ -3,9 +3,9 @@
 import asyncio
 from typing import Any
 
-from service.errors import NotReady
-from service.workers.channel import Channel, Kind
-from service.workers.messages import refusal
+from wolfstream.service.errors import NotReady
+from wolfstream.service.workers.channel import Channel, Kind
+from wolfstream.service.workers.messages import refusal
 
 
 class Calls:

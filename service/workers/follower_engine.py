@@ -4,28 +4,35 @@ import asyncio
 import logging
 from typing import Any
 
-from service.diagnostics.metrics import Metrics
-from service.engine.compiled_parts import Part, collecting_seldom, needed_first, parts_of
-from service.engine.learn_request import Answer
-from service.engine.readiness import become_sparse
-from service.engine.serving import AskedRows
-from service.errors import NotLeader, NotReached, NotReady, QueueFull, Refusal, UnknownModel
-from service.model.live import Model
-from service.model.moment import Moment, check_moment
-from service.model.published import Published
-from service.native.compile_cache import is_complete
-from service.samples.ids import LateLabels, RowId
-from service.samples.predicted import rows_record
-from service.samples.record import to_record
-from service.samples.validation import Samples
-from service.settings import Settings
-from service.spec.heads import HeadName
-from service.spec.stored import read_stored_spec
-from service.views.versions import Position
-from service.workers.calls import Calls
-from service.workers.channel import Channel, Kind
-from service.workers.held_views import HeldViews
-from service.workers.messages import State, labels_to_plain
+from wolfstream.service.diagnostics.metrics import Metrics
+from wolfstream.service.engine.compiled_parts import Part, collecting_seldom, needed_first, parts_of
+from wolfstream.service.engine.learn_request import Answer
+from wolfstream.service.engine.readiness import become_sparse
+from wolfstream.service.engine.serving import AskedRows
+from wolfstream.service.errors import (
+    NotLeader,
+    NotReached,
+    NotReady,
+    QueueFull,
+    Refusal,
+    UnknownModel,
+)
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.moment import Moment, check_moment
+from wolfstream.service.model.published import Published
+from wolfstream.service.native.compile_cache import is_complete
+from wolfstream.service.samples.ids import LateLabels, RowId
+from wolfstream.service.samples.predicted import rows_record
+from wolfstream.service.samples.record import to_record
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.settings import Settings
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.service.spec.stored import read_stored_spec
+from wolfstream.service.views.versions import Position
+from wolfstream.service.workers.calls import Calls
+from wolfstream.service.workers.channel import Channel, Kind
+from wolfstream.service.workers.held_views import HeldViews
+from wolfstream.service.workers.messages import State, labels_to_plain
 
 logger = logging.getLogger(__name__)
 

@@ -2,13 +2,13 @@
 
 import asyncio
 
-from service.errors import NotReady, Refusal
-from service.model.live import Model
-from service.model.published import Published
-from service.views.follower import Follower, OutOfStep
-from service.views.versions import Position
-from service.workers.calls import Calls
-from service.workers.channel import Kind
+from wolfstream.service.errors import NotReady, Refusal
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.published import Published
+from wolfstream.service.views.follower import Follower, OutOfStep
+from wolfstream.service.views.versions import Position
+from wolfstream.service.workers.calls import Calls
+from wolfstream.service.workers.channel import Kind
 
 # Reading a larger view would keep requests waiting for the event loop.
 _INLINE_BYTES = 1 << 19

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from service.diagnostics.metrics import Histogram
-from service.engine.facade import Engine
-from service.views.feeds import Feeds
-from service.workers.announcements import Announcements
-from service.workers.call_handlers import CallHandlers
-from service.workers.channel import Channel, Kind
-from service.workers.messages import Use, count_more
+from wolfstream.service.diagnostics.metrics import Histogram
+from wolfstream.service.engine.facade import Engine
+from wolfstream.service.views.feeds import Feeds
+from wolfstream.service.workers.announcements import Announcements
+from wolfstream.service.workers.call_handlers import CallHandlers
+from wolfstream.service.workers.channel import Channel, Kind
+from wolfstream.service.workers.messages import Use, count_more
 
 # How long `report` waits for the workers' counts.
 _REPORT_SECONDS = 1.0

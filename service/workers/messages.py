@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from service.diagnostics.metrics import Histogram
-from service.errors import QuotaExceeded, Refusal
-from service.model.moment import Moment
-from service.samples.ids import LateLabels
+from wolfstream.service.diagnostics.metrics import Histogram
+from wolfstream.service.errors import QuotaExceeded, Refusal
+from wolfstream.service.model.moment import Moment
+from wolfstream.service.samples.ids import LateLabels
 
 
 def _kinds(kind: type[Refusal]) -> Iterator[tuple[str, type[Refusal]]]:

@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 
 import msgpack
 
-from service.settings import Settings
-from service.workers.channel import Channel, open_channel
-from service.workers.leader import Leader
+from wolfstream.service.settings import Settings
+from wolfstream.service.workers.channel import Channel, open_channel
+from wolfstream.service.workers.leader import Leader
 
 logger = logging.getLogger(__name__)
 
 # The arguments of Python in a worker, before the numbers of its two sockets.
-COMMAND = ("-m", "service.web.worker")
+COMMAND = ("-m", "wolfstream.service.web.worker")
 # A worker that dies sooner is restarted after a pause, which doubles up to a bound.
 _YOUNG_SECONDS = 10.0
 _LATEST_SECONDS = 10.0

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from service.diagnostics.metrics import Histogram
-from service.workers.follower_engine import FollowerEngine
-from service.workers.messages import counted_since
+from wolfstream.service.diagnostics.metrics import Histogram
+from wolfstream.service.workers.follower_engine import FollowerEngine
+from wolfstream.service.workers.messages import counted_since
 
 
 class Counted:

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from solver.adaptive.ridge import RidgeLearners, bounded
-from solver.arrays import Float64Array
+from wolfstream.solver.adaptive.ridge import RidgeLearners, bounded
+from wolfstream.solver.arrays import Float64Array
 
 
 def add_ridge(

@@ -6,25 +6,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.adaptive import label_history
-from solver.adaptive.combination import (
+from wolfstream.solver.adaptive import label_history
+from wolfstream.solver.adaptive.combination import (
     combination_arrays,
     combination_from_arrays,
     combine,
     new_combination,
 )
-from solver.adaptive.endless import EndlessLearners
-from solver.adaptive.inputs import Inputs
-from solver.adaptive.label_history import LabelHistory
-from solver.adaptive.learners import Learners
-from solver.adaptive.losses import Losses
-from solver.adaptive.ridge import CHUNK
-from solver.adaptive.settings import CLASSIFICATION, Settings, prior_of
-from solver.adaptive.standing import Standing
-from solver.adaptive.view import ClassAnswers, ClassView, joined, take_external
-from solver.arrays import Float64Array
-from solver.rows.matrix import Matrix, take_rows
-from solver.rows.sample_weights import Weights, as_numbers, weights_of
+from wolfstream.solver.adaptive.endless import EndlessLearners
+from wolfstream.solver.adaptive.inputs import Inputs
+from wolfstream.solver.adaptive.label_history import LabelHistory
+from wolfstream.solver.adaptive.learners import Learners
+from wolfstream.solver.adaptive.losses import Losses
+from wolfstream.solver.adaptive.ridge import CHUNK
+from wolfstream.solver.adaptive.settings import CLASSIFICATION, Settings, prior_of
+from wolfstream.solver.adaptive.standing import Standing
+from wolfstream.solver.adaptive.view import ClassAnswers, ClassView, joined, take_external
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.rows.matrix import Matrix, take_rows
+from wolfstream.solver.rows.sample_weights import Weights, as_numbers, weights_of
 
 
 class AdaptiveClassifier:

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.adaptive.fixed_share import SHARE, share_step, weigh_likelihood
-from solver.adaptive.stacking import adagrad_step
-from solver.adaptive.temperature import newton_step, softmax
-from solver.arrays import Float64Array
-from solver.compiled import compiled, inner, larger, smaller
+from wolfstream.solver.adaptive.fixed_share import SHARE, share_step, weigh_likelihood
+from wolfstream.solver.adaptive.stacking import adagrad_step
+from wolfstream.solver.adaptive.temperature import newton_step, softmax
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled, inner, larger, smaller
 
 LEAST = 1e-4
 FIRST_CURVATURE = 1.0

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.adaptive.hashing import LARGEST, mixed
-from solver.adaptive.ridge import logistic
-from solver.arrays import Float64Array
-from solver.compiled import compiled, inner, larger, smaller
-from solver.rows.matrix import SparseRows, compact
+from wolfstream.solver.adaptive.hashing import LARGEST, mixed
+from wolfstream.solver.adaptive.ridge import logistic
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled, inner, larger, smaller
+from wolfstream.solver.rows.matrix import SparseRows, compact
 
 SLOTS = 1 << 16
 CLIP = 4.0

@@ -22,15 +22,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.adaptive.combination import FIRST_CURVATURE, Combination
-from solver.adaptive.endless_bayes import EndlessBayes
-from solver.adaptive.evidence import Evidence
-from solver.adaptive.learners import Learners
-from solver.adaptive.places import Places
-from solver.adaptive.ridge import CHUNK
-from solver.adaptive.ridge_parts import RidgePart
-from solver.adaptive.weights import for_classes
-from solver.arrays import Float64Array
+from wolfstream.solver.adaptive.combination import FIRST_CURVATURE, Combination
+from wolfstream.solver.adaptive.endless_bayes import EndlessBayes
+from wolfstream.solver.adaptive.evidence import Evidence
+from wolfstream.solver.adaptive.learners import Learners
+from wolfstream.solver.adaptive.places import Places
+from wolfstream.solver.adaptive.ridge import CHUNK
+from wolfstream.solver.adaptive.ridge_parts import RidgePart
+from wolfstream.solver.adaptive.weights import for_classes
+from wolfstream.solver.arrays import Float64Array
 
 # Horizons of `places` that are waited before a learner begins again: classes may just have moved.
 PATIENCE = 4.0

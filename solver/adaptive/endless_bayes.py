@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.adaptive.combination import Combination
-from solver.adaptive.naive_bayes import NaiveBayes
-from solver.adaptive.weights import for_classes
-from solver.arrays import Float64Array
+from wolfstream.solver.adaptive.combination import Combination
+from wolfstream.solver.adaptive.naive_bayes import NaiveBayes
+from wolfstream.solver.adaptive.weights import for_classes
+from wolfstream.solver.arrays import Float64Array
 
 
 class EarlierBayes(NamedTuple):

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.adaptive.evidence import Evidence
-from solver.adaptive.learners import Learners
-from solver.adaptive.ridge_parts import RidgePart
-from solver.adaptive.values import SMALLEST_SQUARE, ValueCombination
-from solver.arrays import Float64Array
+from wolfstream.solver.adaptive.evidence import Evidence
+from wolfstream.solver.adaptive.learners import Learners
+from wolfstream.solver.adaptive.ridge_parts import RidgePart
+from wolfstream.solver.adaptive.values import SMALLEST_SQUARE, ValueCombination
+from wolfstream.solver.arrays import Float64Array
 
 
 class EndlessValue:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
+from wolfstream.solver.arrays import Float64Array
 
 ENOUGH = 20.0
 MARGIN, LARGEST = 0.02, 2.0

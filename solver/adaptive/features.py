@@ -15,9 +15,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.compiled import compiled
-from solver.rows.cosine import TURN, cosine_of_turns
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled
+from wolfstream.solver.rows.cosine import TURN, cosine_of_turns
 
 FREQUENCIES = 128
 GAMMA_RANGE = (0.5, 16.0)

@@ -10,8 +10,8 @@ Singer and Warmuth 1997): the others share their own weight among them.
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.compiled import inner, larger
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import inner, larger
 
 SHARE = 0.002
 

@@ -23,11 +23,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.adaptive.features import Span
-from solver.adaptive.ridge import logistic
-from solver.adaptive.weights import add, dot
-from solver.arrays import Float64Array
-from solver.compiled import compiled, inner, larger, smaller
+from wolfstream.solver.adaptive.features import Span
+from wolfstream.solver.adaptive.ridge import logistic
+from wolfstream.solver.adaptive.weights import add, dot
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled, inner, larger, smaller
 
 # Targets are scaled and residuals bounded; this is for rows that were not scaled.
 LARGEST_WEIGHT = 1e6

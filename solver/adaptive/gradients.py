@@ -10,18 +10,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.adaptive.combination import LARGEST_SCORE, Combination
-from solver.adaptive.features import LARGEST, FeatureMap
-from solver.adaptive.hashing import WIDTH, hashed_and_standardised
-from solver.adaptive.inputs import InputView, inputs_of
-from solver.adaptive.learners import LearnersView, scores_of
-from solver.adaptive.naive_bayes import slopes
-from solver.adaptive.regressor import ValueView, with_others
-from solver.adaptive.values import ValueCombination
-from solver.adaptive.view import ClassView, with_external
-from solver.adaptive.wide_gradients import of_diagonal, through_hashing
-from solver.arrays import Float64Array
-from solver.rows.matrix import SparseRows
+from wolfstream.solver.adaptive.combination import LARGEST_SCORE, Combination
+from wolfstream.solver.adaptive.features import LARGEST, FeatureMap
+from wolfstream.solver.adaptive.hashing import WIDTH, hashed_and_standardised
+from wolfstream.solver.adaptive.inputs import InputView, inputs_of
+from wolfstream.solver.adaptive.learners import LearnersView, scores_of
+from wolfstream.solver.adaptive.naive_bayes import slopes
+from wolfstream.solver.adaptive.regressor import ValueView, with_others
+from wolfstream.solver.adaptive.values import ValueCombination
+from wolfstream.solver.adaptive.view import ClassView, with_external
+from wolfstream.solver.adaptive.wide_gradients import of_diagonal, through_hashing
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.rows.matrix import SparseRows
 
 
 class BankGradient(NamedTuple):

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.prepare.scale import (
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.scale import (
     CLIPPED,
     Moments,
     copied,
@@ -25,7 +25,7 @@ from solver.prepare.scale import (
     standardise,
     standardised,
 )
-from solver.rows.matrix import SparseRows, compact
+from wolfstream.solver.rows.matrix import SparseRows, compact
 
 WIDTH = 128
 LARGEST = 1e150

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.adaptive.features import FeatureMap, draw_features, transform
-from solver.adaptive.hashing import WIDTH, HashedColumns, hashed_and_standardised
-from solver.arrays import Float64Array
-from solver.prepare.scale import Moments
-from solver.rows.matrix import Matrix, SparseRows
+from wolfstream.solver.adaptive.features import FeatureMap, draw_features, transform
+from wolfstream.solver.adaptive.hashing import WIDTH, HashedColumns, hashed_and_standardised
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.scale import Moments
+from wolfstream.solver.rows.matrix import Matrix, SparseRows
 
 MAX_WIDTH = 256
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
+from wolfstream.solver.arrays import Float64Array
 
 PRIOR_HORIZONS = (10.0, 100.0)
 MARKOV_HORIZON = 1000.0

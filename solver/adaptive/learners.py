@@ -12,18 +12,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.adaptive.diagonal import DiagonalLearners, DiagonalWeights, diagonal_scores
-from solver.adaptive.features import FeatureMap, relevance, shares
-from solver.adaptive.gradient import GradientLearners
-from solver.adaptive.naive_bayes import NaiveBayes, powers_of
-from solver.adaptive.neighbours import Neighbours, NeighboursView, neighbour_scores
-from solver.adaptive.ridge import CHUNK, RidgeLearners
-from solver.adaptive.ridge_parts import RidgePart, endless_pairs
-from solver.adaptive.settings import Settings
-from solver.adaptive.texts import TextLearners, TextsView, text_scores
-from solver.adaptive.weights import for_classes, scores_by
-from solver.arrays import Float64Array
-from solver.rows.matrix import SparseRows
+from wolfstream.solver.adaptive.diagonal import DiagonalLearners, DiagonalWeights, diagonal_scores
+from wolfstream.solver.adaptive.features import FeatureMap, relevance, shares
+from wolfstream.solver.adaptive.gradient import GradientLearners
+from wolfstream.solver.adaptive.naive_bayes import NaiveBayes, powers_of
+from wolfstream.solver.adaptive.neighbours import Neighbours, NeighboursView, neighbour_scores
+from wolfstream.solver.adaptive.ridge import CHUNK, RidgeLearners
+from wolfstream.solver.adaptive.ridge_parts import RidgePart, endless_pairs
+from wolfstream.solver.adaptive.settings import Settings
+from wolfstream.solver.adaptive.texts import TextLearners, TextsView, text_scores
+from wolfstream.solver.adaptive.weights import for_classes, scores_by
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.rows.matrix import SparseRows
 
 
 class LearnersView(NamedTuple):

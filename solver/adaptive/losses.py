@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
+from wolfstream.solver.arrays import Float64Array
 
 RECENT = 1000
 

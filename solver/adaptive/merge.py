@@ -12,16 +12,16 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.adaptive.added_ridge import add_ridge
-from solver.adaptive.classifier import AdaptiveClassifier
-from solver.adaptive.combination import Combination
-from solver.adaptive.diagonal import HORIZON, DiagonalWeights
-from solver.adaptive.losses import RECENT, Losses
-from solver.adaptive.neighbours import CAPACITY, Memory, Neighbours
-from solver.adaptive.text_slots import joined as joined_texts
-from solver.adaptive.weights import for_classes
-from solver.arrays import Float64Array
-from solver.prepare.pooled import pooled
+from wolfstream.solver.adaptive.added_ridge import add_ridge
+from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
+from wolfstream.solver.adaptive.combination import Combination
+from wolfstream.solver.adaptive.diagonal import HORIZON, DiagonalWeights
+from wolfstream.solver.adaptive.losses import RECENT, Losses
+from wolfstream.solver.adaptive.neighbours import CAPACITY, Memory, Neighbours
+from wolfstream.solver.adaptive.text_slots import joined as joined_texts
+from wolfstream.solver.adaptive.weights import for_classes
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.pooled import pooled
 
 
 def merge(

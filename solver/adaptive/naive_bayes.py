@@ -25,10 +25,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.adaptive.ridge import CHUNK
-from solver.adaptive.weights import for_classes
-from solver.arrays import Float64Array
-from solver.compiled import compiled, inner, larger
+from wolfstream.solver.adaptive.ridge import CHUNK
+from wolfstream.solver.adaptive.weights import for_classes
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled, inner, larger
 
 # Of the variance before any row.
 FLOOR = 0.01

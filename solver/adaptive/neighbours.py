@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.adaptive.places import ADVANTAGE
-from solver.arrays import Float64Array
-from solver.compiled import compiled, inner, smaller
+from wolfstream.solver.adaptive.places import ADVANTAGE
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled, inner, smaller
 
 CAPACITY = 1000
 # What a class counts that none of the neighbours has.

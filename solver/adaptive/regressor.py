@@ -6,17 +6,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.adaptive import values
-from solver.adaptive.endless_values import EndlessValues
-from solver.adaptive.inputs import Inputs, InputView, inputs_of
-from solver.adaptive.learners import Learners, LearnersView, scores_of
-from solver.adaptive.losses import Losses
-from solver.adaptive.ridge import CHUNK
-from solver.adaptive.settings import REGRESSION, Settings
-from solver.adaptive.standing import Standing
-from solver.adaptive.target_scale import CENTRE_LIMIT, TargetScale
-from solver.arrays import Float64Array
-from solver.prepare.scale import (
+from wolfstream.solver.adaptive import values
+from wolfstream.solver.adaptive.endless_values import EndlessValues
+from wolfstream.solver.adaptive.inputs import Inputs, InputView, inputs_of
+from wolfstream.solver.adaptive.learners import Learners, LearnersView, scores_of
+from wolfstream.solver.adaptive.losses import Losses
+from wolfstream.solver.adaptive.ridge import CHUNK
+from wolfstream.solver.adaptive.settings import REGRESSION, Settings
+from wolfstream.solver.adaptive.standing import Standing
+from wolfstream.solver.adaptive.target_scale import CENTRE_LIMIT, TargetScale
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.scale import (
     CLIPPED,
     moments_arrays,
     moments_from_arrays,
@@ -24,8 +24,8 @@ from solver.prepare.scale import (
     standardise,
     standardised,
 )
-from solver.rows.matrix import Matrix, n_rows, take_rows
-from solver.rows.sample_weights import Weights, as_numbers, weights_of
+from wolfstream.solver.rows.matrix import Matrix, n_rows, take_rows
+from wolfstream.solver.rows.sample_weights import Weights, as_numbers, weights_of
 
 # With `temporal`, this many values before a row are features of it.
 LAGS = 3

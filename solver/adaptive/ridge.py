@@ -39,10 +39,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.adaptive.features import Span
-from solver.adaptive.weights import add, dot, symmetric_product
-from solver.arrays import Float64Array
-from solver.compiled import compiled, inner, larger, smaller
+from wolfstream.solver.adaptive.features import Span
+from wolfstream.solver.adaptive.weights import add, dot, symmetric_product
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled, inner, larger, smaller
 
 Loss = Literal["square", "hinge", "logistic", "huber"]
 _SQUARE, _HINGE, _LOGISTIC = range(3)

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solver.adaptive.ridge import RidgeLearners
-from solver.arrays import Float64Array
+from wolfstream.solver.adaptive.ridge import RidgeLearners
+from wolfstream.solver.arrays import Float64Array
 
 
 class RidgePart(NamedTuple):

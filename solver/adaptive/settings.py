@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from solver.adaptive.gradient import GradientSetting
-from solver.adaptive.ridge import Loss, RidgeSetting
-from solver.arrays import Float64Array
+from wolfstream.solver.adaptive.gradient import GradientSetting
+from wolfstream.solver.adaptive.ridge import Loss, RidgeSetting
+from wolfstream.solver.arrays import Float64Array
 
 FOREVER = float("inf")
 

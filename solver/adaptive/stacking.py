@@ -8,8 +8,8 @@ DECAY a sample, so that a stacker keeps following; several steps run side by sid
 
 import numpy as np
 
-from solver.arrays import Float64Array
-from solver.compiled import inner, larger, smaller
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import inner, larger, smaller
 
 DECAY = 0.999
 # A gradient below its root is noise: weights do not grow for ever where all is predicted.

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from solver.arrays import Float64Array
+from wolfstream.solver.arrays import Float64Array
 
 
 class Standing(NamedTuple):

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.prepare.scale import (
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.scale import (
     CLIPPED,
     moments_arrays,
     moments_from_arrays,

@@ -11,8 +11,8 @@ always wrong knows as much as one that is always right.
 
 import numpy as np
 
-from solver.arrays import Float64Array
-from solver.compiled import inner, larger, smaller
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import inner, larger, smaller
 
 DECAY = 0.999
 LARGEST = 1e3

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.adaptive.hashing import mixed
-from solver.arrays import Float64Array
+from wolfstream.solver.adaptive.hashing import mixed
+from wolfstream.solver.arrays import Float64Array
 
 CROSSED = 16
 PHRASE = 0.5

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.adaptive.text_slots import (
+from wolfstream.solver.adaptive.text_slots import (
     CONSTANT,
     CROSSED,
     FIRST,
@@ -24,8 +24,8 @@ from solver.adaptive.text_slots import (
     for_targets,
     slots_for,
 )
-from solver.arrays import Float64Array
-from solver.compiled import compiled, larger
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled, larger
 
 # What is added to G: a squared deviation of the targets, without which the first residuals, however
 # small, would move each weight by a whole step; of classes, where logits want to be large, nothing.

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.adaptive.fixed_share import SHARE, share_step
-from solver.arrays import Float64Array
-from solver.compiled import compiled_allocating, inner, larger
+from wolfstream.solver.adaptive.fixed_share import SHARE, share_step
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled_allocating, inner, larger
 
 DECAY = 0.999
 LEAST = 1e-4

@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.adaptive.combination import Combination, combined
-from solver.adaptive.inputs import InputView, inputs_of
-from solver.adaptive.learners import LearnersView, scores_of
-from solver.arrays import Float64Array
-from solver.rows.matrix import Matrix
+from wolfstream.solver.adaptive.combination import Combination, combined
+from wolfstream.solver.adaptive.inputs import InputView, inputs_of
+from wolfstream.solver.adaptive.learners import LearnersView, scores_of
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.rows.matrix import Matrix
 
 
 class ClassAnswers(NamedTuple):

@@ -7,8 +7,8 @@ that it would have had, had it been known.
 
 import numpy as np
 
-from solver.arrays import Float64Array
-from solver.compiled import inner
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import inner
 
 
 def scores_by(W: Float64Array, Phi: Float64Array) -> Float64Array:

@@ -10,11 +10,11 @@ and dx_j/dv_j = 0 where x_j is cut off.
 
 import numpy as np
 
-from solver.adaptive.diagonal import CLIP, HORIZON, DiagonalWeights, slots_of_columns
-from solver.adaptive.hashing import LARGEST, hashed_places
-from solver.arrays import Float64Array
-from solver.prepare.scale import CLIPPED, Moments
-from solver.prepare.slopes import slopes
+from wolfstream.solver.adaptive.diagonal import CLIP, HORIZON, DiagonalWeights, slots_of_columns
+from wolfstream.solver.adaptive.hashing import LARGEST, hashed_places
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.scale import CLIPPED, Moments
+from wolfstream.solver.prepare.slopes import slopes
 
 
 def through_hashing(moments: Moments, x: Float64Array, of_columns: Float64Array) -> Float64Array:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
+from wolfstream.solver.arrays import Float64Array
 
 
 class AssetAbsorbed(NamedTuple):

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.asset.iterates import (
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.asset.iterates import (
     Machines,
     averaged,
     mirror,
@@ -16,8 +16,8 @@ from solver.asset.iterates import (
     widened_machines,
     with_new_class,
 )
-from solver.asset.subgradient import Progress, StepRule, no_progress
-from solver.asset.windows import take_steps
+from wolfstream.solver.asset.subgradient import Progress, StepRule, no_progress
+from wolfstream.solver.asset.windows import take_steps
 
 
 class Course:

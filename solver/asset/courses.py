@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.asset.course import Course
-from solver.asset.subgradient import StepRule
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.asset.course import Course
+from wolfstream.solver.asset.subgradient import StepRule
 
 RATE = 0.3
 # A mistake counts half after 700 samples.

@@ -10,25 +10,25 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.asset.fourier import FourierMap, fourier_features, fourier_map
-from solver.asset.fourier import widened as widened_fourier
-from solver.asset.identity import (
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.asset.fourier import FourierMap, fourier_features, fourier_map
+from wolfstream.solver.asset.fourier import widened as widened_fourier
+from wolfstream.solver.asset.identity import (
     IdentityMap,
     identity_features,
     identity_map,
     sparse_values,
 )
-from solver.asset.identity import widened as widened_identity
-from solver.asset.nystrom import (
+from wolfstream.solver.asset.identity import widened as widened_identity
+from wolfstream.solver.asset.nystrom import (
     NystromMap,
     landmark_kernel,
     nystrom_features,
     nystrom_from,
     nystrom_map,
 )
-from solver.kernels.functions import Kernel
-from solver.rows.matrix import (
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.matrix import (
     Matrix,
     SparseRows,
     check_same_kind,
@@ -38,7 +38,7 @@ from solver.rows.matrix import (
     rows_to_arrays,
     take_rows,
 )
-from solver.rows.slots import rows_nbytes
+from wolfstream.solver.rows.slots import rows_nbytes
 
 _FLOAT64 = np.dtype(np.float64)
 FeatureKind: TypeAlias = Literal["fourier", "nystrom", "identity"]

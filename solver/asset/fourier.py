@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solver.arrays import Float64Array
-from solver.compiled import compiled
-from solver.rows.cosine import TURN, cosine_of_turns
-from solver.rows.matrix import Matrix, SparseRows, largest_feature, n_rows
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled
+from wolfstream.solver.rows.cosine import TURN, cosine_of_turns
+from wolfstream.solver.rows.matrix import Matrix, SparseRows, largest_feature, n_rows
 
 # The number of neighbouring features whose frequencies are drawn together.
 _CHUNK = 64

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
-from solver.arrays import Float64Array
-from solver.asset.fourier import FourierMap
-from solver.asset.identity import IdentityMap
-from solver.asset.view import AssetView
-from solver.kernels.gradients import expansion_gradient
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.asset.fourier import FourierMap
+from wolfstream.solver.asset.identity import IdentityMap
+from wolfstream.solver.asset.view import AssetView
+from wolfstream.solver.kernels.gradients import expansion_gradient
 
 
 def score_gradient(view: AssetView, x: Float64Array, direction: Float64Array) -> Float64Array:

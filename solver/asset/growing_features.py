@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.asset.features import (
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.asset.features import (
     FeatureKind,
     FeatureMap,
     check_kernel,
@@ -19,9 +19,9 @@ from solver.asset.features import (
     transform,
     widened,
 )
-from solver.asset.identity import IdentityMap, transform_present
-from solver.kernels.functions import Kernel
-from solver.rows.matrix import Matrix, SparseRows
+from wolfstream.solver.asset.identity import IdentityMap, transform_present
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.matrix import Matrix, SparseRows
 
 # The rows whose features are computed at a time.
 BLOCK_ROWS = 256

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.compiled import compiled
-from solver.rows.matrix import Matrix, SparseRows, compact, largest_feature, n_rows
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled
+from wolfstream.solver.rows.matrix import Matrix, SparseRows, compact, largest_feature, n_rows
 
 
 class IdentityMap(NamedTuple):

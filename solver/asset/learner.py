@@ -18,19 +18,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.asset.answers import AssetAbsorbed, classification_answers, regression_answers
-from solver.asset.course import Course
-from solver.asset.courses import Courses
-from solver.asset.features import FeatureKind, FeatureMap, expansion
-from solver.asset.growing_features import GrowingFeatures
-from solver.asset.step_rules import Algorithm, Horizon, StepParameters, step_rules
-from solver.asset.view import AssetView, Task
-from solver.kernels.functions import Kernel
-from solver.rows.first_samples import FirstSamples
-from solver.rows.matrix import Matrix, take_rows
-from solver.rows.sample_weights import Weights, as_numbers, weights_of
-from solver.rows.targets import TARGET_SAMPLES, TargetScale, check_targets, target_scale
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.asset.answers import (
+    AssetAbsorbed,
+    classification_answers,
+    regression_answers,
+)
+from wolfstream.solver.asset.course import Course
+from wolfstream.solver.asset.courses import Courses
+from wolfstream.solver.asset.features import FeatureKind, FeatureMap, expansion
+from wolfstream.solver.asset.growing_features import GrowingFeatures
+from wolfstream.solver.asset.step_rules import Algorithm, Horizon, StepParameters, step_rules
+from wolfstream.solver.asset.view import AssetView, Task
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.first_samples import FirstSamples
+from wolfstream.solver.rows.matrix import Matrix, take_rows
+from wolfstream.solver.rows.sample_weights import Weights, as_numbers, weights_of
+from wolfstream.solver.rows.targets import TARGET_SAMPLES, TargetScale, check_targets, target_scale
 
 _FLOAT64 = np.dtype(np.float64)
 

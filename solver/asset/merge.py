@@ -6,11 +6,17 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.asset.features import dimension_of, map_arrays
-from solver.asset.iterates import Machines, in_class_order, refresh, widened_machines, window_sums
-from solver.asset.learner import Asset
-from solver.asset.subgradient import D_G_SAMPLES, Progress
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.asset.features import dimension_of, map_arrays
+from wolfstream.solver.asset.iterates import (
+    Machines,
+    in_class_order,
+    refresh,
+    widened_machines,
+    window_sums,
+)
+from wolfstream.solver.asset.learner import Asset
+from wolfstream.solver.asset.subgradient import D_G_SAMPLES, Progress
 
 
 def merge(learners: Sequence[Asset], places: Sequence[NDArray[np.int64]] | None = None) -> Asset:

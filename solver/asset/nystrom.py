@@ -4,11 +4,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from solver.arrays import Float64Array, FloatArray
-from solver.kernels.blocks import kernel_block
-from solver.kernels.functions import Kernel
-from solver.kernels.prepared_rows import Rows, prepare_rows
-from solver.rows.matrix import Matrix, check_same_kind, concatenate_rows, origin_of
+from wolfstream.solver.arrays import Float64Array, FloatArray
+from wolfstream.solver.kernels.blocks import kernel_block
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.prepared_rows import Rows, prepare_rows
+from wolfstream.solver.rows.matrix import Matrix, check_same_kind, concatenate_rows, origin_of
 
 # P5's eps_d (there 1e-16) as a share of the largest magnitude of an eigenvalue, by the precision of
 # the features. The relative rounding of the feature of an eigenvalue at the cut is the precision

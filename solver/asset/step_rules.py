@@ -3,8 +3,8 @@
 import math
 from typing import Literal, NamedTuple, TypeAlias
 
-from solver.asset.subgradient import StepRule
-from solver.asset.view import Task
+from wolfstream.solver.asset.subgradient import StepRule
+from wolfstream.solver.asset.view import Task
 
 Algorithm = Literal["asset", "asset*"]
 # In samples; with None, steps shrink for ever.

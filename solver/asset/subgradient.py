@@ -32,9 +32,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solver.arrays import Float64Array
-from solver.asset.iterates import Machines
-from solver.compiled import compiled, inner, larger, smaller
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.asset.iterates import Machines
+from wolfstream.solver.compiled import compiled, inner, larger, smaller
 
 # D_G is the running estimate over the first samples (P5's M), then frozen.
 D_G_SAMPLES = 128

@@ -5,9 +5,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.asset.features import FeatureMap, linear_values
-from solver.rows.matrix import Matrix
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.asset.features import FeatureMap, linear_values
+from wolfstream.solver.rows.matrix import Matrix
 
 Task = Literal["classification", "regression"]
 

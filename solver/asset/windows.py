@@ -5,9 +5,15 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.asset.iterates import Machines, next_window, put_columns, refresh, select_columns
-from solver.asset.subgradient import Progress, StepRule, walk
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.asset.iterates import (
+    Machines,
+    next_window,
+    put_columns,
+    refresh,
+    select_columns,
+)
+from wolfstream.solver.asset.subgradient import Progress, StepRule, walk
 
 # The number of steps after which ||gamma||^2 is computed from gamma.
 _REFRESHED_EVERY = 4096

@@ -11,12 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.calibration.conformal import RECENT, adapted, first_misses, threshold, thresholds
-from solver.calibration.platt import Scaling, fitted, identity, probabilities
-from solver.calibration.points import until_next
-from solver.calibration.recent import appended
-from solver.calibration.reliability import (
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.calibration.conformal import (
+    RECENT,
+    adapted,
+    first_misses,
+    threshold,
+    thresholds,
+)
+from wolfstream.solver.calibration.platt import Scaling, fitted, identity, probabilities
+from wolfstream.solver.calibration.points import until_next
+from wolfstream.solver.calibration.recent import appended
+from wolfstream.solver.calibration.reliability import (
     ROWS,
     SCORE,
     Totals,

@@ -18,7 +18,7 @@ between these, alpha is interpolated.
 
 import numpy as np
 
-from solver.arrays import Float64Array
+from wolfstream.solver.arrays import Float64Array
 
 # Whose coverage is counted.
 CONFIDENCES = (0.5, 0.8, 0.9, 0.95, 0.99)

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.calibration.classes import ClassCalibration
-from solver.calibration.conformal import RECENT
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.calibration.classes import ClassCalibration
+from wolfstream.solver.calibration.conformal import RECENT
 
 
 def merge(

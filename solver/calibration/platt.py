@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
+from wolfstream.solver.arrays import Float64Array
 
 RIDGE = 1.0
 # Newton steps at first, and once there are so many decisions that a few new ones change little.

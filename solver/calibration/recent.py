@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from solver.arrays import Float64Array
+from wolfstream.solver.arrays import Float64Array
 
 
 def appended(recent: Float64Array, columns: Float64Array, most: int) -> Float64Array:

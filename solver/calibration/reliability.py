@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.calibration.conformal import CONFIDENCES
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.calibration.conformal import CONFIDENCES
 
 BINS = 10
 # A class that was given less, or that was not known yet, costs -log of this.

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.calibration.conformal import (
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.calibration.conformal import (
     CONFIDENCES,
     RECENT,
     adapted,
@@ -20,8 +20,8 @@ from solver.calibration.conformal import (
     threshold,
     thresholds,
 )
-from solver.calibration.points import until_next
-from solver.calibration.recent import appended
+from wolfstream.solver.calibration.points import until_next
+from wolfstream.solver.calibration.recent import appended
 
 _LEVELS = len(CONFIDENCES)
 # Rows of `recent`: the distance, then of each confidence whether its interval had the target.

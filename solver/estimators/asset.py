@@ -6,16 +6,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from solver.arrays import Float64Array
-from solver.asset.features import FeatureKind, dimension_of, takes_sparse, transform_all
-from solver.asset.learner import Asset
-from solver.asset.merge import copy_of, merge, relative_variance
-from solver.asset.step_rules import Algorithm
-from solver.asset.view import AssetView, Task
-from solver.estimators.base import KernelParameters, as_kind
-from solver.estimators.checks import check_choice, check_integer, check_norms, check_positive
-from solver.rows.matrix import Matrix, n_rows, take_rows
-from solver.rows.sample_weights import Weights, weights_of
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.asset.features import FeatureKind, dimension_of, takes_sparse, transform_all
+from wolfstream.solver.asset.learner import Asset
+from wolfstream.solver.asset.merge import copy_of, merge, relative_variance
+from wolfstream.solver.asset.step_rules import Algorithm
+from wolfstream.solver.asset.view import AssetView, Task
+from wolfstream.solver.estimators.base import KernelParameters, as_kind
+from wolfstream.solver.estimators.checks import (
+    check_choice,
+    check_integer,
+    check_norms,
+    check_positive,
+)
+from wolfstream.solver.rows.matrix import Matrix, n_rows, take_rows
+from wolfstream.solver.rows.sample_weights import Weights, weights_of
 
 # The features of all rows are kept between epochs if they take no more bytes than this, and
 # computed again in every epoch otherwise.

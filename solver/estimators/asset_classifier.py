@@ -7,19 +7,25 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import validate_data
 
-from solver.arrays import Float64Array
-from solver.asset.features import FeatureKind, takes_sparse
-from solver.asset.learner import Asset
-from solver.asset.step_rules import Algorithm
-from solver.asset.view import predict
-from solver.calibration.classes import ClassCalibration
-from solver.estimators.asset import AssetEstimator
-from solver.estimators.base import as_kind, as_matrix, class_codes, class_weights, generator
-from solver.estimators.certainty import CalibratedClasses
-from solver.estimators.checks import check_norms, counted
-from solver.estimators.stream_labels import labelled_part
-from solver.rows.matrix import Matrix
-from solver.stream.votes import Decided
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.asset.features import FeatureKind, takes_sparse
+from wolfstream.solver.asset.learner import Asset
+from wolfstream.solver.asset.step_rules import Algorithm
+from wolfstream.solver.asset.view import predict
+from wolfstream.solver.calibration.classes import ClassCalibration
+from wolfstream.solver.estimators.asset import AssetEstimator
+from wolfstream.solver.estimators.base import (
+    as_kind,
+    as_matrix,
+    class_codes,
+    class_weights,
+    generator,
+)
+from wolfstream.solver.estimators.certainty import CalibratedClasses
+from wolfstream.solver.estimators.checks import check_norms, counted
+from wolfstream.solver.estimators.stream_labels import labelled_part
+from wolfstream.solver.rows.matrix import Matrix
+from wolfstream.solver.stream.votes import Decided
 
 
 class AssetClassifier(ClassifierMixin, AssetEstimator, CalibratedClasses):

@@ -5,17 +5,17 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from solver.arrays import Float64Array
-from solver.asset.features import FeatureKind, takes_sparse
-from solver.asset.learner import Asset
-from solver.asset.step_rules import Algorithm
-from solver.asset.view import predict
-from solver.calibration.values import ValueCalibration
-from solver.estimators.asset import AssetEstimator
-from solver.estimators.base import as_kind, generator
-from solver.estimators.certainty import CalibratedValues
-from solver.estimators.checks import check_norms, counted, is_finite
-from solver.rows.matrix import Matrix
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.asset.features import FeatureKind, takes_sparse
+from wolfstream.solver.asset.learner import Asset
+from wolfstream.solver.asset.step_rules import Algorithm
+from wolfstream.solver.asset.view import predict
+from wolfstream.solver.calibration.values import ValueCalibration
+from wolfstream.solver.estimators.asset import AssetEstimator
+from wolfstream.solver.estimators.base import as_kind, generator
+from wolfstream.solver.estimators.certainty import CalibratedValues
+from wolfstream.solver.estimators.checks import check_norms, counted, is_finite
+from wolfstream.solver.rows.matrix import Matrix
 
 
 class AssetRegressor(RegressorMixin, AssetEstimator, CalibratedValues):

@@ -13,19 +13,19 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from solver.arrays import Float64Array
-from solver.estimators.checks import (
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.estimators.checks import (
     check_choice,
     check_integer,
     check_norms,
     check_positive,
     is_finite,
 )
-from solver.kernels.bandwidth import gamma_from_rows
-from solver.kernels.functions import Kernel
-from solver.rows.matrix import Matrix, SparseRows, sparse_from_csr, to_csr
-from solver.rows.sample_weights import Weights
-from solver.working_set.view import WorkingSetView
+from wolfstream.solver.kernels.bandwidth import gamma_from_rows
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.matrix import Matrix, SparseRows, sparse_from_csr, to_csr
+from wolfstream.solver.rows.sample_weights import Weights
+from wolfstream.solver.working_set.view import WorkingSetView
 
 KERNELS = ("rbf", "polynomial", "linear")
 

@@ -9,25 +9,25 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from solver.arrays import Float64Array
-from solver.estimators.base import KernelEstimator, generator
-from solver.estimators.checks import check_choice, check_integer, is_finite
-from solver.estimators.conditioning import (
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.estimators.base import KernelEstimator, generator
+from wolfstream.solver.estimators.checks import check_choice, check_integer, is_finite
+from wolfstream.solver.estimators.conditioning import (
     PROBED,
     evenly,
     is_indefinite,
     warn_of_indefinite_matrix,
     warn_of_rounding,
 )
-from solver.frank_wolfe.driver import Method, Progress, Solution
-from solver.frank_wolfe.duals import Dual
-from solver.frank_wolfe.methods import METHODS
-from solver.frank_wolfe.solve_dual import Settings, kernel_rows_bytes, solve_dual
-from solver.kernels.cached_rows import KernelRows
-from solver.kernels.functions import Kernel
-from solver.kernels.precision import precision_for
-from solver.kernels.prepared_rows import prepare_rows
-from solver.rows.matrix import Matrix, origin_of, take_rows
+from wolfstream.solver.frank_wolfe.driver import Method, Progress, Solution
+from wolfstream.solver.frank_wolfe.duals import Dual
+from wolfstream.solver.frank_wolfe.methods import METHODS
+from wolfstream.solver.frank_wolfe.solve_dual import Settings, kernel_rows_bytes, solve_dual
+from wolfstream.solver.kernels.cached_rows import KernelRows
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.precision import precision_for
+from wolfstream.solver.kernels.prepared_rows import prepare_rows
+from wolfstream.solver.rows.matrix import Matrix, origin_of, take_rows
 
 
 class BatchEstimator(KernelEstimator):

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
-from solver.arrays import Float64Array
-from solver.calibration.classes import ClassCalibration, ClassConfidence
-from solver.calibration.values import ValueCalibration, ValueConfidence
-from solver.estimators.checks import is_finite
-from solver.stream.votes import Answer, HeadAnswer
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.calibration.classes import ClassCalibration, ClassConfidence
+from wolfstream.solver.calibration.values import ValueCalibration, ValueConfidence
+from wolfstream.solver.estimators.checks import is_finite
+from wolfstream.solver.stream.votes import Answer, HeadAnswer
 
 
 def check_confidence(confidence: Any) -> float:

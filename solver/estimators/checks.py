@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight
 
-from solver.kernels.functions import Kernel, largest_square_norm
-from solver.rows.matrix import Matrix, square_norms, take_rows
-from solver.rows.sample_weights import Weights
+from wolfstream.solver.kernels.functions import Kernel, largest_square_norm
+from wolfstream.solver.rows.matrix import Matrix, square_norms, take_rows
+from wolfstream.solver.rows.sample_weights import Weights
 
 # Squares of larger weights, and of their reciprocals, could overflow when they are summed.
 _LARGEST_WEIGHT = 1e12

@@ -5,11 +5,11 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.kernels.blocks import kernel_block
-from solver.kernels.functions import Kernel, kernel_diagonal
-from solver.kernels.prepared_rows import prepare_rows
-from solver.rows.matrix import Matrix, origin_of
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.kernels.blocks import kernel_block
+from wolfstream.solver.kernels.functions import Kernel, kernel_diagonal
+from wolfstream.solver.kernels.prepared_rows import prepare_rows
+from wolfstream.solver.rows.matrix import Matrix, origin_of
 
 # The number of vertices that are tested for an indefinite matrix: enough to see it, cheap to test.
 PROBED = 200

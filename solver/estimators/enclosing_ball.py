@@ -7,18 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OutlierMixin
 
-from solver.arrays import Float64Array
-from solver.estimators.base import as_given
-from solver.estimators.batch import BatchEstimator
-from solver.estimators.checks import check_contamination, counted
-from solver.frank_wolfe.driver import Method, Progress
-from solver.frank_wolfe.duals import ball_dual, ball_square_radius
-from solver.kernels.functions import kernel_diagonal
-from solver.kernels.precision import FINEST, precision_for
-from solver.rows.matrix import Matrix, n_rows, take_rows
-from solver.rows.sample_weights import Weights
-from solver.working_set.predictions import pair_decisions
-from solver.working_set.view import expansion
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.estimators.base import as_given
+from wolfstream.solver.estimators.batch import BatchEstimator
+from wolfstream.solver.estimators.checks import check_contamination, counted
+from wolfstream.solver.frank_wolfe.driver import Method, Progress
+from wolfstream.solver.frank_wolfe.duals import ball_dual, ball_square_radius
+from wolfstream.solver.kernels.functions import kernel_diagonal
+from wolfstream.solver.kernels.precision import FINEST, precision_for
+from wolfstream.solver.rows.matrix import Matrix, n_rows, take_rows
+from wolfstream.solver.rows.sample_weights import Weights
+from wolfstream.solver.working_set.predictions import pair_decisions
+from wolfstream.solver.working_set.view import expansion
 
 # The rounding of the kernel values that determine the radius, in units of their last place.
 _ROUNDING = 32.0

@@ -5,8 +5,8 @@ from typing import Any, Self
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from solver.arrays import Float64Array
-from solver.asset.features import (
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.asset.features import (
     FeatureKind,
     FeatureMap,
     dimension_of,
@@ -14,10 +14,10 @@ from solver.asset.features import (
     takes_sparse,
     transform_all,
 )
-from solver.estimators.base import KernelParameters, as_kind, generator
-from solver.estimators.checks import check_integer, check_norms
-from solver.kernels.functions import Kernel
-from solver.rows.matrix import n_rows, take_rows
+from wolfstream.solver.estimators.base import KernelParameters, as_kind, generator
+from wolfstream.solver.estimators.checks import check_integer, check_norms
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.matrix import n_rows, take_rows
 
 
 class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelParameters):

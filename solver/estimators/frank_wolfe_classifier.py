@@ -7,15 +7,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from solver.arrays import Float64Array
-from solver.estimators.base import as_matrix, class_codes, class_weights, generator, same_kind
-from solver.estimators.batch import BatchEstimator
-from solver.estimators.checks import counted
-from solver.estimators.pairwise import OneVersusOneClassifier
-from solver.frank_wolfe.driver import Method, Progress, Solution
-from solver.frank_wolfe.one_versus_one import solve_pairs
-from solver.rows.matrix import Matrix, n_rows, row_keys, take_rows
-from solver.simplex.pairs import pairs_of
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.estimators.base import (
+    as_matrix,
+    class_codes,
+    class_weights,
+    generator,
+    same_kind,
+)
+from wolfstream.solver.estimators.batch import BatchEstimator
+from wolfstream.solver.estimators.checks import counted
+from wolfstream.solver.estimators.pairwise import OneVersusOneClassifier
+from wolfstream.solver.frank_wolfe.driver import Method, Progress, Solution
+from wolfstream.solver.frank_wolfe.one_versus_one import solve_pairs
+from wolfstream.solver.rows.matrix import Matrix, n_rows, row_keys, take_rows
+from wolfstream.solver.simplex.pairs import pairs_of
 
 
 class FrankWolfeClassifier(OneVersusOneClassifier, BatchEstimator):

@@ -6,17 +6,17 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from solver.arrays import Float64Array
-from solver.estimators.base import as_given
-from solver.estimators.batch import BatchEstimator
-from solver.estimators.checks import check_positive, counted
-from solver.estimators.targets import middle_and_unit
-from solver.frank_wolfe.driver import Method, Progress
-from solver.frank_wolfe.duals import regression_dual, regression_epsilon
-from solver.kernels.precision import FINEST
-from solver.rows.matrix import take_rows
-from solver.working_set.predictions import pair_decisions
-from solver.working_set.view import expansion
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.estimators.base import as_given
+from wolfstream.solver.estimators.batch import BatchEstimator
+from wolfstream.solver.estimators.checks import check_positive, counted
+from wolfstream.solver.estimators.targets import middle_and_unit
+from wolfstream.solver.frank_wolfe.driver import Method, Progress
+from wolfstream.solver.frank_wolfe.duals import regression_dual, regression_epsilon
+from wolfstream.solver.kernels.precision import FINEST
+from wolfstream.solver.rows.matrix import take_rows
+from wolfstream.solver.working_set.predictions import pair_decisions
+from wolfstream.solver.working_set.view import expansion
 
 
 class FrankWolfeRegressor(RegressorMixin, BatchEstimator):

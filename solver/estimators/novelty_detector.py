@@ -6,21 +6,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OutlierMixin
 
-from solver.arrays import Float64Array
-from solver.estimators.base import KernelEstimator, as_given, same_kind
-from solver.estimators.checks import (
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.estimators.base import KernelEstimator, as_given, same_kind
+from wolfstream.solver.estimators.checks import (
     check_choice,
     check_contamination,
     check_integer,
     check_norms,
     counted,
 )
-from solver.kernels.precision import FINEST
-from solver.rows.matrix import Matrix, n_rows, take_rows
-from solver.rows.sample_weights import Weights, weights_of
-from solver.working_set.ball import OnlineBall, novelty_of
-from solver.working_set.learner import Algorithm
-from solver.working_set.view import dual_coefficients, expansion
+from wolfstream.solver.kernels.precision import FINEST
+from wolfstream.solver.rows.matrix import Matrix, n_rows, take_rows
+from wolfstream.solver.rows.sample_weights import Weights, weights_of
+from wolfstream.solver.working_set.ball import OnlineBall, novelty_of
+from wolfstream.solver.working_set.learner import Algorithm
+from wolfstream.solver.working_set.view import dual_coefficients, expansion
 
 # The number of last samples whose scores give the quantile `offset_`.
 RECENT = 1000

@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
-from solver.arrays import Float64Array
-from solver.estimators.base import KernelEstimator, as_given
-from solver.kernels.functions import Kernel
-from solver.kernels.precision import FINEST
-from solver.rows.matrix import Matrix
-from solver.working_set.predictions import Predicted, predicted
-from solver.working_set.view import expansion
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.estimators.base import KernelEstimator, as_given
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.precision import FINEST
+from wolfstream.solver.rows.matrix import Matrix
+from wolfstream.solver.working_set.predictions import Predicted, predicted
+from wolfstream.solver.working_set.view import expansion
 
 
 class OneVersusOneClassifier(ClassifierMixin, KernelEstimator):

@@ -9,28 +9,32 @@ from sklearn.base import RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from solver.arrays import Float64Array
-from solver.estimators.base import KernelEstimator, as_given
-from solver.estimators.checks import check_choice, check_integer, counted, is_finite
-from solver.estimators.conditioning import PROBED, evenly, is_indefinite
-from solver.estimators.targets import middle_and_unit
-from solver.kernels.functions import Kernel
-from solver.rows.matrix import Matrix, n_rows, take_rows
-from solver.rows.sample_weights import Weights
-from solver.semiparametric.basis import (
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.estimators.base import KernelEstimator, as_given
+from wolfstream.solver.estimators.checks import check_choice, check_integer, counted, is_finite
+from wolfstream.solver.estimators.conditioning import PROBED, evenly, is_indefinite
+from wolfstream.solver.estimators.targets import middle_and_unit
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.matrix import Matrix, n_rows, take_rows
+from wolfstream.solver.rows.sample_weights import Weights
+from wolfstream.solver.semiparametric.basis import (
     Basis,
     BasisFunction,
     basis_from_data,
     basis_to_data,
     training_matrix,
 )
-from solver.semiparametric.outer_loop import SOLVERS
-from solver.semiparametric.regression import (
+from wolfstream.solver.semiparametric.outer_loop import SOLVERS
+from wolfstream.solver.semiparametric.regression import (
     SemiparametricSettings,
     SemiparametricSolution,
     solve_semiparametric,
 )
-from solver.semiparametric.view import SemiparametricView, predict_semiparametric, view_of
+from wolfstream.solver.semiparametric.view import (
+    SemiparametricView,
+    predict_semiparametric,
+    view_of,
+)
 
 
 class TrainingSamples(NamedTuple):

@@ -6,26 +6,32 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from solver.arrays import Float64Array
-from solver.calibration.classes import ClassCalibration
-from solver.estimators.base import as_matrix, class_codes, class_weights, generator, same_kind
-from solver.estimators.certainty import CalibratedClasses
-from solver.estimators.checks import check_choice, check_integer, check_norms, counted
-from solver.estimators.conditioning import (
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.calibration.classes import ClassCalibration
+from wolfstream.solver.estimators.base import (
+    as_matrix,
+    class_codes,
+    class_weights,
+    generator,
+    same_kind,
+)
+from wolfstream.solver.estimators.certainty import CalibratedClasses
+from wolfstream.solver.estimators.checks import check_choice, check_integer, check_norms, counted
+from wolfstream.solver.estimators.conditioning import (
     PROBED,
     evenly,
     is_indefinite,
     warn_of_indefinite_matrix,
     warn_of_rounding,
 )
-from solver.estimators.pairwise import OneVersusOneClassifier
-from solver.estimators.stream_labels import labelled_part
-from solver.rows.matrix import Matrix, take_rows
-from solver.rows.sample_weights import Weights, weights_of
-from solver.simplex.pairs import pairs_of
-from solver.simplex.problem import is_indefinite as problem_is_indefinite
-from solver.working_set.learner import GRAM_BYTES, Algorithm, WorkingSet
-from solver.working_set.view import dual_coefficients
+from wolfstream.solver.estimators.pairwise import OneVersusOneClassifier
+from wolfstream.solver.estimators.stream_labels import labelled_part
+from wolfstream.solver.rows.matrix import Matrix, take_rows
+from wolfstream.solver.rows.sample_weights import Weights, weights_of
+from wolfstream.solver.simplex.pairs import pairs_of
+from wolfstream.solver.simplex.problem import is_indefinite as problem_is_indefinite
+from wolfstream.solver.working_set.learner import GRAM_BYTES, Algorithm, WorkingSet
+from wolfstream.solver.working_set.view import dual_coefficients
 
 # The number of rows that `fit` passes to the working set at a time.
 PART = 8192

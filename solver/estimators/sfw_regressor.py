@@ -7,26 +7,26 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from solver.arrays import Float64Array
-from solver.calibration.values import ValueCalibration
-from solver.estimators.base import KernelEstimator, as_given, generator, same_kind
-from solver.estimators.certainty import CalibratedValues
-from solver.estimators.checks import (
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.calibration.values import ValueCalibration
+from wolfstream.solver.estimators.base import KernelEstimator, as_given, generator, same_kind
+from wolfstream.solver.estimators.certainty import CalibratedValues
+from wolfstream.solver.estimators.checks import (
     check_choice,
     check_integer,
     check_norms,
     counted,
     is_finite,
 )
-from solver.estimators.conditioning import warn_of_rounding
-from solver.estimators.sfw_classifier import LEAST_BYTES, PART
-from solver.kernels.precision import FINEST
-from solver.rows.matrix import Matrix, take_rows
-from solver.rows.sample_weights import Weights, weights_of
-from solver.working_set.learner import GRAM_BYTES, Algorithm
-from solver.working_set.predictions import pair_decisions
-from solver.working_set.regression import RegressionSet
-from solver.working_set.view import expansion
+from wolfstream.solver.estimators.conditioning import warn_of_rounding
+from wolfstream.solver.estimators.sfw_classifier import LEAST_BYTES, PART
+from wolfstream.solver.kernels.precision import FINEST
+from wolfstream.solver.rows.matrix import Matrix, take_rows
+from wolfstream.solver.rows.sample_weights import Weights, weights_of
+from wolfstream.solver.working_set.learner import GRAM_BYTES, Algorithm
+from wolfstream.solver.working_set.predictions import pair_decisions
+from wolfstream.solver.working_set.regression import RegressionSet
+from wolfstream.solver.working_set.view import expansion
 
 
 class SFWRegressor(RegressorMixin, KernelEstimator, CalibratedValues):

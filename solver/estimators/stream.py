@@ -14,18 +14,18 @@ from sklearn.utils import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from solver.estimators.base import as_kind, as_matrix
-from solver.estimators.checks import check_choice, check_integer, counted
-from solver.estimators.tables import explaining, rows_by_name
-from solver.prepare.named_rows import Rows, n_rows, rows_between
-from solver.prepare.row_form import Missing, Preparing, RowForm
-from solver.rows.matrix import SparseRows, take_rows
-from solver.rows.sample_weights import Weights, weights_of
-from solver.stream.explanations import Explanation
-from solver.stream.model import PaperHead, StreamModel
-from solver.stream.parameters import Task
-from solver.stream.rows import StreamRows
-from solver.stream.votes import HeadAnswer
+from wolfstream.solver.estimators.base import as_kind, as_matrix
+from wolfstream.solver.estimators.checks import check_choice, check_integer, counted
+from wolfstream.solver.estimators.tables import explaining, rows_by_name
+from wolfstream.solver.prepare.named_rows import Rows, n_rows, rows_between
+from wolfstream.solver.prepare.row_form import Missing, Preparing, RowForm
+from wolfstream.solver.rows.matrix import SparseRows, take_rows
+from wolfstream.solver.rows.sample_weights import Weights, weights_of
+from wolfstream.solver.stream.explanations import Explanation
+from wolfstream.solver.stream.model import PaperHead, StreamModel
+from wolfstream.solver.stream.parameters import Task
+from wolfstream.solver.stream.rows import StreamRows
+from wolfstream.solver.stream.votes import HeadAnswer
 
 # The number of rows that `fit` passes to the model at a time.
 _PART = 8192

@@ -8,20 +8,20 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from solver.arrays import Float64Array
-from solver.estimators.base import class_codes
-from solver.estimators.certainty import check_confidence
-from solver.estimators.checks import check_choice
-from solver.estimators.one_at_a_time import OneAtATime
-from solver.estimators.stream import StreamEstimator, gradient_of
-from solver.estimators.stream_labels import classes_after, codes_of
-from solver.prepare.named_rows import Rows
-from solver.prepare.row_form import Missing
-from solver.rows.matrix import SparseRows
-from solver.stream.class_head import ClassHeadView
-from solver.stream.explanations import Explanation
-from solver.stream.merge import sibling
-from solver.stream.model import BANK, PaperHead, StreamModel
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.estimators.base import class_codes
+from wolfstream.solver.estimators.certainty import check_confidence
+from wolfstream.solver.estimators.checks import check_choice
+from wolfstream.solver.estimators.one_at_a_time import OneAtATime
+from wolfstream.solver.estimators.stream import StreamEstimator, gradient_of
+from wolfstream.solver.estimators.stream_labels import classes_after, codes_of
+from wolfstream.solver.prepare.named_rows import Rows
+from wolfstream.solver.prepare.row_form import Missing
+from wolfstream.solver.rows.matrix import SparseRows
+from wolfstream.solver.stream.class_head import ClassHeadView
+from wolfstream.solver.stream.explanations import Explanation
+from wolfstream.solver.stream.merge import sibling
+from wolfstream.solver.stream.model import BANK, PaperHead, StreamModel
 
 # What a class has at least where probabilities become logarithms.
 _LEAST = 1e-300

@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from solver.arrays import Float64Array
-from solver.estimators.base import as_matrix, class_codes, class_weights
-from solver.estimators.checks import counted
-from solver.rows.matrix import Matrix
-from solver.rows.sample_weights import Weights
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.estimators.base import as_matrix, class_codes, class_weights
+from wolfstream.solver.estimators.checks import counted
+from wolfstream.solver.rows.matrix import Matrix
+from wolfstream.solver.rows.sample_weights import Weights
 
 
 class LabelledPart(NamedTuple):

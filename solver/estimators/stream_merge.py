@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from solver.estimators.stream_classifier import StreamClassifier
-from solver.stream.merge import merge as merge_models
+from wolfstream.solver.estimators.stream_classifier import StreamClassifier
+from wolfstream.solver.stream.merge import merge as merge_models
 
 
 def merge(models: Sequence[StreamClassifier]) -> StreamClassifier:

@@ -6,14 +6,14 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from solver.arrays import Float64Array
-from solver.estimators.certainty import interval_of
-from solver.estimators.one_at_a_time import OneAtATime
-from solver.estimators.stream import StreamEstimator, gradient_of
-from solver.prepare.row_form import Missing
-from solver.rows.targets import LARGEST_TARGET
-from solver.stream.model import BANK, StreamModel
-from solver.stream.value_head import ValueHeadView
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.estimators.certainty import interval_of
+from wolfstream.solver.estimators.one_at_a_time import OneAtATime
+from wolfstream.solver.estimators.stream import StreamEstimator, gradient_of
+from wolfstream.solver.prepare.row_form import Missing
+from wolfstream.solver.rows.targets import LARGEST_TARGET
+from wolfstream.solver.stream.model import BANK, StreamModel
+from wolfstream.solver.stream.value_head import ValueHeadView
 
 
 class StreamRegressor(RegressorMixin, OneAtATime, StreamEstimator):

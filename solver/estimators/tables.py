@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from solver.prepare.cells import Cells, cells_of_rows, seconds_of_date
-from solver.prepare.named_rows import NamedRows, Rows, named_values, table_of
-from solver.prepare.schema import Misfit
+from wolfstream.solver.prepare.cells import Cells, cells_of_rows, seconds_of_date
+from wolfstream.solver.prepare.named_rows import NamedRows, Rows, named_values, table_of
+from wolfstream.solver.prepare.schema import Misfit
 
 # What pandas has where a value is missing.
 _MISSING_TYPES = ("NAType", "NaTType")

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from solver.arrays import Float64Array
-from solver.kernels.entries import LARGEST_VALUE
-from solver.rows.sample_weights import Weights
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.kernels.entries import LARGEST_VALUE
+from wolfstream.solver.rows.sample_weights import Weights
 
 
 def middle_and_unit(y: Float64Array, weight: Weights = None) -> tuple[float, float]:

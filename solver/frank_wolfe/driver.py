@@ -11,10 +11,10 @@ from typing import Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.frank_wolfe.methods import METHODS, Steps, Tolerance
-from solver.iteration import Advance, iterate
-from solver.simplex.steps import INITIAL
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.frank_wolfe.methods import METHODS, Steps, Tolerance
+from wolfstream.solver.iteration import Advance, iterate
+from wolfstream.solver.simplex.steps import INITIAL
 
 Method = Literal["fw", "mfw", "swap", "partan", "smo"]
 

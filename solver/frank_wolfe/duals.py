@@ -22,8 +22,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.rows.sample_weights import Weights, as_numbers
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.rows.sample_weights import Weights, as_numbers
 
 
 class Dual(NamedTuple):

@@ -6,9 +6,9 @@ ones are computed here, many at a time.
 
 import numpy as np
 
-from solver.arrays import Float64Array
-from solver.frank_wolfe.duals import Dual
-from solver.frank_wolfe.methods import (
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.frank_wolfe.duals import Dual
+from wolfstream.solver.frank_wolfe.methods import (
     CONVERGED,
     Scratch,
     Steps,
@@ -17,10 +17,10 @@ from solver.frank_wolfe.methods import (
     advance,
     small_enough,
 )
-from solver.frank_wolfe.partan import nothing_previous, refresh_from_gradient
-from solver.kernels.cached_rows import KernelRows
-from solver.kernels.functions import kernel_diagonal
-from solver.simplex.problem import empty_problem, tie_width
+from wolfstream.solver.frank_wolfe.partan import nothing_previous, refresh_from_gradient
+from wolfstream.solver.kernels.cached_rows import KernelRows
+from wolfstream.solver.kernels.functions import kernel_diagonal
+from wolfstream.solver.simplex.problem import empty_problem, tie_width
 
 
 class FullSearch:

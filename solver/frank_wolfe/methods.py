@@ -21,13 +21,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array, FloatArray
-from solver.compiled import compiled, inner, larger, smaller
-from solver.frank_wolfe.duals import Dual
-from solver.frank_wolfe.partan import Previous, partan
-from solver.kernels.cached_rows import Kept
-from solver.simplex.problem import Problem, best_vertex, worst_vertex
-from solver.simplex.steps import (
+from wolfstream.solver.arrays import Float64Array, FloatArray
+from wolfstream.solver.compiled import compiled, inner, larger, smaller
+from wolfstream.solver.frank_wolfe.duals import Dual
+from wolfstream.solver.frank_wolfe.partan import Previous, partan
+from wolfstream.solver.kernels.cached_rows import Kept
+from wolfstream.solver.simplex.problem import Problem, best_vertex, worst_vertex
+from wolfstream.solver.simplex.steps import (
     AWAY,
     DROP,
     PARTAN,

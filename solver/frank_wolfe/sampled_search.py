@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array, FloatArray
-from solver.frank_wolfe.duals import Dual
-from solver.frank_wolfe.methods import (
+from wolfstream.solver.arrays import Float64Array, FloatArray
+from wolfstream.solver.frank_wolfe.duals import Dual
+from wolfstream.solver.frank_wolfe.methods import (
     MFW,
     SMO,
     SWAP_METHOD,
@@ -31,12 +31,17 @@ from solver.frank_wolfe.methods import (
     small_enough,
     take_step,
 )
-from solver.frank_wolfe.partan import Previous, nothing_previous, refresh_from_gradient
-from solver.kernels.blocks import kernel_block
-from solver.kernels.functions import Kernel, kernel_diagonal
-from solver.kernels.prepared_rows import Rows, take
-from solver.simplex.problem import best_vertex, empty_problem, with_capacity, worst_vertex
-from solver.simplex.steps import away_is_steeper
+from wolfstream.solver.frank_wolfe.partan import Previous, nothing_previous, refresh_from_gradient
+from wolfstream.solver.kernels.blocks import kernel_block
+from wolfstream.solver.kernels.functions import Kernel, kernel_diagonal
+from wolfstream.solver.kernels.prepared_rows import Rows, take
+from wolfstream.solver.simplex.problem import (
+    best_vertex,
+    empty_problem,
+    with_capacity,
+    worst_vertex,
+)
+from wolfstream.solver.simplex.steps import away_is_steeper
 
 # P4 section 4.2: where a sample estimates a small gap, the sampling is repeated twice.
 _REPEATS = 2

@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solver.arrays import Float64Array
-from solver.frank_wolfe.driver import Method, Progress, Search, Solution, solve
-from solver.frank_wolfe.duals import Dual, restricted
-from solver.frank_wolfe.full_search import FullSearch
-from solver.frank_wolfe.methods import Tolerance
-from solver.frank_wolfe.sampled_search import SampledSearch
-from solver.kernels.cached_rows import KernelRows
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.frank_wolfe.driver import Method, Progress, Search, Solution, solve
+from wolfstream.solver.frank_wolfe.duals import Dual, restricted
+from wolfstream.solver.frank_wolfe.full_search import FullSearch
+from wolfstream.solver.frank_wolfe.methods import Tolerance
+from wolfstream.solver.frank_wolfe.sampled_search import SampledSearch
+from wolfstream.solver.kernels.cached_rows import KernelRows
 
 # P2 starts at the optimum over this many random samples.
 START_SIZE = 20

@@ -7,10 +7,10 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.rows.first_samples import FirstPart, FirstSamples
-from solver.rows.matrix import Matrix, n_rows, square_norms
-from solver.rows.sample_weights import Weights
-from solver.rows.scatter import scatter
+from wolfstream.solver.rows.first_samples import FirstPart, FirstSamples
+from wolfstream.solver.rows.matrix import Matrix, n_rows, square_norms
+from wolfstream.solver.rows.sample_weights import Weights
+from wolfstream.solver.rows.scatter import scatter
 
 _LARGEST_GAMMA = 1e100
 

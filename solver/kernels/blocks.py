@@ -7,13 +7,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from solver.arrays import Float64Array, FloatArray
-from solver.kernels.entries import exponents, exponents_sparse, polynomial
-from solver.kernels.functions import Kernel
-from solver.kernels.precision import LEAST_TOLERANCE
-from solver.kernels.prepared_rows import Rows, prepare_rows, take
-from solver.rows.matrix import Matrix, SparseRows, n_rows, origin_of, take_rows
-from solver.rows.sparse_product import index_block, sparse_product
+from wolfstream.solver.arrays import Float64Array, FloatArray
+from wolfstream.solver.kernels.entries import exponents, exponents_sparse, polynomial
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.precision import LEAST_TOLERANCE
+from wolfstream.solver.kernels.prepared_rows import Rows, prepare_rows, take
+from wolfstream.solver.rows.matrix import Matrix, SparseRows, n_rows, origin_of, take_rows
+from wolfstream.solver.rows.sparse_product import index_block, sparse_product
 
 # A tile of kernel values of this many bytes stays in a core's second-level cache between the
 # matrix product and the exponential.

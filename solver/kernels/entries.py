@@ -5,10 +5,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array, FloatArray
-from solver.compiled import compiled, larger, smaller
-from solver.rows.matrix import SparseRows
-from solver.rows.sparse_product import square_distance
+from wolfstream.solver.arrays import Float64Array, FloatArray
+from wolfstream.solver.compiled import compiled, larger, smaller
+from wolfstream.solver.rows.matrix import SparseRows
+from wolfstream.solver.rows.sparse_product import square_distance
 
 # Larger kernel values could overflow when they are summed and squared.
 LARGEST_VALUE = 1e100

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
+from wolfstream.solver.arrays import Float64Array
 
 # Rows of the kernel matrix that are filled at a time, so that they stay in the cache.
 _ROWS = 128

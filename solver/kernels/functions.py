@@ -12,9 +12,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from solver.arrays import Float64Array
-from solver.kernels.entries import LARGEST_VALUE
-from solver.rows.matrix import Matrix, n_rows, square_norms
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.kernels.entries import LARGEST_VALUE
+from wolfstream.solver.rows.matrix import Matrix, n_rows, square_norms
 
 
 class Kernel(NamedTuple):

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from solver.arrays import Float64Array
-from solver.kernels.functions import Kernel
-from solver.rows.matrix import Matrix, SparseRows, compact
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.matrix import Matrix, SparseRows, compact
 
 
 def expansion_gradient(

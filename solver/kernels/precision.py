@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.functions import Kernel
 
 # The largest error of an exponent of rbf that is tolerated where nothing else bounds it.
 LARGEST_TOLERANCE = 1e-3

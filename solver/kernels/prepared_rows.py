@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array, FloatArray
-from solver.kernels.entries import prepare_rbf, prepare_sparse_rbf
-from solver.kernels.functions import Kernel
-from solver.kernels.precision import LARGEST_TOLERANCE, LEAST_TOLERANCE, Precision
-from solver.rows.matrix import Matrix, SparseRows, take_rows
+from wolfstream.solver.arrays import Float64Array, FloatArray
+from wolfstream.solver.kernels.entries import prepare_rbf, prepare_sparse_rbf
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.precision import LARGEST_TOLERANCE, LEAST_TOLERANCE, Precision
+from wolfstream.solver.rows.matrix import Matrix, SparseRows, take_rows
 
 
 class Rows(NamedTuple):

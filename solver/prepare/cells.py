@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.prepare.columns import LARGEST_CODE, MOST_SLOTS
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.columns import LARGEST_CODE, MOST_SLOTS
 
 NO_TEXT = -1
 DAY, WEEK, YEAR = 86_400.0, 604_800.0, 365.2425 * 86_400.0

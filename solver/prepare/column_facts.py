@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.prepare.cells import NO_TEXT, Cells, code_of, text_of
-from solver.prepare.columns import LARGEST_CODE
-from solver.prepare.kinds.judging import EMPTY, judge
-from solver.prepare.read_cells import read
-from solver.prepare.repeats import codes_of_numbers
-from solver.prepare.schema import Column, Schema, late_columns, places_of
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.cells import NO_TEXT, Cells, code_of, text_of
+from wolfstream.solver.prepare.columns import LARGEST_CODE
+from wolfstream.solver.prepare.kinds.judging import EMPTY, judge
+from wolfstream.solver.prepare.read_cells import read
+from wolfstream.solver.prepare.repeats import codes_of_numbers
+from wolfstream.solver.prepare.schema import Column, Schema, late_columns, places_of
 
 BITS, COUNTED_COLUMNS, COUNTED_ROWS = 4096, 256, 10_000
 # Of a range without any number: the least and the greatest that there may be, turned round.

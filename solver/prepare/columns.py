@@ -15,8 +15,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.prepare.scale import (
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.scale import (
     RULES,
     Moments,
     Outliers,
@@ -27,7 +27,7 @@ from solver.prepare.scale import (
     standardise,
     standardised,
 )
-from solver.prepare.units import (
+from wolfstream.solver.prepare.units import (
     Units,
     differences_arrays,
     differences_from_arrays,

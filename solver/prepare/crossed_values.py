@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solver.arrays import Float64Array
-from solver.prepare.cells import NO_TEXT, text_of
-from solver.prepare.influence import sources_of
-from solver.prepare.kinds.words import codes_of_words, column_key
-from solver.prepare.named_rows import Rows
-from solver.prepare.read_cells import read
-from solver.prepare.row_form import RowForm
-from solver.prepare.schema import places_of
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.cells import NO_TEXT, text_of
+from wolfstream.solver.prepare.influence import sources_of
+from wolfstream.solver.prepare.kinds.words import codes_of_words, column_key
+from wolfstream.solver.prepare.named_rows import Rows
+from wolfstream.solver.prepare.read_cells import read
+from wolfstream.solver.prepare.row_form import RowForm
+from wolfstream.solver.prepare.schema import places_of
 
 
 class CrossedValue(NamedTuple):

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solver.arrays import Float64Array
-from solver.prepare.cells import DAY, MOMENT_COLUMNS, PERIODS
-from solver.prepare.columns import Layout, PreparationView, own_codes
-from solver.prepare.row_form import RowForm
-from solver.prepare.scale import RULES
-from solver.prepare.schema import paired_moments
-from solver.prepare.slopes import slopes
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.cells import DAY, MOMENT_COLUMNS, PERIODS
+from wolfstream.solver.prepare.columns import Layout, PreparationView, own_codes
+from wolfstream.solver.prepare.row_form import RowForm
+from wolfstream.solver.prepare.scale import RULES
+from wolfstream.solver.prepare.schema import paired_moments
+from wolfstream.solver.prepare.slopes import slopes
 
 
 class Influence(NamedTuple):

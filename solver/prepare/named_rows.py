@@ -11,11 +11,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.prepare.cells import NO_TEXT, Cells, cells_of_numbers
-from solver.prepare.cells import joined as joined_cells
-from solver.rows.matrix import SparseRows, sparse_from_csr
-from solver.rows.matrix import square_norms as square_norms_of_matrix
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.cells import NO_TEXT, Cells, cells_of_numbers
+from wolfstream.solver.prepare.cells import joined as joined_cells
+from wolfstream.solver.rows.matrix import SparseRows, sparse_from_csr
+from wolfstream.solver.rows.matrix import square_norms as square_norms_of_matrix
 
 # A Python string without its letters, and its pointer in a list.
 _NAME_BYTES = 57

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from solver.prepare.scale import HORIZON, Moments, no_moments
+from wolfstream.solver.prepare.scale import HORIZON, Moments, no_moments
 
 
 def pooled(each: Sequence[Moments]) -> Moments:

@@ -11,9 +11,9 @@ from typing import Protocol
 
 import numpy as np
 
-from solver.arrays import Float64Array
-from solver.prepare.cells import NO_TEXT, Cells, text_of
-from solver.prepare.kinds.judging import (
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.cells import NO_TEXT, Cells, text_of
+from wolfstream.solver.prepare.kinds.judging import (
     EMPTY,
     NUMBER,
     Kind,
@@ -23,7 +23,7 @@ from solver.prepare.kinds.judging import (
     judge,
     like_a_time,
 )
-from solver.prepare.kinds.words import (
+from wolfstream.solver.prepare.kinds.words import (
     MOST_CODES,
     codes_of_number,
     codes_of_words,

@@ -8,7 +8,7 @@ learn what each value means, and each pair of two values, as they do of texts (`
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
+from wolfstream.solver.arrays import Float64Array
 
 # Of the values of a column of codes, at most so many are different: 100 codes that are equally
 # frequent have 72 of 128.

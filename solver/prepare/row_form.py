@@ -5,12 +5,12 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from solver.arrays import Float64Array
-from solver.prepare.cells import Cells
-from solver.prepare.columns import Layout, layout_of
-from solver.prepare.kinds.judging import Kind
-from solver.prepare.kinds.words import MOST_CODES
-from solver.prepare.named_rows import (
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.cells import Cells
+from wolfstream.solver.prepare.columns import Layout, layout_of
+from wolfstream.solver.prepare.kinds.judging import Kind
+from wolfstream.solver.prepare.kinds.words import MOST_CODES
+from wolfstream.solver.prepare.named_rows import (
     NamedRows,
     Rows,
     cells,
@@ -19,9 +19,9 @@ from solver.prepare.named_rows import (
     rows_between,
     without_zeros,
 )
-from solver.prepare.repeats import codes_of_numbers, columns_of_codes
-from solver.prepare.scale import Outliers
-from solver.prepare.schema import (
+from wolfstream.solver.prepare.repeats import codes_of_numbers, columns_of_codes
+from wolfstream.solver.prepare.scale import Outliers
+from wolfstream.solver.prepare.schema import (
     MOST_LATE,
     SETTLING,
     Head,
@@ -35,8 +35,8 @@ from solver.prepare.schema import (
     paired_moments,
     settled_numbers,
 )
-from solver.prepare.settling import extended
-from solver.prepare.units import Units
+from wolfstream.solver.prepare.settling import extended
+from wolfstream.solver.prepare.units import Units
 
 # Missing numbers become the mean of their feature; or that, and one more feature that says so.
 Missing = Literal["mean", "indicator"]

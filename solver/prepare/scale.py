@@ -29,9 +29,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.compiled import compiled, inner, larger, smaller
-from solver.prepare.units import Differences, no_differences, unit_changed
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled, inner, larger, smaller
+from wolfstream.solver.prepare.units import Differences, no_differences, unit_changed
 
 TAIL = 4.0
 HORIZON = 10_000.0

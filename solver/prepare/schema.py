@@ -14,8 +14,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from solver.arrays import Float64Array
-from solver.prepare.cells import (
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.cells import (
     MOMENT_COLUMNS,
     NO_TEXT,
     Cells,
@@ -23,10 +23,10 @@ from solver.prepare.cells import (
     moment_columns,
     text_of,
 )
-from solver.prepare.columns import MOST_SLOTS, Layout
-from solver.prepare.kinds.judging import EMPTY, NUMBER, Kind, Reading, reading_from_plain
-from solver.prepare.kinds.words import MOST_CODES
-from solver.prepare.read_cells import has_words, read, words
+from wolfstream.solver.prepare.columns import MOST_SLOTS, Layout
+from wolfstream.solver.prepare.kinds.judging import EMPTY, NUMBER, Kind, Reading, reading_from_plain
+from wolfstream.solver.prepare.kinds.words import MOST_CODES
+from wolfstream.solver.prepare.read_cells import has_words, read, words
 
 SETTLING = 128
 # Names that come once a table has settled: so many are learned, by their words.

@@ -12,11 +12,11 @@ than MOST_COLUMNS. Such rows are sparse: new names come at any time, and an abse
 
 import numpy as np
 
-from solver.prepare.cells import NO_TEXT, Cells
-from solver.prepare.columns import MOST_SLOTS, own_codes
-from solver.prepare.kinds.judging import first_order
-from solver.prepare.read_cells import read, readings, values_in
-from solver.prepare.schema import (
+from wolfstream.solver.prepare.cells import NO_TEXT, Cells
+from wolfstream.solver.prepare.columns import MOST_SLOTS, own_codes
+from wolfstream.solver.prepare.kinds.judging import first_order
+from wolfstream.solver.prepare.read_cells import read, readings, values_in
+from wolfstream.solver.prepare.schema import (
     MOST_LATE,
     SETTLING,
     Column,

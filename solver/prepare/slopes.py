@@ -11,8 +11,8 @@ its logarithm: the slope is that of z, divided by |z|. At the largest that they 
 
 import numpy as np
 
-from solver.arrays import Float64Array
-from solver.prepare.scale import (
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.scale import (
     FAR,
     HORIZON,
     LARGEST,

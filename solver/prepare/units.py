@@ -27,8 +27,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.compiled import inner, larger, smaller
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import inner, larger, smaller
 
 Units = Literal["followed", "kept"]
 

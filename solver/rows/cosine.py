@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from solver.compiled import inner
+from wolfstream.solver.compiled import inner
 
 # Of an argument, in turns.
 TURN = 0.5 / math.pi

@@ -6,9 +6,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.rows.matrix import Matrix, concatenate_rows, rows_from_arrays, rows_to_arrays, take_rows
-from solver.rows.sample_weights import Weights, joined_weights, weights_of
-from solver.rows.slots import rows_nbytes
+from wolfstream.solver.rows.matrix import (
+    Matrix,
+    concatenate_rows,
+    rows_from_arrays,
+    rows_to_arrays,
+    take_rows,
+)
+from wolfstream.solver.rows.sample_weights import Weights, joined_weights, weights_of
+from wolfstream.solver.rows.slots import rows_nbytes
 
 
 class FirstPart(NamedTuple):

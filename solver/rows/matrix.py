@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from solver.arrays import Float64Array
-from solver.compiled import compiled
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled
 
 _LARGEST_WIDTH = np.iinfo(np.int32).max
 

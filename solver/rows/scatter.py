@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from solver.rows.matrix import Matrix, SparseRows, compact, n_rows
+from wolfstream.solver.rows.matrix import Matrix, SparseRows, compact, n_rows
 
 
 def scatter(X: Matrix) -> tuple[float, float]:

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from solver.arrays import Float64Array
-from solver.rows.matrix import Matrix
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.rows.matrix import Matrix
 
 
 class Seen(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.rows.matrix import Matrix, SparseRows, compact, n_nonzeros
+from wolfstream.solver.rows.matrix import Matrix, SparseRows, compact, n_nonzeros
 
 
 def put_rows(X: Matrix, filled: int, slots: NDArray[np.int64], new: Matrix) -> tuple[Matrix, int]:

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import FloatArray
-from solver.compiled import compiled_allocating, inner, inner_allocating, larger, smaller
-from solver.rows.matrix import SparseRows
+from wolfstream.solver.arrays import FloatArray
+from wolfstream.solver.compiled import compiled_allocating, inner, inner_allocating, larger, smaller
+from wolfstream.solver.rows.matrix import SparseRows
 
 # An entry of a list costs about as much as this many places of a line.
 _LINE_PLACES_PER_ENTRY = 32

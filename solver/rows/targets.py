@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solver.arrays import Float64Array
+from wolfstream.solver.arrays import Float64Array
 
 # The scale of a stream is that of this many first samples.
 TARGET_SAMPLES = 128

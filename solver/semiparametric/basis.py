@@ -16,8 +16,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from solver.arrays import Float64Array
-from solver.rows.matrix import Matrix, SparseRows, feature_values, n_rows
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.rows.matrix import Matrix, SparseRows, feature_values, n_rows
 
 BasisType = Literal["constant", "trend", "sin", "cos", "sinc"]
 

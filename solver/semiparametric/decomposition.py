@@ -3,12 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.kernels.blocks import kernel_block
-from solver.kernels.prepared_rows import take
-from solver.semiparametric.dual import equality_violation
-from solver.semiparametric.outer_loop import SOLVERS, OuterIteration, SolverName
-from solver.semiparametric.problem import (
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.kernels.blocks import kernel_block
+from wolfstream.solver.kernels.prepared_rows import take
+from wolfstream.solver.semiparametric.dual import equality_violation
+from wolfstream.solver.semiparametric.outer_loop import SOLVERS, OuterIteration, SolverName
+from wolfstream.solver.semiparametric.problem import (
     Iterate,
     Problem,
     add_kernel_part,
@@ -16,7 +16,7 @@ from solver.semiparametric.problem import (
     subproblem_of,
     violations,
 )
-from solver.semiparametric.subproblem import KernelValues, scratch_for
+from wolfstream.solver.semiparametric.subproblem import KernelValues, scratch_for
 
 # The most steps on a working set, in units of its size.
 _STEPS = 10

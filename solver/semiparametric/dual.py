@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solver.arrays import Float64Array
-from solver.rows.sample_weights import Weights
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.rows.sample_weights import Weights
 
 
 class SemiparametricDual(NamedTuple):

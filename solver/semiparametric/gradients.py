@@ -2,11 +2,11 @@
 
 import math
 
-from solver.arrays import Float64Array
-from solver.kernels.gradients import expansion_gradient
-from solver.rows.matrix import SparseRows
-from solver.semiparametric.basis import Basis
-from solver.semiparametric.view import SemiparametricView
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.kernels.gradients import expansion_gradient
+from wolfstream.solver.rows.matrix import SparseRows
+from wolfstream.solver.semiparametric.basis import Basis
+from wolfstream.solver.semiparametric.view import SemiparametricView
 
 
 def value_gradient(view: SemiparametricView, x: Float64Array) -> Float64Array:

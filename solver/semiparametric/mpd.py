@@ -6,8 +6,8 @@ step is exact in the sample that violates the conditions most. After each minimi
 grows by rho_j (A z)_j.
 """
 
-from solver.compiled import compiled, larger, smaller
-from solver.semiparametric.subproblem import (
+from wolfstream.solver.compiled import compiled, larger, smaller
+from wolfstream.solver.semiparametric.subproblem import (
     CONVERGED,
     LIMIT,
     MISSING,

@@ -10,11 +10,11 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.iteration import Advance, iterate
-from solver.semiparametric.mpd import mpd
-from solver.semiparametric.pdsg import pdsg
-from solver.semiparametric.problem import (
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.iteration import Advance, iterate
+from wolfstream.solver.semiparametric.mpd import mpd
+from wolfstream.solver.semiparametric.pdsg import pdsg
+from wolfstream.solver.semiparametric.problem import (
     Iterate,
     Point,
     Problem,
@@ -24,7 +24,7 @@ from solver.semiparametric.problem import (
     subproblem_of,
     violations,
 )
-from solver.semiparametric.subproblem import MISSING, KernelValues, scratch_for
+from wolfstream.solver.semiparametric.subproblem import MISSING, KernelValues, scratch_for
 
 SOLVERS = {"pdsg": pdsg, "mpd": mpd}
 SolverName = Literal["pdsg", "mpd"]

@@ -17,9 +17,9 @@ of the second steepest alone takes 10,453 steps, both rules together take 1,012.
 
 import numpy as np
 
-from solver.arrays import Float64Array
-from solver.compiled import compiled, inner, larger, smaller
-from solver.semiparametric.subproblem import (
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled, inner, larger, smaller
+from wolfstream.solver.semiparametric.subproblem import (
     CONVERGED,
     LIMIT,
     MISSING,

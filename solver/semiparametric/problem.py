@@ -5,18 +5,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.compiled import compiled
-from solver.kernels.cached_rows import KernelRows
-from solver.kernels.functions import kernel_diagonal
-from solver.semiparametric.dual import (
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled
+from wolfstream.solver.kernels.cached_rows import KernelRows
+from wolfstream.solver.kernels.functions import kernel_diagonal
+from wolfstream.solver.semiparametric.dual import (
     SemiparametricDual,
     dual_violations,
     equality_violation,
     lagrangian_gradient,
     variables,
 )
-from solver.semiparametric.subproblem import Subproblem, add_multiple, slopes_at
+from wolfstream.solver.semiparametric.subproblem import Subproblem, add_multiple, slopes_at
 
 # rho_j as a share of (mean k(x, x) + spread / C) / (mean psi_j^2), see `semiparametric_problem`.
 # On eight problems (M 1000, C 1 to 3000, K 1 to 16) a fifth of it multiplies PDSG's steps by 0.8 to

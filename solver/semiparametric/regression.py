@@ -12,16 +12,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.kernels.cached_rows import KernelRows
-from solver.kernels.functions import Kernel
-from solver.kernels.prepared_rows import prepare_rows
-from solver.rows.matrix import Matrix, origin_of
-from solver.rows.sample_weights import Weights
-from solver.semiparametric.decomposition import working_sets
-from solver.semiparametric.dual import semiparametric_dual
-from solver.semiparametric.outer_loop import OuterIteration, SolverName, solve, whole
-from solver.semiparametric.problem import Point, Problem, least_squares, semiparametric_problem
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.kernels.cached_rows import KernelRows
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.prepared_rows import prepare_rows
+from wolfstream.solver.rows.matrix import Matrix, origin_of
+from wolfstream.solver.rows.sample_weights import Weights
+from wolfstream.solver.semiparametric.decomposition import working_sets
+from wolfstream.solver.semiparametric.dual import semiparametric_dual
+from wolfstream.solver.semiparametric.outer_loop import OuterIteration, SolverName, solve, whole
+from wolfstream.solver.semiparametric.problem import (
+    Point,
+    Problem,
+    least_squares,
+    semiparametric_problem,
+)
 
 _DTYPE = np.dtype(np.float64)
 

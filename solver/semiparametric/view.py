@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.kernels.blocks import kernel_block
-from solver.kernels.functions import Kernel
-from solver.kernels.prepared_rows import Rows, prepare_rows
-from solver.rows.matrix import (
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.kernels.blocks import kernel_block
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.prepared_rows import Rows, prepare_rows
+from wolfstream.solver.rows.matrix import (
     Matrix,
     SparseRows,
     check_same_kind,
@@ -20,8 +20,13 @@ from solver.rows.matrix import (
     rows_to_arrays,
     take_rows,
 )
-from solver.semiparametric.basis import BasisFunction, basis_from_data, basis_to_data, evaluate
-from solver.semiparametric.regression import SemiparametricSolution
+from wolfstream.solver.semiparametric.basis import (
+    BasisFunction,
+    basis_from_data,
+    basis_to_data,
+    evaluate,
+)
+from wolfstream.solver.semiparametric.regression import SemiparametricSolution
 
 # The number of rows whose kernel values a prediction computes at a time.
 _ROWS_AT_ONCE = 1024

@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
+from wolfstream.solver.arrays import Float64Array
 
 # A support vector of a pair has a margin of 1: its probability in the pair is 0.98.
 SLOPE = 4.0

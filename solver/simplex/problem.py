@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.compiled import compiled, inner, larger, smaller
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled, inner, larger, smaller
 
 # The share of its terms by which rounding may lower a curvature d'Ad: far more than that of float64
 # updates, far less than an indefinite kernel does.

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.simplex.problem import Problem, empty_problem
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.simplex.problem import Problem, empty_problem
 
 _OF_MEMBERS = ("alpha", "gradient", "sign", "column")
 

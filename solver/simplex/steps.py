@@ -8,9 +8,9 @@ Each step length is that of an exact line search, and g and q are updated along 
 "row" is always A[p, members] of one vertex p, with signs, bias and ridge applied.
 """
 
-from solver.arrays import Float64Array
-from solver.compiled import inner
-from solver.simplex.problem import CURVATURE_ROUNDING, Problem, tie_width
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import inner
+from wolfstream.solver.simplex.problem import CURVATURE_ROUNDING, Problem, tie_width
 
 # The kinds of steps, and the names that traces and responses give them.
 NONE, INITIAL, TOWARD, AWAY, DROP, SWAP, PARTAN = 0, 1, 2, 3, 4, 5, 6

@@ -6,22 +6,22 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.adaptive.classifier import AdaptiveClassifier
-from solver.adaptive.gradients import class_gradient, value_gradient
-from solver.adaptive.late_texts import with_experts
-from solver.adaptive.learners import Learners
-from solver.adaptive.regressor import AdaptiveRegressor, predict_values
-from solver.adaptive.ridge import CHUNK
-from solver.adaptive.settings import CLASSIFICATION, NO_PINS, REGRESSION, Pins, pinned
-from solver.adaptive.standing import Standing
-from solver.adaptive.view import ClassView, predict_classes
-from solver.arrays import Float64Array
-from solver.rows.matrix import Matrix, SparseRows
-from solver.rows.sample_weights import Weights
-from solver.stream.parameters import Task
-from solver.stream.reasons import Gradient
-from solver.stream.value_head import Values
-from solver.stream.votes import NO_HINTS, Answer, Hints
+from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
+from wolfstream.solver.adaptive.gradients import class_gradient, value_gradient
+from wolfstream.solver.adaptive.late_texts import with_experts
+from wolfstream.solver.adaptive.learners import Learners
+from wolfstream.solver.adaptive.regressor import AdaptiveRegressor, predict_values
+from wolfstream.solver.adaptive.ridge import CHUNK
+from wolfstream.solver.adaptive.settings import CLASSIFICATION, NO_PINS, REGRESSION, Pins, pinned
+from wolfstream.solver.adaptive.standing import Standing
+from wolfstream.solver.adaptive.view import ClassView, predict_classes
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.rows.matrix import Matrix, SparseRows
+from wolfstream.solver.rows.sample_weights import Weights
+from wolfstream.solver.stream.parameters import Task
+from wolfstream.solver.stream.reasons import Gradient
+from wolfstream.solver.stream.value_head import Values
+from wolfstream.solver.stream.votes import NO_HINTS, Answer, Hints
 
 
 class Bank(Protocol):

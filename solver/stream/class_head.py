@@ -6,14 +6,21 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.calibration.classes import ClassCalibration, ClassConfidence
-from solver.rows.matrix import Matrix
-from solver.rows.sample_weights import Weights
-from solver.stream.explanations import Contest, Known, contests_of
-from solver.stream.labels import Label, LabelKey, key_of
-from solver.stream.reasons import Gradient, MemberPulls, Slope, by_voter
-from solver.stream.votes import NOTHING_HEARD, Answer, HeadAnswer, Heard, Hints, class_scores
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.calibration.classes import ClassCalibration, ClassConfidence
+from wolfstream.solver.rows.matrix import Matrix
+from wolfstream.solver.rows.sample_weights import Weights
+from wolfstream.solver.stream.explanations import Contest, Known, contests_of
+from wolfstream.solver.stream.labels import Label, LabelKey, key_of
+from wolfstream.solver.stream.reasons import Gradient, MemberPulls, Slope, by_voter
+from wolfstream.solver.stream.votes import (
+    NOTHING_HEARD,
+    Answer,
+    HeadAnswer,
+    Heard,
+    Hints,
+    class_scores,
+)
 
 
 class LearnerView(Protocol):

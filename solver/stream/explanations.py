@@ -6,15 +6,15 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.prepare.crossed_values import CrossedValue, crossed_values, without_each
-from solver.prepare.influence import Influence, influences
-from solver.prepare.named_rows import Rows
-from solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
-from solver.rows.seen import Seen
-from solver.stream.reasons import MemberPulls, Sloped, gradient_of
-from solver.stream.rows import RowsView
-from solver.stream.votes import HeadAnswer, Heard, Vote
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.crossed_values import CrossedValue, crossed_values, without_each
+from wolfstream.solver.prepare.influence import Influence, influences
+from wolfstream.solver.prepare.named_rows import Rows
+from wolfstream.solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
+from wolfstream.solver.rows.seen import Seen
+from wolfstream.solver.stream.reasons import MemberPulls, Sloped, gradient_of
+from wolfstream.solver.stream.rows import RowsView
+from wolfstream.solver.stream.votes import HeadAnswer, Heard, Vote
 
 # What a class has at least where probabilities become logarithms.
 _LEAST = 1e-300

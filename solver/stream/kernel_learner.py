@@ -8,20 +8,20 @@ from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeGuard, Type
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.kernels.bandwidth import AutoGamma, Learner
-from solver.kernels.functions import Kernel
-from solver.rows.matrix import Matrix, SparseRows, largest_feature
-from solver.rows.sample_weights import Weights
-from solver.stream.moved_classes import FollowingSet
-from solver.stream.paper_learners import SetPicture
-from solver.stream.votes import Answer
-from solver.working_set.auto_widths import AutoWidths
-from solver.working_set.learner import WorkingSet
-from solver.working_set.past import MOST_KEPT
-from solver.working_set.summary import Summary
-from solver.working_set.view import WorkingSetView
-from solver.working_set.width_search import NEVER
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.kernels.bandwidth import AutoGamma, Learner
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.matrix import Matrix, SparseRows, largest_feature
+from wolfstream.solver.rows.sample_weights import Weights
+from wolfstream.solver.stream.moved_classes import FollowingSet
+from wolfstream.solver.stream.paper_learners import SetPicture
+from wolfstream.solver.stream.votes import Answer
+from wolfstream.solver.working_set.auto_widths import AutoWidths
+from wolfstream.solver.working_set.learner import WorkingSet
+from wolfstream.solver.working_set.past import MOST_KEPT
+from wolfstream.solver.working_set.summary import Summary
+from wolfstream.solver.working_set.view import WorkingSetView
+from wolfstream.solver.working_set.width_search import NEVER
 
 L = TypeVar("L", bound=Learner)
 

@@ -10,16 +10,16 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.adaptive.classifier import AdaptiveClassifier
-from solver.adaptive.merge import merge as merge_banks
-from solver.calibration.classes import ClassCalibration
-from solver.calibration.merge import merge as merge_calibrations
-from solver.prepare.pooled import pooled
-from solver.prepare.scale import copied
-from solver.stream.class_head import ClassHead
-from solver.stream.labels import Label, key_of
-from solver.stream.merged_learner import begin_beside, merge_learners
-from solver.stream.model import StreamModel
+from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
+from wolfstream.solver.adaptive.merge import merge as merge_banks
+from wolfstream.solver.calibration.classes import ClassCalibration
+from wolfstream.solver.calibration.merge import merge as merge_calibrations
+from wolfstream.solver.prepare.pooled import pooled
+from wolfstream.solver.prepare.scale import copied
+from wolfstream.solver.stream.class_head import ClassHead
+from wolfstream.solver.stream.labels import Label, key_of
+from wolfstream.solver.stream.merged_learner import begin_beside, merge_learners
+from wolfstream.solver.stream.model import StreamModel
 
 
 def sibling(model: StreamModel) -> StreamModel:

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.asset.learner import Asset
-from solver.asset.merge import merge as merge_asset
-from solver.asset.merge import sibling_of
-from solver.stream.kernel_learner import KernelLearner
-from solver.working_set.merged_widths import merge_widths
-from solver.working_set.union import renumbered, support_of, unite
+from wolfstream.solver.asset.learner import Asset
+from wolfstream.solver.asset.merge import merge as merge_asset
+from wolfstream.solver.asset.merge import sibling_of
+from wolfstream.solver.stream.kernel_learner import KernelLearner
+from wolfstream.solver.working_set.merged_widths import merge_widths
+from wolfstream.solver.working_set.union import renumbered, support_of, unite
 
 
 def begin_beside(sibling: KernelLearner[Any], learner: KernelLearner[Any]) -> None:

@@ -4,28 +4,33 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
-from solver.adaptive.settings import NO_PINS, Pins
-from solver.asset.learner import Asset
-from solver.asset.view import AssetView
-from solver.kernels.functions import Kernel
-from solver.prepare.named_rows import NameTable, Rows
-from solver.prepare.row_form import Preparing
-from solver.rows.matrix import Matrix, SparseRows, take_rows
-from solver.rows.sample_weights import Weights
-from solver.rows.seen import Seen
-from solver.stream.bank import BankLearner
-from solver.stream.class_head import ClassHead, ClassHeadView, LearnerView
-from solver.stream.explanations import Contest, Explanation, explanations
-from solver.stream.kernel_learner import KernelLearner
-from solver.stream.labels import Label
-from solver.stream.paper_learners import AssetPicture, SetPicture, new_asset, new_working_set
-from solver.stream.parameters import AssetParameters, SetParameters, Task
-from solver.stream.reasons import MemberPulls
-from solver.stream.rows import Part, RowsView, StreamRows
-from solver.stream.turns import absorb_in_turn, heard_by
-from solver.stream.value_head import ValueHead, ValueHeadView
-from solver.stream.votes import HeadAnswer, Heard
-from solver.working_set.learner import WorkingSet
+from wolfstream.solver.adaptive.settings import NO_PINS, Pins
+from wolfstream.solver.asset.learner import Asset
+from wolfstream.solver.asset.view import AssetView
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.prepare.named_rows import NameTable, Rows
+from wolfstream.solver.prepare.row_form import Preparing
+from wolfstream.solver.rows.matrix import Matrix, SparseRows, take_rows
+from wolfstream.solver.rows.sample_weights import Weights
+from wolfstream.solver.rows.seen import Seen
+from wolfstream.solver.stream.bank import BankLearner
+from wolfstream.solver.stream.class_head import ClassHead, ClassHeadView, LearnerView
+from wolfstream.solver.stream.explanations import Contest, Explanation, explanations
+from wolfstream.solver.stream.kernel_learner import KernelLearner
+from wolfstream.solver.stream.labels import Label
+from wolfstream.solver.stream.paper_learners import (
+    AssetPicture,
+    SetPicture,
+    new_asset,
+    new_working_set,
+)
+from wolfstream.solver.stream.parameters import AssetParameters, SetParameters, Task
+from wolfstream.solver.stream.reasons import MemberPulls
+from wolfstream.solver.stream.rows import Part, RowsView, StreamRows
+from wolfstream.solver.stream.turns import absorb_in_turn, heard_by
+from wolfstream.solver.stream.value_head import ValueHead, ValueHeadView
+from wolfstream.solver.stream.votes import HeadAnswer, Heard
+from wolfstream.solver.working_set.learner import WorkingSet
 
 # The learner of the papers that learns the samples, too.
 PaperHead = Literal["working_set", "asset"]

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.adaptive.places import Places
-from solver.adaptive.ridge import CHUNK
-from solver.arrays import Float64Array
-from solver.rows.sample_weights import Weights, weights_of
-from solver.working_set.answers import Absorbed
-from solver.working_set.auto_widths import AutoWidths
+from wolfstream.solver.adaptive.places import Places
+from wolfstream.solver.adaptive.ridge import CHUNK
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.rows.sample_weights import Weights, weights_of
+from wolfstream.solver.working_set.answers import Absorbed
+from wolfstream.solver.working_set.auto_widths import AutoWidths
 
 # The number of samples between two looks at classes; shorter parts would make the set slow.
 _PERIOD = 4 * CHUNK

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.kernels.functions import Kernel
-from solver.rows.matrix import Matrix
-from solver.rows.sample_weights import Weights
-from solver.stream.kernel_learner import KernelLearner
-from solver.working_set.ball import OnlineBall
-from solver.working_set.view import WorkingSetView
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.matrix import Matrix
+from wolfstream.solver.rows.sample_weights import Weights
+from wolfstream.solver.stream.kernel_learner import KernelLearner
+from wolfstream.solver.working_set.ball import OnlineBall
+from wolfstream.solver.working_set.view import WorkingSetView
 
 # With P2's gamma a class that lies among others is inside of their ball; on pendigits its AUC is
 # 0.61, with 16 times that 0.96 (`benchmarks/README.md`).

@@ -6,25 +6,25 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.asset.features import takes_sparse
-from solver.asset.fourier import FourierMap
-from solver.asset.gradients import score_gradient as asset_gradient
-from solver.asset.learner import Asset
-from solver.asset.view import AssetView
-from solver.asset.view import predict as predict_asset
-from solver.kernels.functions import Kernel
-from solver.rows.matrix import Matrix, SparseRows, first_features
-from solver.stream.parameters import AssetParameters, SetParameters, Task
-from solver.stream.reasons import Gradient, MemberPulls
-from solver.stream.value_head import Values
-from solver.stream.votes import Answer, Decided
-from solver.working_set.auto_widths import TimedView, predicted_now
-from solver.working_set.learner import WorkingSet
-from solver.working_set.predictions import pair_decisions, predicted
-from solver.working_set.reasons import pulls, value_gradient
-from solver.working_set.reasons import score_gradient as set_gradient
-from solver.working_set.view import WorkingSetView
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.asset.features import takes_sparse
+from wolfstream.solver.asset.fourier import FourierMap
+from wolfstream.solver.asset.gradients import score_gradient as asset_gradient
+from wolfstream.solver.asset.learner import Asset
+from wolfstream.solver.asset.view import AssetView
+from wolfstream.solver.asset.view import predict as predict_asset
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.matrix import Matrix, SparseRows, first_features
+from wolfstream.solver.stream.parameters import AssetParameters, SetParameters, Task
+from wolfstream.solver.stream.reasons import Gradient, MemberPulls
+from wolfstream.solver.stream.value_head import Values
+from wolfstream.solver.stream.votes import Answer, Decided
+from wolfstream.solver.working_set.auto_widths import TimedView, predicted_now
+from wolfstream.solver.working_set.learner import WorkingSet
+from wolfstream.solver.working_set.predictions import pair_decisions, predicted
+from wolfstream.solver.working_set.reasons import pulls, value_gradient
+from wolfstream.solver.working_set.reasons import score_gradient as set_gradient
+from wolfstream.solver.working_set.view import WorkingSetView
 
 
 def new_working_set(

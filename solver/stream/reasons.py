@@ -6,10 +6,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.stream.labels import Label, key_of
-from solver.stream.votes import NOTHING_HEARD, Heard, Vote, Votes
-from solver.working_set.reasons import Pulls
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.stream.labels import Label, key_of
+from wolfstream.solver.stream.votes import NOTHING_HEARD, Heard, Vote, Votes
+from wolfstream.solver.working_set.reasons import Pulls
 
 
 class MemberPulls(NamedTuple):

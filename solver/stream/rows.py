@@ -6,15 +6,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.prepare.cells import Cells
-from solver.prepare.column_facts import ColumnFacts, FactsView, Notice
-from solver.prepare.columns import Preparation, PreparationView, prepared
-from solver.prepare.named_rows import NamedRows, NameTable, Rows, form_of, joined, rows_between
-from solver.prepare.row_form import Preparing, RowForm, sparse_rows
-from solver.rows.matrix import Matrix, SparseRows
-from solver.rows.sample_weights import Weights, joined_weights, weights_of
-from solver.rows.seen import Seen
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.cells import Cells
+from wolfstream.solver.prepare.column_facts import ColumnFacts, FactsView, Notice
+from wolfstream.solver.prepare.columns import Preparation, PreparationView, prepared
+from wolfstream.solver.prepare.named_rows import (
+    NamedRows,
+    NameTable,
+    Rows,
+    form_of,
+    joined,
+    rows_between,
+)
+from wolfstream.solver.prepare.row_form import Preparing, RowForm, sparse_rows
+from wolfstream.solver.rows.matrix import Matrix, SparseRows
+from wolfstream.solver.rows.sample_weights import Weights, joined_weights, weights_of
+from wolfstream.solver.rows.seen import Seen
 
 
 class Part(NamedTuple):

@@ -8,10 +8,10 @@ that listen do not get each other's.
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from solver.rows.matrix import Matrix
-from solver.rows.sample_weights import Weights
-from solver.rows.seen import Seen
-from solver.stream.votes import NOTHING_HEARD, Heard, Vote
+from wolfstream.solver.rows.matrix import Matrix
+from wolfstream.solver.rows.sample_weights import Weights
+from wolfstream.solver.rows.seen import Seen
+from wolfstream.solver.stream.votes import NOTHING_HEARD, Heard, Vote
 
 N = TypeVar("N", bound=str)
 S = TypeVar("S", bound="Speech")

@@ -5,13 +5,13 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.calibration.values import ValueCalibration, ValueConfidence
-from solver.rows.matrix import Matrix
-from solver.rows.sample_weights import Weights
-from solver.stream.class_head import LearnerView
-from solver.stream.reasons import Slope, by_voter
-from solver.stream.votes import NOTHING_HEARD, Answer, HeadAnswer, Heard, Hints, values
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.calibration.values import ValueCalibration, ValueConfidence
+from wolfstream.solver.rows.matrix import Matrix
+from wolfstream.solver.rows.sample_weights import Weights
+from wolfstream.solver.stream.class_head import LearnerView
+from wolfstream.solver.stream.reasons import Slope, by_voter
+from wolfstream.solver.stream.votes import NOTHING_HEARD, Answer, HeadAnswer, Heard, Hints, values
 
 
 class Values(NamedTuple):

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.adaptive.regressor import ValueAnswers
-from solver.adaptive.view import ClassAnswers
-from solver.arrays import Float64Array
-from solver.stream.labels import Label, key_of
-from solver.working_set.answers import Absorbed
-from solver.working_set.predictions import Predicted
+from wolfstream.solver.adaptive.regressor import ValueAnswers
+from wolfstream.solver.adaptive.view import ClassAnswers
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.stream.labels import Label, key_of
+from wolfstream.solver.working_set.answers import Absorbed
+from wolfstream.solver.working_set.predictions import Predicted
 
 
 class Vote(NamedTuple):

@@ -5,12 +5,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array, FloatArray
-from solver.compiled import compiled, inner, smaller
-from solver.working_set.decisions import Trace, predict_run
-from solver.working_set.hessian import KernelValues, Ridge
-from solver.working_set.pair_problems import PairArrays, problem_at
-from solver.working_set.sfw import PAIR, Arrivals, Rule, Scratch, walk
+from wolfstream.solver.arrays import Float64Array, FloatArray
+from wolfstream.solver.compiled import compiled, inner, smaller
+from wolfstream.solver.working_set.decisions import Trace, predict_run
+from wolfstream.solver.working_set.hessian import KernelValues, Ridge
+from wolfstream.solver.working_set.pair_problems import PairArrays, problem_at
+from wolfstream.solver.working_set.sfw import PAIR, Arrivals, Rule, Scratch, walk
 
 
 class Block(NamedTuple):

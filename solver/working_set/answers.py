@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.simplex.pairs import coupled_scores, one_versus_one_scores
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.simplex.pairs import coupled_scores, one_versus_one_scores
 
 
 class Absorbed(NamedTuple):

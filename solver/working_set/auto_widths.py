@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.kernels.bandwidth import gamma_from_rows
-from solver.rows.matrix import SparseRows
-from solver.rows.sample_weights import Weights, weights_of
-from solver.working_set.answers import Absorbed
-from solver.working_set.learner import WorkingSet
-from solver.working_set.past import Past
-from solver.working_set.predictions import Predicted, predicted
-from solver.working_set.view import WorkingSetView
-from solver.working_set.width_search import NEVER, WidthSearch, most_work
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.kernels.bandwidth import gamma_from_rows
+from wolfstream.solver.rows.matrix import SparseRows
+from wolfstream.solver.rows.sample_weights import Weights, weights_of
+from wolfstream.solver.working_set.answers import Absorbed
+from wolfstream.solver.working_set.learner import WorkingSet
+from wolfstream.solver.working_set.past import Past
+from wolfstream.solver.working_set.predictions import Predicted, predicted
+from wolfstream.solver.working_set.view import WorkingSetView
+from wolfstream.solver.working_set.width_search import NEVER, WidthSearch, most_work
 
 # gamma is estimated by P2's rule at 2, 4, 8, ... samples, and from here on by forecasts.
 _FIRST_FORECAST = 128

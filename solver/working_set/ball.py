@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.kernels.functions import Kernel
-from solver.rows.matrix import Matrix, n_rows
-from solver.rows.sample_weights import Weights
-from solver.working_set.learner import Algorithm, WorkingSet
-from solver.working_set.predictions import pair_decisions
-from solver.working_set.view import WorkingSetView
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.matrix import Matrix, n_rows
+from wolfstream.solver.rows.sample_weights import Weights
+from wolfstream.solver.working_set.learner import Algorithm, WorkingSet
+from wolfstream.solver.working_set.predictions import pair_decisions
+from wolfstream.solver.working_set.view import WorkingSetView
 
 
 class OnlineBall:

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import FloatArray
-from solver.kernels.blocks import kernel_block
-from solver.kernels.functions import Kernel
-from solver.kernels.prepared_rows import Rows
-from solver.working_set.hessian import KernelValues
-from solver.working_set.store import SampleStore
+from wolfstream.solver.arrays import FloatArray
+from wolfstream.solver.kernels.blocks import kernel_block
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.prepared_rows import Rows
+from wolfstream.solver.working_set.hessian import KernelValues
+from wolfstream.solver.working_set.store import SampleStore
 
 # Longer blocks gain nothing in the matrix product and leave the second-level cache.
 BLOCK_ROWS = 256

@@ -11,22 +11,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array, FloatArray
-from solver.kernels.functions import Kernel
-from solver.simplex.pairs import pair_classes
-from solver.simplex.problem_arrays import problems_from_arrays
-from solver.working_set.all_pairs import Block, Rules, Traces
-from solver.working_set.hessian import Ridge
-from solver.working_set.intake import Arriving
-from solver.working_set.pair_problems import PairProblems, enter_slots
-from solver.working_set.pair_values import OwnSquares, PairValues, SharedValues
-from solver.working_set.problems import adopted_problem, positions, problems_of_class
-from solver.working_set.ridges import Ridges
-from solver.working_set.rounding import hidden_by_rounding
-from solver.working_set.sfw import Scratch
-from solver.working_set.squares import squares_bytes
-from solver.working_set.store import FREE, Bounds, SampleStore
-from solver.working_set.sweep import STRETCH
+from wolfstream.solver.arrays import Float64Array, FloatArray
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.simplex.pairs import pair_classes
+from wolfstream.solver.simplex.problem_arrays import problems_from_arrays
+from wolfstream.solver.working_set.all_pairs import Block, Rules, Traces
+from wolfstream.solver.working_set.hessian import Ridge
+from wolfstream.solver.working_set.intake import Arriving
+from wolfstream.solver.working_set.pair_problems import PairProblems, enter_slots
+from wolfstream.solver.working_set.pair_values import OwnSquares, PairValues, SharedValues
+from wolfstream.solver.working_set.problems import adopted_problem, positions, problems_of_class
+from wolfstream.solver.working_set.ridges import Ridges
+from wolfstream.solver.working_set.rounding import hidden_by_rounding
+from wolfstream.solver.working_set.sfw import Scratch
+from wolfstream.solver.working_set.squares import squares_bytes
+from wolfstream.solver.working_set.store import FREE, Bounds, SampleStore
+from wolfstream.solver.working_set.sweep import STRETCH
 
 # The least number of steps between two computations of g and q from A and alpha. With eight times
 # the size in addition, the refresh costs at most an eighth of a step for each step.

@@ -5,10 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array, FloatArray
-from solver.compiled import inner, smaller
-from solver.simplex.problem import Problem
-from solver.working_set.hessian import KernelValues, Layout, decision_value
+from wolfstream.solver.arrays import Float64Array, FloatArray
+from wolfstream.solver.compiled import inner, smaller
+from wolfstream.solver.simplex.problem import Problem
+from wolfstream.solver.working_set.hessian import KernelValues, Layout, decision_value
 
 # The samples that a vector register holds.
 _LANES = 8

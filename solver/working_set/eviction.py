@@ -22,12 +22,12 @@ predictions. Evicting the oldest keeps a sliding window over the margin violator
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.compiled import compiled, inner, larger, smaller
-from solver.simplex.problem import Problem
-from solver.working_set.hessian import KernelValues, Layout, Ridge, at_hand, hessian_row
-from solver.working_set.pair_problems import PairArrays, problem_at
-from solver.working_set.store import FREE, SampleStore
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled, inner, larger, smaller
+from wolfstream.solver.simplex.problem import Problem
+from wolfstream.solver.working_set.hessian import KernelValues, Layout, Ridge, at_hand, hessian_row
+from wolfstream.solver.working_set.pair_problems import PairArrays, problem_at
+from wolfstream.solver.working_set.store import FREE, SampleStore
 
 # A full set evicts this share of its bound at a time.
 _SHARE = 32

@@ -7,13 +7,13 @@ no step: a row that was not foreseen is computed when its step comes.
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.compiled import compiled, inner
-from solver.simplex.problem import Problem, best_vertex
-from solver.working_set.all_pairs import Block, Rules
-from solver.working_set.hessian import KernelValues, Ridge, decision_value, layout_of
-from solver.working_set.pair_problems import PairArrays, problem_at
-from solver.working_set.partner import gain_of, swaps_to
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled, inner
+from wolfstream.solver.simplex.problem import Problem, best_vertex
+from wolfstream.solver.working_set.all_pairs import Block, Rules
+from wolfstream.solver.working_set.hessian import KernelValues, Ridge, decision_value, layout_of
+from wolfstream.solver.working_set.pair_problems import PairArrays, problem_at
+from wolfstream.solver.working_set.partner import gain_of, swaps_to
 
 # Of the members with the largest gradients, and of those with the smallest ones.
 _ENDS = 32

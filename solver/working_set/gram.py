@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import FloatArray
-from solver.compiled import compiled
-from solver.kernels.blocks import kernel_block
-from solver.kernels.cached_rows import Kept
-from solver.kernels.functions import Kernel
-from solver.kernels.prepared_rows import Rows, take
+from wolfstream.solver.arrays import FloatArray
+from wolfstream.solver.compiled import compiled
+from wolfstream.solver.kernels.blocks import kernel_block
+from wolfstream.solver.kernels.cached_rows import Kept
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.prepared_rows import Rows, take
 
 # The rows of a tile in which a matrix is computed again.
 _TILE = 256

@@ -9,15 +9,15 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array, FloatArray
-from solver.compiled import compiled
-from solver.kernels.blocks import kernel_block
-from solver.kernels.cached_rows import Kept, emptied
-from solver.kernels.functions import Kernel
-from solver.kernels.precision import FINEST
-from solver.kernels.prepared_rows import Rows, prepare_rows, take
-from solver.rows.matrix import Matrix, take_rows
-from solver.rows.slots import grown
+from wolfstream.solver.arrays import Float64Array, FloatArray
+from wolfstream.solver.compiled import compiled
+from wolfstream.solver.kernels.blocks import kernel_block
+from wolfstream.solver.kernels.cached_rows import Kept, emptied
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.precision import FINEST
+from wolfstream.solver.kernels.prepared_rows import Rows, prepare_rows, take
+from wolfstream.solver.rows.matrix import Matrix, take_rows
+from wolfstream.solver.rows.slots import grown
 
 # The least number of rows: a step and what is fetched with its rows need no more.
 _LEAST = 64

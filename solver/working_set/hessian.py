@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solver.arrays import Float64Array, FloatArray
-from solver.compiled import compiled, inner, larger, smaller
-from solver.kernels.cached_rows import Kept
-from solver.simplex.problem import Problem
+from wolfstream.solver.arrays import Float64Array, FloatArray
+from wolfstream.solver.compiled import compiled, inner, larger, smaller
+from wolfstream.solver.kernels.cached_rows import Kept
+from wolfstream.solver.simplex.problem import Problem
 
 
 class KernelValues(NamedTuple):

@@ -6,16 +6,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.kernels.functions import Kernel
-from solver.kernels.precision import Precision
-from solver.kernels.prepared_rows import Rows, prepare_rows, prepare_weighted
-from solver.rows.matrix import Matrix, check_same_kind, n_rows, origin_of, take_rows
-from solver.working_set.blocks import BLOCK_ROWS, BlockValues
-from solver.working_set.eviction import check_bounds, eviction_period
-from solver.working_set.hessian import KernelValues
-from solver.working_set.store import FREE, Bounds, SampleStore
-from solver.working_set.store_arrays import store_from_arrays, store_to_arrays
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.precision import Precision
+from wolfstream.solver.kernels.prepared_rows import Rows, prepare_rows, prepare_weighted
+from wolfstream.solver.rows.matrix import Matrix, check_same_kind, n_rows, origin_of, take_rows
+from wolfstream.solver.working_set.blocks import BLOCK_ROWS, BlockValues
+from wolfstream.solver.working_set.eviction import check_bounds, eviction_period
+from wolfstream.solver.working_set.hessian import KernelValues
+from wolfstream.solver.working_set.store import FREE, Bounds, SampleStore
+from wolfstream.solver.working_set.store_arrays import store_from_arrays, store_to_arrays
 
 
 class Arriving(NamedTuple):

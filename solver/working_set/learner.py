@@ -12,25 +12,25 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.kernels.functions import Kernel
-from solver.rows.matrix import Matrix, n_rows, take_rows
-from solver.simplex.problem_arrays import problems_to_arrays
-from solver.working_set.answers import (
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.matrix import Matrix, n_rows, take_rows
+from wolfstream.solver.simplex.problem_arrays import problems_to_arrays
+from wolfstream.solver.working_set.answers import (
     Absorbed,
     BlockTrace,
     answers_of,
     join_answers,
     nothing_absorbed,
 )
-from solver.working_set.blocks import BLOCK_ROWS, block_end
-from solver.working_set.class_pairs import ClassPairs
-from solver.working_set.intake import Intake
-from solver.working_set.pair_problems import PairProblems
-from solver.working_set.ridges import Ridges
-from solver.working_set.store import FREE, Bounds, SampleStore
-from solver.working_set.summary import Summary, summary_of
-from solver.working_set.view import WorkingSetView, view_of
+from wolfstream.solver.working_set.blocks import BLOCK_ROWS, block_end
+from wolfstream.solver.working_set.class_pairs import ClassPairs
+from wolfstream.solver.working_set.intake import Intake
+from wolfstream.solver.working_set.pair_problems import PairProblems
+from wolfstream.solver.working_set.ridges import Ridges
+from wolfstream.solver.working_set.store import FREE, Bounds, SampleStore
+from wolfstream.solver.working_set.summary import Summary, summary_of
+from wolfstream.solver.working_set.view import WorkingSetView, view_of
 
 # The bytes of kernel values that are kept by default: a whole matrix of 16,384 float32 samples.
 GRAM_BYTES = 1 << 30

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.rows.matrix import SparseRows
-from solver.working_set.auto_widths import AutoWidths, Widths
-from solver.working_set.past import Past
-from solver.working_set.union import Support, renumbered, support_of, unite
-from solver.working_set.width_search import NEVER
+from wolfstream.solver.rows.matrix import SparseRows
+from wolfstream.solver.working_set.auto_widths import AutoWidths, Widths
+from wolfstream.solver.working_set.past import Past
+from wolfstream.solver.working_set.union import Support, renumbered, support_of, unite
+from wolfstream.solver.working_set.width_search import NEVER
 
 
 def merge_widths(

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.compiled import compiled, inner, larger
-from solver.simplex.problem import CURVATURE_ROUNDING, Problem
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled, inner, larger
+from wolfstream.solver.simplex.problem import CURVATURE_ROUNDING, Problem
 
 _OF_MEMBERS = ("alpha", "gradient", "sign", "column", "diagonal", "inverse_weight")
 _OF_PROBLEMS = ("q", "size", "steps", "indefinite")

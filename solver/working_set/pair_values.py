@@ -8,18 +8,18 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.kernels.functions import Kernel
-from solver.working_set.all_pairs import Block, Rules, Traces, walk_all
-from solver.working_set.eviction import evict
-from solver.working_set.foresight import likely_slots
-from solver.working_set.hessian import KernelValues, Ridge, refresh
-from solver.working_set.pair_problems import PairArrays, PairProblems
-from solver.working_set.sfw import PLACES, Scratch
-from solver.working_set.square_eviction import evict_placed
-from solver.working_set.square_walk import walk_squares
-from solver.working_set.squares import PairSquares
-from solver.working_set.store import SampleStore
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.working_set.all_pairs import Block, Rules, Traces, walk_all
+from wolfstream.solver.working_set.eviction import evict
+from wolfstream.solver.working_set.foresight import likely_slots
+from wolfstream.solver.working_set.hessian import KernelValues, Ridge, refresh
+from wolfstream.solver.working_set.pair_problems import PairArrays, PairProblems
+from wolfstream.solver.working_set.sfw import PLACES, Scratch
+from wolfstream.solver.working_set.square_eviction import evict_placed
+from wolfstream.solver.working_set.square_walk import walk_squares
+from wolfstream.solver.working_set.squares import PairSquares
+from wolfstream.solver.working_set.store import SampleStore
 
 
 class PairValues(Protocol):

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solver.arrays import FloatArray
-from solver.compiled import inner, larger, smaller
-from solver.simplex.problem import Problem, tie_width
-from solver.working_set.hessian import Ridge, gather, kernel_row
-from solver.working_set.sweep import STRETCH, Ends, Members, diagonal_of
+from wolfstream.solver.arrays import FloatArray
+from wolfstream.solver.compiled import inner, larger, smaller
+from wolfstream.solver.simplex.problem import Problem, tie_width
+from wolfstream.solver.working_set.hessian import Ridge, gather, kernel_row
+from wolfstream.solver.working_set.sweep import STRETCH, Ends, Members, diagonal_of
 
 # Gains of swaps that differ by less than this share of themselves are equal.
 TIE = 1e-8

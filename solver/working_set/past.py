@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.rows.sample_weights import Weights, as_numbers, weights_of
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.rows.sample_weights import Weights, as_numbers, weights_of
 
 RECENT = 512
 EARLIER = 512

@@ -5,13 +5,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array, FloatArray
-from solver.compiled import compiled
-from solver.kernels.blocks import kernel_block
-from solver.kernels.prepared_rows import prepare_rows
-from solver.rows.matrix import Matrix, SparseRows, check_same_kind, n_rows, take_rows
-from solver.simplex.pairs import classes_of, coupled_scores, one_versus_one_scores
-from solver.working_set.view import WorkingSetView
+from wolfstream.solver.arrays import Float64Array, FloatArray
+from wolfstream.solver.compiled import compiled
+from wolfstream.solver.kernels.blocks import kernel_block
+from wolfstream.solver.kernels.prepared_rows import prepare_rows
+from wolfstream.solver.rows.matrix import Matrix, SparseRows, check_same_kind, n_rows, take_rows
+from wolfstream.solver.simplex.pairs import classes_of, coupled_scores, one_versus_one_scores
+from wolfstream.solver.working_set.view import WorkingSetView
 
 _ROWS_AT_ONCE = 256
 # Fewer rows than this are summed one after another. Summing a stretch of rows at once pays from

@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.simplex.problem import Problem, empty_problem
-from solver.working_set.hessian import Ridge, refresh
-from solver.working_set.store import SampleStore
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.simplex.problem import Problem, empty_problem
+from wolfstream.solver.working_set.hessian import Ridge, refresh
+from wolfstream.solver.working_set.store import SampleStore
 
 _FIRST_CAPACITY = 64
 

@@ -5,14 +5,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.kernels.blocks import kernel_block
-from solver.kernels.gradients import expansion_gradient
-from solver.kernels.prepared_rows import prepare_rows
-from solver.rows.matrix import Matrix, SparseRows, check_same_kind, sparse_from_csr, take_rows
-from solver.simplex.pairs import coupled_slopes, pair_classes
-from solver.working_set.predictions import pair_decisions
-from solver.working_set.view import WorkingSetView
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.kernels.blocks import kernel_block
+from wolfstream.solver.kernels.gradients import expansion_gradient
+from wolfstream.solver.kernels.prepared_rows import prepare_rows
+from wolfstream.solver.rows.matrix import (
+    Matrix,
+    SparseRows,
+    check_same_kind,
+    sparse_from_csr,
+    take_rows,
+)
+from wolfstream.solver.simplex.pairs import coupled_slopes, pair_classes
+from wolfstream.solver.working_set.predictions import pair_decisions
+from wolfstream.solver.working_set.view import WorkingSetView
 
 
 class Pulls(NamedTuple):

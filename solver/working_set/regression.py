@@ -6,18 +6,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.kernels.functions import Kernel
-from solver.rows.first_samples import FirstSamples
-from solver.rows.matrix import Matrix
-from solver.rows.sample_weights import Weights
-from solver.rows.targets import TARGET_SAMPLES, TargetScale, check_targets, target_scale
-from solver.working_set.learner import GRAM_BYTES, Algorithm
-from solver.working_set.store import Bounds
-from solver.working_set.summary import Summary
-from solver.working_set.tube import TubeBlock, TubeSet
-from solver.working_set.tube_steps import TubeRule
-from solver.working_set.view import WorkingSetView
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.first_samples import FirstSamples
+from wolfstream.solver.rows.matrix import Matrix
+from wolfstream.solver.rows.sample_weights import Weights
+from wolfstream.solver.rows.targets import TARGET_SAMPLES, TargetScale, check_targets, target_scale
+from wolfstream.solver.working_set.learner import GRAM_BYTES, Algorithm
+from wolfstream.solver.working_set.store import Bounds
+from wolfstream.solver.working_set.summary import Summary
+from wolfstream.solver.working_set.tube import TubeBlock, TubeSet
+from wolfstream.solver.working_set.tube_steps import TubeRule
+from wolfstream.solver.working_set.view import WorkingSetView
 
 
 class ValuesAbsorbed(NamedTuple):

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.kernels.functions import Kernel
-from solver.kernels.precision import Precision, least_ridge, precision_for
-from solver.working_set.hessian import Ridge
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.precision import Precision, least_ridge, precision_for
+from wolfstream.solver.working_set.hessian import Ridge
 
 
 class Ridges:

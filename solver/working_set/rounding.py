@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from solver.compiled import inner
-from solver.kernels.functions import Kernel
-from solver.kernels.precision import SHARE_OF_OBJECTIVE, sum_rounding
-from solver.simplex.problem import Problem
+from wolfstream.solver.compiled import inner
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.precision import SHARE_OF_OBJECTIVE, sum_rounding
+from wolfstream.solver.simplex.problem import Problem
 
 
 @inner

@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array, FloatArray
-from solver.compiled import inner
-from solver.simplex.problem import Problem, tie_width
-from solver.simplex.steps import INITIAL, TOWARD, away_is_steeper
-from solver.working_set.decisions import Trace, note_decision, predict_run
-from solver.working_set.hessian import (
+from wolfstream.solver.arrays import Float64Array, FloatArray
+from wolfstream.solver.compiled import inner
+from wolfstream.solver.simplex.problem import Problem, tie_width
+from wolfstream.solver.simplex.steps import INITIAL, TOWARD, away_is_steeper
+from wolfstream.solver.working_set.decisions import Trace, note_decision, predict_run
+from wolfstream.solver.working_set.hessian import (
     KernelValues,
     Layout,
     Ridge,
@@ -25,8 +25,8 @@ from solver.working_set.hessian import (
     hessian_row,
     layout_of,
 )
-from solver.working_set.partner import best_partner
-from solver.working_set.sweep import Ends, Members, away, ends_of, swap, toward
+from wolfstream.solver.working_set.partner import best_partner
+from wolfstream.solver.working_set.sweep import Ends, Members, away, ends_of, swap, toward
 
 # The corrective steps after a sample in the set whatever the gap, if the rule allows them.
 ALWAYS = 2

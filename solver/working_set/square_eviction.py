@@ -3,14 +3,14 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array, FloatArray
-from solver.compiled import compiled, inner, larger
-from solver.working_set.eviction import ROUNDING, heir_after, who_leaves
-from solver.working_set.hessian import Ridge
-from solver.working_set.pair_problems import PairArrays
-from solver.working_set.square_steps import Placed, placed_at, row_of
-from solver.working_set.squares import Squares
-from solver.working_set.store import SampleStore
+from wolfstream.solver.arrays import Float64Array, FloatArray
+from wolfstream.solver.compiled import compiled, inner, larger
+from wolfstream.solver.working_set.eviction import ROUNDING, heir_after, who_leaves
+from wolfstream.solver.working_set.hessian import Ridge
+from wolfstream.solver.working_set.pair_problems import PairArrays
+from wolfstream.solver.working_set.square_steps import Placed, placed_at, row_of
+from wolfstream.solver.working_set.squares import Squares
+from wolfstream.solver.working_set.store import SampleStore
 
 
 def evict_placed(

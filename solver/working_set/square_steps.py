@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solver.arrays import Float64Array, FloatArray
-from solver.compiled import inner, larger, smaller
-from solver.simplex.problem import Problem, tie_width
-from solver.simplex.steps import AWAY, DROP, away_length, move_weight, toward_length
-from solver.working_set.hessian import Ridge, ridge_of
-from solver.working_set.pair_problems import PairArrays, problem_at
-from solver.working_set.partner import TIE, gain_of, swaps_to
-from solver.working_set.squares import Squares
-from solver.working_set.sweep import Ends
+from wolfstream.solver.arrays import Float64Array, FloatArray
+from wolfstream.solver.compiled import inner, larger, smaller
+from wolfstream.solver.simplex.problem import Problem, tie_width
+from wolfstream.solver.simplex.steps import AWAY, DROP, away_length, move_weight, toward_length
+from wolfstream.solver.working_set.hessian import Ridge, ridge_of
+from wolfstream.solver.working_set.pair_problems import PairArrays, problem_at
+from wolfstream.solver.working_set.partner import TIE, gain_of, swaps_to
+from wolfstream.solver.working_set.squares import Squares
+from wolfstream.solver.working_set.sweep import Ends
 
 
 class Placed(NamedTuple):

@@ -7,16 +7,16 @@ block are computed at once and then follow each step as the gradients of the mem
 
 import numpy as np
 
-from solver.arrays import Float64Array, FloatArray
-from solver.compiled import compiled, inner, smaller
-from solver.simplex.problem import Problem, tie_width
-from solver.simplex.steps import INITIAL, TOWARD, away_is_steeper
-from solver.working_set.all_pairs import Block, Rules, Traces, signs_of
-from solver.working_set.decisions import Trace, note_decision
-from solver.working_set.hessian import Ridge
-from solver.working_set.pair_problems import PairArrays
-from solver.working_set.sfw import ALWAYS, Arrivals, Rule, Scratch
-from solver.working_set.square_steps import (
+from wolfstream.solver.arrays import Float64Array, FloatArray
+from wolfstream.solver.compiled import compiled, inner, smaller
+from wolfstream.solver.simplex.problem import Problem, tie_width
+from wolfstream.solver.simplex.steps import INITIAL, TOWARD, away_is_steeper
+from wolfstream.solver.working_set.all_pairs import Block, Rules, Traces, signs_of
+from wolfstream.solver.working_set.decisions import Trace, note_decision
+from wolfstream.solver.working_set.hessian import Ridge
+from wolfstream.solver.working_set.pair_problems import PairArrays
+from wolfstream.solver.working_set.sfw import ALWAYS, Arrivals, Rule, Scratch
+from wolfstream.solver.working_set.square_steps import (
     Placed,
     away,
     best_partner,
@@ -26,8 +26,8 @@ from solver.working_set.square_steps import (
     swap,
     toward,
 )
-from solver.working_set.squares import Squares
-from solver.working_set.sweep import Ends
+from wolfstream.solver.working_set.squares import Squares
+from wolfstream.solver.working_set.sweep import Ends
 
 
 @compiled

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import FloatArray
-from solver.compiled import compiled
-from solver.kernels.functions import Kernel
-from solver.kernels.prepared_rows import Rows, take
-from solver.simplex.problem import Problem
-from solver.working_set.gram import UNKEPT, fill_symmetric
-from solver.working_set.hessian import KernelValues
-from solver.working_set.pair_problems import PairProblems
+from wolfstream.solver.arrays import FloatArray
+from wolfstream.solver.compiled import compiled
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.prepared_rows import Rows, take
+from wolfstream.solver.simplex.problem import Problem
+from wolfstream.solver.working_set.gram import UNKEPT, fill_symmetric
+from wolfstream.solver.working_set.hessian import KernelValues
+from wolfstream.solver.working_set.pair_problems import PairProblems
 
 # Rows begin where a cache line does, and room is made for a quarter more members than are needed.
 _LINE = 16

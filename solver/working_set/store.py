@@ -11,14 +11,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array, FloatArray
-from solver.kernels.functions import Kernel, kernel_diagonal
-from solver.kernels.prepared_rows import Rows, take
-from solver.rows.matrix import concatenate_rows, n_nonzeros
-from solver.rows.slots import grown, grown_rows, put_rows, rows_nbytes
-from solver.working_set.gram import Gram, Unkept
-from solver.working_set.gram_rows import GramRows
-from solver.working_set.hessian import KernelValues
+from wolfstream.solver.arrays import Float64Array, FloatArray
+from wolfstream.solver.kernels.functions import Kernel, kernel_diagonal
+from wolfstream.solver.kernels.prepared_rows import Rows, take
+from wolfstream.solver.rows.matrix import concatenate_rows, n_nonzeros
+from wolfstream.solver.rows.slots import grown, grown_rows, put_rows, rows_nbytes
+from wolfstream.solver.working_set.gram import Gram, Unkept
+from wolfstream.solver.working_set.gram_rows import GramRows
+from wolfstream.solver.working_set.hessian import KernelValues
 
 FREE = -1
 _FIRST_CAPACITY = 64

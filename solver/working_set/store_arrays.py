@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.kernels.functions import Kernel
-from solver.kernels.precision import Precision
-from solver.kernels.prepared_rows import prepare_rows, prepare_weighted
-from solver.rows.matrix import n_rows, rows_from_arrays, rows_to_arrays
-from solver.working_set.store import FREE, Bounds, SampleStore
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.precision import Precision
+from wolfstream.solver.kernels.prepared_rows import prepare_rows, prepare_weighted
+from wolfstream.solver.rows.matrix import n_rows, rows_from_arrays, rows_to_arrays
+from wolfstream.solver.working_set.store import FREE, Bounds, SampleStore
 
 
 def store_to_arrays(store: SampleStore) -> dict[str, NDArray[Any]]:

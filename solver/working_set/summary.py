@@ -5,10 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.rows.matrix import n_nonzeros
-from solver.working_set.class_pairs import ClassPairs
-from solver.working_set.pair_problems import PairArrays
-from solver.working_set.store import SampleStore
+from wolfstream.solver.rows.matrix import n_nonzeros
+from wolfstream.solver.working_set.class_pairs import ClassPairs
+from wolfstream.solver.working_set.pair_problems import PairArrays
+from wolfstream.solver.working_set.store import SampleStore
 
 
 class Summary(NamedTuple):

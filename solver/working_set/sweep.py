@@ -12,11 +12,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solver.arrays import FloatArray
-from solver.compiled import inner, larger, smaller
-from solver.simplex.problem import Problem, best_vertex, tie_width, worst_vertex
-from solver.simplex.steps import AWAY, DROP, away_length, move_weight, toward_length
-from solver.working_set.hessian import KernelValues, Layout, Ridge, gather, kernel_row, ridge_of
+from wolfstream.solver.arrays import FloatArray
+from wolfstream.solver.compiled import inner, larger, smaller
+from wolfstream.solver.simplex.problem import Problem, best_vertex, tie_width, worst_vertex
+from wolfstream.solver.simplex.steps import AWAY, DROP, away_length, move_weight, toward_length
+from wolfstream.solver.working_set.hessian import (
+    KernelValues,
+    Layout,
+    Ridge,
+    gather,
+    kernel_row,
+    ridge_of,
+)
 
 # The members of a stretch: their values stay in the first-level cache for the second look.
 STRETCH = 128

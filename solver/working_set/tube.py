@@ -30,18 +30,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.kernels.functions import Kernel
-from solver.kernels.precision import SHARE_OF_OBJECTIVE, sum_rounding
-from solver.rows.matrix import Matrix, n_nonzeros, take_rows
-from solver.working_set.eviction import eviction_period, slots_to_evict
-from solver.working_set.hessian import KernelValues
-from solver.working_set.intake import Intake
-from solver.working_set.ridges import Ridges
-from solver.working_set.store import FREE, Bounds, SampleStore
-from solver.working_set.tube_members import TubeMembers
-from solver.working_set.tube_steps import PLACES, TubeRule, TubeTrace, walk_tube
-from solver.working_set.tube_values import add_values, give_values, take_values
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.precision import SHARE_OF_OBJECTIVE, sum_rounding
+from wolfstream.solver.rows.matrix import Matrix, n_nonzeros, take_rows
+from wolfstream.solver.working_set.eviction import eviction_period, slots_to_evict
+from wolfstream.solver.working_set.hessian import KernelValues
+from wolfstream.solver.working_set.intake import Intake
+from wolfstream.solver.working_set.ridges import Ridges
+from wolfstream.solver.working_set.store import FREE, Bounds, SampleStore
+from wolfstream.solver.working_set.tube_members import TubeMembers
+from wolfstream.solver.working_set.tube_steps import PLACES, TubeRule, TubeTrace, walk_tube
+from wolfstream.solver.working_set.tube_values import add_values, give_values, take_values
 
 # The least number of steps between two computations of h, and how many more for each member.
 _REFRESH_STEPS, _REFRESH_STEPS_PER_MEMBER = 8192, 8

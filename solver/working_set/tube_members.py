@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solver.arrays import Float64Array
-from solver.compiled import inner, larger, smaller
-from solver.simplex.steps import AWAY, DROP, TOWARD
-from solver.working_set.hessian import KernelValues, kernel_row
-from solver.working_set.sweep import STRETCH
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import inner, larger, smaller
+from wolfstream.solver.simplex.steps import AWAY, DROP, TOWARD
+from wolfstream.solver.working_set.hessian import KernelValues, kernel_row
+from wolfstream.solver.working_set.sweep import STRETCH
 
 # Gains that differ by less than this share of themselves are equal.
 TIE = 1e-8

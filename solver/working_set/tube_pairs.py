@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solver.compiled import inner, larger, smaller
-from solver.working_set.hessian import KernelValues, kernel_row
-from solver.working_set.sweep import STRETCH
-from solver.working_set.tube_members import TIE, TubeMembers, best_weight, move, take
+from wolfstream.solver.compiled import inner, larger, smaller
+from wolfstream.solver.working_set.hessian import KernelValues, kernel_row
+from wolfstream.solver.working_set.sweep import STRETCH
+from wolfstream.solver.working_set.tube_members import TIE, TubeMembers, best_weight, move, take
 
 
 class _Slopes(NamedTuple):

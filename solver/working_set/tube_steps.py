@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.compiled import compiled, inner
-from solver.simplex.steps import NONE
-from solver.working_set.hessian import KernelValues, at_hand
-from solver.working_set.tube_members import TIE, TubeMembers, best_step, gain_of, take
-from solver.working_set.tube_pairs import best_partner, take_pair
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled, inner
+from wolfstream.solver.simplex.steps import NONE
+from wolfstream.solver.working_set.hessian import KernelValues, at_hand
+from wolfstream.solver.working_set.tube_members import TIE, TubeMembers, best_step, gain_of, take
+from wolfstream.solver.working_set.tube_pairs import best_partner, take_pair
 
 # The gain, with targets of deviation 1, below which no more corrective steps are taken: where
 # k(x, x) = 1 such a step moves no prediction by more than a hundredth of that deviation.

@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.compiled import compiled
-from solver.working_set.hessian import KernelValues, at_hand, kernel_row
-from solver.working_set.tube_members import TubeMembers
+from wolfstream.solver.compiled import compiled
+from wolfstream.solver.working_set.hessian import KernelValues, at_hand, kernel_row
+from wolfstream.solver.working_set.tube_members import TubeMembers
 
 
 @compiled

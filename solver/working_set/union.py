@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.rows.matrix import Matrix, concatenate_rows, take_rows
-from solver.simplex.pairs import classes_of, pairs_of
-from solver.working_set.learner import WorkingSet
-from solver.working_set.store import FREE
-from solver.working_set.view import dual_coefficients
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.rows.matrix import Matrix, concatenate_rows, take_rows
+from wolfstream.solver.simplex.pairs import classes_of, pairs_of
+from wolfstream.solver.working_set.learner import WorkingSet
+from wolfstream.solver.working_set.store import FREE
+from wolfstream.solver.working_set.view import dual_coefficients
 
 # The gap of each pair of classes, relative to its objective, at which corrective passes end.
 GAP = 0.01

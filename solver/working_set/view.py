@@ -5,15 +5,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.compiled import compiled, larger
-from solver.kernels.functions import Kernel
-from solver.kernels.precision import Precision, sum_rounding
-from solver.kernels.prepared_rows import Rows, prepare_rows
-from solver.rows.matrix import Matrix, n_rows, origin_of
-from solver.working_set.pair_problems import PairArrays
-from solver.working_set.rounding import is_hidden
-from solver.working_set.store import SampleStore
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled, larger
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.precision import Precision, sum_rounding
+from wolfstream.solver.kernels.prepared_rows import Rows, prepare_rows
+from wolfstream.solver.rows.matrix import Matrix, n_rows, origin_of
+from wolfstream.solver.working_set.pair_problems import PairArrays
+from wolfstream.solver.working_set.rounding import is_hidden
+from wolfstream.solver.working_set.store import SampleStore
 
 
 class WorkingSetView(NamedTuple):

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array
-from solver.kernels.forecast import forecast_error, one_hot
-from solver.working_set.past import EARLIER, RECENT
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.kernels.forecast import forecast_error, one_hot
+from wolfstream.solver.working_set.past import EARLIER, RECENT
 
 # A horizon beyond all streams, at which no member ever fades. It is a number like the others, so
 # that a stored row's coordinate says when it came.

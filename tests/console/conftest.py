@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from service.monitor import producer
 from tests.service.process import ServerProcess
+from wolfstream.service.monitor import producer
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 # Where pictures of the page are left to be looked at.

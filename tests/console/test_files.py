@@ -10,9 +10,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service.console import plots
-from service.console.files import INDEX, read_files
 from tests.service.process import ServerProcess
+from wolfstream.service.console import plots
+from wolfstream.service.console.files import INDEX, read_files
 
 ROOT = Path(__file__).parents[2]
 HTML = {"Accept": "text/html"}

@@ -10,11 +10,11 @@ import httpx
 import numpy as np
 import pytest
 
-from service.console.files import read_files
 from tests.console.conftest import SCREENSHOTS, Errors
 from tests.service.monitor.test_alerts import learn_a_stream_that_flips
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
+from wolfstream.service.console.files import read_files
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 HAS_PLOTS = bool(read_files()["plots.js"].content)
@@ -349,7 +349,7 @@ def test_without_plots_the_page_shows_the_numbers(page: Any, server: ServerProce
     page.route("**/console/plots.js", lambda route: route.fulfill(**empty))
     page.goto(f"{server.url}/#/{model}")
     expect_fact(page, "Samples", "300")
-    page.get_by_text("python -m service.console.plots").wait_for()
+    page.get_by_text("python -m wolfstream.service.console.plots").wait_for()
     assert page.locator("#plots canvas").count() == 0
 
 

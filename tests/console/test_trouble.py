@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from service.access.key_file import KeyFile
-from service.access.keys import add_key
 from tests.console.conftest import SCREENSHOTS, Errors, look_often
 from tests.console.test_page import expect_fact, learn
 from tests.service.process import ServerProcess
+from wolfstream.service.access.key_file import KeyFile
+from wolfstream.service.access.keys import add_key
 
 
 def test_a_key_is_asked_for_once_and_kept_in_the_tab(page: Any, tmp_path: Path, errors: Errors):

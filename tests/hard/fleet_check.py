@@ -11,17 +11,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from service.engine.replay import replay
-from service.fleet.opening import Fleet, connect, open_fleet
-from service.model.learner import Learner
-from service.model.live import Model
-from service.spec.stored import read_stored_spec
-from service.storage.entries import CatalogueEntry
-from service.storage.partitions import whole_of
 from tests.hard.fleet_clients import PROBE, Clients, Read
 from tests.hard.fleet_log import Log, lost_or_twice, whole_log
 from tests.hard.fleet_pairs import check_pair
 from tests.hard.fleet_partitions import check_divided
+from wolfstream.service.engine.replay import replay
+from wolfstream.service.fleet.opening import Fleet, connect, open_fleet
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.spec.stored import read_stored_spec
+from wolfstream.service.storage.entries import CatalogueEntry
+from wolfstream.service.storage.partitions import whole_of
 
 
 class Findings(NamedTuple):

@@ -11,15 +11,15 @@ from typing import Any
 
 import httpx
 
-from service.fleet.connection import NatsConnection, Refused, Unanswered
-from service.fleet.streams import log_of
-from service.storage.partitions import partitions_of
 from tests.service import balancer
 from tests.service.balancer import Balancer
 from tests.service.cable import Cable
 from tests.service.fleet.conftest import Replica
 from tests.service.nats import NatsServers
 from tests.service.process import ServerProcess
+from wolfstream.service.fleet.connection import NatsConnection, Refused, Unanswered
+from wolfstream.service.fleet.streams import log_of
+from wolfstream.service.storage.partitions import partitions_of
 
 _PATIENCE_SECONDS = 60.0
 # What the logs may grow by where their bound is set to what they have.

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from service.fleet.jetstream_log import JetStreamLog
-from service.fleet.log_index import WITH_SAMPLES, Commit
-from service.fleet.opening import Fleet
-from service.samples.record import from_record
-from service.storage.entries import CatalogueEntry
 from tests.hard.fleet_clients import Sent
+from wolfstream.service.fleet.jetstream_log import JetStreamLog
+from wolfstream.service.fleet.log_index import WITH_SAMPLES, Commit
+from wolfstream.service.fleet.opening import Fleet
+from wolfstream.service.samples.record import from_record
+from wolfstream.service.storage.entries import CatalogueEntry
 
 # Rows with which the term of another writer begins.
 BEGIN_A_TERM = frozenset({"created", "epoch"})

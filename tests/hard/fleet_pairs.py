@@ -12,20 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from service.engine.absorb import learn_again
-from service.engine.admission import limits_of
-from service.engine.followed_log import FollowedBlock, learn_block
-from service.fleet.commit_messages import LogRow, read_entry
-from service.fleet.log_index import WITH_SAMPLES
-from service.fleet.opening import Fleet
-from service.model.learner import Learner
-from service.model.live import Model
-from service.model.losses import nothing_known
-from service.settings import Settings
-from service.spec.stored import read_stored_spec
-from service.storage.entries import CatalogueEntry
 from tests.hard.fleet_clients import Promoted, Read
 from tests.hard.fleet_log import BEGIN_A_TERM, whole_log
+from wolfstream.service.engine.absorb import learn_again
+from wolfstream.service.engine.admission import limits_of
+from wolfstream.service.engine.followed_log import FollowedBlock, learn_block
+from wolfstream.service.fleet.commit_messages import LogRow, read_entry
+from wolfstream.service.fleet.log_index import WITH_SAMPLES
+from wolfstream.service.fleet.opening import Fleet
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.losses import nothing_known
+from wolfstream.service.settings import Settings
+from wolfstream.service.spec.stored import read_stored_spec
+from wolfstream.service.storage.entries import CatalogueEntry
 
 # What a challenger's log may have besides terms, and a champion's besides samples.
 _OWN = frozenset({"checkpoint", "rollback"})

@@ -12,19 +12,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from service.engine.model_files import fill_model
-from service.engine.replay import replay
-from service.fleet.opening import Fleet
-from service.model.learner import Learner
-from service.model.live import Model
-from service.model.merging import merged
-from service.spec.stored import read_stored_spec
-from service.storage.entries import CatalogueEntry
-from service.storage.partitions import partitions_of
-from service.storage.snapshot_format import State, decode_state, encode_state
-from service.storage.snapshots import is_content_of
 from tests.hard.fleet_clients import Read, Sent
 from tests.hard.fleet_log import Log, lost_or_twice, whole_log
+from wolfstream.service.engine.model_files import fill_model
+from wolfstream.service.engine.replay import replay
+from wolfstream.service.fleet.opening import Fleet
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.merging import merged
+from wolfstream.service.spec.stored import read_stored_spec
+from wolfstream.service.storage.entries import CatalogueEntry
+from wolfstream.service.storage.partitions import partitions_of
+from wolfstream.service.storage.snapshot_format import State, decode_state, encode_state
+from wolfstream.service.storage.snapshots import is_content_of
 
 
 class Checked(NamedTuple):

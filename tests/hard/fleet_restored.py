@@ -30,7 +30,7 @@ def rows_of(logs: Iterable[Log]) -> dict[str, int]:
 
 def verified(parts: Parts) -> list[str]:
     """Return what `wolfstream fleet verify` reports, if that is any fault."""
-    command = [sys.executable, "-m", "service", "fleet", "verify"]
+    command = [sys.executable, "-m", "wolfstream.service", "fleet", "verify"]
     command += ["--fleet", ",".join(parts.nats.addresses)]
     told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     print(told.stdout)

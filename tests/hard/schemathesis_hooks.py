@@ -5,7 +5,7 @@ from typing import Any
 import msgpack
 import schemathesis
 
-from service.web.formats.inference import JSON_LENGTH_HEADER
+from wolfstream.service.web.formats.inference import JSON_LENGTH_HEADER
 
 MODELS = ("arrays", "three", "named", "fresh", "regression")
 PACKED = ("application/vnd.msgpack", "application/x-msgpack")

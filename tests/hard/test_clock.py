@@ -10,12 +10,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service.access.key_file import KeyFile
-from service.access.keys import add_key
 from tests.hard.clients import HttpClient, StreamClient
 from tests.hard.conftest import Report
 from tests.hard.processes import together
 from tests.service.process import CommandProcess
+from wolfstream.service.access.key_file import KeyFile
+from wolfstream.service.access.keys import add_key
 
 pytestmark = [pytest.mark.hard, pytest.mark.timeout(300)]
 

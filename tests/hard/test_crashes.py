@@ -23,19 +23,19 @@ import httpx
 import numpy as np
 import pytest
 
-from service.engine.absorb import recorded
-from service.heads.fit import fit_from_record
-from service.model.learner import Learner
-from service.model.live import Model
-from service.spec.model import read_spec
-from service.storage.data_directory import open_storage
-from service.storage.entries import Entry
-from service.storage.sqlite_rows import read_created, read_entry
 from tests.hard.clients import Churn, Client, HttpClient, Sample, StreamClient
 from tests.hard.conftest import Report
 from tests.hard.processes import together
 from tests.service.process import CommandProcess
 from tests.service.specs import PAPERS
+from wolfstream.service.engine.absorb import recorded
+from wolfstream.service.heads.fit import fit_from_record
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.spec.model import read_spec
+from wolfstream.service.storage.data_directory import open_storage
+from wolfstream.service.storage.entries import Entry
+from wolfstream.service.storage.sqlite_rows import read_created, read_entry
 
 pytestmark = [pytest.mark.hard, pytest.mark.timeout(3000)]
 

@@ -17,14 +17,14 @@ from typing import Any
 
 import pytest
 
-from service.engine.recovery_order import Room, recover
-from service.errors import StartupError
-from service.model.live import Model
-from service.storage.data_directory import open_storage
 from tests.hard.conftest import Report
 from tests.service.engine.test_recovery import learn
 from tests.service.process import CommandProcess
 from tests.service.streams import three_classes
+from wolfstream.service.engine.recovery_order import Room, recover
+from wolfstream.service.errors import StartupError
+from wolfstream.service.model.live import Model
+from wolfstream.service.storage.data_directory import open_storage
 
 pytestmark = [pytest.mark.hard, pytest.mark.timeout(600)]
 

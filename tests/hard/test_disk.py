@@ -10,13 +10,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service.access.key_file import KeyFile
-from service.access.keys import KeysError, add_key
-from service.engine.absorb import recorded
-from service.storage.sqlite_rows import read_entry
 from tests.hard.conftest import Report
 from tests.hard.faults import Poster, failing, fill, small_disk
 from tests.service.process import CommandProcess
+from wolfstream.service.access.key_file import KeyFile
+from wolfstream.service.access.keys import KeysError, add_key
+from wolfstream.service.engine.absorb import recorded
+from wolfstream.service.storage.sqlite_rows import read_entry
 
 pytestmark = [pytest.mark.hard, pytest.mark.timeout(600)]
 

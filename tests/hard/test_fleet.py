@@ -19,8 +19,6 @@ from typing import Any
 import httpx
 import pytest
 
-from service.fleet.opening import connect, open_fleet
-from service.storage.partitions import partitions_of
 from tests.hard import fleet_check, fleet_ledger
 from tests.hard.conftest import Report
 from tests.hard.fleet_callers import Callers
@@ -33,6 +31,8 @@ from tests.hard.fleet_restored import reached, restored_alike, rows_of, verified
 from tests.service.nats import MISSING
 from tests.service.specs import PAPERS
 from tests.simulation.log_reader import Log, logs
+from wolfstream.service.fleet.opening import connect, open_fleet
+from wolfstream.service.storage.partitions import partitions_of
 
 pytestmark = [
     pytest.mark.hard,

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from service.fleet.commit_messages import event_row
-from service.fleet.log_index import Commit
 from tests.hard import fleet_log
 from tests.hard.fleet_clients import Sent
 from tests.hard.fleet_log import Log, lost_or_twice
+from wolfstream.service.fleet.commit_messages import event_row
+from wolfstream.service.fleet.log_index import Commit
 
 OLD, NEW = b"writer", b"rival!"
 

@@ -18,17 +18,17 @@ import httpx
 import numpy as np
 import pytest
 
-from service.access.key_file import KeyFile
-from service.access.keys import add_key
-from service.model.learner import Learner
-from service.model.live import Model
-from service.spec.model import read_spec
 from tests.hard.conftest import Report
 from tests.hard.processes import limit_memory, resident_bytes, together
 from tests.service.fuzzing import SECONDS, SMALL, FrameFuzzer, Fuzzer, make_case
 from tests.service.mutations import damaged
 from tests.service.process import CommandProcess
 from tests.service.streams import body, part, three_classes
+from wolfstream.service.access.key_file import KeyFile
+from wolfstream.service.access.keys import add_key
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.spec.model import read_spec
 
 pytestmark = [pytest.mark.hard, pytest.mark.timeout(900)]
 

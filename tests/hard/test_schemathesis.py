@@ -14,11 +14,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service.access.key_file import KeyFile
-from service.access.keys import Scope, add_key
-from service.samples.validation import Samples
 from tests.service.process import CommandProcess
 from tests.service.streams import body, curve, few_words, three_classes, two_classes
+from wolfstream.service.access.key_file import KeyFile
+from wolfstream.service.access.keys import Scope, add_key
+from wolfstream.service.samples.validation import Samples
 
 pytestmark = [pytest.mark.hard, pytest.mark.timeout(900)]
 

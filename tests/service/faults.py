@@ -16,7 +16,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import ServerConnection
 from websockets.sync.server import serve as serve_websocket
 
-from service.client.stream_address import SUBPROTOCOL
+from wolfstream.service.client.stream_address import SUBPROTOCOL
 
 PACKED = "application/vnd.msgpack"
 # Which of them leave the samples learned and the client without an answer.

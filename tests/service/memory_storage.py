@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias, cast
 
-from service.errors import InDoubt, NotLeader, StorageFailed
-from service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
-from service.storage.interfaces import Storage
-from service.storage.journal import LogDeleted, LogFull, Unfinished
-from service.storage.snapshot_format import DamagedSnapshot, State
-from service.storage.snapshots import SnapshotDescription
-from service.storage.term import Part, Term, blocks_of
+from wolfstream.service.errors import InDoubt, NotLeader, StorageFailed
+from wolfstream.service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
+from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.journal import LogDeleted, LogFull, Unfinished
+from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State
+from wolfstream.service.storage.snapshots import SnapshotDescription
+from wolfstream.service.storage.term import Part, Term, blocks_of
 
 Fate: TypeAlias = Literal["refused", "full", "lost", "written", "late"]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # which needs nats-py
-    from service.fleet.connection import NatsConnection
+    from wolfstream.service.fleet.connection import NatsConnection
 
 from tests.service.process import free_port, listens
 
@@ -28,7 +28,7 @@ MISSING = (
 @contextmanager
 def connected_server(directory: Path) -> Iterator["NatsConnection"]:
     """Run one server, and yield a connection to it."""
-    from service.fleet.connection import NatsConnection
+    from wolfstream.service.fleet.connection import NatsConnection
 
     servers = NatsServers(directory).start()
     nats = NatsConnection(servers.addresses, "test")

@@ -4,24 +4,28 @@ import gc
 import importlib
 import importlib.util
 
-from service.native.compile_cache import is_complete, use_compile_cache
+from wolfstream.service.native.compile_cache import is_complete, use_compile_cache
 
 use_compile_cache()  # before numba is imported
 
-for _name in ("service.cli.main", "service.web.server", "tests.service.process"):
+for _name in (
+    "wolfstream.service.cli.main",
+    "wolfstream.service.web.server",
+    "tests.service.process",
+):
     importlib.import_module(_name)
 # What uvicorn, httpx and the server itself import only when they are started.
 for _name in ("uvicorn.loops.uvloop", "uvicorn.lifespan.off", "httpcore"):
     importlib.import_module(_name)
 if importlib.util.find_spec("nats"):
-    importlib.import_module("service.web.joining")
-    importlib.import_module("service.web.roles")
+    importlib.import_module("wolfstream.service.web.joining")
+    importlib.import_module("wolfstream.service.web.roles")
 
-from service.engine.compiled_parts import compile_all, needed_first, parts  # noqa: E402
-from service.settings import Settings  # noqa: E402
-from service.web.formats.memory import MemoryBudget  # noqa: E402
-from service.web.routes.app import create_app  # noqa: E402
-from service.web.routes.stream import Streams  # noqa: E402
+from wolfstream.service.engine.compiled_parts import compile_all, needed_first, parts  # noqa: E402
+from wolfstream.service.settings import Settings  # noqa: E402
+from wolfstream.service.web.formats.memory import MemoryBudget  # noqa: E402
+from wolfstream.service.web.routes.app import create_app  # noqa: E402
+from wolfstream.service.web.routes.stream import Streams  # noqa: E402
 
 # The rest would take minutes to compile; each server has a process beside it for that.
 _parts = parts() if is_complete() else needed_first()

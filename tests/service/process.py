@@ -119,7 +119,7 @@ class CommandProcess(ServerProcess):
         """Start it and wait for nothing."""
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "service", *self.arguments(*more)],
+                [sys.executable, "-m", "wolfstream.service", *self.arguments(*more)],
                 env=self.environment(),
                 stdout=log,
                 stderr=log,
@@ -154,7 +154,7 @@ def _serve(
     prelude: Callable[[], None] | None,
 ) -> None:
     """What the forked process does."""
-    from service.cli.main import main
+    from wolfstream.service.cli.main import main
 
     os.environ.clear()
     os.environ.update(environment)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from service.spec.model import ModelSpec, read_spec
+from wolfstream.service.spec.model import ModelSpec, read_spec
 
 PAPERS: dict[str, Any] = {"prepare": None, "adaptive": None}
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from service.model.learner import Learner
-from service.samples.targets import Label
-from service.samples.validation import Samples
-from solver.prepare.named_rows import NamedRows, named_rows
 from tests.service.specs import PAPERS
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.samples.targets import Label
+from wolfstream.service.samples.validation import Samples
+from wolfstream.solver.prepare.named_rows import NamedRows, named_rows
 
 
 def two_classes(n: int, seed: int = 0, features: int = 4) -> Samples:

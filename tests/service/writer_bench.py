@@ -3,15 +3,15 @@
 from pathlib import Path
 from typing import Any
 
-from service.engine.learn_request import LearnRequest
-from service.engine.queue_items import Item
-from service.engine.writer import Writer
-from service.model.live import Model
-from service.samples.validation import Samples
-from service.settings import Settings
-from service.spec.heads import HeadName
-from service.storage.data_directory import open_storage
 from tests.service.specs import read_papers_spec
+from wolfstream.service.engine.learn_request import LearnRequest
+from wolfstream.service.engine.queue_items import Item
+from wolfstream.service.engine.writer import Writer
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.settings import Settings
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.service.storage.data_directory import open_storage
 
 
 def work_off(writer: Writer, group: list[Item]) -> None:

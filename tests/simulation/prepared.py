@@ -10,7 +10,7 @@ from tests.simulation import standard_library
 
 standard_library.install()
 
-from service.native.compile_cache import use_compile_cache  # noqa: E402
+from wolfstream.service.native.compile_cache import use_compile_cache  # noqa: E402
 
 use_compile_cache()  # before numba is imported
 
@@ -20,20 +20,25 @@ import importlib  # noqa: E402
 from tests.simulation import loops  # noqa: E402
 
 loops.install()
-for _name in ("service.web.server", "service.web.joining", "service.web.roles", "nats.js.kv"):
+for _name in (
+    "wolfstream.service.web.server",
+    "wolfstream.service.web.joining",
+    "wolfstream.service.web.roles",
+    "nats.js.kv",
+):
     importlib.import_module(_name)
 # What would be imported in the middle of a simulation.
 for _name in ("encodings.cp437", "encodings.idna", "pydantic.v1"):
     importlib.import_module(_name)
 standard_library.install_late()
 
-from service.engine.compiled_parts import parts_of  # noqa: E402
-from service.settings import Settings  # noqa: E402
-from service.spec.model import read_spec  # noqa: E402
-from service.web.formats.memory import MemoryBudget  # noqa: E402
-from service.web.routes.app import create_app  # noqa: E402
-from service.web.routes.stream import Streams  # noqa: E402
 from tests.simulation.specs import SPECS  # noqa: E402
+from wolfstream.service.engine.compiled_parts import parts_of  # noqa: E402
+from wolfstream.service.settings import Settings  # noqa: E402
+from wolfstream.service.spec.model import read_spec  # noqa: E402
+from wolfstream.service.web.formats.memory import MemoryBudget  # noqa: E402
+from wolfstream.service.web.routes.app import create_app  # noqa: E402
+from wolfstream.service.web.routes.stream import Streams  # noqa: E402
 
 for _spec in SPECS:
     for _part in parts_of(read_spec(_spec), False):

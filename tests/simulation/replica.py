@@ -16,15 +16,15 @@ from typing import Any
 import httpx
 import uvicorn
 
-from service.engine.warm_up import WarmUp
-from service.errors import StartupError
-from service.fleet import opening
-from service.settings import Settings
-from service.web import server
 from tests.simulation.kernel import Group, Kernel
 from tests.simulation.loops import Loop
 from tests.simulation.network import Listener, Network
 from tests.simulation.stream_link import Connections, SimulatedWire
+from wolfstream.service.engine.warm_up import WarmUp
+from wolfstream.service.errors import StartupError
+from wolfstream.service.fleet import opening
+from wolfstream.service.settings import Settings
+from wolfstream.service.web import server
 
 logger = logging.getLogger("tests.simulation")
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from service.errors import Refusal
 from tests.simulation import kernel as kernels
 from tests.simulation import loops, real, replica, standard_library, transport
 from tests.simulation.checker import check, shortened
@@ -27,6 +26,7 @@ from tests.simulation.log_reader import catalogue, logs
 from tests.simulation.network import Network
 from tests.simulation.replica import Replica, World
 from tests.simulation.stream_link import SimulatedWire
+from wolfstream.service.errors import Refusal
 
 _REPLICAS = 3
 _PACES = (0.3, 0.6, 1.5)
@@ -34,7 +34,11 @@ _SNAPSHOT_SAMPLES = (20, 100, 1000)
 _PREEMPTIONS, _SWITCH_SECONDS = (0.005, 0.02, 0.1), (1e-5, 1e-5, 1e-4, 1e-3)
 _COLLECT_SECONDS = 20.0
 _LINES = 4000
-_OF_REQUESTS = ("service.web.formats", "service.web.layers", "service.web.routes")
+_OF_REQUESTS = (
+    "wolfstream.service.web.formats",
+    "wolfstream.service.web.layers",
+    "wolfstream.service.web.routes",
+)
 
 
 @dataclass

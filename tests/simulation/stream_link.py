@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
 
-from service.errors import StartupError
-from service.fleet.connection import NatsConnection
 from tests.service.jetstream.client import StandInClient
 from tests.service.jetstream.consumer import Consumer
 from tests.service.jetstream.network import Fate, Kind, Late
@@ -27,6 +25,8 @@ from tests.service.jetstream.wire import Answer, Peer, Wire
 from tests.simulation import kernel as kernels
 from tests.simulation.kernel import Group, Kernel
 from tests.simulation.network import Network
+from wolfstream.service.errors import StartupError
+from wolfstream.service.fleet.connection import NatsConnection
 
 # How the servers of the stream are called where somebody is cut off from them.
 STREAM = "stream"

@@ -5,17 +5,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solver.frank_wolfe.driver import solve
-from solver.frank_wolfe.duals import Dual, ball_dual, classification_dual, regression_dual
-from solver.frank_wolfe.full_search import FullSearch
-from solver.frank_wolfe.methods import METHODS
-from solver.frank_wolfe.sampled_search import SampledSearch
-from solver.kernels.cached_rows import KernelRows
-from solver.kernels.functions import Kernel
-from solver.kernels.prepared_rows import Rows, prepare_rows
-from solver.simplex.steps import AWAY, DROP, PARTAN, SWAP, TOWARD
 from tests.solver.oracle_sfw import kernel_matrix
 from tests.solver.streams import FLOAT64, clusters
+from wolfstream.solver.frank_wolfe.driver import solve
+from wolfstream.solver.frank_wolfe.duals import (
+    Dual,
+    ball_dual,
+    classification_dual,
+    regression_dual,
+)
+from wolfstream.solver.frank_wolfe.full_search import FullSearch
+from wolfstream.solver.frank_wolfe.methods import METHODS
+from wolfstream.solver.frank_wolfe.sampled_search import SampledSearch
+from wolfstream.solver.kernels.cached_rows import KernelRows
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.prepared_rows import Rows, prepare_rows
+from wolfstream.solver.simplex.steps import AWAY, DROP, PARTAN, SWAP, TOWARD
 
 KERNELS = {
     "rbf": Kernel("rbf", gamma=0.3),

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from solver.kernels.functions import Kernel
-from solver.semiparametric.basis import Basis, training_matrix
 from tests.solver.oracle_sfw import kernel_matrix
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.semiparametric.basis import Basis, training_matrix
 
 # omega(x) = sin(x) + sinc(2 pi (x - 5)), its two parts as the basis.
 HAT_BASES = (Basis("sin"), Basis("sinc", centre=5.0, scale=2.0 * np.pi))

@@ -6,11 +6,11 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
-from solver.kernels.functions import Kernel
-from solver.rows.matrix import n_rows, sparse_from_csr, to_csr
-from solver.working_set.gram import Gram
-from solver.working_set.hessian import KernelValues
 from tests.solver.oracle_sfw import hessian
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.matrix import n_rows, sparse_from_csr, to_csr
+from wolfstream.solver.working_set.gram import Gram
+from wolfstream.solver.working_set.hessian import KernelValues
 
 FLOAT64 = np.dtype(np.float64)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba.core import event
 
-from solver.compiled import compiled, inner
+from wolfstream.solver.compiled import compiled, inner
 
 
 @inner

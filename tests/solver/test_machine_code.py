@@ -8,7 +8,7 @@ from pathlib import Path
 # Prints the bits of what a bank's experts weigh after 300 samples.
 _LEARN = """
 import numpy as np
-from solver.adaptive.combination import combine, new_combination
+from wolfstream.solver.adaptive.combination import combine, new_combination
 random = np.random.default_rng(0)
 prior = np.ones(34)
 made = new_combination(prior, [0.03, 0.1, 0.3, 1.0])
@@ -21,7 +21,7 @@ print(made.weight.tobytes().hex())
 # Prints how many functions of the package have become machine code, of one that calls another.
 _COUNT = """
 from numba.core.codegen import JITCPUCodegen
-from solver.simplex.problem import best_vertex, empty_problem
+from wolfstream.solver.simplex.problem import best_vertex, empty_problem
 made, add = [], JITCPUCodegen._add_module
 def note(codegen, module):
     made.append({f.name for f in module.functions if not f.is_declaration})

@@ -7,11 +7,11 @@ import json
 
 import numba
 
-from solver.frank_wolfe.driver import solve
-from solver.frank_wolfe.methods import METHODS
-from solver.working_set.learner import WorkingSet
 from tests.solver.problems import KERNELS, TASKS, full, sampled
 from tests.solver.streams import FLOAT64, clusters, members
+from wolfstream.solver.frank_wolfe.driver import solve
+from wolfstream.solver.frank_wolfe.methods import METHODS
+from wolfstream.solver.working_set.learner import WorkingSet
 
 
 def results():

@@ -8,22 +8,22 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from fastapi import Request, Response
 from starlette.requests import ClientDisconnect
 
-from service.errors import TooLarge
-from service.model.live import Model
-from service.samples.ids import LateLabels, read_late_labels
-from service.samples.validation import Question, Samples, read_question, read_samples
-from service.settings import Settings
-from service.spec.model import ModelSpec
-from service.web.formats.bounds import bounds_of
-from service.web.formats.content_encoding import decompressor_of
-from service.web.formats.inference import JSON_LENGTH_HEADER, Inference, read_inference
-from service.web.formats.lines import Lines
-from service.web.formats.memory import DECODED_FACTOR, UNCOUNTED_BYTES, Lease
-from service.web.formats.moments import tag_of
-from service.web.formats.pieces import ResponseInPieces, byte_pieces, counted_bytes
-from service.web.formats.request_size import check_ids, check_rows, check_size
-from service.web.formats.turns import in_turn
-from service.web.formats.wire import JSON, Format, format_of_answer, format_of_body
+from wolfstream.service.errors import TooLarge
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.ids import LateLabels, read_late_labels
+from wolfstream.service.samples.validation import Question, Samples, read_question, read_samples
+from wolfstream.service.settings import Settings
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.web.formats.bounds import bounds_of
+from wolfstream.service.web.formats.content_encoding import decompressor_of
+from wolfstream.service.web.formats.inference import JSON_LENGTH_HEADER, Inference, read_inference
+from wolfstream.service.web.formats.lines import Lines
+from wolfstream.service.web.formats.memory import DECODED_FACTOR, UNCOUNTED_BYTES, Lease
+from wolfstream.service.web.formats.moments import tag_of
+from wolfstream.service.web.formats.pieces import ResponseInPieces, byte_pieces, counted_bytes
+from wolfstream.service.web.formats.request_size import check_ids, check_rows, check_size
+from wolfstream.service.web.formats.turns import in_turn
+from wolfstream.service.web.formats.wire import JSON, Format, format_of_answer, format_of_body
 
 T = TypeVar("T")
 

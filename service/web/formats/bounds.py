@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from service.errors import TooLarge
-from service.settings import Settings
-from service.web.formats.repeated_names import object_of
+from wolfstream.service.errors import TooLarge
+from wolfstream.service.settings import Settings
+from wolfstream.service.web.formats.repeated_names import object_of
 
 _CHUNK_BYTES = 1 << 20
 # For each row its array or object, a label's, and those of the protocol around a tensor.

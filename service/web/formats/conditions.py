@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from starlette.types import Scope
 
-from service.model.moment import Moment
-from service.web.formats.moments import read_if_match
-from service.web.formats.prefer import Preference, read_preference
-from service.web.formats.query import check_query
+from wolfstream.service.model.moment import Moment
+from wolfstream.service.web.formats.moments import read_if_match
+from wolfstream.service.web.formats.prefer import Preference, read_preference
+from wolfstream.service.web.formats.query import check_query
 
 _HEADERS = (b"idempotency-key", b"prefer", b"if-match")
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import zstandard
 
-from service.errors import TooLarge, Unreadable, UnsupportedFormat
+from wolfstream.service.errors import TooLarge, Unreadable, UnsupportedFormat
 
 ACCEPTED = "gzip, zstd"
 # zlib's number for a window of 32 kB with gzip's header and checksum around it.

@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic_core import to_json
 
-from service.errors import Invalid, Unreadable
-from service.model.live import Model
-from service.model.moment import Moment, read_awaited
-from service.samples.validation import read_rows
-from service.web.formats.bounds import Bounds
-from service.web.formats.tensors import (
+from wolfstream.service.errors import Invalid, Unreadable
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.moment import Moment, read_awaited
+from wolfstream.service.samples.validation import read_rows
+from wolfstream.service.web.formats.bounds import Bounds
+from wolfstream.service.web.formats.tensors import (
     Output,
     as_array,
     as_text,
@@ -36,8 +36,8 @@ from service.web.formats.tensors import (
     refuse,
     write_tensor,
 )
-from service.web.formats.wire import JSON
-from solver.prepare.named_rows import Rows, table_of
+from wolfstream.service.web.formats.wire import JSON
+from wolfstream.solver.prepare.named_rows import Rows, table_of
 
 VERSION = "1"
 OUTPUTS = ("prediction", "decision")

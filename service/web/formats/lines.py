@@ -17,13 +17,13 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 from pydantic_core import from_json
 
-from service.errors import InvalidSamples, Refusal, SampleError, Unreadable
-from service.files.labelled import kind_of, label_reader
-from service.files.separated import CsvText
-from service.files.svmlight import SvmlightText
-from service.files.text import DataFileError
-from service.web.formats.bounds import Bounds, check_json, check_lines
-from service.web.formats.repeated_names import check_json_names
+from wolfstream.service.errors import InvalidSamples, Refusal, SampleError, Unreadable
+from wolfstream.service.files.labelled import kind_of, label_reader
+from wolfstream.service.files.separated import CsvText
+from wolfstream.service.files.svmlight import SvmlightText
+from wolfstream.service.files.text import DataFileError
+from wolfstream.service.web.formats.bounds import Bounds, check_json, check_lines
+from wolfstream.service.web.formats.repeated_names import check_json_names
 
 _MOST_ERRORS = 20
 

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
-from service.errors import MemoryFull
-from service.model.live import Model
-from service.model.published import Published
-from service.settings import usable_bytes
+from wolfstream.service.errors import MemoryFull
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.published import Published
+from wolfstream.service.settings import usable_bytes
 
 # Smaller parts of a body are not counted: there are not more of them than connections.
 UNCOUNTED_BYTES = 1 << 16

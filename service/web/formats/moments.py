@@ -8,8 +8,8 @@ with `"EPOCH"` in any state of that epoch.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from service.errors import Invalid
-from service.model.moment import Moment, read_awaited, read_tag
+from wolfstream.service.errors import Invalid
+from wolfstream.service.model.moment import Moment, read_awaited, read_tag
 
 _MOST_TAGS, _MOST_DIGITS = 16, 18
 

@@ -14,7 +14,7 @@ from pydantic_core import to_json
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from service.web.formats.memory import VALUE_BYTES, Lease
+from wolfstream.service.web.formats.memory import VALUE_BYTES, Lease
 
 # The number of values of an answer that are written at once, and of each piece of a larger one.
 _WHOLE_VALUES = 1 << 14

@@ -8,20 +8,20 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Route
 
-from service import errors
-from service.diagnostics import tracing
-from service.errors import (
+from wolfstream.service import errors
+from wolfstream.service.diagnostics import tracing
+from wolfstream.service.errors import (
     Refusal,
     TooManyConnections,
     Unauthenticated,
     Unavailable,
     UnsupportedFormat,
 )
-from service.web.formats.content_encoding import ACCEPTED
-from service.web.formats.inference import error_body
-from service.web.formats.lines import with_lines
-from service.web.formats.paths import DOCS, MODELS, speaks_inference
-from service.web.formats.wire import JSON, PROBLEM_MEDIA_TYPE, problem
+from wolfstream.service.web.formats.content_encoding import ACCEPTED
+from wolfstream.service.web.formats.inference import error_body
+from wolfstream.service.web.formats.lines import with_lines
+from wolfstream.service.web.formats.paths import DOCS, MODELS, speaks_inference
+from wolfstream.service.web.formats.wire import JSON, PROBLEM_MEDIA_TYPE, problem
 
 _STATUS: dict[type[Refusal], int] = {
     errors.Unreadable: 400,

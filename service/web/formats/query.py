@@ -10,9 +10,9 @@ from urllib.parse import parse_qsl
 from fastapi.routing import APIRoute
 from starlette.requests import HTTPConnection
 
-from service.errors import Invalid
-from service.spec.refusals import listed
-from service.web.formats.paths import is_open
+from wolfstream.service.errors import Invalid
+from wolfstream.service.spec.refusals import listed
+from wolfstream.service.web.formats.paths import is_open
 
 _LONGEST_SHOWN = 40
 

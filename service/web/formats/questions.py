@@ -3,8 +3,8 @@
 import re
 from collections.abc import Mapping
 
-from service.errors import Invalid
-from service.samples.validation import Question, read_confidence, read_explain
+from wolfstream.service.errors import Invalid
+from wolfstream.service.samples.validation import Question, read_confidence, read_explain
 
 _NUMBER = re.compile(r"[0-9]{0,9}\.?[0-9]{1,18}")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from service.errors import Unreadable
+from wolfstream.service.errors import Unreadable
 
 _QUOTE, _COLON = b'":'
 _PIECE_BYTES = 1 << 20

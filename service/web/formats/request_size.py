@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from service.errors import InvalidSamples, TooLarge
-from service.settings import Settings
-from solver.prepare.named_rows import NamedRows, Rows, n_entries, n_rows
+from wolfstream.service.errors import InvalidSamples, TooLarge
+from wolfstream.service.settings import Settings
+from wolfstream.solver.prepare.named_rows import NamedRows, Rows, n_entries, n_rows
 
 
 def check_size(body: Any, settings: Settings) -> None:

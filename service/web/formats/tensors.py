@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from service.errors import Invalid, SampleError
-from service.samples.targets import Label
-from service.samples.validation import read_rows
-from solver.arrays import Float64Array
+from wolfstream.service.errors import Invalid, SampleError
+from wolfstream.service.samples.targets import Label
+from wolfstream.service.samples.validation import read_rows
+from wolfstream.solver.arrays import Float64Array
 
 _LIMITS: dict[str, tuple[str, Any]] = {  # numpy's names and limits
     "FP64": ("<f8", np.finfo("f8")),

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import msgpack
 from pydantic_core import from_json, to_json
 
-from service.errors import Refusal, Unavailable, Unreadable, UnsupportedFormat
-from service.web.formats.bounds import Bounds, Counter, check_json, check_packed
-from service.web.formats.lines import DECODERS
-from service.web.formats.pieces import json_pieces, msgpack_pieces
-from service.web.formats.repeated_names import check_json_names, object_of
+from wolfstream.service.errors import Refusal, Unavailable, Unreadable, UnsupportedFormat
+from wolfstream.service.web.formats.bounds import Bounds, Counter, check_json, check_packed
+from wolfstream.service.web.formats.lines import DECODERS
+from wolfstream.service.web.formats.pieces import json_pieces, msgpack_pieces
+from wolfstream.service.web.formats.repeated_names import check_json_names, object_of
 
 
 class Format(NamedTuple):

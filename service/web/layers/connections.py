@@ -24,11 +24,11 @@ from starlette.responses import Response
 from uvicorn.server import ServerState
 from websockets.frames import CloseCode
 
-from service.errors import HeadTooLarge, Refusal, TooSlow, Unreadable
-from service.settings import Settings
-from service.web.layers.one_write import OneWrite
-from service.web.layers.paced_requests import PacedRequests
-from service.web.layers.stream_connections import BoundedStream
+from wolfstream.service.errors import HeadTooLarge, Refusal, TooSlow, Unreadable
+from wolfstream.service.settings import Settings
+from wolfstream.service.web.layers.one_write import OneWrite
+from wolfstream.service.web.layers.paced_requests import PacedRequests
+from wolfstream.service.web.layers.stream_connections import BoundedStream
 
 # Connections beyond the limit that are accepted, to be refused with a response.
 _REFUSED_CONNECTIONS = 64

@@ -10,8 +10,8 @@ from collections import Counter
 
 from starlette.types import Scope
 
-from service.errors import Divided
-from service.replicas.director import Director
+from wolfstream.service.errors import Divided
+from wolfstream.service.replicas.director import Director
 
 _LEARNING = ("samples", "asset")
 _OF_ONE_LEARNER = ("labels", "stream")

@@ -18,15 +18,15 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.errors import NotLeader, NotReady, Refusal
-from service.replicas.membership import Membership
-from service.web.formats.body import read_body, respond
-from service.web.formats.bounds import SPEC_BOUNDS, SPEC_BYTES
-from service.web.formats.wire import JSON, format_of_body
-from service.web.layers.divided_models import DividedModels, of_partition
-from service.web.layers.http_hop import MARK, HttpHop, Unreachable, listens
-from service.web.layers.kept_body import KeptBody, answered
-from service.web.layers.stream_relay import relay
+from wolfstream.service.errors import NotLeader, NotReady, Refusal
+from wolfstream.service.replicas.membership import Membership
+from wolfstream.service.web.formats.body import read_body, respond
+from wolfstream.service.web.formats.bounds import SPEC_BOUNDS, SPEC_BYTES
+from wolfstream.service.web.formats.wire import JSON, format_of_body
+from wolfstream.service.web.layers.divided_models import DividedModels, of_partition
+from wolfstream.service.web.layers.http_hop import MARK, HttpHop, Unreachable, listens
+from wolfstream.service.web.layers.kept_body import KeptBody, answered
+from wolfstream.service.web.layers.stream_relay import relay
 
 # How long a leader is looked for, and how long each look waits for the next.
 _PATIENCE_SECONDS, _PAUSE_SECONDS = 10.0, 0.05

@@ -26,10 +26,10 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from service.access.key_ring import Grant, KeyRing, Need
-from service.access.keys import Scope
-from service.errors import Refusal, TooManyConnections
-from service.web.formats.paths import INFERENCE_PREFIX, is_open
+from wolfstream.service.access.key_ring import Grant, KeyRing, Need
+from wolfstream.service.access.keys import Scope
+from wolfstream.service.errors import Refusal, TooManyConnections
+from wolfstream.service.web.formats.paths import INFERENCE_PREFIX, is_open
 
 # Needs of shorter paths are remembered; one of 60 kB, which no route has, would stay in memory.
 _LONGEST_REMEMBERED = 256

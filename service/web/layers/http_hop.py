@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 import httpx
 from starlette.types import Receive, Scope, Send
 
-from service.errors import InDoubt, NotReady, Refusal
-from service.replicas.director import Director, Target
-from service.web.layers.kept_body import NOT_LEADER, KeptBody
+from wolfstream.service.errors import InDoubt, NotReady, Refusal
+from wolfstream.service.replicas.director import Director, Target
+from wolfstream.service.web.layers.kept_body import NOT_LEADER, KeptBody
 
 # Says that a replica has sent the call on.
 MARK = b"wolfstream-forwarded"

@@ -2,7 +2,7 @@
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.errors import TooLarge
+from wolfstream.service.errors import TooLarge
 
 # The status by which a process says that it does not learn the model of a call.
 NOT_LEADER = 421

@@ -12,9 +12,9 @@ from typing import Any, Literal, TypeAlias
 from starlette.routing import Match, Route, WebSocketRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.diagnostics import tracing
-from service.diagnostics.metrics import Histogram
-from service.web.formats.paths import is_open
+from wolfstream.service.diagnostics import tracing
+from wolfstream.service.diagnostics.metrics import Histogram
+from wolfstream.service.web.formats.paths import is_open
 
 logger = logging.getLogger(__name__)
 

@@ -28,10 +28,10 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.access.key_ring import KeyRing
-from service.errors import ForeignHost, ForeignOrigin, Refusal
-from service.settings import Settings
-from service.web.formats.paths import is_open
+from wolfstream.service.access.key_ring import KeyRing
+from wolfstream.service.errors import ForeignHost, ForeignOrigin, Refusal
+from wolfstream.service.settings import Settings
+from wolfstream.service.web.formats.paths import is_open
 
 # A name in DNS has 253 characters; more would only stay in memory with the last hosts asked for.
 _LONGEST_HOST = 300

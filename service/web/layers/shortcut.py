@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.errors import Refusal
+from wolfstream.service.errors import Refusal
 
 Endpoint = Callable[[Request, str], Awaitable[Response]]
 

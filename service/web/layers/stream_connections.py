@@ -14,9 +14,9 @@ from typing import Any
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import CloseCode, Frame
 
-from service.errors import MemoryFull
-from service.settings import Settings
-from service.web.formats.memory import UNCOUNTED_BYTES, MemoryBudget
+from wolfstream.service.errors import MemoryFull
+from wolfstream.service.settings import Settings
+from wolfstream.service.web.formats.memory import UNCOUNTED_BYTES, MemoryBudget
 
 # The approximate memory of a fragment in addition to its content.
 _FRAGMENT_BYTES = 64

@@ -8,8 +8,8 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 from websockets.typing import Subprotocol
 
-from service.web.layers.http_hop import CONNECT_SECONDS, MARK, OF_A_HOP, Unreachable
-from service.web.layers.kept_body import NOT_LEADER
+from wolfstream.service.web.layers.http_hop import CONNECT_SECONDS, MARK, OF_A_HOP, Unreachable
+from wolfstream.service.web.layers.kept_body import NOT_LEADER
 
 _OF_A_HANDSHAKE = frozenset({b"host", b"origin"})
 

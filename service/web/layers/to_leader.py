@@ -13,12 +13,12 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.errors import NotReady, Refusal, TooLarge, TooManyConnections
-from service.settings import Settings
-from service.web.formats.paths import INFERENCE_PREFIX, is_open
-from service.web.layers.http_hop import Unreachable
-from service.web.layers.kept_body import KeptBody, answered
-from service.web.layers.stream_relay import relay
+from wolfstream.service.errors import NotReady, Refusal, TooLarge, TooManyConnections
+from wolfstream.service.settings import Settings
+from wolfstream.service.web.formats.paths import INFERENCE_PREFIX, is_open
+from wolfstream.service.web.layers.http_hop import Unreachable
+from wolfstream.service.web.layers.kept_body import KeptBody, answered
+from wolfstream.service.web.layers.stream_relay import relay
 
 READY = ("/readyz", f"{INFERENCE_PREFIX}/health/ready")
 _CALLS = {("v1", call) for call in ("samples", "asset", "predict", "labels")} | {("v2", "infer")}

@@ -8,7 +8,7 @@ from prometheus_client.core import (
     HistogramMetricFamily,
 )
 
-from service.diagnostics.metrics import Histogram
+from wolfstream.service.diagnostics.metrics import Histogram
 
 _PREFIX = "wolfstream"
 

@@ -11,10 +11,10 @@ from typing import Any
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from service.engine.facade import Engine
-from service.heads.protocol import HeadView
-from service.model.live import Model
-from service.web.metrics.families import counters, gauge, gauges
+from wolfstream.service.engine.facade import Engine
+from wolfstream.service.heads.protocol import HeadView
+from wolfstream.service.model.live import Model
+from wolfstream.service.web.metrics.families import counters, gauge, gauges
 
 _HEAD = ("model", "head")
 

@@ -10,10 +10,10 @@ from typing import Any
 from prometheus_client.core import InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from service.engine.facade import Engine
-from service.storage.disk_use import DiskUse, disk_use
-from service.web.layers.observer import Requests
-from service.web.metrics.families import (
+from wolfstream.service.engine.facade import Engine
+from wolfstream.service.storage.disk_use import DiskUse, disk_use
+from wolfstream.service.web.layers.observer import Requests
+from wolfstream.service.web.metrics.families import (
     add_histogram,
     counters,
     counters_by_status,

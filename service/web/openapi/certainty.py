@@ -1,8 +1,8 @@
 """Schemas of probabilities, sets and intervals, of their quality, and of explanations."""
 
-from service.samples.validation import MOST_REASONS
-from service.web.openapi.fields import FIELDS
-from service.web.openapi.primitives import (
+from wolfstream.service.samples.validation import MOST_REASONS
+from wolfstream.service.web.openapi.fields import FIELDS
+from wolfstream.service.web.openapi.primitives import (
     COUNT,
     NUMBER,
     NUMBER_OR_NULL,

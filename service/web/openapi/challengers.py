@@ -1,7 +1,7 @@
 """Schemas of challengers and their promotion."""
 
-from service.web.openapi.fields import object_of
-from service.web.openapi.primitives import (
+from wolfstream.service.web.openapi.fields import object_of
+from wolfstream.service.web.openapi.primitives import (
     COUNT,
     MODEL_NAME,
     MODEL_STATUS,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from service.errors import (
+from wolfstream.service.errors import (
     Forbidden,
     HeadTooLarge,
     NotReady,
@@ -11,12 +11,12 @@ from service.errors import (
     TooSlow,
     Unauthenticated,
 )
-from service.web.formats.paths import is_open, speaks_inference
-from service.web.openapi.examples import EXAMPLES
-from service.web.openapi.inference import INFERENCE_COMPONENTS
-from service.web.openapi.operations import refusals
-from service.web.openapi.primitives import MODEL_NAME
-from service.web.openapi.schemas import COMPONENTS
+from wolfstream.service.web.formats.paths import is_open, speaks_inference
+from wolfstream.service.web.openapi.examples import EXAMPLES
+from wolfstream.service.web.openapi.inference import INFERENCE_COMPONENTS
+from wolfstream.service.web.openapi.operations import refusals
+from wolfstream.service.web.openapi.primitives import MODEL_NAME
+from wolfstream.service.web.openapi.schemas import COMPONENTS
 
 DESCRIPTION = """A server that learns while it serves.
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from service.samples.ids import LONGEST_ID
-from service.samples.targets import LARGEST_TARGET
-from service.samples.weights import LARGEST_WEIGHT, LEAST_WEIGHT
-from service.web.openapi.primitives import (
+from wolfstream.service.samples.ids import LONGEST_ID
+from wolfstream.service.samples.targets import LARGEST_TARGET
+from wolfstream.service.samples.weights import LARGEST_WEIGHT, LEAST_WEIGHT
+from wolfstream.service.web.openapi.primitives import (
     COUNT,
     COUNT_OR_NULL,
     FLAG,

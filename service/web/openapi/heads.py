@@ -1,7 +1,7 @@
 """The fields of a description of a head."""
 
-from service.web.openapi.fields import object_of
-from service.web.openapi.primitives import (
+from wolfstream.service.web.openapi.fields import object_of
+from wolfstream.service.web.openapi.primitives import (
     COUNT,
     HEAD,
     TEXT,

@@ -1,7 +1,7 @@
 """Schemas of a model's past: snapshots, rollbacks and numbers over time."""
 
-from service.web.openapi.fields import object_of, sequence_of
-from service.web.openapi.primitives import (
+from wolfstream.service.web.openapi.fields import object_of, sequence_of
+from wolfstream.service.web.openapi.primitives import (
     NUMBER,
     NUMBER_OR_NULL,
     OBJECT,

@@ -1,9 +1,9 @@
 """Components of the Open Inference Protocol."""
 
-from service.web.formats.inference import OUTPUTS
-from service.web.formats.tensors import NUMERIC
-from service.web.openapi.fields import MIN_SEQUENCE, object_of
-from service.web.openapi.primitives import (
+from wolfstream.service.web.formats.inference import OUTPUTS
+from wolfstream.service.web.formats.tensors import NUMERIC
+from wolfstream.service.web.openapi.fields import MIN_SEQUENCE, object_of
+from wolfstream.service.web.openapi.primitives import (
     COUNT,
     FLAG,
     MODEL_NAME,

@@ -2,13 +2,13 @@
 
 from typing import get_args
 
-from service.spec.following import Start
-from service.spec.model import ModelSpec
-from service.web.openapi.certainty import CALIBRATION
-from service.web.openapi.challengers import LAG, PASSED_OVER
-from service.web.openapi.fields import object_of
-from service.web.openapi.heads import HEAD_FIELDS, OF_HEAD
-from service.web.openapi.primitives import (
+from wolfstream.service.spec.following import Start
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.web.openapi.certainty import CALIBRATION
+from wolfstream.service.web.openapi.challengers import LAG, PASSED_OVER
+from wolfstream.service.web.openapi.fields import object_of
+from wolfstream.service.web.openapi.heads import HEAD_FIELDS, OF_HEAD
+from wolfstream.service.web.openapi.primitives import (
     COUNT,
     MODEL_NAME,
     MODEL_STATUS,

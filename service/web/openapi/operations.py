@@ -5,7 +5,7 @@ FastAPI derives nothing of bodies that a route decodes itself, in several format
 
 from typing import Any
 
-from service.errors import (
+from wolfstream.service.errors import (
     Invalid,
     QuotaExceeded,
     Refusal,
@@ -14,13 +14,13 @@ from service.errors import (
     Unreadable,
     UnsupportedFormat,
 )
-from service.web.formats.inference import JSON_LENGTH_HEADER
-from service.web.formats.problems import status_of
-from service.web.formats.wire import JSON, MEDIA_TYPES, PROBLEM_MEDIA_TYPE
-from service.web.openapi.certainty import CONFIDENCE, EXPLAIN
-from service.web.openapi.examples import EXAMPLES
-from service.web.openapi.fields import MIN_SEQUENCE as OF_MIN_SEQUENCE
-from service.web.openapi.primitives import COUNT, HEAD, TEXT, ref
+from wolfstream.service.web.formats.inference import JSON_LENGTH_HEADER
+from wolfstream.service.web.formats.problems import status_of
+from wolfstream.service.web.formats.wire import JSON, MEDIA_TYPES, PROBLEM_MEDIA_TYPE
+from wolfstream.service.web.openapi.certainty import CONFIDENCE, EXPLAIN
+from wolfstream.service.web.openapi.examples import EXAMPLES
+from wolfstream.service.web.openapi.fields import MIN_SEQUENCE as OF_MIN_SEQUENCE
+from wolfstream.service.web.openapi.primitives import COUNT, HEAD, TEXT, ref
 
 Responses = dict[int | str, dict[str, Any]]
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from service.spec.heads import HEADS
-from service.spec.model import MODEL_NAME_PATTERN
+from wolfstream.service.spec.heads import HEADS
+from wolfstream.service.spec.model import MODEL_NAME_PATTERN
 
 Schema = dict[str, Any]
 

@@ -1,7 +1,7 @@
 """Schemas of refits: the jobs and their results."""
 
-from service.web.openapi.fields import object_of, sequence_of
-from service.web.openapi.primitives import (
+from wolfstream.service.web.openapi.fields import object_of, sequence_of
+from wolfstream.service.web.openapi.primitives import (
     COUNT_OR_NULL,
     NUMBER_OR_NULL,
     TEXT_OR_NULL,

@@ -2,11 +2,11 @@
 
 from typing import get_args
 
-from service.samples.ids import Status
-from service.web.openapi.certainty import ANSWERS, CONFIDENCE, EXPLAIN
-from service.web.openapi.fields import FIELDS, object_of
-from service.web.openapi.heads import HEAD_FIELDS, OF_HEAD
-from service.web.openapi.primitives import (
+from wolfstream.service.samples.ids import Status
+from wolfstream.service.web.openapi.certainty import ANSWERS, CONFIDENCE, EXPLAIN
+from wolfstream.service.web.openapi.fields import FIELDS, object_of
+from wolfstream.service.web.openapi.heads import HEAD_FIELDS, OF_HEAD
+from wolfstream.service.web.openapi.primitives import (
     COUNT,
     FLAG,
     TEXT_OR_NULL,

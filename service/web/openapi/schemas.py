@@ -1,16 +1,16 @@
 """The components of the document: schemas of everything that is sent and answered."""
 
-from service.web.openapi.challengers import CHALLENGERS
-from service.web.openapi.fields import object_of
-from service.web.openapi.history import HISTORY
-from service.web.openapi.models import MODELS
-from service.web.openapi.primitives import (
+from wolfstream.service.web.openapi.challengers import CHALLENGERS
+from wolfstream.service.web.openapi.fields import object_of
+from wolfstream.service.web.openapi.history import HISTORY
+from wolfstream.service.web.openapi.models import MODELS
+from wolfstream.service.web.openapi.primitives import (
     TEXT,
     Schema,
     array_of,
 )
-from service.web.openapi.refits import REFITS
-from service.web.openapi.samples import SAMPLES
+from wolfstream.service.web.openapi.refits import REFITS
+from wolfstream.service.web.openapi.samples import SAMPLES
 
 COMPONENTS: dict[str, Schema] = {
     **MODELS,

@@ -8,38 +8,38 @@ from fastapi import Depends, FastAPI
 from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.access.key_ring import KeyRing
-from service.engine.facade import Engine
-from service.engine.serving import Serving
-from service.monitor.producer import Monitor
-from service.replicas.membership import Membership
-from service.settings import Settings
-from service.web.formats.memory import MemoryBudget
-from service.web.formats.problems import add_problems, problem_response
-from service.web.formats.query import check_query_of_route
-from service.web.layers.forwarding import Forwarding
-from service.web.layers.guard import Guard
-from service.web.layers.observer import Observer, Requests
-from service.web.layers.origins import Origins
-from service.web.layers.shortcut import Shortcut
-from service.web.layers.to_leader import StreamsToLeader, ToLeader
-from service.web.openapi.document import DESCRIPTION, TAGS, completed
-from service.web.routes.challengers import add_challengers
-from service.web.routes.console_page import add_console
-from service.web.routes.docs_page import add_docs
-from service.web.routes.events import add_events
-from service.web.routes.exposition import add_metrics
-from service.web.routes.fleet import add_fleet
-from service.web.routes.health import add_health
-from service.web.routes.history import add_history
-from service.web.routes.inference import add_inference, add_predictions
-from service.web.routes.learning import add_learning, add_predicting
-from service.web.routes.models import add_models
-from service.web.routes.refits import add_refits
-from service.web.routes.state import add_state
-from service.web.routes.stream import Streams, add_stream
-from service.workers.follower_engine import FollowerEngine
-from service.workers.leader import Leader
+from wolfstream.service.access.key_ring import KeyRing
+from wolfstream.service.engine.facade import Engine
+from wolfstream.service.engine.serving import Serving
+from wolfstream.service.monitor.producer import Monitor
+from wolfstream.service.replicas.membership import Membership
+from wolfstream.service.settings import Settings
+from wolfstream.service.web.formats.memory import MemoryBudget
+from wolfstream.service.web.formats.problems import add_problems, problem_response
+from wolfstream.service.web.formats.query import check_query_of_route
+from wolfstream.service.web.layers.forwarding import Forwarding
+from wolfstream.service.web.layers.guard import Guard
+from wolfstream.service.web.layers.observer import Observer, Requests
+from wolfstream.service.web.layers.origins import Origins
+from wolfstream.service.web.layers.shortcut import Shortcut
+from wolfstream.service.web.layers.to_leader import StreamsToLeader, ToLeader
+from wolfstream.service.web.openapi.document import DESCRIPTION, TAGS, completed
+from wolfstream.service.web.routes.challengers import add_challengers
+from wolfstream.service.web.routes.console_page import add_console
+from wolfstream.service.web.routes.docs_page import add_docs
+from wolfstream.service.web.routes.events import add_events
+from wolfstream.service.web.routes.exposition import add_metrics
+from wolfstream.service.web.routes.fleet import add_fleet
+from wolfstream.service.web.routes.health import add_health
+from wolfstream.service.web.routes.history import add_history
+from wolfstream.service.web.routes.inference import add_inference, add_predictions
+from wolfstream.service.web.routes.learning import add_learning, add_predicting
+from wolfstream.service.web.routes.models import add_models
+from wolfstream.service.web.routes.refits import add_refits
+from wolfstream.service.web.routes.state import add_state
+from wolfstream.service.web.routes.stream import Streams, add_stream
+from wolfstream.service.workers.follower_engine import FollowerEngine
+from wolfstream.service.workers.leader import Leader
 
 
 class Application(FastAPI):

@@ -4,8 +4,8 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 
-from service.engine.facade import Engine
-from service.errors import (
+from wolfstream.service.engine.facade import Engine
+from wolfstream.service.errors import (
     AnotherState,
     Invalid,
     LagsBehind,
@@ -17,12 +17,18 @@ from service.errors import (
     UnknownModel,
     pointer_to,
 )
-from service.model.scoreboard import scoreboard
-from service.web.formats.body import read_body, respond
-from service.web.formats.bounds import Bounds
-from service.web.formats.moments import read_if_match
-from service.web.formats.wire import JSON, format_of_body
-from service.web.openapi.operations import BODY_REFUSALS, IF_MATCH, answer, body, refusals
+from wolfstream.service.model.scoreboard import scoreboard
+from wolfstream.service.web.formats.body import read_body, respond
+from wolfstream.service.web.formats.bounds import Bounds
+from wolfstream.service.web.formats.moments import read_if_match
+from wolfstream.service.web.formats.wire import JSON, format_of_body
+from wolfstream.service.web.openapi.operations import (
+    BODY_REFUSALS,
+    IF_MATCH,
+    answer,
+    body,
+    refusals,
+)
 
 _BODY_BYTES = 1 << 12
 _BOUNDS = Bounds(_BODY_BYTES, _BODY_BYTES)

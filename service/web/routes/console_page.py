@@ -4,9 +4,9 @@ from importlib.metadata import version
 
 from fastapi import FastAPI, HTTPException, Request, Response
 
-from service.console.files import INDEX, File, read_files
-from service.web.formats.body import respond_json
-from service.web.formats.paths import CONSOLE, DOCS, OPENAPI
+from wolfstream.service.console.files import INDEX, File, read_files
+from wolfstream.service.web.formats.body import respond_json
+from wolfstream.service.web.formats.paths import CONSOLE, DOCS, OPENAPI
 
 _ROOT = {
     "name": "wolfstream",

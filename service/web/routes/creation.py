@@ -3,13 +3,13 @@
 import re
 from typing import Any
 
-from service.access.key_ring import Grant
-from service.engine.facade import Engine
-from service.errors import Invalid, SampleError, UnknownModel
-from service.model.live import Model
-from service.spec.following import read_follows
-from service.spec.model import MODEL_NAME_PATTERN, ModelSpec
-from service.spec.stored import readings
+from wolfstream.service.access.key_ring import Grant
+from wolfstream.service.engine.facade import Engine
+from wolfstream.service.errors import Invalid, SampleError, UnknownModel
+from wolfstream.service.model.live import Model
+from wolfstream.service.spec.following import read_follows
+from wolfstream.service.spec.model import MODEL_NAME_PATTERN, ModelSpec
+from wolfstream.service.spec.stored import readings
 
 _MODEL_NAME = re.compile(MODEL_NAME_PATTERN)
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 
-from service.web.formats.body import respond_json
-from service.web.formats.paths import DOCS, OPENAPI
+from wolfstream.service.web.formats.body import respond_json
+from wolfstream.service.web.formats.paths import DOCS, OPENAPI
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;

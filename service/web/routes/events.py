@@ -6,13 +6,13 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import StreamingResponse
 
-from service.access.key_ring import Grant, KeyRing
-from service.engine.facade import Engine
-from service.errors import UnknownModel
-from service.monitor.producer import POINT_SECONDS, Monitor
-from service.web.formats.body import respond
-from service.web.formats.wire import JSON
-from service.web.openapi.operations import answer, refusals
+from wolfstream.service.access.key_ring import Grant, KeyRing
+from wolfstream.service.engine.facade import Engine
+from wolfstream.service.errors import UnknownModel
+from wolfstream.service.monitor.producer import POINT_SECONDS, Monitor
+from wolfstream.service.web.formats.body import respond
+from wolfstream.service.web.formats.wire import JSON
+from wolfstream.service.web.openapi.operations import answer, refusals
 
 _EVENTS = "text/event-stream"
 _EXAMPLE = """id: 5e0c92d1-17

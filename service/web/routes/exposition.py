@@ -10,14 +10,14 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.process_collector import ProcessCollector
 
-from service.engine.facade import Engine
-from service.replicas.membership import Membership
-from service.settings import Settings
-from service.web.layers.observer import Requests
-from service.web.metrics.of_models import ModelCollector
-from service.web.metrics.of_server import ServerCollector
-from service.web.routes.stream import Streams
-from service.workers.leader import Leader
+from wolfstream.service.engine.facade import Engine
+from wolfstream.service.replicas.membership import Membership
+from wolfstream.service.settings import Settings
+from wolfstream.service.web.layers.observer import Requests
+from wolfstream.service.web.metrics.of_models import ModelCollector
+from wolfstream.service.web.metrics.of_server import ServerCollector
+from wolfstream.service.web.routes.stream import Streams
+from wolfstream.service.workers.leader import Leader
 
 
 def add_metrics(

@@ -2,13 +2,13 @@
 
 from fastapi import FastAPI, Request, Response
 
-from service.replicas.membership import Membership
-from service.replicas.view_messages import SEAL
-from service.settings import Settings
-from service.web.formats.body import read_body, respond
-from service.web.formats.memory import MemoryBudget
-from service.web.formats.paths import VIEWS
-from service.web.formats.wire import JSON
+from wolfstream.service.replicas.membership import Membership
+from wolfstream.service.replicas.view_messages import SEAL
+from wolfstream.service.settings import Settings
+from wolfstream.service.web.formats.body import read_body, respond
+from wolfstream.service.web.formats.memory import MemoryBudget
+from wolfstream.service.web.formats.paths import VIEWS
+from wolfstream.service.web.formats.wire import JSON
 
 
 def add_fleet(

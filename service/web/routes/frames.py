@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, Literal, cast
 
-from service.errors import Invalid, SampleError, Unreadable
-from service.model.moment import read_awaited, read_expected
-from service.web.formats.bounds import Bounds
-from service.web.formats.wire import JSON, MSGPACK, Format
+from wolfstream.service.errors import Invalid, SampleError, Unreadable
+from wolfstream.service.model.moment import read_awaited, read_expected
+from wolfstream.service.web.formats.bounds import Bounds
+from wolfstream.service.web.formats.wire import JSON, MSGPACK, Format
 
 SUBPROTOCOLS = {"wolfstream.v1.json": JSON, "wolfstream.v1.msgpack": MSGPACK}
 Operation = Literal["learn", "asset", "predict", "label"]

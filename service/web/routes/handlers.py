@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from service.access.key_ring import Grant
-from service.diagnostics import tracing
-from service.engine.learn_request import Answer
-from service.engine.serving import Predicting, Serving
-from service.errors import (
+from wolfstream.service.access.key_ring import Grant
+from wolfstream.service.diagnostics import tracing
+from wolfstream.service.engine.learn_request import Answer
+from wolfstream.service.engine.serving import Predicting, Serving
+from wolfstream.service.errors import (
     Divided,
     Invalid,
     InvalidSamples,
@@ -23,19 +23,19 @@ from service.errors import (
     Refusal,
     Untrained,
 )
-from service.heads.answers import Predictions
-from service.heads.kinds import BESIDE, call_of_head, how_to_teach
-from service.model.columns import notices_of_rows, plain_notices
-from service.model.live import Model
-from service.model.moment import Moment
-from service.model.published import Published
-from service.samples.ids import LateLabels
-from service.samples.targets import Label
-from service.samples.validation import Question, Samples, check_explained
-from service.spec.heads import HEADS, HeadName, LearningCall
-from service.storage.partitions import whole_of
-from service.web.formats.memory import UNCOUNTED_BYTES, VALUE_BYTES, Lease
-from solver.prepare.named_rows import NamedRows, Rows, n_bytes, n_entries, n_rows
+from wolfstream.service.heads.answers import Predictions
+from wolfstream.service.heads.kinds import BESIDE, call_of_head, how_to_teach
+from wolfstream.service.model.columns import notices_of_rows, plain_notices
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.moment import Moment
+from wolfstream.service.model.published import Published
+from wolfstream.service.samples.ids import LateLabels
+from wolfstream.service.samples.targets import Label
+from wolfstream.service.samples.validation import Question, Samples, check_explained
+from wolfstream.service.spec.heads import HEADS, HeadName, LearningCall
+from wolfstream.service.storage.partitions import whole_of
+from wolfstream.service.web.formats.memory import UNCOUNTED_BYTES, VALUE_BYTES, Lease
+from wolfstream.solver.prepare.named_rows import NamedRows, Rows, n_bytes, n_entries, n_rows
 
 # A prediction of more multiplications than this (about a millisecond) leaves the event loop.
 _INLINE_COST = 20_000_000

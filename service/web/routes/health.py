@@ -2,12 +2,12 @@
 
 from fastapi import FastAPI, Response
 
-from service.engine.facade import Engine
-from service.errors import NotReady, ServerFailed
-from service.replicas.membership import Membership
-from service.web.formats.body import respond_json
-from service.web.formats.wire import JSON
-from service.web.openapi.operations import answer, refusals
+from wolfstream.service.engine.facade import Engine
+from wolfstream.service.errors import NotReady, ServerFailed
+from wolfstream.service.replicas.membership import Membership
+from wolfstream.service.web.formats.body import respond_json
+from wolfstream.service.web.formats.wire import JSON
+from wolfstream.service.web.openapi.operations import answer, refusals
 
 
 def add_health(app: FastAPI, engine: Engine, membership: Membership | None = None) -> None:

@@ -9,9 +9,9 @@ from typing import Annotated
 import numpy as np
 from fastapi import FastAPI, Path, Request, Response
 
-from service.engine.facade import Engine
-from service.engine.serving import Predicting
-from service.errors import (
+from wolfstream.service.engine.facade import Engine
+from wolfstream.service.engine.serving import Predicting
+from wolfstream.service.errors import (
     AnotherState,
     MemoryFull,
     ModelBroken,
@@ -23,19 +23,19 @@ from service.errors import (
     UnknownModel,
     Untrained,
 )
-from service.model.live import Model
-from service.model.published import Published
-from service.samples.validation import Question
-from service.settings import Settings
-from service.web.formats.body import receive_inference, respond_binary, respond_json
-from service.web.formats.inference import VERSION, metadata, write_inference
-from service.web.formats.memory import MemoryBudget
-from service.web.formats.paths import INFERENCE_PREFIX as PREFIX
-from service.web.formats.pieces import counted_bytes
-from service.web.formats.query import check_query
-from service.web.formats.wire import JSON
-from service.web.layers.shortcut import Endpoint
-from service.web.openapi.operations import (
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.published import Published
+from wolfstream.service.samples.validation import Question
+from wolfstream.service.settings import Settings
+from wolfstream.service.web.formats.body import receive_inference, respond_binary, respond_json
+from wolfstream.service.web.formats.inference import VERSION, metadata, write_inference
+from wolfstream.service.web.formats.memory import MemoryBudget
+from wolfstream.service.web.formats.paths import INFERENCE_PREFIX as PREFIX
+from wolfstream.service.web.formats.pieces import counted_bytes
+from wolfstream.service.web.formats.query import check_query
+from wolfstream.service.web.formats.wire import JSON
+from wolfstream.service.web.layers.shortcut import Endpoint
+from wolfstream.service.web.openapi.operations import (
     BODY_REFUSALS,
     INFER,
     INFERRED,
@@ -43,9 +43,9 @@ from service.web.openapi.operations import (
     answer,
     refusals,
 )
-from service.web.routes import handlers
-from service.web.routes.health import check_alive, check_ready
-from solver.prepare.named_rows import Rows, named_rows
+from wolfstream.service.web.routes import handlers
+from wolfstream.service.web.routes.health import check_alive, check_ready
+from wolfstream.solver.prepare.named_rows import Rows, named_rows
 
 EXTENSIONS = ("binary_tensor_data", "parameters")
 

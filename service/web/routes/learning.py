@@ -9,10 +9,10 @@ from functools import partial
 
 from fastapi import FastAPI, Request, Response
 
-from service.access.key_ring import Grant
-from service.engine.idempotency import header_key
-from service.engine.serving import Predicting, Serving
-from service.errors import (
+from wolfstream.service.access.key_ring import Grant
+from wolfstream.service.engine.idempotency import header_key
+from wolfstream.service.engine.serving import Predicting, Serving
+from wolfstream.service.errors import (
     AnotherState,
     Follows,
     IdTaken,
@@ -27,24 +27,24 @@ from service.errors import (
     UnknownModel,
     Untrained,
 )
-from service.settings import Settings
-from service.spec.heads import LearningCall
-from service.web.formats.body import (
+from wolfstream.service.settings import Settings
+from wolfstream.service.spec.heads import LearningCall
+from wolfstream.service.web.formats.body import (
     decode_late_labels,
     read_body,
     receive_question,
     receive_samples,
     respond,
 )
-from service.web.formats.conditions import read_conditions
-from service.web.formats.memory import MemoryBudget
-from service.web.formats.moments import read_min_sequence
-from service.web.formats.prefer import acknowledged
-from service.web.formats.query import check_query, declared
-from service.web.formats.questions import with_query
-from service.web.formats.wire import format_of_body
-from service.web.layers.shortcut import Endpoint
-from service.web.openapi.operations import (
+from wolfstream.service.web.formats.conditions import read_conditions
+from wolfstream.service.web.formats.memory import MemoryBudget
+from wolfstream.service.web.formats.moments import read_min_sequence
+from wolfstream.service.web.formats.prefer import acknowledged
+from wolfstream.service.web.formats.query import check_query, declared
+from wolfstream.service.web.formats.questions import with_query
+from wolfstream.service.web.formats.wire import format_of_body
+from wolfstream.service.web.layers.shortcut import Endpoint
+from wolfstream.service.web.openapi.operations import (
     BODY_REFUSALS,
     LABELS,
     LEARN,
@@ -53,7 +53,7 @@ from service.web.openapi.operations import (
     answer,
     refusals,
 )
-from service.web.routes import handlers
+from wolfstream.service.web.routes import handlers
 
 _SAMPLES, _ASSET, _PREDICT, _LABELS = (
     f"/v1/models/{{name}}/{call}" for call in ("samples", "asset", "predict", "labels")

@@ -4,8 +4,8 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 
-from service.engine.facade import Engine
-from service.errors import (
+from wolfstream.service.engine.facade import Engine
+from wolfstream.service.errors import (
     AnotherState,
     Invalid,
     ModelBroken,
@@ -15,13 +15,13 @@ from service.errors import (
     TooManyModels,
     UnknownModel,
 )
-from service.model.live import Model
-from service.settings import Settings
-from service.web.formats.body import read_body, respond
-from service.web.formats.bounds import SPEC_BOUNDS, SPEC_BYTES
-from service.web.formats.moments import read_if_match, read_min_sequence
-from service.web.formats.wire import JSON, format_of_body
-from service.web.openapi.operations import (
+from wolfstream.service.model.live import Model
+from wolfstream.service.settings import Settings
+from wolfstream.service.web.formats.body import read_body, respond
+from wolfstream.service.web.formats.bounds import SPEC_BOUNDS, SPEC_BYTES
+from wolfstream.service.web.formats.moments import read_if_match, read_min_sequence
+from wolfstream.service.web.formats.wire import JSON, format_of_body
+from wolfstream.service.web.openapi.operations import (
     BODY_REFUSALS,
     IF_MATCH,
     MIN_SEQUENCE,
@@ -30,8 +30,8 @@ from service.web.openapi.operations import (
     body,
     refusals,
 )
-from service.web.routes.creation import create
-from service.web.routes.handlers import check_awaited
+from wolfstream.service.web.routes.creation import create
+from wolfstream.service.web.routes.handlers import check_awaited
 
 
 def add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:

@@ -5,9 +5,9 @@ from typing import Any
 
 from starlette.websockets import WebSocket
 
-from service.web.formats.memory import Lease
-from service.web.formats.pieces import counted_bytes, joined
-from service.web.formats.wire import JSON, Format
+from wolfstream.service.web.formats.memory import Lease
+from wolfstream.service.web.formats.pieces import counted_bytes, joined
+from wolfstream.service.web.formats.wire import JSON, Format
 
 
 class Outbox:

@@ -4,13 +4,20 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 
-from service.engine.facade import Engine
-from service.engine.refits import Job
-from service.errors import Invalid, JobsFull, ModelBroken, NoSuchHead, UnknownJob, UnknownModel
-from service.web.formats.body import read_body, respond
-from service.web.formats.problems import problem_of
-from service.web.formats.wire import JSON
-from service.web.openapi.operations import BODY_REFUSALS, NO_BODY, answer, refusals
+from wolfstream.service.engine.facade import Engine
+from wolfstream.service.engine.refits import Job
+from wolfstream.service.errors import (
+    Invalid,
+    JobsFull,
+    ModelBroken,
+    NoSuchHead,
+    UnknownJob,
+    UnknownModel,
+)
+from wolfstream.service.web.formats.body import read_body, respond
+from wolfstream.service.web.formats.problems import problem_of
+from wolfstream.service.web.formats.wire import JSON
+from wolfstream.service.web.openapi.operations import BODY_REFUSALS, NO_BODY, answer, refusals
 
 _BODY_BYTES = 1 << 16
 

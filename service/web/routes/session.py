@@ -18,30 +18,36 @@ from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from service.access.key_ring import Grant
-from service.engine.idempotency import frame_key
-from service.engine.learn_request import Answer
-from service.engine.serving import Serving
-from service.errors import NotLeader, NotReady, Refusal, Unavailable
-from service.model.live import Model
-from service.model.moment import Moment, read_awaited, read_expected
-from service.samples.validation import Samples
-from service.settings import Settings
-from service.spec.heads import LearningCall
-from service.web.formats.body import (
+from wolfstream.service.access.key_ring import Grant
+from wolfstream.service.engine.idempotency import frame_key
+from wolfstream.service.engine.learn_request import Answer
+from wolfstream.service.engine.serving import Serving
+from wolfstream.service.errors import NotLeader, NotReady, Refusal, Unavailable
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.moment import Moment, read_awaited, read_expected
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.settings import Settings
+from wolfstream.service.spec.heads import LearningCall
+from wolfstream.service.web.formats.body import (
     beside_the_loop,
     late_labels_for,
     question_for,
     samples_for,
 )
-from service.web.formats.bounds import bounds_of
-from service.web.formats.memory import Lease, MemoryBudget
-from service.web.formats.problems import problem_of
-from service.web.formats.request_size import check_size
-from service.web.formats.wire import JSON
-from service.web.routes import handlers
-from service.web.routes.frames import SUBPROTOCOLS, FrameId, decode_frame, frame_id, operation
-from service.web.routes.outbox import Outbox
+from wolfstream.service.web.formats.bounds import bounds_of
+from wolfstream.service.web.formats.memory import Lease, MemoryBudget
+from wolfstream.service.web.formats.problems import problem_of
+from wolfstream.service.web.formats.request_size import check_size
+from wolfstream.service.web.formats.wire import JSON
+from wolfstream.service.web.routes import handlers
+from wolfstream.service.web.routes.frames import (
+    SUBPROTOCOLS,
+    FrameId,
+    decode_frame,
+    frame_id,
+    operation,
+)
+from wolfstream.service.web.routes.outbox import Outbox
 
 # Codes with which the server closes a stream.
 GOING_AWAY, NOT_ALLOWED = 1001, 1008

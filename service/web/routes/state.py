@@ -6,10 +6,10 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 
-from service.engine.admission import limits_of
-from service.engine.facade import Engine
-from service.engine.uploads import filled, read_uploaded
-from service.errors import (
+from wolfstream.service.engine.admission import limits_of
+from wolfstream.service.engine.facade import Engine
+from wolfstream.service.engine.uploads import filled, read_uploaded
+from wolfstream.service.errors import (
     MemoryFull,
     ModelBroken,
     StateExists,
@@ -20,15 +20,15 @@ from service.errors import (
     UnsupportedFormat,
     UnusableState,
 )
-from service.settings import Settings
-from service.storage.snapshot_format import encode_state
-from service.web.formats.body import beside_the_loop, read_body, respond
-from service.web.formats.memory import Lease, MemoryBudget
-from service.web.formats.moments import tag_of
-from service.web.formats.pieces import ResponseInPieces, byte_pieces
-from service.web.formats.wire import JSON
-from service.web.openapi.operations import OCTETS, Responses, answer, refusals
-from service.web.routes.creation import check_name, created
+from wolfstream.service.settings import Settings
+from wolfstream.service.storage.snapshot_format import encode_state
+from wolfstream.service.web.formats.body import beside_the_loop, read_body, respond
+from wolfstream.service.web.formats.memory import Lease, MemoryBudget
+from wolfstream.service.web.formats.moments import tag_of
+from wolfstream.service.web.formats.pieces import ResponseInPieces, byte_pieces
+from wolfstream.service.web.formats.wire import JSON
+from wolfstream.service.web.openapi.operations import OCTETS, Responses, answer, refusals
+from wolfstream.service.web.routes.creation import check_name, created
 
 # The copies of a state while it is sent: its arrays, and their bytes in a growing archive.
 _COPIES = 3

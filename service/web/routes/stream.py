@@ -4,15 +4,15 @@ import asyncio
 
 from fastapi import FastAPI, WebSocket
 
-from service.access.key_ring import KeyRing
-from service.engine.idempotency import read_producer
-from service.engine.serving import Serving
-from service.errors import Refusal
-from service.settings import Settings
-from service.web.formats.memory import MemoryBudget
-from service.web.formats.problems import problem_response
-from service.web.formats.query import check_query
-from service.web.routes.session import GOING_AWAY, NOT_ALLOWED, Session
+from wolfstream.service.access.key_ring import KeyRing
+from wolfstream.service.engine.idempotency import read_producer
+from wolfstream.service.engine.serving import Serving
+from wolfstream.service.errors import Refusal
+from wolfstream.service.settings import Settings
+from wolfstream.service.web.formats.memory import MemoryBudget
+from wolfstream.service.web.formats.problems import problem_response
+from wolfstream.service.web.formats.query import check_query
+from wolfstream.service.web.routes.session import GOING_AWAY, NOT_ALLOWED, Session
 
 
 class Streams:

@@ -19,9 +19,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
-from solver.prepare.kinds.numerals import numeral, plain_number
-from solver.prepare.kinds.times import epoch, moment
-from solver.prepare.kinds.words import words_of
+from wolfstream.solver.prepare.kinds.numerals import numeral, plain_number
+from wolfstream.solver.prepare.kinds.times import epoch, moment
+from wolfstream.solver.prepare.kinds.words import words_of
 
 Kind = Literal[
     "number", "number in text", "boolean", "time", "category", "text", "identifier", "empty"

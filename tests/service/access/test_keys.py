@@ -19,13 +19,13 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
-from service.access.key_file import KeyFile
-from service.access.key_ring import KeyRing
-from service.access.keys import KeysError, Scope, add_key, revoke_key
-from service.cli.main import main
-from service.errors import Forbidden, Unauthenticated
 from tests.service.process import ServerProcess
 from wolfstream import Client, Refused
+from wolfstream.service.access.key_file import KeyFile
+from wolfstream.service.access.key_ring import KeyRing
+from wolfstream.service.access.keys import KeysError, Scope, add_key, revoke_key
+from wolfstream.service.cli.main import main
+from wolfstream.service.errors import Forbidden, Unauthenticated
 
 SAMPLES = {"x": [[0.0], [1.0], [2.0], [3.0]], "y": ["a", "b", "a", "b"]}
 SOON = 5.0

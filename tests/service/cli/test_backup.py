@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from service.cli.main import main
-from service.engine import journal_parts
-from service.heads.answers import Predictions
-from service.model.live import Model
-from service.storage import backup, sqlite_point
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import body, part, three_classes
 from tests.service.writer_bench import Bench, state_of
+from wolfstream.service.cli.main import main
+from wolfstream.service.engine import journal_parts
+from wolfstream.service.heads.answers import Predictions
+from wolfstream.service.model.live import Model
+from wolfstream.service.storage import backup, sqlite_point
 
 SPEC = {"asset": None, "working_set": {"max_size": 60}, "kernel": {"type": "linear"}}
 ROWS = three_classes(20, 9).X

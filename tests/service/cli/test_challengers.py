@@ -7,9 +7,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service.engine.quarantine import QuarantineError, delete
-from service.engine.verification import verify
-from service.model.live import Model
 from tests.service.cli.test_backup import done, restored
 from tests.service.cli.test_backup import run as run_command
 from tests.service.cli.test_served_models import output, run
@@ -18,6 +15,9 @@ from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import body, three_classes
 from tests.service.writer_bench import Bench, state_of
+from wolfstream.service.engine.quarantine import QuarantineError, delete
+from wolfstream.service.engine.verification import verify
+from wolfstream.service.model.live import Model
 
 
 def test_they_are_listed_and_promoted(

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-import service.web.server
-from service.cli.main import main
-from service.errors import StartupError
-from service.settings import Settings
+from wolfstream.service.cli.main import main
+from wolfstream.service.errors import StartupError
+from wolfstream.service.settings import Settings
 
 
 @pytest.fixture(autouse=True)
@@ -188,8 +187,8 @@ class TestLoadUsage:
         assert not loaded
 
     def test_the_rule_for_names_is_that_of_the_service(self):
-        from service.cli.main import _MODEL_NAME
-        from service.spec.model import MODEL_NAME_PATTERN
+        from wolfstream.service.cli.main import _MODEL_NAME
+        from wolfstream.service.spec.model import MODEL_NAME_PATTERN
 
         assert "^" + _MODEL_NAME.removesuffix(r"\Z") + "$" == MODEL_NAME_PATTERN
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from service.cli.main import main
-from service.engine.salvage import recover_directory
-from service.storage.data_directory import owned
 from tests.service.streams import three_classes
 from tests.service.writer_bench import Bench, state_of
+from wolfstream.service.cli.main import main
+from wolfstream.service.engine.salvage import recover_directory
+from wolfstream.service.storage.data_directory import owned
 
 SPEC = {"asset": None, "working_set": {"max_size": 60}}
 ROWS = three_classes(20, 9).X

@@ -13,15 +13,15 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 from sklearn.metrics import cohen_kappa_score
 
-from service.cli.main import main
-from service.engine.model_files import load_model
-from service.files.labelled import Label
-from service.model.learner import Learner
-from service.model.live import Model
-from service.storage.snapshot_format import State, write_state
-from service.training.evaluation import Evaluation, tables
 from tests.service.specs import read_papers_spec
 from tests.service.streams import three_classes, two_classes
+from wolfstream.service.cli.main import main
+from wolfstream.service.engine.model_files import load_model
+from wolfstream.service.files.labelled import Label
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.storage.snapshot_format import State, write_state
+from wolfstream.service.training.evaluation import Evaluation, tables
 
 STREAM = three_classes(300)
 HELD_BACK = three_classes(40, seed=1)
@@ -170,7 +170,9 @@ class TestPredict:
 
     def test_a_reader_that_has_enough_ends_it_quietly(self, model: Path, tmp_path: Path):
         file = write_csv(tmp_path / "a.csv", np.tile(HELD_BACK.X, (1000, 1)), None)
-        command = f"{sys.executable} -m service predict {model} {file} --decision | head -n 2"
+        command = (
+            f"{sys.executable} -m wolfstream.service predict {model} {file} --decision | head -n 2"
+        )
         done = subprocess.run(
             ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
         )

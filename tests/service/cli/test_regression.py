@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from service.cli.main import main
-from service.engine.model_files import load_model
-from service.model.learner import Learner
-from service.model.live import Model
-from service.storage.snapshot_format import State, read_state, write_state
-from service.training.evaluation import RegressionEvaluation
 from tests.service.process import ServerProcess
 from tests.service.streams import curve, part, three_classes
+from wolfstream.service.cli.main import main
+from wolfstream.service.engine.model_files import load_model
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.storage.snapshot_format import State, read_state, write_state
+from wolfstream.service.training.evaluation import RegressionEvaluation
 
 STREAM = curve(1500)
 HELD_BACK = curve(200, seed=1)

@@ -21,14 +21,14 @@ from rich.console import Console
 from websockets.sync.server import ServerConnection
 from websockets.sync.server import serve as serve_websocket
 
-from service.cli.main import main
-from service.cli.replay_connections import HttpConnection, WebsocketConnection
-from service.cli.replayer import Display, Replay, Score
-from service.client.errors import AnswerLost, ClientError, Refused, Unreachable
-from service.client.stream_address import SUBPROTOCOL
-from service.files.labelled import open_data
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
+from wolfstream.service.cli.main import main
+from wolfstream.service.cli.replay_connections import HttpConnection, WebsocketConnection
+from wolfstream.service.cli.replayer import Display, Replay, Score
+from wolfstream.service.client.errors import AnswerLost, ClientError, Refused, Unreachable
+from wolfstream.service.client.stream_address import SUBPROTOCOL
+from wolfstream.service.files.labelled import open_data
 
 PENDIGITS = Path(__file__).parents[2] / "data" / "pendigits.npz"
 
@@ -478,7 +478,7 @@ class TestDisplay:
         assert "100 samples/s, MAE 0.75" in out.getvalue()
 
     def test_lines_elsewhere(self, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr("service.cli.display._LINE_SECONDS", 0.0)
+        monkeypatch.setattr("wolfstream.service.cli.display._LINE_SECONDS", 0.0)
         out = io.StringIO()
         with Display(Console(file=out, width=200), "prices", ["asset"], 200) as display:
             display.update([self.score])

@@ -8,11 +8,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 import wolfstream
-from service.cli.main import main
-from service.cli.tables import table
 from tests.service.process import ServerProcess, free_port
 from tests.service.specs import PAPERS
 from tests.service.streams import body, three_classes
+from wolfstream.service.cli.main import main
+from wolfstream.service.cli.tables import table
 
 SAMPLES = three_classes(120)
 
@@ -134,7 +134,7 @@ def test_a_model_that_is_not_there(server: ServerProcess, command: str):
 
 
 def test_no_server(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("service.cli.option_server._RETRY_SECONDS", 0.0)
+    monkeypatch.setattr("wolfstream.service.cli.option_server._RETRY_SECONDS", 0.0)
     result = run(f"http://127.0.0.1:{free_port()}", "list")
     assert result.exit_code == 3
     assert "is the server running" in result.stderr

@@ -11,15 +11,15 @@ import httpx
 import pytest
 from click.testing import CliRunner, Result
 
-from service.cli.main import main
-from service.engine.model_files import load_model
-from service.heads.kinds import head_of_call
-from service.model.live import Model
-from service.storage.snapshot_format import read_state
-from service.storage.sqlite_rows import sealed, unsealed
 from tests.service.process import ServerProcess
 from tests.service.streams import body, curve, few_words, three_classes
 from tests.service.writer_bench import Bench, state_of
+from wolfstream.service.cli.main import main
+from wolfstream.service.engine.model_files import load_model
+from wolfstream.service.heads.kinds import head_of_call
+from wolfstream.service.model.live import Model
+from wolfstream.service.storage.snapshot_format import read_state
+from wolfstream.service.storage.sqlite_rows import sealed, unsealed
 
 SPEC = {"asset": {"dimension": 16}, "working_set": {"max_size": 60}}
 ROWS = three_classes(20, 9).X

@@ -9,13 +9,13 @@ import httpx
 import pytest
 from click.testing import CliRunner, Result
 
-from service.cli.main import main
-from service.engine.model_files import load_model
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.validation import Samples
-from solver.prepare.named_rows import table_of
 from tests.service.process import ServerProcess
+from wolfstream.service.cli.main import main
+from wolfstream.service.engine.model_files import load_model
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.validation import Samples
+from wolfstream.solver.prepare.named_rows import table_of
 
 NAMES = ["warmth", "room", "pascals"]
 

@@ -12,16 +12,16 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
-from service.cli.display import Bar
-from service.cli.main import main
-from service.engine.model_files import load_model
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.validation import Samples
-from service.spec.heads import LARGEST_SET
-from service.storage.snapshot_format import read_state
-from solver.rows.matrix import SparseRows
 from tests.service.streams import part, three_classes, two_classes
+from wolfstream.service.cli.display import Bar
+from wolfstream.service.cli.main import main
+from wolfstream.service.engine.model_files import load_model
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.heads import LARGEST_SET
+from wolfstream.service.storage.snapshot_format import read_state
+from wolfstream.solver.rows.matrix import SparseRows
 
 STREAM = three_classes(400)
 

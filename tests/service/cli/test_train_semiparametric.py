@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from service.cli.main import main
-from service.engine.model_files import load_model
-from service.heads.semiparametric import SemiparametricHead
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.validation import Samples
-from service.storage.snapshot_format import State, read_state, write_state
-from solver.kernels.functions import Kernel
-from solver.semiparametric.basis import Basis, training_matrix
-from solver.semiparametric.regression import SemiparametricSettings, solve_semiparametric
 from tests.service.heads.test_refit_served import post, refitted, wave
 from tests.service.process import ServerProcess
 from tests.service.specs import read_papers_spec
+from wolfstream.service.cli.main import main
+from wolfstream.service.engine.model_files import load_model
+from wolfstream.service.heads.semiparametric import SemiparametricHead
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.storage.snapshot_format import State, read_state, write_state
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.semiparametric.basis import Basis, training_matrix
+from wolfstream.solver.semiparametric.regression import SemiparametricSettings, solve_semiparametric
 
 TURN = repr(2 * np.pi)
 BASES = ("--basis", f"sin:period={TURN}", "--basis", f"sinc:centre=5,scale={TURN}")

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from service.client import steps
 from tests.service.client.test_sync import SPEC
 from tests.service.faults import (
     FAULTS,
@@ -30,6 +29,7 @@ from wolfstream import (
     Predictions,
     Refused,
 )
+from wolfstream.service.client import steps
 
 
 @pytest.fixture(autouse=True)

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.client import batches as client_batches
-from service.client.batches import Batches, fields_of, one_batch, rows_of
-from service.client.errors import ClientError
-from service.client.results import learned, predicted, result_of
-from service.client.wire import packed
-from service.samples.validation import read_rows, read_samples
 from tests.service.client.frames import Frame
+from wolfstream.service.client import batches as client_batches
+from wolfstream.service.client.batches import Batches, fields_of, one_batch, rows_of
+from wolfstream.service.client.errors import ClientError
+from wolfstream.service.client.results import learned, predicted, result_of
+from wolfstream.service.client.wire import packed
+from wolfstream.service.samples.validation import read_rows, read_samples
 
 FORMS: list[Callable[[Any, Any], tuple[Any, Any]]] = [
     lambda X, y: (X, y),

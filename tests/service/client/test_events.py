@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from service.client.errors import AnswerLost
-from service.client.events import EventReader
-from service.client.steps import Reply
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import two_classes
 from tests.service.web.test_events import looks_often
 from wolfstream import AsyncClient, Client, Refused
+from wolfstream.service.client.errors import AnswerLost
+from wolfstream.service.client.events import EventReader
+from wolfstream.service.client.steps import Reply
 
 SPEC = PAPERS | {"asset": None}
 

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from websockets.exceptions import ConnectionClosedError
 
-from service.client import aio_stream, steps, stream_socket
 from tests.service.client.test_sync import SPEC
 from tests.service.faults import (
     FAULTS,
@@ -27,6 +26,7 @@ from tests.service.process import ServerProcess, free_port
 from tests.service.specs import PAPERS
 from tests.service.streams import two_classes
 from wolfstream import AnswerLost, AsyncClient, Client, ClientError, Refused, Unreachable
+from wolfstream.service.client import aio_stream, steps, stream_socket
 
 
 @pytest.fixture(autouse=True)

@@ -9,11 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.client.batches import one_batch
-from service.client.errors import AnswerLost, ClientError, Refused, TooLargeMessage, Unsuitable
-from service.client.session import Session
-from service.client.steps import Connect, Effect, Pause, Receive, Transmit, run
 from tests.service.faults import PretendModel
+from wolfstream.service.client.batches import one_batch
+from wolfstream.service.client.errors import (
+    AnswerLost,
+    ClientError,
+    Refused,
+    TooLargeMessage,
+    Unsuitable,
+)
+from wolfstream.service.client.session import Session
+from wolfstream.service.client.steps import Connect, Effect, Pause, Receive, Transmit, run
 
 FULL = {"status": 503, "title": "Full", "retry_after_seconds": 0}
 

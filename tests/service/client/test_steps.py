@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.client.calls import Calls
-from service.client.errors import (
+from tests.service.faults import PretendModel
+from wolfstream.service.client.calls import Calls
+from wolfstream.service.client.errors import (
     AnswerLost,
     ClientError,
     NotDone,
@@ -19,10 +20,9 @@ from service.client.errors import (
     Unsuitable,
     may_pass,
 )
-from service.client.sample_calls import SampleCalls
-from service.client.steps import Effect, Patience, Pause, Reply, Request, run
-from service.client.wire import MSGPACK, decode_reply, trusted
-from tests.service.faults import PretendModel
+from wolfstream.service.client.sample_calls import SampleCalls
+from wolfstream.service.client.steps import Effect, Patience, Pause, Reply, Request, run
+from wolfstream.service.client.wire import MSGPACK, decode_reply, trusted
 
 GET = Request("GET", "/v1/models/m")
 

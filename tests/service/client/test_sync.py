@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.client.results import learned
 from tests.service.client.frames import Frame
 from tests.service.process import ServerProcess
 from tests.service.streams import curve, plain_rows, two_classes, word_counts
@@ -19,6 +18,7 @@ from wolfstream import (
     Predictions,
     Refused,
 )
+from wolfstream.service.client.results import learned
 
 SPEC = {"kernel": {"type": "rbf", "gamma": 0.5}, "asset": {"dimension": 32}}
 
@@ -106,7 +106,7 @@ class TestRealServer:
     def test_what_is_too_large_is_divided(
         self, client: Client, name: str, monkeypatch: pytest.MonkeyPatch
     ):
-        monkeypatch.setattr("service.client.sample_calls.MOST_BYTES", 600)
+        monkeypatch.setattr("wolfstream.service.client.sample_calls.MOST_BYTES", 600)
         samples = two_classes(50)
         client.create(name, SPEC)
         assert client.learn(name, plain_rows(samples), samples.y).sequence == 50

@@ -21,22 +21,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 from websockets.sync.client import connect
 
-from service.diagnostics import tracing
-from service.diagnostics.logging_setup import JsonFormatter, TextFormatter, set_up_logging
-from service.diagnostics.tracing import Trace
-from service.errors import Invalid
-from service.web.formats.problems import add_problems
-from service.web.layers import observer
-from service.web.layers.observer import Observer, Requests
 from tests.service.access.test_keys import soon
 from tests.service.process import ServerProcess
+from wolfstream.service.diagnostics import tracing
+from wolfstream.service.diagnostics.logging_setup import (
+    JsonFormatter,
+    TextFormatter,
+    set_up_logging,
+)
+from wolfstream.service.diagnostics.tracing import Trace
+from wolfstream.service.errors import Invalid
+from wolfstream.service.web.formats.problems import add_problems
+from wolfstream.service.web.layers import observer
+from wolfstream.service.web.layers.observer import Observer, Requests
 
 TRACE_ID, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 TRACEPARENT = f"00-{TRACE_ID}-{PARENT}-01"
 
 
 def record(message: str, *args: object, **more: Any) -> logging.LogRecord:
-    made = logging.LogRecord("service.x", logging.WARNING, "x.py", 1, message, args, None)
+    made = logging.LogRecord(
+        "wolfstream.service.x", logging.WARNING, "x.py", 1, message, args, None
+    )
     made.__dict__.update(more)
     return made
 
@@ -54,7 +60,7 @@ class TestJson:
         assert told.pop("time").endswith("Z")
         assert told == {
             "level": "WARNING",
-            "logger": "service.x",
+            "logger": "wolfstream.service.x",
             "message": "2\nlines äöü\x1b[31m",
             "status": 200,
             "route": "/v1",
@@ -351,7 +357,7 @@ def test_a_request_is_told_with_what_it_brought(
     assert 0 < line.pop("duration_seconds") <= ended - began
     assert line == {
         "level": "INFO",
-        "logger": "service.web.layers.observer",
+        "logger": "wolfstream.service.web.layers.observer",
         "message": "POST /v1/models/{name}/samples 200",
         "request_id": f"learn-{name}",
         "trace_id": TRACE_ID,
@@ -409,7 +415,10 @@ def test_the_log_of_uvicorn_looks_like_ours(server: ServerProcess) -> None:
         assert connection.recv(100).startswith(b"HTTP/1.1 400")
     line = find(server, logger="uvicorn.error", level="WARNING")
     assert "request_id" not in line
-    assert {line["logger"] for line in log(server)} >= {"service.web.server", "uvicorn.error"}
+    assert {line["logger"] for line in log(server)} >= {
+        "wolfstream.service.web.server",
+        "uvicorn.error",
+    }
 
 
 def test_by_default_only_what_goes_wrong_is_told(tmp_path: Path) -> None:
@@ -420,7 +429,11 @@ def test_by_default_only_what_goes_wrong_is_told(tmp_path: Path) -> None:
             refused = client.get("/v1/models/none")
             client.get("/metrics")
         assert quiet.terminate() == 0
-        told = [line for line in quiet.log().splitlines() if "service.web.layers.observer" in line]
+        told = [
+            line
+            for line in quiet.log().splitlines()
+            if "wolfstream.service.web.layers.observer" in line
+        ]
         assert len(told) == 1
         assert f"request_id={refused.json()['request_id']} " in told[0]
         begin = r"\S+Z INFO service\.web\.layers\.observer: GET /v1/models/\{name\} 404 "

@@ -21,15 +21,15 @@ from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
 from websockets.sync.client import connect
 
-from service.diagnostics.metrics import BOUNDS, Histogram, SampleCounts
-from service.engine.group_queue import GroupQueue
-from service.model.live import Model
-from service.spec.model import ModelSpec
-from service.web.metrics.of_models import ModelCollector
 from tests.service.access.test_keys import problem, soon
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import two_classes
+from wolfstream.service.diagnostics.metrics import BOUNDS, Histogram, SampleCounts
+from wolfstream.service.engine.group_queue import GroupQueue
+from wolfstream.service.model.live import Model
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.web.metrics.of_models import ModelCollector
 
 DASHBOARD = Path(__file__).parents[3] / "docker" / "grafana-dashboard.json"
 OPENMETRICS = {"Accept": "application/openmetrics-text; version=1.0.0"}

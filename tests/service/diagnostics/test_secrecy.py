@@ -13,10 +13,10 @@ import zstandard
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from service.access.key_file import KeyFile
-from service.access.keys import add_key, revoke_key
 from tests.service.access.test_keys import bearer, soon
 from tests.service.process import ServerProcess
+from wolfstream.service.access.key_file import KeyFile
+from wolfstream.service.access.keys import add_key, revoke_key
 
 # Nothing else in a log looks like this.
 SECRET = "q7secretq7"

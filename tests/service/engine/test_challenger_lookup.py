@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from service.engine.challenger_lookup import ChallengerLookup
-from service.engine.leading import Leading
-from service.engine.live_models import LiveModels
-from service.engine.new_models import NewModels
-from service.engine.promotion import Promotion
-from service.engine.remembered_keys import RememberedKeys
-from service.errors import NotFollowing, NotLeader, UnknownModel
-from service.model.live import Model
-from service.spec.model import ModelSpec
 from tests.service.memory_storage import MemoryStorage
+from wolfstream.service.engine.challenger_lookup import ChallengerLookup
+from wolfstream.service.engine.leading import Leading
+from wolfstream.service.engine.live_models import LiveModels
+from wolfstream.service.engine.new_models import NewModels
+from wolfstream.service.engine.promotion import Promotion
+from wolfstream.service.engine.remembered_keys import RememberedKeys
+from wolfstream.service.errors import NotFollowing, NotLeader, UnknownModel
+from wolfstream.service.model.live import Model
+from wolfstream.service.spec.model import ModelSpec
 
 UNUSED: Any = None
 

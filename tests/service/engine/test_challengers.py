@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.errors import Invalid, ModelExists, NotFollowing
-from service.model.live import Model
-from service.native.threads import Threads
-from service.samples.validation import Samples
-from service.spec.following import Start
-from service.storage.data_directory import forget_high_water
 from tests.service.engine.test_late_labels import label, predict
 from tests.service.specs import read_papers_spec
 from tests.service.streams import part, three_classes
 from tests.service.writer_bench import Bench, state_of
+from wolfstream.service.errors import Invalid, ModelExists, NotFollowing
+from wolfstream.service.model.live import Model
+from wolfstream.service.native.threads import Threads
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.following import Start
+from wolfstream.service.storage.data_directory import forget_high_water
 
 SPEC: dict[str, Any] = {"working_set": {"max_size": 60}, "asset": None}
 OTHER: dict[str, Any] = {"working_set": {"max_size": 20, "C": 3.0}, "asset": None}

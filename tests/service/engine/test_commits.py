@@ -9,16 +9,16 @@ from typing import Any, Literal
 
 import pytest
 
-from service.engine.learn_request import LearnRequest
-from service.engine.writer import Writer
-from service.errors import InDoubt, SnapshotFailed, StorageFailed
-from service.model.live import Model
-from service.settings import Settings
-from service.web.formats.problems import problem_of
 from tests.service.memory_storage import MemoryStorage
 from tests.service.specs import read_papers_spec
 from tests.service.streams import part, two_classes
 from tests.service.writer_bench import work_off
+from wolfstream.service.engine.learn_request import LearnRequest
+from wolfstream.service.engine.writer import Writer
+from wolfstream.service.errors import InDoubt, SnapshotFailed, StorageFailed
+from wolfstream.service.model.live import Model
+from wolfstream.service.settings import Settings
+from wolfstream.service.web.formats.problems import problem_of
 
 SAMPLES = two_classes(60)
 SPEC = read_papers_spec({"working_set": {"max_size": 20}, "asset": {"dimension": 4}})

@@ -10,19 +10,6 @@ import pytest
 from websockets.sync.client import connect
 from websockets.typing import Subprotocol
 
-from service.model.draft import Draft, Limits
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.record import from_record, to_record
-from service.samples.validation import Samples
-from service.storage.snapshot_files import SnapshotFiles
-from service.storage.snapshot_format import State
-from solver.asset.learner import Asset
-from solver.asset.view import predict
-from solver.kernels.bandwidth import AutoGamma
-from solver.kernels.functions import Kernel
-from solver.prepare.named_rows import NamedRows, NameTable
-from solver.rows.matrix import take_rows
 from tests.service.process import ServerProcess
 from tests.service.specs import read_papers_spec
 from tests.service.streams import (
@@ -36,6 +23,19 @@ from tests.service.streams import (
     three_classes,
     word_counts,
 )
+from wolfstream.service.model.draft import Draft, Limits
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.record import from_record, to_record
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.storage.snapshot_files import SnapshotFiles
+from wolfstream.service.storage.snapshot_format import State
+from wolfstream.solver.asset.learner import Asset
+from wolfstream.solver.asset.view import predict
+from wolfstream.solver.kernels.bandwidth import AutoGamma
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.prepare.named_rows import NamedRows, NameTable
+from wolfstream.solver.rows.matrix import take_rows
 
 SPECS = asset_specs()
 LANDMARKS = 24

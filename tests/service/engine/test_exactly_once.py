@@ -22,20 +22,20 @@ from hypothesis.stateful import (
     rule,
 )
 
-from service.engine.idempotency import frame_key, header_key
-from service.engine.learn_request import LearnRequest
-from service.engine.writer import Writer
-from service.errors import KeyReused, NotYetLearned, StartupError, StorageFailed
-from service.heads.kinds import fit_window
-from service.model.learner import Learner
-from service.settings import Settings
-from service.storage.data_directory import open_storage
-from service.storage.interfaces import Storage
-from service.storage.sqlite_log import SqliteTerm
-from service.storage.term import Part, Term
 from tests.service.specs import read_papers_spec
 from tests.service.streams import curve, part, two_classes
 from tests.service.writer_bench import work_off
+from wolfstream.service.engine.idempotency import frame_key, header_key
+from wolfstream.service.engine.learn_request import LearnRequest
+from wolfstream.service.engine.writer import Writer
+from wolfstream.service.errors import KeyReused, NotYetLearned, StartupError, StorageFailed
+from wolfstream.service.heads.kinds import fit_window
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.settings import Settings
+from wolfstream.service.storage.data_directory import open_storage
+from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.sqlite_log import SqliteTerm
+from wolfstream.service.storage.term import Part, Term
 
 SPEC = {"working_set": {"max_size": 20}, "asset": {"dimension": 4}}
 SAMPLES = two_classes(60)

@@ -11,12 +11,12 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from service.access.key_file import KeyFile
-from service.access.keys import add_key
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import body, part, two_classes
 from tests.service.web.test_stream import JSON, MSGPACK, Stream
+from wolfstream.service.access.key_file import KeyFile
+from wolfstream.service.access.keys import add_key
 
 SPEC = PAPERS | {"working_set": {"max_size": 60}, "asset": {"dimension": 8}}
 

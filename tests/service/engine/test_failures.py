@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.engine.facade import Engine
-from service.engine.writer import Writer
-from service.errors import (
+from tests.service.engine.test_exactly_once import Bench
+from tests.service.streams import part, two_classes
+from wolfstream.service.engine.facade import Engine
+from wolfstream.service.engine.writer import Writer
+from wolfstream.service.errors import (
     InDoubt,
     NotReady,
     NotYetLearned,
@@ -21,15 +23,13 @@ from service.errors import (
     SnapshotFailed,
     UnknownModel,
 )
-from service.model.learner import Learner
-from service.settings import Settings
-from service.spec.model import read_spec
-from service.storage.data_directory import open_storage
-from service.storage.snapshot_files import SnapshotFiles
-from service.web.formats.problems import problem_of
-from service.web.routes.health import check_alive
-from tests.service.engine.test_exactly_once import Bench
-from tests.service.streams import part, two_classes
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.settings import Settings
+from wolfstream.service.spec.model import read_spec
+from wolfstream.service.storage.data_directory import open_storage
+from wolfstream.service.storage.snapshot_files import SnapshotFiles
+from wolfstream.service.web.formats.problems import problem_of
+from wolfstream.service.web.routes.health import check_alive
 
 SAMPLES = two_classes(100)
 SPEC = read_spec({"working_set": {"max_size": 20}, "asset": None})
@@ -73,7 +73,7 @@ class TestAfterTheAcknowledgement:
 
     def test_an_answer_that_cannot_be_kept(self, bench: Bench, monkeypatch: pytest.MonkeyPatch):
         with monkeypatch.context() as patch:
-            patch.setattr("service.engine.remembered_keys.answered", fail(MemoryError()))
+            patch.setattr("wolfstream.service.engine.remembered_keys.answered", fail(MemoryError()))
             assert bench.ask("k", 0)["sequence"] == 3
         again = bench.ask("k", 0)
         assert problem_of(again)["outcome"] == "durable"
@@ -83,7 +83,7 @@ class TestAfterTheAcknowledgement:
 class TestOutcomes:
     def test_not_learned_before_it_is_written(self, bench: Bench, monkeypatch: pytest.MonkeyPatch):
         with monkeypatch.context() as patch:
-            patch.setattr("service.engine.admission.with_record", fail(MemoryError()))
+            patch.setattr("wolfstream.service.engine.admission.with_record", fail(MemoryError()))
             refused = bench.ask("k", 0)
         assert isinstance(refused, ServerFailed)
         assert problem_of(refused)["outcome"] == "not-learned"
@@ -106,7 +106,9 @@ class TestOutcomes:
     ):
         """That ends the writer, and a restart settles it."""
         with monkeypatch.context() as patch:
-            patch.setattr("service.storage.sqlite_journal.insert_keys", fail(MemoryError()))
+            patch.setattr(
+                "wolfstream.service.storage.sqlite_journal.insert_keys", fail(MemoryError())
+            )
             with pytest.raises(MemoryError):
                 bench.ask("k", 0)
         bench.crash()
@@ -179,7 +181,9 @@ class TestWriterThatDied:
                 with pytest.raises(NotYetLearned):
                     await engine.orders.roll_back(engine.model("m"), 10)
             with monkeypatch.context() as patch:
-                patch.setattr("service.engine.new_models.Learner", fail(RuntimeError("a defect")))
+                patch.setattr(
+                    "wolfstream.service.engine.new_models.Learner", fail(RuntimeError("a defect"))
+                )
                 with pytest.raises(InDoubt, match="a defect"):
                     await engine.orders.create("n", SPEC)
             check_alive(engine)

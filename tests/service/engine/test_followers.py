@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from service.engine import followers
-from service.engine.challengers import Turn
-from service.engine.followers import Followers
-from service.engine.orders import Orders
-from service.errors import NotLeader
-from service.model.live import Model
-from service.settings import Settings
-from service.spec.model import ModelSpec
+from wolfstream.service.engine import followers
+from wolfstream.service.engine.challengers import Turn
+from wolfstream.service.engine.followers import Followers
+from wolfstream.service.engine.orders import Orders
+from wolfstream.service.errors import NotLeader
+from wolfstream.service.model.live import Model
+from wolfstream.service.settings import Settings
+from wolfstream.service.spec.model import ModelSpec
 
 NOTHING = Turn([], 1)
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.engine.facade import Engine
-from service.engine.gathering import Gathering
-from service.samples.ids import RowId
-from service.samples.validation import Samples
-from service.settings import Settings
-from service.spec.model import read_spec
-from service.storage.data_directory import open_storage
 from tests.service.engine.test_failures import NoWarmUp
+from wolfstream.service.engine.facade import Engine
+from wolfstream.service.engine.gathering import Gathering
+from wolfstream.service.samples.ids import RowId
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.settings import Settings
+from wolfstream.service.spec.model import read_spec
+from wolfstream.service.storage.data_directory import open_storage
 
 ROWS = np.array([[0.0, 1.0], [2.0, 3.0]])
 
@@ -23,7 +23,7 @@ ROWS = np.array([[0.0, 1.0], [2.0, 3.0]])
 def turns_until_released(monkeypatch: pytest.MonkeyPatch, seconds_a_turn: float) -> list[int]:
     """The turns of the loop after which each of two gatherings was released, one after another."""
     clock = [0.0]
-    monkeypatch.setattr("service.engine.gathering.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("wolfstream.service.engine.gathering.time.monotonic", lambda: clock[0])
 
     async def run() -> list[int]:
         turn, released = 0, list[int]()

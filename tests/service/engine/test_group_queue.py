@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.engine.group_queue import GroupQueue
-from service.errors import QueueFull
+from wolfstream.service.engine.group_queue import GroupQueue
+from wolfstream.service.errors import QueueFull
 
 SOON = 10.0
 

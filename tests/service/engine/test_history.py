@@ -10,15 +10,15 @@ import httpx
 import pytest
 from pydantic import ValidationError
 
-from service.access.key_file import KeyFile
-from service.access.keys import add_key
-from service.errors import ModelBroken, SnapshotFailed, UnknownModel, UnknownSnapshot
-from service.settings import Settings
-from service.storage.data_directory import open_storage
-from service.storage.snapshot_files import SnapshotFiles
 from tests.service.process import ServerProcess
 from tests.service.streams import body, curve, three_classes
 from tests.service.writer_bench import Bench, state_of
+from wolfstream.service.access.key_file import KeyFile
+from wolfstream.service.access.keys import add_key
+from wolfstream.service.errors import ModelBroken, SnapshotFailed, UnknownModel, UnknownSnapshot
+from wolfstream.service.settings import Settings
+from wolfstream.service.storage.data_directory import open_storage
+from wolfstream.service.storage.snapshot_files import SnapshotFiles
 
 SPEC = {"asset": {"dimension": 16}}
 ROWS = three_classes(20, 9).X

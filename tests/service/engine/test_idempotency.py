@@ -8,10 +8,10 @@ import httpx
 import msgpack
 import pytest
 
-from service.access.key_file import KeyFile
-from service.access.keys import add_key
 from tests.service.process import ServerProcess
 from tests.service.streams import body, few_words, two_classes
+from wolfstream.service.access.key_file import KeyFile
+from wolfstream.service.access.keys import add_key
 
 SAMPLES = body(two_classes(20))
 OTHERS = body(two_classes(20, seed=1))

@@ -8,27 +8,34 @@ import msgpack
 import numpy as np
 import pytest
 
-from service.engine import journal_parts
-from service.engine.late_labels import LabelRequest
-from service.engine.model_files import ModelFileError, load_model
-from service.engine.predictions import RememberRequest
-from service.engine.verification import verify
-from service.errors import AnotherState, IdTaken, Invalid, InvalidSamples, StorageFailed, TooLarge
-from service.model.live import Model
-from service.model.moment import Moment
-from service.model.pending import PendingCounts
-from service.samples.ids import LateLabels, RowId
-from service.samples.predicted import (
+from tests.service.streams import curve, few_words, part, plain_rows, three_classes, word_counts
+from tests.service.writer_bench import Bench, state_of, work_off
+from wolfstream.service.engine import journal_parts
+from wolfstream.service.engine.late_labels import LabelRequest
+from wolfstream.service.engine.model_files import ModelFileError, load_model
+from wolfstream.service.engine.predictions import RememberRequest
+from wolfstream.service.engine.verification import verify
+from wolfstream.service.errors import (
+    AnotherState,
+    IdTaken,
+    Invalid,
+    InvalidSamples,
+    StorageFailed,
+    TooLarge,
+)
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.moment import Moment
+from wolfstream.service.model.pending import PendingCounts
+from wolfstream.service.samples.ids import LateLabels, RowId
+from wolfstream.service.samples.predicted import (
     from_prediction_record,
     rows_record,
     to_prediction_record,
 )
-from service.samples.validation import Samples
-from service.storage.snapshot_format import State, write_state
-from service.storage.sqlite_journal import SqliteJournal
-from solver.prepare.named_rows import Rows, named_rows, table_of
-from tests.service.streams import curve, few_words, part, plain_rows, three_classes, word_counts
-from tests.service.writer_bench import Bench, state_of, work_off
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.storage.snapshot_format import State, write_state
+from wolfstream.service.storage.sqlite_journal import SqliteJournal
+from wolfstream.solver.prepare.named_rows import Rows, named_rows, table_of
 
 SPEC: dict[str, Any] = {"working_set": {"max_size": 60}, "asset": None}
 SAMPLES = three_classes(200)
@@ -39,7 +46,7 @@ HOUR = 3_600_000
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> "Clock":
     clock = Clock()
-    monkeypatch.setattr("service.engine.group_learning.now", lambda: clock.time)
+    monkeypatch.setattr("wolfstream.service.engine.group_learning.now", lambda: clock.time)
     return clock
 
 

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from service.engine.leading import Leading
-from service.engine.live_models import LiveModels
-from service.engine.new_models import NewModels
-from service.engine.remembered_keys import RememberedKeys
-from service.errors import NotLeader, StorageFailed
-from service.model.live import Model
-from service.spec.model import ModelSpec
-from service.storage.entries import CatalogueEntry
-from service.storage.term import Term
-from service.web.formats.problems import problem_of
 from tests.service.memory_storage import MemoryStorage
+from wolfstream.service.engine.leading import Leading
+from wolfstream.service.engine.live_models import LiveModels
+from wolfstream.service.engine.new_models import NewModels
+from wolfstream.service.engine.remembered_keys import RememberedKeys
+from wolfstream.service.errors import NotLeader, StorageFailed
+from wolfstream.service.model.live import Model
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.storage.entries import CatalogueEntry
+from wolfstream.service.storage.term import Term
+from wolfstream.service.web.formats.problems import problem_of
 
 
 def test_a_model_whose_snapshots_cannot_be_listed_is_to_be_tried_again():

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.errors import StartupError
-from service.heads.answers import Predictions
-from service.model.live import Model
 from tests.service.engine.test_recovery import GRID
 from tests.service.streams import three_classes
 from tests.service.writer_bench import Bench
+from wolfstream.service.errors import StartupError
+from wolfstream.service.heads.answers import Predictions
+from wolfstream.service.model.live import Model
 
 MADE = Path(__file__).parent.parent / "storage" / "format_3"
 EXPECTED: dict[str, Any] = json.loads((MADE / "expected.json").read_text())
@@ -97,7 +97,7 @@ def test_one_that_cannot_be_moved_as_a_whole_is_left_as_it_is(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("service.storage.snapshot_files.write_content", full)
+        patch.setattr("wolfstream.service.storage.snapshot_files.write_content", full)
         with pytest.raises(StartupError, match="No space left"):
             Bench(data)
     assert (data / "log.sqlite").read_bytes()[100:] == (kept / "log.sqlite").read_bytes()[100:]

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from service.cli.main import main
-from service.engine.model_files import ModelFileError, load_model
-from service.engine.writer import Writer
-from service.errors import StartupError
-from service.settings import Settings
-from service.storage.data_directory import open_storage
-from service.storage.snapshot_files import SnapshotFiles
-from service.storage.snapshot_format import State, read_state, write_state
-from solver.prepare.named_rows import named_rows
 from tests.service.process import ServerProcess
 from tests.service.streams import three_classes
+from wolfstream.service.cli.main import main
+from wolfstream.service.engine.model_files import ModelFileError, load_model
+from wolfstream.service.engine.writer import Writer
+from wolfstream.service.errors import StartupError
+from wolfstream.service.settings import Settings
+from wolfstream.service.storage.data_directory import open_storage
+from wolfstream.service.storage.snapshot_files import SnapshotFiles
+from wolfstream.service.storage.snapshot_format import State, read_state, write_state
+from wolfstream.solver.prepare.named_rows import named_rows
 
 STREAM = three_classes(400)
 ASKED = three_classes(50, seed=1).X

@@ -13,20 +13,20 @@ from typing import Any
 
 import pytest
 
-from service.engine.learn_request import LearnRequest
-from service.engine.salvage import recover_directory, salvage
-from service.engine.transfer import import_model
-from service.engine.writer import Writer
-from service.errors import StartupError
-from service.model.learner import Learner
-from service.model.live import Model
-from service.settings import Settings
-from service.storage import replay_marks
-from service.storage.data_directory import JournalMissing, open_storage, owned
-from service.storage.snapshot_files import SnapshotFiles
 from tests.service.specs import read_papers_spec
 from tests.service.streams import part, two_classes
 from tests.service.writer_bench import work_off
+from wolfstream.service.engine.learn_request import LearnRequest
+from wolfstream.service.engine.salvage import recover_directory, salvage
+from wolfstream.service.engine.transfer import import_model
+from wolfstream.service.engine.writer import Writer
+from wolfstream.service.errors import StartupError
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.settings import Settings
+from wolfstream.service.storage import replay_marks
+from wolfstream.service.storage.data_directory import JournalMissing, open_storage, owned
+from wolfstream.service.storage.snapshot_files import SnapshotFiles
 
 SPEC = read_papers_spec({"working_set": {"max_size": 20}, "asset": None})
 SAMPLES = two_classes(100)

@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
-from service.storage.sqlite_rows import sealed, unsealed
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import body, few_words, part, plain_rows
+from wolfstream.service.storage.sqlite_rows import sealed, unsealed
 
 # As it was sent; the version that learned it stored all fields that it knew.
 SPEC = {"working_set": {"max_size": 150}, "asset": {"dimension": 32}}

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from service.engine import origin
 from tests.service.streams import two_classes
 from tests.service.writer_bench import Bench
+from wolfstream.service.engine import origin
 
 
 def replayed(data: Path) -> Bench:
@@ -27,7 +27,9 @@ def test_a_replay_elsewhere_says_so(
 ) -> None:
     with monkeypatch.context() as patch:
         elsewhere = {**origin.present_origin(), part: "another"}
-        patch.setattr("service.engine.snapshot_schedule.present_origin", lambda: elsewhere)
+        patch.setattr(
+            "wolfstream.service.engine.snapshot_schedule.present_origin", lambda: elsewhere
+        )
         bench = replayed(tmp_path)
     (model,) = bench.writer.models.all()
     assert f"was made with {part} another (now " in model.describe()["notice"]

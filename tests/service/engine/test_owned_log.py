@@ -12,25 +12,25 @@ from typing import Any
 
 import pytest
 
-from service.engine.group_learning import GroupRequest
-from service.engine.late_labels import LabelRequest
-from service.engine.learn_request import LearnRequest
-from service.engine.model_files import load_content
-from service.engine.predictions import RememberRequest
-from service.engine.salvage import recover_directory
-from service.errors import InDoubt, Refusal, StorageFailed
-from service.heads.kinds import fit_window
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.ids import LateLabels
-from service.samples.validation import Samples
-from service.storage.data_directory import forget_high_water, replays_path
-from service.storage.replay_marks import ReplayMarks
-from service.storage.snapshot_format import State, encode_state
 from tests.service.specs import read_papers_spec
 from tests.service.streams import curve, part, two_classes
 from tests.service.syscalls.library import SystemCalls
 from tests.service.writer_bench import Bench, work_off
+from wolfstream.service.engine.group_learning import GroupRequest
+from wolfstream.service.engine.late_labels import LabelRequest
+from wolfstream.service.engine.learn_request import LearnRequest
+from wolfstream.service.engine.model_files import load_content
+from wolfstream.service.engine.predictions import RememberRequest
+from wolfstream.service.engine.salvage import recover_directory
+from wolfstream.service.errors import InDoubt, Refusal, StorageFailed
+from wolfstream.service.heads.kinds import fit_window
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.ids import LateLabels
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.storage.data_directory import forget_high_water, replays_path
+from wolfstream.service.storage.replay_marks import ReplayMarks
+from wolfstream.service.storage.snapshot_format import State, encode_state
 
 SPEC: dict[str, Any] = {"working_set": None, "asset": {"dimension": 8}}
 OTHER: dict[str, Any] = {"working_set": None, "asset": {"dimension": 4}}

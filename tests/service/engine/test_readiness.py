@@ -16,14 +16,14 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from service.engine import replay
-from service.engine.warm_up import WarmUp
-from service.engine.writer import Writer
-from service.model.learner import Learner
-from service.storage.replay_marks import ReplayMarks
-from service.web.formats import body
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
+from wolfstream.service.engine import replay
+from wolfstream.service.engine.warm_up import WarmUp
+from wolfstream.service.engine.writer import Writer
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.storage.replay_marks import ReplayMarks
+from wolfstream.service.web.formats import body
 
 
 def wait_at(gates: Path) -> None:

@@ -14,8 +14,6 @@ import httpx
 import numpy as np
 import pytest
 
-from service.engine.absorb import recorded
-from service.storage.data_directory import open_storage
 from tests.service.process import CommandProcess, ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import (
@@ -26,6 +24,8 @@ from tests.service.streams import (
     three_classes,
     two_classes,
 )
+from wolfstream.service.engine.absorb import recorded
+from wolfstream.service.storage.data_directory import open_storage
 
 DEFAULT = {"working_set": {"max_size": 150, "corrective_steps": 2}, "asset": {"dimension": 32}}
 SPEC = PAPERS | DEFAULT

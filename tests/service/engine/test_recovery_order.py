@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.engine import replay
-from service.engine.recovery_order import Room, Sharing, recover
-from service.model.learner import Learner
-from service.samples.record import to_record
-from service.samples.validation import Samples
-from service.storage.data_directory import open_storage
-from service.storage.entries import Entry
-from service.storage.interfaces import Storage
-from service.storage.snapshot_format import State
-from service.storage.term import Part
 from tests.service.specs import read_papers_spec
+from wolfstream.service.engine import replay
+from wolfstream.service.engine.recovery_order import Room, Sharing, recover
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.samples.record import to_record
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.storage.data_directory import open_storage
+from wolfstream.service.storage.entries import Entry
+from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.snapshot_format import State
+from wolfstream.service.storage.term import Part
 
 SPEC = read_papers_spec({"working_set": None, "asset": {"dimension": 8}})
 NAMES = "abc"

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.engine import refits
-from service.engine.refits import KEPT, Job, Refits
-from service.errors import JobsFull, RefitFailed, StorageFailed, UnknownJob
-from service.heads.fit import Fit, Observe, Progress, Window
-from service.model.live import Model
-from service.spec.model import ModelSpec
+from wolfstream.service.engine import refits
+from wolfstream.service.engine.refits import KEPT, Job, Refits
+from wolfstream.service.errors import JobsFull, RefitFailed, StorageFailed, UnknownJob
+from wolfstream.service.heads.fit import Fit, Observe, Progress, Window
+from wolfstream.service.model.live import Model
+from wolfstream.service.spec.model import ModelSpec
 
 
 class Solver:

@@ -11,13 +11,6 @@ import msgpack
 import numpy as np
 import pytest
 
-from service.errors import NotYetLearned, RefitFailed, StorageFailed, UnknownModel
-from service.heads.kinds import fit_window
-from service.model.learner import Learner
-from service.model.live import Model
-from service.storage.data_directory import open_storage
-from service.storage.snapshot_files import SnapshotFiles
-from service.storage.sqlite_log import SqliteTerm
 from tests.service.engine.test_history import refused
 from tests.service.engine.test_recovery import GRID, SPEC
 from tests.service.heads.test_refit_served import ENDLESS, ask, ended, refitted, running
@@ -25,6 +18,13 @@ from tests.service.process import ServerProcess
 from tests.service.streams import body, curve, part, three_classes
 from tests.service.writer_bench import Bench
 from tests.service.writer_bench import state_of as state_in
+from wolfstream.service.errors import NotYetLearned, RefitFailed, StorageFailed, UnknownModel
+from wolfstream.service.heads.kinds import fit_window
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.storage.data_directory import open_storage
+from wolfstream.service.storage.snapshot_files import SnapshotFiles
+from wolfstream.service.storage.sqlite_log import SqliteTerm
 
 FITTED = {"task": "regression", "asset": {"dimension": 16}, "semiparametric": {"tol": 0.1}}
 ROWS = np.array(GRID)

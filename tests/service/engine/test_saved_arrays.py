@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from service.engine.model_files import ModelFileError, fill_model
-from service.engine.saved_arrays import check_state
-from service.engine.saved_calibration import check_calibrations
-from service.heads.array_checks import WrongArrays
-from service.heads.kinds import KINDS, fit_window
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.validation import Samples
-from service.spec.model import ModelSpec
-from service.storage.snapshot_format import State
 from tests.service.specs import read_papers_spec
 from tests.service.streams import few_words, part, three_classes
+from wolfstream.service.engine.model_files import ModelFileError, fill_model
+from wolfstream.service.engine.saved_arrays import check_state
+from wolfstream.service.engine.saved_calibration import check_calibrations
+from wolfstream.service.heads.array_checks import WrongArrays
+from wolfstream.service.heads.kinds import KINDS, fit_window
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.storage.snapshot_format import State
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 SET = {"working_set": {"max_size": 15}}

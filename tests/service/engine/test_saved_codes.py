@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.engine.model_files import ModelFileError, fill_model
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.validation import Samples
-from service.spec.model import read_spec
-from service.storage.snapshot_format import State
+from wolfstream.service.engine.model_files import ModelFileError, fill_model
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.model import read_spec
+from wolfstream.service.storage.snapshot_format import State
 
 SPEC = read_spec({"working_set": None})
 

@@ -12,9 +12,9 @@ from random import Random
 
 import pytest
 
-from service.engine import journal_parts
 from tests.service.schedules.schedule import PROFILES, Schedule
 from tests.service.syscalls.library import SystemCalls
+from wolfstream.service.engine import journal_parts
 
 STEPS = 200
 # Each of a profile's own seeds fails without one of the fixes that the profile is for.

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from service.errors import StorageFailed
-from service.storage.entries import CatalogueEntry, Entry
-from service.storage.snapshot_format import DamagedSnapshot, State
 from tests.service.engine.test_commits import SPEC, Server, sequences
+from wolfstream.service.errors import StorageFailed
+from wolfstream.service.storage.entries import CatalogueEntry, Entry
+from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State
 
 
 @pytest.fixture

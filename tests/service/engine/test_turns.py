@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from service.engine import journal_parts
-from service.engine.learn_request import LearnRequest
-from service.engine.queue_items import Order
-from service.errors import NotYetLearned
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.record import from_record, part_of, to_record
-from service.samples.validation import Samples
 from tests.service.streams import few_words, part, plain_rows, three_classes
 from tests.service.writer_bench import Bench, state_of, work_off
+from wolfstream.service.engine import journal_parts
+from wolfstream.service.engine.learn_request import LearnRequest
+from wolfstream.service.engine.queue_items import Order
+from wolfstream.service.errors import NotYetLearned
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.record import from_record, part_of, to_record
+from wolfstream.service.samples.validation import Samples
 
 SPEC = {"working_set": {"max_size": 60}, "asset": {"dimension": 8}}
 ROWS = three_classes(20, 9).X

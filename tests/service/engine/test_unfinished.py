@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from service.engine.late_labels import LabelRequest
-from service.engine.learn_request import LearnRequest
-from service.engine.queue_items import Item, Order
-from service.engine.writer import Writer
-from service.errors import InDoubt, NotLeader, StorageFailed
-from service.model.live import Model
-from service.samples.ids import LateLabels
-from service.settings import Settings
-from service.storage.term import Term
 from tests.service.memory_storage import MemoryStorage
 from tests.service.specs import read_papers_spec
 from tests.service.streams import part, two_classes
+from wolfstream.service.engine.late_labels import LabelRequest
+from wolfstream.service.engine.learn_request import LearnRequest
+from wolfstream.service.engine.queue_items import Item, Order
+from wolfstream.service.engine.writer import Writer
+from wolfstream.service.errors import InDoubt, NotLeader, StorageFailed
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.ids import LateLabels
+from wolfstream.service.settings import Settings
+from wolfstream.service.storage.term import Term
 
 SAMPLES = two_classes(60)
 SPEC = read_papers_spec({"working_set": {"max_size": 20}, "asset": {"dimension": 4}})

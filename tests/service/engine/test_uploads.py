@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from service.engine.model_files import ModelFileError, fill_model
-from service.engine.uploads import filled, in_same_state, read_uploaded
-from service.errors import UnusableState
-from service.model.draft import Limits
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.validation import Samples
-from service.spec.heads import HeadName
-from service.spec.model import ModelSpec, read_spec
-from service.storage.snapshot_format import State, encode_state
-from solver.prepare.named_rows import named_rows, named_values, rows_between
 from tests.service.streams import curve, few_words, three_classes
+from wolfstream.service.engine.model_files import ModelFileError, fill_model
+from wolfstream.service.engine.uploads import filled, in_same_state, read_uploaded
+from wolfstream.service.errors import UnusableState
+from wolfstream.service.model.draft import Limits
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.service.spec.model import ModelSpec, read_spec
+from wolfstream.service.storage.snapshot_format import State, encode_state
+from wolfstream.solver.prepare.named_rows import named_rows, named_values, rows_between
 
 LIMITS = Limits(classes=20, features=200)
 MOST_PLAIN = 1 << 20

@@ -15,9 +15,10 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from service.engine import compilation
-from service.engine.compilation import Process
-from service.engine.compiled_parts import (
+from tests.service.specs import read_papers_spec
+from wolfstream.service.engine import compilation
+from wolfstream.service.engine.compilation import Process
+from wolfstream.service.engine.compiled_parts import (
     Part,
     compile_all,
     needed_first,
@@ -25,16 +26,15 @@ from service.engine.compiled_parts import (
     parts_of,
     wanted_first,
 )
-from service.engine.facade import Engine
-from service.engine.warm_up import WarmUp
-from service.errors import NotReady
-from service.native.compile_cache import compile_once, is_complete, mark_complete
-from service.settings import Settings
-from service.spec.model import ModelSpec
-from service.storage.data_directory import open_storage
-from solver.prepare.columns import Preparation
-from solver.prepare.named_rows import named_rows
-from tests.service.specs import read_papers_spec
+from wolfstream.service.engine.facade import Engine
+from wolfstream.service.engine.warm_up import WarmUp
+from wolfstream.service.errors import NotReady
+from wolfstream.service.native.compile_cache import compile_once, is_complete, mark_complete
+from wolfstream.service.settings import Settings
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.storage.data_directory import open_storage
+from wolfstream.solver.prepare.columns import Preparation
+from wolfstream.solver.prepare.named_rows import named_rows
 
 SPARSE = ModelSpec.model_validate({"prepare": {"named": "sparse"}})
 LINEAR = read_papers_spec({"kernel": {"type": "linear"}})
@@ -115,7 +115,7 @@ def test_a_part_prepares_rows() -> None:
     (preparation,) = (part for part in needed_first() if part.name == "preparation")
     with (
         mock.patch.object(Preparation, "absorb") as learned,
-        mock.patch("solver.stream.rows.prepared") as predicted,
+        mock.patch("wolfstream.solver.stream.rows.prepared") as predicted,
     ):
         preparation.compile()
     assert learned.called
@@ -363,7 +363,7 @@ def test_a_server_that_does_not_start_leaves_no_process() -> None:
 def test_the_process_leaves_a_complete_cache_alone(cache: Path) -> None:
     mark_complete()
     done = subprocess.run(
-        [sys.executable, "-m", "service.engine.compilation"],
+        [sys.executable, "-m", "wolfstream.service.engine.compilation"],
         env={**os.environ, "NUMBA_CACHE_DIR": str(cache)},
         check=True,
         timeout=60,

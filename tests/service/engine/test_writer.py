@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from service.engine.learn_request import LearnRequest
-from service.engine.writer import Writer
-from service.errors import StorageFailed
-from service.samples.validation import Samples
-from service.settings import Settings
-from service.spec.model import ModelSpec
-from service.storage.data_directory import open_storage
-from service.storage.snapshot_files import SnapshotFiles
-from service.storage.snapshot_format import State
-from service.storage.sqlite_journal import SqliteJournal
-from service.storage.term import Part, Term
-from solver.prepare.named_rows import named_rows
 from tests.service.streams import part, two_classes
 from tests.service.writer_bench import work_off
+from wolfstream.service.engine.learn_request import LearnRequest
+from wolfstream.service.engine.writer import Writer
+from wolfstream.service.errors import StorageFailed
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.settings import Settings
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.storage.data_directory import open_storage
+from wolfstream.service.storage.snapshot_files import SnapshotFiles
+from wolfstream.service.storage.snapshot_format import State
+from wolfstream.service.storage.sqlite_journal import SqliteJournal
+from wolfstream.service.storage.term import Part, Term
+from wolfstream.solver.prepare.named_rows import named_rows
 
 
 def test_a_failing_snapshot_is_tried_again_after_as_many_samples_and_loses_nothing(

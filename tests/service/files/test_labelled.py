@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.files.labelled import MAX_FEATURES, DataFileError, LabelledFile, open_data
-from service.files.npz import dense_rows, sparse_rows
-from service.files.separated import CsvText
-from service.files.svmlight import SvmlightText
-from service.files.text import LONGEST_ROW
-from solver.rows.matrix import SparseRows, take_rows, to_csr
+from wolfstream.service.files.labelled import MAX_FEATURES, DataFileError, LabelledFile, open_data
+from wolfstream.service.files.npz import dense_rows, sparse_rows
+from wolfstream.service.files.separated import CsvText
+from wolfstream.service.files.svmlight import SvmlightText
+from wolfstream.service.files.text import LONGEST_ROW
+from wolfstream.solver.rows.matrix import SparseRows, take_rows, to_csr
 
 DATA = Path(__file__).parents[2] / "data"
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from service.web.layers import forwarding
 from tests.service.fleet.trio import Trio, asked, wait_for
 from tests.service.nats import MISSING, NatsServers
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
+from wolfstream.service.web.layers import forwarding
 
 
 class Replica(ServerProcess):
@@ -27,7 +27,7 @@ class Replica(ServerProcess):
 
 def look_for_others_briefly() -> None:
     """Let a replica that has no others be ready in a fifth of a second, not in a whole one."""
-    from service.fleet import members
+    from wolfstream.service.fleet import members
 
     members.BEAT_SECONDS, members._LISTEN_SECONDS = 0.1, 0.15
 

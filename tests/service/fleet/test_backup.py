@@ -11,21 +11,21 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
-from service.access.keys import add_key
-from service.cli.main import main
-from service.fleet.chain import Chain
-from service.storage.log import LogGap
 from tests.service.fleet.conftest import LoneReplica
 from tests.service.fleet.test_one_replica import call
 from tests.service.fleet.trio import wait_for
 from tests.service.nats import MISSING, NatsServers
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
+from wolfstream.service.access.keys import add_key
+from wolfstream.service.cli.main import main
+from wolfstream.service.fleet.chain import Chain
+from wolfstream.service.storage.log import LogGap
 
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
-from service.fleet.opening import keys_at
+from wolfstream.service.fleet.opening import keys_at
 
 SPEC = PAPERS | {"working_set": {"max_size": 50}, "asset": None}
 PROBE = {"x": [[i % 7, i % 5] for i in range(20)]}

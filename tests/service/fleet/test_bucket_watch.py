@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from service.access.keys import Key, KeysError
 from tests.service.nats import MISSING, NatsServers
+from wolfstream.service.access.keys import Key, KeysError
 
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
@@ -19,11 +19,11 @@ import nats.errors
 from nats.js.errors import KeyDeletedError, KeyNotFoundError
 from nats.js.kv import KeyValue
 
-from service.fleet import bucket_watch
-from service.fleet.bucket_watch import follow
-from service.fleet.connection import NatsConnection, Unanswered
-from service.fleet.opening import keys_at
 from tests.service.fleet.trio import wait_for
+from wolfstream.service.fleet import bucket_watch
+from wolfstream.service.fleet.bucket_watch import follow
+from wolfstream.service.fleet.connection import NatsConnection, Unanswered
+from wolfstream.service.fleet.opening import keys_at
 
 KEY = Key(
     name="a",

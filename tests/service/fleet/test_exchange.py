@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from service.errors import InDoubt, NotLeader, StorageFailed
-from service.storage.entries import Rollback
 from tests.service.nats import MISSING, NatsServers
+from wolfstream.service.errors import InDoubt, NotLeader, StorageFailed
+from wolfstream.service.storage.entries import Rollback
 
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
-from service.fleet.connection import Unanswered
-from service.fleet.streams import log_of, shares_stream
-from service.storage.catalogue import NameTaken
-from service.storage.term import Part
 from tests.service.fleet.test_log import Replica, be_patient, bound_of_log
 from tests.service.fleet.trio import wait_for
+from wolfstream.service.fleet.connection import Unanswered
+from wolfstream.service.fleet.streams import log_of, shares_stream
+from wolfstream.service.storage.catalogue import NameTaken
+from wolfstream.service.storage.term import Part
 
 _STREAMS = 8
 # Above those that catalogues give.

@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from service.cli.main import main
 from tests.service.fleet.test_one_replica import X, Y, call
 from tests.service.nats import MISSING, NatsServers
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
+from wolfstream.service.cli.main import main
 
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
-from service.fleet.opening import Fleet, connect, open_fleet
-from service.fleet.streams import STATES
+from wolfstream.service.fleet.opening import Fleet, connect, open_fleet
+from wolfstream.service.fleet.streams import STATES
 
 _BYTES = 64 << 20
 

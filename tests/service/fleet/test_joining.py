@@ -8,17 +8,17 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service.errors import StartupError
-from service.storage.data_directory import high_water_path, open_storage, side_path
 from tests.service.fleet.conftest import Replica
 from tests.service.fleet.trio import learn, wait_for
 from tests.service.nats import MISSING, NatsServers
 from tests.service.specs import PAPERS
+from wolfstream.service.errors import StartupError
+from wolfstream.service.storage.data_directory import high_water_path, open_storage, side_path
 
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
-from service.fleet.opening import Fleet, connect, open_fleet
+from wolfstream.service.fleet.opening import Fleet, connect, open_fleet
 
 _BYTES = 8 << 20
 EPOCH = "e" * 16

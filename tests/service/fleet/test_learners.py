@@ -12,12 +12,12 @@ from click.testing import CliRunner
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from service.cli.main import main
 from tests.service.fleet.conftest import LoneReplica, Replica
 from tests.service.fleet.trio import Trio, X, Y, asked, learn, predicted, wait_for
 from tests.service.nats import NatsServers
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
+from wolfstream.service.cli.main import main
 
 SEVERAL: dict[str, Any] = {"learners": 2, **PAPERS}
 

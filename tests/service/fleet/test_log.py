@@ -12,35 +12,35 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.errors import InDoubt, NotLeader, StartupError, StorageFailed
-from service.storage.entries import Entry, KeyedRequest
 from tests.service.nats import MISSING, NatsServers
+from wolfstream.service.errors import InDoubt, NotLeader, StartupError, StorageFailed
+from wolfstream.service.storage.entries import Entry, KeyedRequest
 
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
 
-from service.fleet import (
+from wolfstream.service.fleet import (
     batches,
     commits_under_way,
     jetstream_log,
     jetstream_term,
     subject_messages,
 )
-from service.fleet.connection import NatsConnection, Refused, Unanswered
-from service.fleet.jetstream_catalogue import JetStreamCatalogue
-from service.fleet.jetstream_journal import JetStreamJournal
-from service.fleet.jetstream_log import JetStreamLog
-from service.fleet.jetstream_snapshots import JetStreamSnapshots
-from service.fleet.known_models import known
-from service.fleet.streams import log_of, make_streams
-from service.storage.catalogue import NameTaken
-from service.storage.high_water import HighWater
-from service.storage.journal import LogFull, Unfinished
-from service.storage.log import LogReader
-from service.storage.replay_marks import ReplayMarks
-from service.storage.snapshot_format import State
-from service.storage.term import Part, Term, TermState
+from wolfstream.service.fleet.connection import NatsConnection, Refused, Unanswered
+from wolfstream.service.fleet.jetstream_catalogue import JetStreamCatalogue
+from wolfstream.service.fleet.jetstream_journal import JetStreamJournal
+from wolfstream.service.fleet.jetstream_log import JetStreamLog
+from wolfstream.service.fleet.jetstream_snapshots import JetStreamSnapshots
+from wolfstream.service.fleet.known_models import known
+from wolfstream.service.fleet.streams import log_of, make_streams
+from wolfstream.service.storage.catalogue import NameTaken
+from wolfstream.service.storage.high_water import HighWater
+from wolfstream.service.storage.journal import LogFull, Unfinished
+from wolfstream.service.storage.log import LogReader
+from wolfstream.service.storage.replay_marks import ReplayMarks
+from wolfstream.service.storage.snapshot_format import State
+from wolfstream.service.storage.term import Part, Term, TermState
 
 # Above those that catalogues give.
 _numbers = itertools.count(1000)

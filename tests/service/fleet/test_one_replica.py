@@ -12,13 +12,13 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
-from service.cli.main import main
-from service.storage.high_water import HighWater
 from tests.service.fleet.conftest import LoneReplica, Replica
 from tests.service.fleet.trio import wait_for
 from tests.service.nats import NatsServers
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
+from wolfstream.service.cli.main import main
+from wolfstream.service.storage.high_water import HighWater
 
 X = [[i % 7, i % 5] for i in range(40)]
 Y = [i % 2 for i in range(40)]

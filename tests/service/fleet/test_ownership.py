@@ -17,7 +17,9 @@ import nats.errors
 import numpy as np
 import pytest
 
-from service.errors import (
+from tests.service.nats import MISSING, NatsServers
+from tests.service.streams import two_classes
+from wolfstream.service.errors import (
     AnotherState,
     InDoubt,
     NotLeader,
@@ -26,25 +28,23 @@ from service.errors import (
     StartupError,
     StorageFailed,
 )
-from service.model.live import Model
-from service.model.moment import Moment
-from service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
-from service.storage.journal import Unfinished
-from service.storage.snapshot_format import State, encode_state
-from service.storage.term import Part, TermState
-from tests.service.nats import MISSING, NatsServers
-from tests.service.streams import two_classes
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.moment import Moment
+from wolfstream.service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
+from wolfstream.service.storage.journal import Unfinished
+from wolfstream.service.storage.snapshot_format import State, encode_state
+from wolfstream.service.storage.term import Part, TermState
 
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
-from service.engine import commits
-from service.fleet import jetstream_term, kept_keys
-from service.fleet.connection import Unanswered
-from service.fleet.streams import STATES
 from tests.service.fleet.test_log import Pair, Replica, be_patient, told
 from tests.service.fleet.trio import wait_for
 from tests.service.fleet.writers import Server
+from wolfstream.service.engine import commits
+from wolfstream.service.fleet import jetstream_term, kept_keys
+from wolfstream.service.fleet.connection import Unanswered
+from wolfstream.service.fleet.streams import STATES
 
 # Above those that catalogues give.
 _numbers = itertools.count(50_000)

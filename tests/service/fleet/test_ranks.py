@@ -12,9 +12,17 @@ from tests.service.nats import MISSING, NatsServers
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
-from service.fleet import members
-from service.fleet.connection import NatsConnection
-from service.fleet.members import Formats, Led, Members, Replica, ranked, stands_by, successor
+from wolfstream.service.fleet import members
+from wolfstream.service.fleet.connection import NatsConnection
+from wolfstream.service.fleet.members import (
+    Formats,
+    Led,
+    Members,
+    Replica,
+    ranked,
+    stands_by,
+    successor,
+)
 
 LIVING = [Replica(f"http://10.0.0.{number}:8000", True, {}, {}) for number in range(1, 4)]
 NAMES = [f"model-{number}" for number in range(300)]

@@ -15,8 +15,6 @@ import pytest
 
 pytest.importorskip("nats")
 
-from service.fleet.connection import NatsConnection
-from service.fleet.streams import STATES
 from tests.service.fleet_schedules.both_servers import BothServers, Unequal
 from tests.service.fleet_schedules.checker import Broken
 from tests.service.fleet_schedules.mutants import MUTANTS, Mutant
@@ -24,6 +22,8 @@ from tests.service.fleet_schedules.profiles import PROFILES
 from tests.service.fleet_schedules.schedule import Schedule
 from tests.service.jetstream.server import Server
 from tests.service.nats import MISSING, connected_server
+from wolfstream.service.fleet.connection import NatsConnection
+from wolfstream.service.fleet.streams import STATES
 
 STEPS = 100
 SEEDS = [

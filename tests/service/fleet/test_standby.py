@@ -7,24 +7,24 @@ from typing import Any
 import msgpack
 import pytest
 
-from service.engine.challenger_takeover import take_over
-from service.engine.standby import Standby
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.record import to_record
-from service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
-from service.storage.interfaces import Storage
-from service.storage.log import LogReader
-from service.storage.snapshot_format import State, encode_state
-from service.storage.term import Part, Term
 from tests.service.nats import MISSING, NatsServers
 from tests.service.specs import read_papers_spec
 from tests.service.streams import part, two_classes
+from wolfstream.service.engine.challenger_takeover import take_over
+from wolfstream.service.engine.standby import Standby
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.record import to_record
+from wolfstream.service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
+from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.log import LogReader
+from wolfstream.service.storage.snapshot_format import State, encode_state
+from wolfstream.service.storage.term import Part, Term
 
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
-from service.fleet.opening import connect, open_fleet
+from wolfstream.service.fleet.opening import connect, open_fleet
 
 SPEC = read_papers_spec({"working_set": {"max_size": 20}, "asset": None}).plain()
 SAMPLES = two_classes(20)

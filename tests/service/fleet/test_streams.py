@@ -13,12 +13,12 @@ from tests.service.process import free_port
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
-from service.errors import StartupError
-from service.fleet import connection as connection_module
-from service.fleet.connection import NatsConnection, NotConnected, Stored
-from service.fleet.flushing import warn_of_flushing
-from service.fleet.reserve import bounded
-from service.fleet.streams import STATES, grow_streams, log_of, make_streams
+from wolfstream.service.errors import StartupError
+from wolfstream.service.fleet import connection as connection_module
+from wolfstream.service.fleet.connection import NatsConnection, NotConnected, Stored
+from wolfstream.service.fleet.flushing import warn_of_flushing
+from wolfstream.service.fleet.reserve import bounded
+from wolfstream.service.fleet.streams import STATES, grow_streams, log_of, make_streams
 
 _BYTES = 8 << 20
 

@@ -11,17 +11,17 @@ from tests.service.nats import MISSING, NatsServers
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
-from service.cli.main import main
-from service.engine.standby import Standby
-from service.fleet.chain import new_writer
-from service.fleet.commit_messages import event_row
-from service.fleet.jetstream_term import rows_of
-from service.fleet.opening import Fleet, connect, open_fleet
-from service.fleet.planned_commits import store
-from service.fleet.verification import verify
-from service.spec.model import ModelSpec
-from service.storage.entries import Entry, KeyedRequest, new_epoch
-from service.storage.term import Part, Term
+from wolfstream.service.cli.main import main
+from wolfstream.service.engine.standby import Standby
+from wolfstream.service.fleet.chain import new_writer
+from wolfstream.service.fleet.commit_messages import event_row
+from wolfstream.service.fleet.jetstream_term import rows_of
+from wolfstream.service.fleet.opening import Fleet, connect, open_fleet
+from wolfstream.service.fleet.planned_commits import store
+from wolfstream.service.fleet.verification import verify
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.storage.entries import Entry, KeyedRequest, new_epoch
+from wolfstream.service.storage.term import Part, Term
 
 _BYTES = 1 << 28
 SPEC = ModelSpec().plain()

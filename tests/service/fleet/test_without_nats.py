@@ -6,16 +6,16 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service.engine import writer
 from tests.service.fleet.conftest import Replica, look_for_others_briefly
 from tests.service.fleet.test_replicas import wait_for
 from tests.service.nats import MISSING, NatsServers
 from tests.service.specs import PAPERS
+from wolfstream.service.engine import writer
 
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
-from service.fleet import commits_under_way, jetstream_log, jetstream_term
+from wolfstream.service.fleet import commits_under_way, jetstream_log, jetstream_term
 
 BODY = {"x": [[1, 2], [2, 1]], "y": [0, 1]}
 

@@ -10,12 +10,12 @@ import httpx
 import pytest
 from websockets.sync.client import connect
 
-from service.access.keys import add_key, revoke_key
-from service.fleet.opening import keys_at
 from tests.service.fleet.conftest import Replica, look_for_leaders_for_long
 from tests.service.fleet.test_replicas import wait_for
 from tests.service.nats import NatsServers
 from tests.service.specs import PAPERS
+from wolfstream.service.access.keys import add_key, revoke_key
+from wolfstream.service.fleet.opening import keys_at
 
 X = [[i % 7, i % 5] for i in range(40)]
 Y = [i % 2 for i in range(40)]

@@ -6,20 +6,20 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from service.engine.group_learning import GroupRequest
-from service.engine.late_labels import LabelRequest
-from service.engine.learn_request import LearnRequest
-from service.engine.predictions import RememberRequest
-from service.engine.writer import Writer
-from service.model.live import Model
-from service.samples.ids import LateLabels
-from service.samples.validation import Samples
-from service.settings import Settings
-from service.storage.interfaces import Storage
 from tests.service.fleet.test_log import Replica
 from tests.service.specs import read_papers_spec
 from tests.service.streams import part, two_classes
 from tests.service.writer_bench import work_off
+from wolfstream.service.engine.group_learning import GroupRequest
+from wolfstream.service.engine.late_labels import LabelRequest
+from wolfstream.service.engine.learn_request import LearnRequest
+from wolfstream.service.engine.predictions import RememberRequest
+from wolfstream.service.engine.writer import Writer
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.ids import LateLabels
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.settings import Settings
+from wolfstream.service.storage.interfaces import Storage
 
 SPEC: dict[str, Any] = {"working_set": None, "asset": {"dimension": 4}}
 SAMPLES = two_classes(60)

@@ -12,10 +12,10 @@ from typing import Any
 import nats.errors
 from nats.aio.msg import Msg
 
-from service.fleet.connection import NatsConnection
 from tests.service.jetstream.operations import timeless
 from tests.service.jetstream.packet import Packet, decoded, encoded
 from tests.service.jetstream.server import Outcome, Server
+from wolfstream.service.fleet.connection import NatsConnection
 
 _SECONDS = 10.0
 _CALLS, _DIRECT, _CONSUMERS = "$JS.API.", "$JS.API.DIRECT.GET.", "$JS.API.CONSUMER."

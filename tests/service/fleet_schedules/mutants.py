@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import pytest
 from nats.js.kv import KeyValue
 
-from service.fleet import jetstream_snapshots, jetstream_term, planned_commits
-from service.fleet.commit_messages import LogRow, Part
-from service.fleet.jetstream_log import JetStreamLog
-from service.fleet.kept_keys import KeptKeys
-from service.fleet.log_index import Purge
-from service.fleet.subject_messages import SubjectMessages
-from service.storage import snapshots
+from wolfstream.service.fleet import jetstream_snapshots, jetstream_term, planned_commits
+from wolfstream.service.fleet.commit_messages import LogRow, Part
+from wolfstream.service.fleet.jetstream_log import JetStreamLog
+from wolfstream.service.fleet.kept_keys import KeptKeys
+from wolfstream.service.fleet.log_index import Purge
+from wolfstream.service.fleet.subject_messages import SubjectMessages
+from wolfstream.service.storage import snapshots
 
 
 class Mutant(NamedTuple):

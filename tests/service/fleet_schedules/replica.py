@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from service.errors import StartupError, StorageFailed
-from service.fleet.connection import NatsConnection
-from service.fleet.opening import Fleet, open_fleet
-from service.storage.entries import CatalogueEntry, Entry
-from service.storage.log import LogReader
-from service.storage.snapshot_format import DamagedSnapshot, State, UnreadableSnapshot
-from service.storage.term import Part, Term
 from tests.service.fleet_schedules.checker import Broken, Learned
+from wolfstream.service.errors import StartupError, StorageFailed
+from wolfstream.service.fleet.connection import NatsConnection
+from wolfstream.service.fleet.opening import Fleet, open_fleet
+from wolfstream.service.storage.entries import CatalogueEntry, Entry
+from wolfstream.service.storage.log import LogReader
+from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State, UnreadableSnapshot
+from wolfstream.service.storage.term import Part, Term
 
 
 class Learner:

@@ -11,25 +11,6 @@ from typing import Any
 
 import pytest
 
-from service.errors import InDoubt, NotLeader, StartupError, StorageFailed
-from service.fleet import (
-    chain,
-    commits_under_way,
-    jetstream_log,
-    jetstream_snapshots,
-    jetstream_term,
-    kept_keys,
-    log_index,
-    planned_commits,
-    subject_messages,
-)
-from service.fleet.streams import make_streams, shares_stream
-from service.storage import entries
-from service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
-from service.storage.journal import Unfinished
-from service.storage.log import LogReader
-from service.storage.snapshot_format import DamagedSnapshot, State, encode_state
-from service.storage.term import Part, Term, TermState
 from tests.service.fleet_schedules.checker import PINNED, Broken, Checker, Learned
 from tests.service.fleet_schedules.network import CHECKER, StormyNetwork
 from tests.service.fleet_schedules.profiles import PROFILES, Profile
@@ -42,6 +23,25 @@ from tests.service.jetstream.virtual_time import (
     wait_driven,
 )
 from tests.service.jetstream.wire import Wire
+from wolfstream.service.errors import InDoubt, NotLeader, StartupError, StorageFailed
+from wolfstream.service.fleet import (
+    chain,
+    commits_under_way,
+    jetstream_log,
+    jetstream_snapshots,
+    jetstream_term,
+    kept_keys,
+    log_index,
+    planned_commits,
+    subject_messages,
+)
+from wolfstream.service.fleet.streams import make_streams, shares_stream
+from wolfstream.service.storage import entries
+from wolfstream.service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
+from wolfstream.service.storage.journal import Unfinished
+from wolfstream.service.storage.log import LogReader
+from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State, encode_state
+from wolfstream.service.storage.term import Part, Term, TermState
 
 _NAMES = ("a", "b", "c")
 _LOG_BYTES, _STATE_BYTES = 1 << 30, 1 << 30

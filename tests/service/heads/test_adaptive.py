@@ -6,14 +6,14 @@ import httpx
 import numpy as np
 import pytest
 
-from service.errors import Invalid
-from service.heads.answers import Answers
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.validation import Samples
-from service.spec.heads import HeadName
-from service.spec.model import read_spec
 from tests.service.streams import few_words, saved
+from wolfstream.service.errors import Invalid
+from wolfstream.service.heads.answers import Answers
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.service.spec.model import read_spec
 
 SMALL: dict[str, Any] = {"working_set": {"max_size": 60}, "asset": {"dimension": 16}}
 

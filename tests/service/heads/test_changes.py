@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.heads import changes
-from service.heads.changes import ALPHA, Changes
-from service.heads.hits import Hits
-from service.heads.value_errors import Errors
+from wolfstream.service.heads import changes
+from wolfstream.service.heads.changes import ALPHA, Changes
+from wolfstream.service.heads.hits import Hits
+from wolfstream.service.heads.value_errors import Errors
 
 
 def fed(losses: "np.ndarray", part: int = 1000, scaled: bool = False) -> Changes:

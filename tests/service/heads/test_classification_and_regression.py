@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from service.errors import InvalidSamples, Untrained
-from service.heads.answers import Answers
-from service.heads.classification import ClassificationHead, ClassificationView
-from service.heads.kinds import build
-from service.heads.scores import Hits
-from service.samples.targets import Label
-from service.samples.validation import Samples
-from service.spec.heads import HeadName
-from solver.simplex.steps import STEP_NAMES
 from tests.service.specs import read_papers_spec
 from tests.service.streams import part
 from tests.solver.streams import sparse
+from wolfstream.service.errors import InvalidSamples, Untrained
+from wolfstream.service.heads.answers import Answers
+from wolfstream.service.heads.classification import ClassificationHead, ClassificationView
+from wolfstream.service.heads.kinds import build
+from wolfstream.service.heads.scores import Hits
+from wolfstream.service.samples.targets import Label
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.solver.simplex.steps import STEP_NAMES
 
 HEADS: tuple[HeadName, ...] = ("working_set", "asset")
 each_head = pytest.mark.parametrize("name", HEADS)

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.errors import RefitFailed, RefitStopped
-from service.heads import decomposition
-from service.heads.decomposition import fit_window
-from service.heads.fit import Fit, Progress, Window, fit_from_record, fit_to_record
-from service.heads.semiparametric import SemiparametricHead
 from tests.service.specs import read_papers_spec
+from wolfstream.service.errors import RefitFailed, RefitStopped
+from wolfstream.service.heads import decomposition
+from wolfstream.service.heads.decomposition import fit_window
+from wolfstream.service.heads.fit import Fit, Progress, Window, fit_from_record, fit_to_record
+from wolfstream.service.heads.semiparametric import SemiparametricHead
 
 
 def window(n: int, kernel: Any = None, **own: Any) -> Window:

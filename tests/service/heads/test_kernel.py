@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.errors import InvalidSamples
-from service.heads.kernel import check_norms, estimated_gamma, kernel_with
-from service.spec.kernel import has_auto_gamma
-from solver.prepare.named_rows import NamedRows, NameTable, named_rows
-from solver.rows.matrix import SparseRows
 from tests.service.specs import read_papers_spec
+from wolfstream.service.errors import InvalidSamples
+from wolfstream.service.heads.kernel import check_norms, estimated_gamma, kernel_with
+from wolfstream.service.spec.kernel import has_auto_gamma
+from wolfstream.solver.prepare.named_rows import NamedRows, NameTable, named_rows
+from wolfstream.solver.rows.matrix import SparseRows
 
 LIMIT = 100.0
 

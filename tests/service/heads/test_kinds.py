@@ -5,12 +5,12 @@ from typing import Any
 import httpx
 import pytest
 
-from service.heads.kinds import head_of_call, how_to_teach, learners
-from service.model.learner import Learner
-from service.model.live import Model
-from service.spec.heads import HeadName, LearningCall
 from tests.service.specs import read_papers_spec
 from tests.service.streams import curve
+from wolfstream.service.heads.kinds import head_of_call, how_to_teach, learners
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.spec.heads import HeadName, LearningCall
 
 BOTH: dict[str, Any] = {}
 NUMBERS: dict[str, Any] = {"task": "regression"}

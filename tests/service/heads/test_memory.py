@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.validation import Samples
-from service.spec.heads import HeadName
-from service.spec.model import read_spec
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.service.spec.model import read_spec
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "models.md"
 FORMULAS = dict(re.findall(r"^(adaptive|asset|working_set) = (.+)$", PAGE.read_text(), re.M))

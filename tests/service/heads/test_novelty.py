@@ -6,17 +6,17 @@ import httpx
 import numpy as np
 import pytest
 
-from service.heads.novelty import NoveltyHead
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.validation import Samples
-from service.spec.model import read_spec
-from solver.kernels.bandwidth import gamma_from_rows
-from solver.kernels.functions import Kernel
-from solver.rows.seen import Seen
-from solver.working_set.ball import OnlineBall
 from tests.service.specs import PAPERS, read_papers_spec
 from tests.service.streams import curve, part, saved, three_classes, two_classes
+from wolfstream.service.heads.novelty import NoveltyHead
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.model import read_spec
+from wolfstream.solver.kernels.bandwidth import gamma_from_rows
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.seen import Seen
+from wolfstream.solver.working_set.ball import OnlineBall
 
 SPEC: dict[str, Any] = {"working_set": {}, "asset": None, "novelty": {"max_size": 100}}
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from service.spec.model import ModelSpec
-from solver.stream.parameters import AssetParameters, SetParameters
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.solver.stream.parameters import AssetParameters, SetParameters
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])

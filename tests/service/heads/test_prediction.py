@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.heads.kinds import build
-from service.heads.protocol import HeadView
-from service.spec.model import read_spec
-from solver.stream.votes import Heard
 from tests.service.specs import read_papers_spec
 from tests.solver.streams import sparse
+from wolfstream.service.heads.kinds import build
+from wolfstream.service.heads.protocol import HeadView
+from wolfstream.service.spec.model import read_spec
+from wolfstream.solver.stream.votes import Heard
 
 MAPS = {
     "fourier": {},

@@ -9,17 +9,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.validation import Samples
-from service.spec.heads import HeadName
-from service.spec.model import read_spec
-from solver.arrays import Float64Array
-from solver.working_set.learner import WorkingSet
-from solver.working_set.tube import TubeSet
 from tests.service.specs import PAPERS
 from tests.service.streams import few_words, plain_rows
 from tests.solver.oracle_sfw import kernel_matrix
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.service.spec.model import read_spec
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.working_set.learner import WorkingSet
+from wolfstream.solver.working_set.tube import TubeSet
 
 KERNELS: dict[str, dict[str, Any]] = {
     "rbf": {"type": "rbf", "gamma": 0.3},

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from websockets.asyncio.client import connect
 
-from solver.kernels.bandwidth import gamma_from_rows
-from solver.kernels.functions import Kernel
-from solver.semiparametric.basis import basis_from_data, training_matrix
-from solver.semiparametric.regression import (
+from tests.service.process import ServerProcess
+from wolfstream.solver.kernels.bandwidth import gamma_from_rows
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.semiparametric.basis import basis_from_data, training_matrix
+from wolfstream.solver.semiparametric.regression import (
     SemiparametricSettings,
     SemiparametricSolution,
     solve_semiparametric,
 )
-from solver.semiparametric.view import predict_semiparametric, view_of
-from tests.service.process import ServerProcess
+from wolfstream.solver.semiparametric.view import predict_semiparametric, view_of
 
 BASIS = [
     {"type": "sin", "feature": 0, "period": 2 * np.pi},

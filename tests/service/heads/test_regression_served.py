@@ -5,17 +5,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.errors import InvalidSamples, Untrained
-from service.heads.answers import Answers
-from service.heads.kinds import build
-from service.heads.regression import RegressionHead
-from service.model.draft import Draft, Limits
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.validation import Samples
 from tests.service.specs import read_papers_spec
 from tests.service.streams import curve, part
 from tests.solver.streams import sparse
+from wolfstream.service.errors import InvalidSamples, Untrained
+from wolfstream.service.heads.answers import Answers
+from wolfstream.service.heads.kinds import build
+from wolfstream.service.heads.regression import RegressionHead
+from wolfstream.service.model.draft import Draft, Limits
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.validation import Samples
 
 SPEC: dict[str, Any] = {
     "task": "regression",

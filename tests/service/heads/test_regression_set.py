@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.heads.kinds import build
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.validation import Samples
-from service.spec.model import read_spec
 from tests.service.specs import read_papers_spec
 from tests.service.streams import curve, part
+from wolfstream.service.heads.kinds import build
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.model import read_spec
 
 SPEC: dict[str, Any] = {"task": "regression", "working_set": {"max_size": 300}, "asset": None}
 

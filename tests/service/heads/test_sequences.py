@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.heads.sequences import Sequences
-from service.model.learner import Learner
-from service.model.live import Model
-from service.spec.model import read_spec
 from tests.service.specs import PAPERS
 from tests.service.streams import part, three_classes
+from wolfstream.service.heads.sequences import Sequences
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.spec.model import read_spec
 
 SPECS: dict[str, dict[str, Any]] = {
     "fading": {},

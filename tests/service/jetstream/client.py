@@ -15,11 +15,11 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.js.api import Header
 
-from service.fleet.connection import NatsConnection
 from tests.service.jetstream.calls import VERSION
 from tests.service.jetstream.network import Fate, Held, Lost, Unheard
 from tests.service.jetstream.packet import Packet, encoded
 from tests.service.jetstream.wire import Wire
+from wolfstream.service.fleet.connection import NatsConnection
 
 logger = logging.getLogger(__name__)
 

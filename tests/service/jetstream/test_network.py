@@ -9,9 +9,6 @@ pytest.importorskip("nats")
 
 from nats.js.errors import KeyNotFoundError
 
-from service.fleet.batches import Message, send
-from service.fleet.connection import NatsConnection, NotConnected, Refused, Unanswered
-from service.fleet.streams import make_bucket
 from tests.service.jetstream import operations as on
 from tests.service.jetstream.client import StandInClient, connection
 from tests.service.jetstream.network import (
@@ -33,6 +30,9 @@ from tests.service.jetstream.network import (
 )
 from tests.service.jetstream.server import Server
 from tests.service.jetstream.wire import Wire
+from wolfstream.service.fleet.batches import Message, send
+from wolfstream.service.fleet.connection import NatsConnection, NotConnected, Refused, Unanswered
+from wolfstream.service.fleet.streams import make_bucket
 
 _SECONDS = 30.0
 

@@ -10,14 +10,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from nats.aio.client import Client
 
-from service.fleet.connection import NatsConnection
-from service.fleet.streams import make_bucket
 from tests.service.jetstream import operations as on
 from tests.service.jetstream.client import connection
 from tests.service.jetstream.operations import LAST, Operation
 from tests.service.jetstream.server import Server
 from tests.service.jetstream.wire import Wire
 from tests.service.nats import MISSING, connected_server
+from wolfstream.service.fleet.connection import NatsConnection
+from wolfstream.service.fleet.streams import make_bucket
 
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)

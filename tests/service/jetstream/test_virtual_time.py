@@ -10,9 +10,6 @@ pytest.importorskip("nats")
 
 from nats.aio.msg import Msg
 
-from service.fleet.batches import Message, send
-from service.fleet.connection import NatsConnection, Refused, Unanswered
-from service.fleet.streams import make_bucket
 from tests.service.jetstream import operations as on
 from tests.service.jetstream.network import (
     Behind,
@@ -32,6 +29,9 @@ from tests.service.jetstream.network import (
 from tests.service.jetstream.server import Server
 from tests.service.jetstream.virtual_time import VirtualLoop, connected
 from tests.service.jetstream.wire import Wire
+from wolfstream.service.fleet.batches import Message, send
+from wolfstream.service.fleet.connection import NatsConnection, Refused, Unanswered
+from wolfstream.service.fleet.streams import make_bucket
 
 
 @pytest.fixture

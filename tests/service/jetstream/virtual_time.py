@@ -11,9 +11,9 @@ from concurrent.futures import FIRST_COMPLETED, Future
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from service.fleet.connection import NatsConnection, Unanswered
 from tests.service.jetstream.client import connector
 from tests.service.jetstream.wire import Wire
+from wolfstream.service.fleet.connection import NatsConnection, Unanswered
 
 T = TypeVar("T")
 

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.engine.model_files import fill_model
-from service.model.learner import Learner
-from service.model.live import Model
-from service.storage.snapshot_format import State
 from tests.service.specs import read_papers_spec
 from tests.service.streams import curve, part, saved, three_classes
+from wolfstream.service.engine.model_files import fill_model
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.storage.snapshot_format import State
 
 SPECS: dict[str, dict[str, Any]] = {
     "samples leave": {"working_set": {"max_size": 150}, "asset": {"dimension": 16}},

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import zeta
 
-from service.model.comparison import Comparison, boundary
-from service.model.losses import RecentLosses, losses_of, restored_losses
+from wolfstream.service.model.comparison import Comparison, boundary
+from wolfstream.service.model.losses import RecentLosses, losses_of, restored_losses
 
 ERROR = 0.025
 

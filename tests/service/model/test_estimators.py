@@ -13,13 +13,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.validation import Samples, read_rows, read_samples
-from service.spec.model import read_spec
-from solver.arrays import Float64Array
 from tests.service.streams import curve, three_classes, two_classes
 from wolfstream import StreamClassifier, StreamRegressor
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.validation import Samples, read_rows, read_samples
+from wolfstream.service.spec.model import read_spec
+from wolfstream.solver.arrays import Float64Array
 
 LENGTHS = (1, 1, 1, 30, 64, 100, 7, 128, 169)
 

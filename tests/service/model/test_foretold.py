@@ -2,10 +2,15 @@
 
 import numpy as np
 
-from service.model.foretold import latest_foretold
-from service.model.pending import Pending
-from service.samples.predicted import Joined, Predicted, rows_record, to_prediction_record
-from service.spec.pending import PendingSpec
+from wolfstream.service.model.foretold import latest_foretold
+from wolfstream.service.model.pending import Pending
+from wolfstream.service.samples.predicted import (
+    Joined,
+    Predicted,
+    rows_record,
+    to_prediction_record,
+)
+from wolfstream.service.spec.pending import PendingSpec
 
 DAY_MS = 86_400_000
 

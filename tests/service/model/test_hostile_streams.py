@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.errors import InvalidSamples
-from service.model.draft import Draft, Limits
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.record import as_recorded
-from service.samples.validation import read_samples
-from service.spec.model import read_spec
+from wolfstream.service.errors import InvalidSamples
+from wolfstream.service.model.draft import Draft, Limits
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.record import as_recorded
+from wolfstream.service.samples.validation import read_samples
+from wolfstream.service.spec.model import read_spec
 
 LIMITS = Limits(classes=100, features=1000)
 ROWS, BLOCK = 700, 50

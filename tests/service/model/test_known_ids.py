@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from service.model.known_ids import KnownIds
-from service.model.waiting_rows import Labelled, Request
-from service.samples.ids import RowId
-from service.samples.predicted import Predicted
+from wolfstream.service.model.known_ids import KnownIds
+from wolfstream.service.model.waiting_rows import Labelled, Request
+from wolfstream.service.samples.ids import RowId
+from wolfstream.service.samples.predicted import Predicted
 
 BYTES = 1 << 30
 

@@ -9,18 +9,18 @@ import pytest
 from websockets.sync.client import connect
 from websockets.typing import Subprotocol
 
-from service.samples.validation import Samples
-from solver.asset.learner import Asset
-from solver.asset.view import predict as predict_asset
-from solver.kernels.bandwidth import AutoGamma
-from solver.kernels.functions import Kernel
-from solver.prepare.named_rows import NamedRows, NameTable
-from solver.rows.matrix import take_rows
-from solver.working_set.learner import WorkingSet
-from solver.working_set.predictions import predict
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import body, few_words, plain_rows, three_classes, two_classes
+from wolfstream.service.samples.validation import Samples
+from wolfstream.solver.asset.learner import Asset
+from wolfstream.solver.asset.view import predict as predict_asset
+from wolfstream.solver.kernels.bandwidth import AutoGamma
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.prepare.named_rows import NamedRows, NameTable
+from wolfstream.solver.rows.matrix import take_rows
+from wolfstream.solver.working_set.learner import WorkingSet
+from wolfstream.solver.working_set.predictions import predict
 
 SPEC = {
     "kernel": {"type": "rbf", "gamma": 0.25},

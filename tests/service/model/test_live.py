@@ -11,22 +11,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.errors import InvalidSamples, NoSuchHead, Refusal
-from service.model.draft import Draft, Limits
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.record import from_record, to_record
-from service.samples.targets import Label
-from service.samples.validation import Samples
-from service.spec.heads import HeadName
-from service.storage.snapshot_files import SnapshotFiles
-from service.storage.snapshot_format import State
-from service.web.formats.wire import JSON, MSGPACK
-from solver.prepare.named_rows import named_rows
-from solver.prepare.row_form import RowForm
 from tests.service.decoding import BOUNDS
 from tests.service.specs import read_papers_spec
 from tests.service.streams import few_words, named, part, saved, three_classes, two_classes
+from wolfstream.service.errors import InvalidSamples, NoSuchHead, Refusal
+from wolfstream.service.model.draft import Draft, Limits
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.record import from_record, to_record
+from wolfstream.service.samples.targets import Label
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.service.storage.snapshot_files import SnapshotFiles
+from wolfstream.service.storage.snapshot_format import State
+from wolfstream.service.web.formats.wire import JSON, MSGPACK
+from wolfstream.solver.prepare.named_rows import named_rows
+from wolfstream.solver.prepare.row_form import RowForm
 
 HEADS: tuple[HeadName, ...] = ("working_set", "asset")
 LIMITS = Limits(classes=100, features=1000)

@@ -5,16 +5,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.engine.model_files import fill_model
-from service.model.learner import Learner
-from service.model.live import Model
-from service.model.merging import Unlike, merged
-from service.samples.validation import Samples
-from service.spec.heads import HeadName
-from service.spec.model import read_spec
-from service.storage.snapshot_format import State, decode_state, encode_state
-from solver.rows.seen import Seen
 from tests.service.specs import PAPERS
+from wolfstream.service.engine.model_files import fill_model
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.merging import Unlike, merged
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.service.spec.model import read_spec
+from wolfstream.service.storage.snapshot_format import State, decode_state, encode_state
+from wolfstream.solver.rows.seen import Seen
 
 FAST: dict[str, Any] = {"learners": 2, **PAPERS}
 OF_ASSET: dict[str, Any] = {

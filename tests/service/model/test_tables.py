@@ -5,16 +5,16 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from service.errors import Invalid, InvalidSamples
-from service.model.draft import MOST_TEXT_COLUMNS, Draft, Limits
-from service.model.fitting_rows import preparing
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.record import as_recorded, from_record, to_record
-from service.samples.validation import Samples, read_rows, read_samples
-from service.spec.model import read_spec
-from solver.prepare.row_form import Preparing
-from solver.prepare.schema import SETTLING
+from wolfstream.service.errors import Invalid, InvalidSamples
+from wolfstream.service.model.draft import MOST_TEXT_COLUMNS, Draft, Limits
+from wolfstream.service.model.fitting_rows import preparing
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.record import as_recorded, from_record, to_record
+from wolfstream.service.samples.validation import Samples, read_rows, read_samples
+from wolfstream.service.spec.model import read_spec
+from wolfstream.solver.prepare.row_form import Preparing
+from wolfstream.solver.prepare.schema import SETTLING
 
 QUICK: dict[str, Any] = {"working_set": None, "asset": {"dimension": 16}, "serve": "adaptive"}
 LIMITS = Limits(classes=100, features=1000)

@@ -10,12 +10,12 @@ from typing import Any
 
 import httpx
 
-from service.storage.data_directory import side_path
 from tests.service.monitor.test_webhook import receiving
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import two_classes
 from tests.service.web.test_events import events_of, looks_often
+from wolfstream.service.storage.data_directory import side_path
 
 SECRET = "a secret of enough characters"
 FLIPPED = 1600

@@ -4,7 +4,7 @@ import asyncio
 import json
 from typing import Any
 
-from service.monitor.channel import Channel
+from wolfstream.service.monitor.channel import Channel
 
 LARGE = "x" * 60_000
 

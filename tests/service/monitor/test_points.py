@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from service.monitor import points
-from service.monitor.points import Point, Points
-from service.monitor.side_file import SideFile
+from wolfstream.service.monitor import points
+from wolfstream.service.monitor.points import Point, Points
+from wolfstream.service.monitor.side_file import SideFile
 
 
 def opened(folder: Path) -> tuple[SideFile, Points]:

@@ -17,12 +17,12 @@ from typing import Any, ClassVar
 
 import pytest
 
-from service.errors import StartupError
-from service.monitor import alerts, webhook
-from service.monitor.alerts import Alert, Alerts
-from service.monitor.side_file import SideFile
-from service.monitor.webhook import NotDelivered, Webhook, deliver, signed
 from tests.service.web.test_tls import Pair, make_pair
+from wolfstream.service.errors import StartupError
+from wolfstream.service.monitor import alerts, webhook
+from wolfstream.service.monitor.alerts import Alert, Alerts
+from wolfstream.service.monitor.side_file import SideFile
+from wolfstream.service.monitor.webhook import NotDelivered, Webhook, deliver, signed
 
 SECRET = "a secret of enough characters"
 ALERT = Alert(3, "adaptive", 700, {"model": "rooms", "time": "2026-03-01T09:30:00.000Z"})

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-import solver
-from service.native import compile_cache
-from service.native.compile_cache import use_compile_cache
+from wolfstream.service.native import compile_cache
+from wolfstream.service.native.compile_cache import use_compile_cache
 
 VARIABLE = "NUMBA_CACHE_DIR"
 

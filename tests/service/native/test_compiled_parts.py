@@ -7,21 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-import solver
-from service.engine.compiled_parts import parts
-from service.heads.fit import fit_from_record, fit_to_record
-from service.heads.kinds import fit_window
-from service.model.draft import Draft, Limits
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.record import from_record, to_record
-from service.samples.targets import Targets
-from service.samples.validation import Samples
-from service.spec.heads import Task
-from service.spec.model import ModelSpec
-from solver.prepare.named_rows import NamedRows, named_values
 from tests.service.specs import read_papers_spec
 from tests.service.streams import asset_specs, few_words, part, three_classes, two_classes
+from wolfstream.service.engine.compiled_parts import parts
+from wolfstream.service.heads.fit import fit_from_record, fit_to_record
+from wolfstream.service.heads.kinds import fit_window
+from wolfstream.service.model.draft import Draft, Limits
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.record import from_record, to_record
+from wolfstream.service.samples.targets import Targets
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.heads import Task
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.solver.prepare.named_rows import NamedRows, named_values
 
 
 def compiled_signatures() -> dict[str, list[Any]]:

@@ -10,15 +10,6 @@ from scipy.sparse import csr_matrix
 from sklearn.exceptions import NotFittedError
 
 import wolfstream
-from service.engine.model_files import ModelFileError, load_model
-from service.heads.kinds import fit_window
-from service.model.learner import Learner
-from service.model.live import Model
-from service.notebook.rows import NoCounterpart
-from service.samples.validation import Samples
-from service.spec.model import read_spec
-from service.storage.snapshot_format import State, write_state
-from solver.prepare.named_rows import named_rows
 from tests.service.specs import PAPERS, read_papers_spec
 from tests.service.streams import three_classes
 from wolfstream import (
@@ -32,6 +23,15 @@ from wolfstream import (
     StreamClassifier,
     StreamRegressor,
 )
+from wolfstream.service.engine.model_files import ModelFileError, load_model
+from wolfstream.service.heads.kinds import fit_window
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.notebook.rows import NoCounterpart
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.model import read_spec
+from wolfstream.service.storage.snapshot_format import State, write_state
+from wolfstream.solver.prepare.named_rows import named_rows
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(160, 4))

@@ -9,20 +9,20 @@ import httpx
 import numpy as np
 import pytest
 
-from service.errors import NotLeader, NotReached, Unauthenticated, UnknownModel
-from service.model.learner import Learner
-from service.model.live import Model
-from service.model.moment import Moment
-from service.replicas import peers as peers_module
-from service.replicas.followed_models import FollowedModels
-from service.replicas.peers import NoAnswer, Peers
-from service.replicas.served_views import ServedViews
-from service.replicas.view_messages import SEAL, read_question, sealed_question
-from service.samples.validation import read_samples
-from service.settings import Settings
-from service.spec.model import ModelSpec
-from service.views.feeds import Feeds
 from tests.service.specs import PAPERS
+from wolfstream.service.errors import NotLeader, NotReached, Unauthenticated, UnknownModel
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.moment import Moment
+from wolfstream.service.replicas import peers as peers_module
+from wolfstream.service.replicas.followed_models import FollowedModels
+from wolfstream.service.replicas.peers import NoAnswer, Peers
+from wolfstream.service.replicas.served_views import ServedViews
+from wolfstream.service.replicas.view_messages import SEAL, read_question, sealed_question
+from wolfstream.service.samples.validation import read_samples
+from wolfstream.service.settings import Settings
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.views.feeds import Feeds
 
 SECRET = "a secret"
 ROWS = np.arange(20.0).reshape(10, 2)

@@ -12,10 +12,10 @@ import pytest
 from websockets.sync.client import connect
 from websockets.typing import Subprotocol
 
-from service.cli.replay_connections import HttpConnection, WebsocketConnection
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import body, few_words, named, part, plain_rows, three_classes
+from wolfstream.service.cli.replay_connections import HttpConnection, WebsocketConnection
 
 SPARSE = {"prepare": {"named": "sparse"}}
 SPEC = {"kernel": {"gamma": 0.25}, "asset": {"dimension": 64}} | SPARSE

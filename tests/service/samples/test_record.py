@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from service.samples.record import as_recorded, from_record, one_after_another, to_record
-from service.samples.validation import Samples, read_samples
-from solver.prepare.named_rows import NamedRows, n_rows
 from tests.service.streams import plain_rows
+from wolfstream.service.samples.record import as_recorded, from_record, one_after_another, to_record
+from wolfstream.service.samples.validation import Samples, read_samples
+from wolfstream.solver.prepare.named_rows import NamedRows, n_rows
 
 LABELS = st.one_of(st.booleans(), st.integers(-(2**63), 2**63 - 1), st.text(max_size=256))
 NUMBERS = st.floats(-1e100, 1e100)

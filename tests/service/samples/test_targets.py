@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.errors import Refusal
-from service.samples.targets import LARGEST_TARGET
-from service.samples.validation import read_samples
-from service.spec.heads import Task
-from service.web.formats.wire import JSON, MSGPACK
 from tests.service.decoding import BOUNDS
+from wolfstream.service.errors import Refusal
+from wolfstream.service.samples.targets import LARGEST_TARGET
+from wolfstream.service.samples.validation import read_samples
+from wolfstream.service.spec.heads import Task
+from wolfstream.service.web.formats.wire import JSON, MSGPACK
 
 MOST_ERRORS = 20
 LONGEST_LABEL = 256

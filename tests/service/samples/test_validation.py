@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.errors import Invalid, InvalidSamples, Refusal
-from service.samples.record import to_record
-from service.samples.validation import Samples, read_rows, read_samples
-from service.spec.heads import Task
-from service.web.formats.wire import JSON, MSGPACK, Format, problem
-from solver.prepare.named_rows import NamedRows, n_rows
 from tests.service.decoding import BOUNDS
+from wolfstream.service.errors import Invalid, InvalidSamples, Refusal
+from wolfstream.service.samples.record import to_record
+from wolfstream.service.samples.validation import Samples, read_rows, read_samples
+from wolfstream.service.spec.heads import Task
+from wolfstream.service.web.formats.wire import JSON, MSGPACK, Format, problem
+from wolfstream.solver.prepare.named_rows import NamedRows, n_rows
 
 DTYPES = ("<f4", "<f8", "<i8")
 MOST_ERRORS = 20

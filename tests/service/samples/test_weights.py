@@ -7,18 +7,24 @@ import msgpack
 import numpy as np
 import pytest
 
-from service.errors import Invalid, InvalidSamples
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.record import as_recorded, from_record, one_after_another, part_of, to_record
-from service.samples.validation import Samples, read_rows, read_samples
-from service.spec.model import read_spec
-from service.web.formats.lines import decode_ndjson
 from tests.service.decoding import BOUNDS
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import body, curve, three_classes, two_classes
 from wolfstream import Client, StreamClassifier, StreamRegressor
+from wolfstream.service.errors import Invalid, InvalidSamples
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.record import (
+    as_recorded,
+    from_record,
+    one_after_another,
+    part_of,
+    to_record,
+)
+from wolfstream.service.samples.validation import Samples, read_rows, read_samples
+from wolfstream.service.spec.model import read_spec
+from wolfstream.service.web.formats.lines import decode_ndjson
 
 ROWS: dict[str, Any] = {"x": [[1.0], [2.0], [3.0]], "y": [1, 2, 1]}
 

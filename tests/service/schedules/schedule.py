@@ -18,30 +18,30 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from service.engine.challengers import Turn
-from service.engine.group_learning import GroupRequest
-from service.engine.late_labels import LabelRequest
-from service.engine.learn_request import LearnRequest
-from service.engine.model_files import load_content
-from service.engine.predictions import RememberRequest
-from service.engine.queue_items import Order
-from service.errors import Refusal, StartupError
-from service.heads.kinds import fit_window
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.ids import LateLabels
-from service.samples.validation import Samples
-from service.spec.following import Start
-from service.spec.heads import HeadName
-from service.storage.data_directory import replays_path
-from service.storage.replay_marks import ReplayMarks
-from service.storage.snapshot_format import State, encode_state
 from tests.service.schedules.log_file import UNIT
 from tests.service.schedules.promises import Broken, Life, Promises
 from tests.service.schedules.server import Server
 from tests.service.specs import read_papers_spec
 from tests.service.syscalls.disk import LOSSES
 from tests.service.syscalls.library import FOREVER, Call, SystemCalls
+from wolfstream.service.engine.challengers import Turn
+from wolfstream.service.engine.group_learning import GroupRequest
+from wolfstream.service.engine.late_labels import LabelRequest
+from wolfstream.service.engine.learn_request import LearnRequest
+from wolfstream.service.engine.model_files import load_content
+from wolfstream.service.engine.predictions import RememberRequest
+from wolfstream.service.engine.queue_items import Order
+from wolfstream.service.errors import Refusal, StartupError
+from wolfstream.service.heads.kinds import fit_window
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.ids import LateLabels
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.following import Start
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.service.storage.data_directory import replays_path
+from wolfstream.service.storage.replay_marks import ReplayMarks
+from wolfstream.service.storage.snapshot_format import State, encode_state
 
 _MOST_ROWS, _UPLOADED = 3, 7
 _SPECS: list[dict[str, Any]] = [

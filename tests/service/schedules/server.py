@@ -11,12 +11,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from service.engine.writer import Writer
-from service.settings import Settings
-from service.storage.data_directory import journal_path, open_storage, snapshots_path
 from tests.service.schedules.log_file import LogRow, read_log
 from tests.service.syscalls.disk import LOSSES, Disk, Record, read_records
 from tests.service.syscalls.library import SystemCalls
+from wolfstream.service.engine.writer import Writer
+from wolfstream.service.settings import Settings
+from wolfstream.service.storage.data_directory import journal_path, open_storage, snapshots_path
 
 SNAPSHOT_SAMPLES = 60
 # Pages that SQLite keeps in memory: few, so that it reads its file while the server runs.

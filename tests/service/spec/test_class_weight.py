@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from service.model.learner import Learner
-from service.model.live import Model
-from service.spec.model import read_spec
 from tests.service.streams import part, three_classes
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.spec.model import read_spec
 
 WEIGHTS = [{"label": 20, "weight": 4.0}, {"label": "20", "weight": 9.0}]
 

@@ -8,11 +8,11 @@ from typing import get_args
 
 import pytest
 
-from service.heads.kinds import KINDS
-from service.spec.asset import AssetSpec
-from service.spec.heads import ALGORITHMS, HEAD_OPTIONS, HEADS, WAY_OPTIONS
-from service.spec.model import ModelSpec
-from service.spec.working_set import WorkingSetSpec
+from wolfstream.service.heads.kinds import KINDS
+from wolfstream.service.spec.asset import AssetSpec
+from wolfstream.service.spec.heads import ALGORITHMS, HEAD_OPTIONS, HEADS, WAY_OPTIONS
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.spec.working_set import WorkingSetSpec
 
 SERVICE = Path(__file__).parents[3] / "service"
 # What may name heads: the spec, the kinds themselves, the client (which imports nothing of the

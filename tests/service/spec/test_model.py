@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.errors import Invalid
-from service.spec.model import ModelSpec, read_spec
-from service.spec.stored import read_stored_spec, readings
+from wolfstream.service.errors import Invalid
+from wolfstream.service.spec.model import ModelSpec, read_spec
+from wolfstream.service.spec.stored import read_stored_spec, readings
 
 DEFAULTS = {
     "task": "classification",

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from service.errors import Invalid
-from service.spec.model import read_spec
 from tests.service.spec.test_model import ALMOST_SPECS, refused
+from wolfstream.service.errors import Invalid
+from wolfstream.service.spec.model import read_spec
 
 
 def only(given_spec: Any) -> tuple[str, str]:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from service.errors import Invalid
-from service.heads.kinds import head_of_call
-from service.spec.model import ModelSpec, read_spec
+from wolfstream.service.errors import Invalid
+from wolfstream.service.heads.kinds import head_of_call
+from wolfstream.service.spec.model import ModelSpec, read_spec
 
 DEFAULTS = {
     "basis": [{"type": "constant"}],

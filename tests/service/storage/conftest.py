@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from service.storage.interfaces import Storage
 from tests.service.storage.journals import opened
 from tests.service.storage.writing import create
+from wolfstream.service.storage.interfaces import Storage
 
 
 @pytest.fixture

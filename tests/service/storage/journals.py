@@ -4,11 +4,11 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from service.spec.heads import HeadName
-from service.storage.data_directory import open_storage
-from service.storage.entries import Entry, EntryKind
-from service.storage.interfaces import Storage
 from tests.service.storage.writing import log_of
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.service.storage.data_directory import open_storage
+from wolfstream.service.storage.entries import Entry, EntryKind
+from wolfstream.service.storage.interfaces import Storage
 
 
 def entry(

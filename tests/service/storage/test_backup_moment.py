@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from service.storage import directory_copy
-from service.storage.backup import back_up
-from service.storage.reach import BackupError
-from service.storage.restore import restore
-from service.storage.sqlite_file import SqliteFile
 from tests.service.engine.test_owned_log import SPEC, learn, model_in, upload
 from tests.service.writer_bench import Bench
+from wolfstream.service.storage import directory_copy
+from wolfstream.service.storage.backup import back_up
+from wolfstream.service.storage.reach import BackupError
+from wolfstream.service.storage.restore import restore
+from wolfstream.service.storage.sqlite_file import SqliteFile
 
 
 @pytest.fixture

@@ -10,15 +10,15 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
-from service.errors import InDoubt, NotLeader, StartupError, StorageFailed
-from service.storage.data_directory import open_storage
-from service.storage.entries import Entry, EntryKind, KeyedRequest, Rollback
-from service.storage.interfaces import Storage
-from service.storage.snapshot_format import DamagedSnapshot, State
-from service.storage.sqlite_log import SqliteTerm
-from service.storage.term import Part, Term, TermState
 from tests.service.nats import MISSING, NatsServers
 from tests.service.storage.writing import append, create, delete, held, log_of, new_term, term_of
+from wolfstream.service.errors import InDoubt, NotLeader, StartupError, StorageFailed
+from wolfstream.service.storage.data_directory import open_storage
+from wolfstream.service.storage.entries import Entry, EntryKind, KeyedRequest, Rollback
+from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State
+from wolfstream.service.storage.sqlite_log import SqliteTerm
+from wolfstream.service.storage.term import Part, Term, TermState
 
 _names = (f"a..{number}" for number in itertools.count())
 
@@ -44,7 +44,7 @@ def open_again(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Calla
         while opened:
             opened.pop().close()
         if request.param == "fleet":
-            from service.fleet.opening import connect, open_fleet
+            from wolfstream.service.fleet.opening import connect, open_fleet
 
             opened.append(open_fleet(connect(addresses, 1 << 30, 1 << 30), tmp_path, 2).storage)
         else:
@@ -369,9 +369,9 @@ def leave_in_doubt(term: Term, part: Part, stored: bool = False) -> None:
         with suppress(InDoubt), term.writing(part):
             raise InDoubt("the disk has failed")
     else:
-        from service.fleet.connection import Unanswered
-        from service.fleet.jetstream_term import JetStreamTerm, rows_of
-        from service.fleet.planned_commits import store
+        from wolfstream.service.fleet.connection import Unanswered
+        from wolfstream.service.fleet.jetstream_term import JetStreamTerm, rows_of
+        from wolfstream.service.fleet.planned_commits import store
 
         assert isinstance(term, JetStreamTerm)
         planned = term.planned(rows_of(part))

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from service.errors import StartupError
-from service.storage.data_directory import open_storage
-from service.storage.entries import Entry, KeyedRequest
-from service.storage.wal_check import check_write_ahead
 from tests.service.storage.writing import append, create, log_of
+from wolfstream.service.errors import StartupError
+from wolfstream.service.storage.data_directory import open_storage
+from wolfstream.service.storage.entries import Entry, KeyedRequest
+from wolfstream.service.storage.wal_check import check_write_ahead
 
 SPEC = {"seed": 7, "kernel": {"gamma": 0.25}}
 FRAME = 24 + 4096
@@ -194,9 +194,9 @@ def contents_of_copy(path: Path) -> list[object]:
 APPEND_AND_DIE = """
 import os, signal, sys
 from pathlib import Path
-from service.errors import StorageFailed
-from service.storage.data_directory import open_storage
-from service.storage.entries import Entry
+from wolfstream.service.errors import StorageFailed
+from wolfstream.service.storage.data_directory import open_storage
+from wolfstream.service.storage.entries import Entry
 from tests.service.storage.writing import append, create, term_of
 
 storage = open_storage(Path(sys.argv[1]))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from service.storage.directories import make_directory
+from wolfstream.service.storage.directories import make_directory
 
 
 def test_each_new_one_is_synced_into_the_one_above_it(

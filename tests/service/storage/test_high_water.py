@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service.storage.high_water import HighWater
+from wolfstream.service.storage.high_water import HighWater
 
 
 def test_a_mark_that_could_not_be_written_is_written_with_the_next_commit(

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.errors import StorageFailed
-from service.storage.entries import Entry
-from service.storage.interfaces import Storage
 from tests.service.storage.journals import entry, fill_disk, opened, pragma, sequences
 from tests.service.storage.writing import append, create, delete, log_of, term_of
+from wolfstream.service.errors import StorageFailed
+from wolfstream.service.storage.entries import Entry
+from wolfstream.service.storage.interfaces import Storage
 
 
 class TestModels:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from service.errors import StartupError, StorageFailed
-from service.storage.data_directory import open_storage
-from service.storage.interfaces import Storage
-from service.storage.sqlite_file import SqliteFile
 from tests.service.storage.journals import entry, fill_disk, opened, pragma, sequences
 from tests.service.storage.writing import append, create, delete, term_of
+from wolfstream.service.errors import StartupError, StorageFailed
+from wolfstream.service.storage.data_directory import open_storage
+from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.sqlite_file import SqliteFile
 
 
 class TestStorageFails:

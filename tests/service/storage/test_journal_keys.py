@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from service.errors import StartupError, StorageFailed
-from service.storage.entries import KeyedRequest
-from service.storage.interfaces import Storage
 from tests.service.storage.journals import entry, fill_disk, opened, sequences
 from tests.service.storage.writing import append, create, delete, log_of, term_of
+from wolfstream.service.errors import StartupError, StorageFailed
+from wolfstream.service.storage.entries import KeyedRequest
+from wolfstream.service.storage.interfaces import Storage
 
 
 class TestKeys:

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from service.storage.entries import Entry, Rollback
-from service.storage.interfaces import Storage
-from service.storage.sqlite_file import SqliteFile
-from service.storage.sqlite_point import Cut, cut_at_time
 from tests.service.storage.journals import entry, opened
 from tests.service.storage.writing import append, create, log_of, term_of
+from wolfstream.service.storage.entries import Entry, Rollback
+from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.sqlite_file import SqliteFile
+from wolfstream.service.storage.sqlite_point import Cut, cut_at_time
 
 
 class TestPredictions:
@@ -76,9 +76,9 @@ class TestPredictions:
     ) -> None:
         with opened(path) as storage:
             model = create(storage, "m", {})
-            monkeypatch.setattr("service.storage.sqlite_journal.now", lambda: 10**13)
+            monkeypatch.setattr("wolfstream.service.storage.sqlite_journal.now", lambda: 10**13)
             append(storage, [self.labels(model, 1), self.prediction(model, 1, 1, b"kept")])
-            monkeypatch.setattr("service.storage.sqlite_journal.now", lambda: 10**13 + 1)
+            monkeypatch.setattr("wolfstream.service.storage.sqlite_journal.now", lambda: 10**13 + 1)
             append(storage, [self.prediction(model, 1, 2), self.labels(model, 2)])
         with closing(SqliteFile(path)) as file:
             assert cut_at_time(file, model, 10**13) == Cut(1, dated=True, events=True)

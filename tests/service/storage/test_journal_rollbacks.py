@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from service.errors import StorageFailed
-from service.storage.entries import KeyedRequest, Rollback
-from service.storage.interfaces import Storage
 from tests.service.storage.journals import entry, fill_disk, opened
 from tests.service.storage.writing import append, create, delete, log_of, new_term, term_of
+from wolfstream.service.errors import StorageFailed
+from wolfstream.service.storage.entries import KeyedRequest, Rollback
+from wolfstream.service.storage.interfaces import Storage
 
 
 class TestRollbacks:

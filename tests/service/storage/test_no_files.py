@@ -5,10 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from service.errors import StartupError
-from service.storage.data_directory import open_storage, owned
-from service.storage.snapshot_files import SnapshotFiles
-from service.storage.snapshot_format import DamagedSnapshot, State, UnreadableSnapshot, read_plain
+from wolfstream.service.errors import StartupError
+from wolfstream.service.storage.data_directory import open_storage, owned
+from wolfstream.service.storage.snapshot_files import SnapshotFiles
+from wolfstream.service.storage.snapshot_format import (
+    DamagedSnapshot,
+    State,
+    UnreadableSnapshot,
+    read_plain,
+)
 
 STATE = State({"sequence": 7}, {})
 FILES = ["lock", "keys.json", "log.sqlite", "log.sqlite-wal", "high-water", "replays"]

@@ -19,9 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from service.storage import archive as archives
-from service.storage.snapshot_files import SnapshotFiles
-from service.storage.snapshot_format import (
+from wolfstream.service.storage import archive as archives
+from wolfstream.service.storage.snapshot_files import SnapshotFiles
+from wolfstream.service.storage.snapshot_format import (
     DamagedSnapshot,
     State,
     decode_state,

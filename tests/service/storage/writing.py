@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from service.storage.entries import Entry, KeyedRequest, new_epoch
-from service.storage.interfaces import Storage
-from service.storage.journal import Journal
-from service.storage.sqlite_journal import SqliteJournal
-from service.storage.term import Part, Term, UnownedLog
+from wolfstream.service.storage.entries import Entry, KeyedRequest, new_epoch
+from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.journal import Journal
+from wolfstream.service.storage.sqlite_journal import SqliteJournal
+from wolfstream.service.storage.term import Part, Term, UnownedLog
 
 # By journal and number of a model.
 _terms: WeakKeyDictionary[Journal, dict[int, Term]] = WeakKeyDictionary()

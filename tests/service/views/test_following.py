@@ -5,16 +5,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.heads.kinds import KINDS
-from service.model.learner import Learner
-from service.model.live import Model
-from service.model.published import Published
-from service.samples.validation import Samples, read_rows, read_samples
-from service.spec.model import ModelSpec
-from service.views.follower import Follower, OutOfStep
-from service.views.tree import TreeWriter
-from service.views.versions import Position, Versions
 from tests.service.specs import PAPERS
+from wolfstream.service.heads.kinds import KINDS
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.published import Published
+from wolfstream.service.samples.validation import Samples, read_rows, read_samples
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.views.follower import Follower, OutOfStep
+from wolfstream.service.views.tree import TreeWriter
+from wolfstream.service.views.versions import Position, Versions
 
 SPECS: dict[str, dict[str, Any]] = {
     # So few members that slots are freed and filled again.

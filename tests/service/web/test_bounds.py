@@ -7,13 +7,13 @@ from typing import Any
 import msgpack
 import pytest
 
-from service.errors import Refusal, TooLarge
-from service.samples.validation import read_samples
-from service.web.formats import bounds
-from service.web.formats.bounds import Bounds
-from service.web.formats.inference import read_inference
-from service.web.formats.wire import JSON, MSGPACK, format_of_body
 from tests.service.decoding import BOUNDS
+from wolfstream.service.errors import Refusal, TooLarge
+from wolfstream.service.samples.validation import read_samples
+from wolfstream.service.web.formats import bounds
+from wolfstream.service.web.formats.bounds import Bounds
+from wolfstream.service.web.formats.inference import read_inference
+from wolfstream.service.web.formats.wire import JSON, MSGPACK, format_of_body
 
 MEGABYTE = 1 << 20
 SMALL = Bounds(values=1_000, rows=100)

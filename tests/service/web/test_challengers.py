@@ -7,14 +7,14 @@ import httpx
 import numpy as np
 import pytest
 
-from service.access.key_ring import Grant
-from service.client.errors import Refused
-from service.errors import Forbidden
-from service.web.routes.creation import create
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import body, part, plain_rows, three_classes
 from wolfstream import Client
+from wolfstream.service.access.key_ring import Grant
+from wolfstream.service.client.errors import Refused
+from wolfstream.service.errors import Forbidden
+from wolfstream.service.web.routes.creation import create
 
 SPEC = PAPERS | {"working_set": {"max_size": 60}, "asset": None}
 OTHER = PAPERS | {"working_set": {"max_size": 20, "C": 3.0}, "asset": None}

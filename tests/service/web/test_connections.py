@@ -19,12 +19,12 @@ from uvicorn.server import ServerState
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from service.settings import Settings
-from service.web.formats.memory import MemoryBudget
-from service.web.http_server import configuration
 from tests.service.access.test_keys import problem
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
+from wolfstream.service.settings import Settings
+from wolfstream.service.web.formats.memory import MemoryBudget
+from wolfstream.service.web.http_server import configuration
 
 MOST, PATIENCE, SOON = 4, 1.0, 20.0
 ROWS = ",".join(["[1]"] * 100_000)

@@ -10,10 +10,10 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.errors import TooLarge, Unreadable
-from service.settings import Settings
-from service.web.formats.content_encoding import decompress_zstd
 from tests.service.access.test_keys import problem
+from wolfstream.service.errors import TooLarge, Unreadable
+from wolfstream.service.settings import Settings
+from wolfstream.service.web.formats.content_encoding import decompress_zstd
 
 ZSTD = {"Content-Encoding": "zstd"}
 # A frame of 4 bytes that readers pass over (RFC 8878, 3.1.2).

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from service.errors import Divided
-from service.storage.partitions import partitions_of, whole_of
-from service.web.layers.divided_models import DividedModels
+from wolfstream.service.errors import Divided
+from wolfstream.service.storage.partitions import partitions_of, whole_of
+from wolfstream.service.web.layers.divided_models import DividedModels
 
 
 class Fleet:

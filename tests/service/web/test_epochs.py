@@ -7,18 +7,18 @@ from typing import Any
 import httpx
 import pytest
 
-from service.client.errors import Refused
-from service.client.sync import Client
-from service.engine.learn_request import LearnRequest
-from service.engine.salvage import recover_directory
-from service.errors import AnotherState, Invalid
-from service.model.moment import Moment, check_moment, read_awaited, read_tag
-from service.web.formats.moments import read_if_match
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import body, two_classes
 from tests.service.web.test_stream import open_stream
 from tests.service.writer_bench import Bench, work_off
+from wolfstream.service.client.errors import Refused
+from wolfstream.service.client.sync import Client
+from wolfstream.service.engine.learn_request import LearnRequest
+from wolfstream.service.engine.salvage import recover_directory
+from wolfstream.service.errors import AnotherState, Invalid
+from wolfstream.service.model.moment import Moment, check_moment, read_awaited, read_tag
+from wolfstream.service.web.formats.moments import read_if_match
 
 SPEC = PAPERS | {"kernel": {"type": "linear"}, "asset": None}
 ROWS = {"x": [[0.1, 0.2, 0.5], [0.3, 0.4, 0.5]]}

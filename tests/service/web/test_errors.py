@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from service import errors
-from service.errors import Refusal, StartupError, Unavailable, WolfstreamError
-from service.web.formats.problems import problem_of
-from service.web.formats.wire import problem
+from wolfstream.service import errors
+from wolfstream.service.errors import Refusal, StartupError, Unavailable, WolfstreamError
+from wolfstream.service.web.formats.problems import problem_of
+from wolfstream.service.web.formats.wire import problem
 
 STATUS = {
     "unreadable": 400,
@@ -64,7 +64,7 @@ def below(kind: type[Refusal]) -> list[type[Refusal]]:
 
 
 # Those of the program; a test elsewhere may define one for itself.
-ALL = [kind for kind in below(Refusal) if kind.__module__.startswith("service.errors.")]
+ALL = [kind for kind in below(Refusal) if kind.__module__.startswith("wolfstream.service.errors.")]
 each_refusal = pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
 
 

@@ -11,12 +11,12 @@ from typing import Any
 import httpx
 import pytest
 
-from service.access.key_file import KeyFile
-from service.access.keys import add_key, revoke_key
-from service.monitor import producer, webhook
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import body, two_classes
+from wolfstream.service.access.key_file import KeyFile
+from wolfstream.service.access.keys import add_key, revoke_key
+from wolfstream.service.monitor import producer, webhook
 
 Event = dict[str, Any]
 

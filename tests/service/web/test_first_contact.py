@@ -7,10 +7,10 @@ import httpx
 import msgpack
 import pytest
 
-from service.web.formats.inference import JSON_LENGTH_HEADER
 from tests.service.process import ServerProcess
 from tests.service.streams import body, two_classes
 from tests.service.web.test_stream import open_stream
+from wolfstream.service.web.formats.inference import JSON_LENGTH_HEADER
 
 PACKED = {"Accept": "application/vnd.msgpack"}
 

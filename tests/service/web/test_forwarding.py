@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from service.replicas.membership import Membership
-from service.web.formats.problems import problem_response
-from service.web.layers.forwarding import Forwarding
+from wolfstream.service.replicas.membership import Membership
+from wolfstream.service.web.formats.problems import problem_response
+from wolfstream.service.web.layers.forwarding import Forwarding
 
 
 class Alone:
@@ -270,7 +270,7 @@ class TestList:
         assert self.listed(self.REFUSED, (404, {})) == (200, {"models": []})
 
     def test_is_refused_rather_than_short(self, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr("service.web.layers.forwarding._PATIENCE_SECONDS", 0.2)
+        monkeypatch.setattr("wolfstream.service.web.layers.forwarding._PATIENCE_SECONDS", 0.2)
         status, problem = self.listed(self.REFUSED)
         assert status == 503
         assert "no replica leads model 'm' now" in problem["detail"]

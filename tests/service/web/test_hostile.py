@@ -12,26 +12,26 @@ import numpy as np
 import pytest
 from starlette.responses import PlainTextResponse
 
-from service.access.key_file import KeyFile
-from service.access.key_ring import KeyRing
-from service.engine.recovery_order import Room, recover
-from service.errors import Invalid, InvalidSamples, StartupError
-from service.heads.kinds import build
-from service.model.draft import Draft, Limits
-from service.model.learner import Learner
-from service.model.live import Model
-from service.samples.validation import Samples, read_samples
-from service.settings import Settings
-from service.spec.model import read_spec
-from service.storage.data_directory import open_storage
-from service.storage.entries import Entry
-from service.storage.snapshot_files import SnapshotFiles
-from service.storage.snapshot_format import DamagedSnapshot, State, read_state
-from service.web.formats.problems import problem_response
-from service.web.formats.wire import JSON
-from service.web.layers.guard import Guard
-from service.web.layers.origins import Origins
 from tests.service.storage.writing import append, create
+from wolfstream.service.access.key_file import KeyFile
+from wolfstream.service.access.key_ring import KeyRing
+from wolfstream.service.engine.recovery_order import Room, recover
+from wolfstream.service.errors import Invalid, InvalidSamples, StartupError
+from wolfstream.service.heads.kinds import build
+from wolfstream.service.model.draft import Draft, Limits
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.validation import Samples, read_samples
+from wolfstream.service.settings import Settings
+from wolfstream.service.spec.model import read_spec
+from wolfstream.service.storage.data_directory import open_storage
+from wolfstream.service.storage.entries import Entry
+from wolfstream.service.storage.snapshot_files import SnapshotFiles
+from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State, read_state
+from wolfstream.service.web.formats.problems import problem_response
+from wolfstream.service.web.formats.wire import JSON
+from wolfstream.service.web.layers.guard import Guard
+from wolfstream.service.web.layers.origins import Origins
 
 
 def raw(values, dtype="<f8"):

@@ -10,9 +10,9 @@ import msgpack
 import numpy as np
 import pytest
 
-from service.web.formats.wire import JSON
 from tests.service.specs import PAPERS
 from tests.service.streams import body, curve, part, three_classes, two_classes
+from wolfstream.service.web.formats.wire import JSON
 
 MSGPACK = {"Content-Type": "application/vnd.msgpack", "Accept": "application/vnd.msgpack"}
 

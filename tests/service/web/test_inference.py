@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.errors import Refusal
-from service.web.formats.inference import read_inference
-from solver.prepare.named_rows import NamedRows, n_rows
 from tests.service.decoding import BOUNDS
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import body, few_words, plain_rows, three_classes, two_classes
+from wolfstream.service.errors import Refusal
+from wolfstream.service.web.formats.inference import read_inference
+from wolfstream.solver.prepare.named_rows import NamedRows, n_rows
 
 LENGTH = "Inference-Header-Content-Length"
 X = two_classes(5, seed=1).X

@@ -2,10 +2,10 @@
 
 import pytest
 
-from service.settings import Settings
-from service.web.formats.memory import MemoryBudget
-from service.web.routes.app import create_app
-from service.web.routes.stream import Streams
+from wolfstream.service.settings import Settings
+from wolfstream.service.web.formats.memory import MemoryBudget
+from wolfstream.service.web.routes.app import create_app
+from wolfstream.service.web.routes.stream import Streams
 
 PUBLIC = "431"
 KEY = "401 403 431 503"

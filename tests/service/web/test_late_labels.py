@@ -10,12 +10,12 @@ import msgpack
 import numpy as np
 import pytest
 
-from service.client.errors import Refused
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import body, curve, part, two_classes
 from tests.service.web.test_stream import JSON, MSGPACK, open_stream
 from wolfstream import AsyncClient, Client
+from wolfstream.service.client.errors import Refused
 
 SPEC = PAPERS | {"kernel": {"type": "linear"}, "asset": None}
 SAMPLES = two_classes(60)

@@ -16,21 +16,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from websockets.sync.client import connect
 
-from service.access.key_file import KeyFile
-from service.access.keys import add_key
-from service.access.quota import Quota
-from service.errors import (
+from tests.service.access.test_keys import bearer, problem
+from tests.service.process import ServerProcess
+from wolfstream.service.access.key_file import KeyFile
+from wolfstream.service.access.keys import add_key
+from wolfstream.service.access.quota import Quota
+from wolfstream.service.errors import (
     InvalidSamples,
     QuotaExceeded,
     TooLarge,
     Unreadable,
     UnsupportedFormat,
 )
-from service.settings import Settings
-from service.web.formats.content_encoding import decompress_zstd, decompressor_of, inflate
-from service.web.formats.request_size import check_size
-from tests.service.access.test_keys import bearer, problem
-from tests.service.process import ServerProcess
+from wolfstream.service.settings import Settings
+from wolfstream.service.web.formats.content_encoding import (
+    decompress_zstd,
+    decompressor_of,
+    inflate,
+)
+from wolfstream.service.web.formats.request_size import check_size
 
 SOON = 10.0
 ROWS, NUMBERS, MODELS, BODY = 50, 20, 3, 1 << 16

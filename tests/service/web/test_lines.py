@@ -16,16 +16,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.errors import InvalidSamples, Refusal
-from service.files.labelled import open_data
-from service.samples.validation import Samples, read_rows, read_samples
-from service.web.formats.lines import DECODERS
-from service.web.formats.wire import SAMPLE_MEDIA_TYPES, format_of_body
-from solver.prepare.cells import Cells
-from solver.prepare.named_rows import NamedRows
 from tests.service.decoding import BOUNDS
 from tests.service.specs import PAPERS
 from tests.service.streams import curve, few_words, part, plain_rows, three_classes, two_classes
+from wolfstream.service.errors import InvalidSamples, Refusal
+from wolfstream.service.files.labelled import open_data
+from wolfstream.service.samples.validation import Samples, read_rows, read_samples
+from wolfstream.service.web.formats.lines import DECODERS
+from wolfstream.service.web.formats.wire import SAMPLE_MEDIA_TYPES, format_of_body
+from wolfstream.solver.prepare.cells import Cells
+from wolfstream.solver.prepare.named_rows import NamedRows
 
 QUICK = {"working_set": None, "asset": None}
 NDJSON, CSV, SVMLIGHT = "application/x-ndjson", "text/csv", "text/x-libsvm"

@@ -15,15 +15,15 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 from websockets.typing import Subprotocol
 
-from service.errors import MemoryFull
-from service.model.live import Model
-from service.model.published import Published
-from service.web.formats.memory import MemoryBudget
-from solver.prepare.row_form import RowForm
-from solver.stream.rows import RowsView
 from tests.service.access.test_keys import problem
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS, read_papers_spec
+from wolfstream.service.errors import MemoryFull
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.published import Published
+from wolfstream.service.web.formats.memory import MemoryBudget
+from wolfstream.solver.prepare.row_form import RowForm
+from wolfstream.solver.stream.rows import RowsView
 
 SOON = 10.0
 MOST = 1 << 20

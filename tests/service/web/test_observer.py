@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from service.web.layers.observer import Observer
+from wolfstream.service.web.layers.observer import Observer
 
 
 def test_headers_are_kept_by_name_and_the_first_of_two_counts() -> None:

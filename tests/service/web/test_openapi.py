@@ -12,11 +12,11 @@ import pytest
 from fastapi import FastAPI
 from starlette.routing import Route, WebSocketRoute
 
-from service.settings import Settings
-from service.web.formats.memory import MemoryBudget
-from service.web.routes.app import create_app
-from service.web.routes.docs_page import page
-from service.web.routes.stream import Streams
+from wolfstream.service.settings import Settings
+from wolfstream.service.web.formats.memory import MemoryBudget
+from wolfstream.service.web.routes.app import create_app
+from wolfstream.service.web.routes.docs_page import page
+from wolfstream.service.web.routes.stream import Streams
 
 APP: FastAPI = create_app(None, None, Settings(_env_file=None), Streams(), None, MemoryBudget(1))  # type: ignore[arg-type, call-arg]
 TOLD: dict[str, Any] = json.loads(json.dumps(APP.openapi()))

@@ -13,14 +13,14 @@ from starlette.responses import PlainTextResponse
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from service.access.key_file import KeyFile
-from service.access.key_ring import KeyRing
-from service.access.keys import add_key
-from service.settings import Settings
-from service.web.formats.problems import problem_response
-from service.web.layers.origins import Origins
 from tests.service.access.test_keys import problem
 from tests.service.process import ServerProcess
+from wolfstream.service.access.key_file import KeyFile
+from wolfstream.service.access.key_ring import KeyRing
+from wolfstream.service.access.keys import add_key
+from wolfstream.service.settings import Settings
+from wolfstream.service.web.formats.problems import problem_response
+from wolfstream.service.web.layers.origins import Origins
 
 PAGE = "https://app.example"
 

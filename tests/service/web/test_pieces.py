@@ -8,7 +8,7 @@ import msgpack
 import pytest
 from pydantic_core import to_json
 
-from service.web.formats.pieces import joined, json_pieces, msgpack_pieces, n_values
+from wolfstream.service.web.formats.pieces import joined, json_pieces, msgpack_pieces, n_values
 
 MANY = 20_000
 ANSWERS: list[dict[str, Any]] = [

@@ -7,10 +7,15 @@ from typing import Any
 import httpx
 import pytest
 
-from service.errors import ModelBroken
-from service.web.formats.prefer import Acknowledgement, Preference, acknowledged, read_preference
 from tests.service.process import ServerProcess
 from tests.service.streams import body, two_classes
+from wolfstream.service.errors import ModelBroken
+from wolfstream.service.web.formats.prefer import (
+    Acknowledgement,
+    Preference,
+    acknowledged,
+    read_preference,
+)
 
 SAMPLES = body(two_classes(20))
 

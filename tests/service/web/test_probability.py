@@ -9,10 +9,10 @@ import pytest
 from websockets.sync.client import connect
 from websockets.typing import Subprotocol
 
-from service.samples.validation import Samples
 from tests.service.process import ServerProcess
 from tests.service.streams import body, curve, two_classes
 from wolfstream import AsyncClient, Client, Refused, RemoteClassifier
+from wolfstream.service.samples.validation import Samples
 
 SAMPLES = two_classes(200)
 NUMBERS = curve(200)

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.errors import Unreadable
-from service.web.formats import repeated_names
-from service.web.formats.bounds import Bounds
-from service.web.formats.repeated_names import check_json_names
-from service.web.formats.wire import JSON, MSGPACK, Format, format_of_body
 from tests.service.decoding import BOUNDS
 from tests.service.specs import PAPERS
+from wolfstream.service.errors import Unreadable
+from wolfstream.service.web.formats import repeated_names
+from wolfstream.service.web.formats.bounds import Bounds
+from wolfstream.service.web.formats.repeated_names import check_json_names
+from wolfstream.service.web.formats.wire import JSON, MSGPACK, Format, format_of_body
 
 NDJSON = format_of_body("application/x-ndjson", True)
 TEXT = st.text(st.sampled_from('ab":\\{}[], é'), max_size=6)

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from service.errors import StorageFailed
-from service.settings import Settings
 from tests.service.nats import MISSING
+from wolfstream.service.errors import StorageFailed
+from wolfstream.service.settings import Settings
 
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
-from service.fleet.members import Led, Replica
-from service.web import roles as module
-from service.web.roles import Roles
+from wolfstream.service.fleet.members import Led, Replica
+from wolfstream.service.web import roles as module
+from wolfstream.service.web.roles import Roles
 
 OWN, OTHER = "http://own", "http://other"
 _PATIENCE_SECONDS = 60.0

@@ -9,13 +9,13 @@ from typing import NamedTuple
 import httpx
 import pytest
 
-from service.access.key_file import KeyFile
-from service.access.keys import add_key
-from service.errors import StartupError
-from service.settings import Settings
-from service.web.listening import listening
-from service.web.workers import check_workers
 from tests.service.process import ServerProcess
+from wolfstream.service.access.key_file import KeyFile
+from wolfstream.service.access.keys import add_key
+from wolfstream.service.errors import StartupError
+from wolfstream.service.settings import Settings
+from wolfstream.service.web.listening import listening
+from wolfstream.service.web.workers import check_workers
 
 
 class Ended(NamedTuple):
@@ -85,7 +85,7 @@ def test_ways_to_answer_other_machines(tmp_path: Path, has_keys: bool, insecure:
 def test_workers_share_a_port_that_nobody_else_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("service.web.listening._GONE_SECONDS", 0.0)
+    monkeypatch.setattr("wolfstream.service.web.listening._GONE_SECONDS", 0.0)
     settings = Settings(port=0, data=tmp_path, workers=3)
     with listening(settings, has_keys=False) as listeners:
         ports = {listener.getsockname()[1] for listener in listeners}

@@ -9,9 +9,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.errors import TooLarge, Unreadable
-from service.web.formats.problems import add_problems
-from service.web.layers.shortcut import Shortcut
+from wolfstream.service.errors import TooLarge, Unreadable
+from wolfstream.service.web.formats.problems import add_problems
+from wolfstream.service.web.layers.shortcut import Shortcut
 
 PATH = "/v1/models/{name}/predict"
 

@@ -14,13 +14,13 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 from websockets.sync.client import connect
 
-from service.settings import Settings
-from service.web.formats.memory import MemoryBudget
-from service.web.http_server import configuration
-from service.web.layers.stream_connections import BoundedStream
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.web.test_connections import UPGRADE, all_that_comes, told
+from wolfstream.service.settings import Settings
+from wolfstream.service.web.formats.memory import MemoryBudget
+from wolfstream.service.web.http_server import configuration
+from wolfstream.service.web.layers.stream_connections import BoundedStream
 
 EMPTY_TEXT, EMPTY_PART, EMPTY_MORE = b"\x81\x80", b"\x01\x80", b"\x00\x80"
 PING, PONG = b"\x89\x80", b"\x8a\x80"

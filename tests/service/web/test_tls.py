@@ -28,11 +28,11 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from websockets.sync.client import connect
 
-from service.client.errors import Unsuitable
-from service.client.sync import Client
-from service.errors import StartupError
-from service.web.tls import check_tls
 from tests.service.process import ServerProcess
+from wolfstream.service.client.errors import Unsuitable
+from wolfstream.service.client.sync import Client
+from wolfstream.service.errors import StartupError
+from wolfstream.service.web.tls import check_tls
 
 
 class Pair(NamedTuple):

@@ -7,9 +7,9 @@ import httpx
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from service.settings import Settings
-from service.web.formats.problems import problem_response
-from service.web.layers.to_leader import ToLeader
+from wolfstream.service.settings import Settings
+from wolfstream.service.web.formats.problems import problem_response
+from wolfstream.service.web.layers.to_leader import ToLeader
 
 PATH = "/v1/models/m/samples"
 

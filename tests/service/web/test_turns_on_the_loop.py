@@ -11,12 +11,12 @@ import httpx
 import pytest
 from websockets.sync.client import connect
 
-from service.errors import Invalid
-from service.web.formats.body import beside_the_loop
-from service.web.formats.memory import MemoryBudget
-from service.web.routes import session
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
+from wolfstream.service.errors import Invalid
+from wolfstream.service.web.formats.body import beside_the_loop
+from wolfstream.service.web.formats.memory import MemoryBudget
+from wolfstream.service.web.routes import session
 
 MANY = 20
 

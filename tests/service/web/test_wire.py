@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.errors import (
+from tests.service.decoding import BOUNDS
+from wolfstream.service.errors import (
     InvalidSamples,
     ModelBroken,
     QueueFull,
@@ -20,7 +21,7 @@ from service.errors import (
     Unreadable,
     UnsupportedFormat,
 )
-from service.web.formats.wire import (
+from wolfstream.service.web.formats.wire import (
     JSON,
     MEDIA_TYPES,
     MSGPACK,
@@ -30,7 +31,6 @@ from service.web.formats.wire import (
     format_of_body,
     problem,
 )
-from tests.service.decoding import BOUNDS
 
 both = pytest.mark.parametrize("spoken", [JSON, MSGPACK], ids=["json", "msgpack"])
 TEXT = st.text(max_size=8)

@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from service.errors import NotLeader, Refusal, UnknownModel
-from service.settings import Settings
-from service.spec.model import ModelSpec
-from service.workers.calls import Calls
-from service.workers.channel import Kind
-from service.workers.follower_engine import FollowerEngine
-from service.workers.messages import State
+from wolfstream.service.errors import NotLeader, Refusal, UnknownModel
+from wolfstream.service.settings import Settings
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.workers.calls import Calls
+from wolfstream.service.workers.channel import Kind
+from wolfstream.service.workers.follower_engine import FollowerEngine
+from wolfstream.service.workers.messages import State
 
 FLEET = {"fleet": "nats://nowhere:4222", "advertise": "http://here:8000"}
 

@@ -9,11 +9,11 @@ import msgpack
 import numpy as np
 import pytest
 
-from service.diagnostics.metrics import Histogram
-from service.errors import QuotaExceeded, Refusal
-from service.samples.ids import LateLabels
-from service.workers.channel import Channel, Kind, open_channel
-from service.workers.messages import (
+from wolfstream.service.diagnostics.metrics import Histogram
+from wolfstream.service.errors import QuotaExceeded, Refusal
+from wolfstream.service.samples.ids import LateLabels
+from wolfstream.service.workers.channel import Channel, Kind, open_channel
+from wolfstream.service.workers.messages import (
     Use,
     count_more,
     counted_since,

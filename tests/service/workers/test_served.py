@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from websockets.sync.client import connect
 
-from service.access.key_file import KeyFile
-from service.access.keys import add_key, revoke_key
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
+from wolfstream.service.access.key_file import KeyFile
+from wolfstream.service.access.keys import add_key, revoke_key
 
 # Of so many new connections each worker gets some, but for one run in two thousand.
 ENOUGH = 12
@@ -230,7 +230,7 @@ def workers_of(server: ServerProcess) -> list[int]:
     return [
         int(child)
         for child in children.split()
-        if b"service.web.worker" in Path(f"/proc/{child}/cmdline").read_bytes()
+        if b"wolfstream.service.web.worker" in Path(f"/proc/{child}/cmdline").read_bytes()
     ]
 
 

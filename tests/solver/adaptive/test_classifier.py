@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from solver.adaptive.classifier import AdaptiveClassifier
-from solver.adaptive.features import transform
-from solver.adaptive.view import predict_classes
 from tests.solver import oracle_bank
 from tests.solver.streams import blocks, clusters
+from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
+from wolfstream.solver.adaptive.features import transform
+from wolfstream.solver.adaptive.view import predict_classes
 
 LENGTHS = (1, 7, 32, 64, 300)
 

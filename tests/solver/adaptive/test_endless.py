@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from solver.adaptive.classifier import AdaptiveClassifier
-from solver.adaptive.evidence import Evidence
-from solver.adaptive.places import Places
 from tests.solver.streams import blocks, clusters, in_order_of_appearance
+from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
+from wolfstream.solver.adaptive.evidence import Evidence
+from wolfstream.solver.adaptive.places import Places
 
 CHUNK = 32
 

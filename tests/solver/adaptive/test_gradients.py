@@ -6,13 +6,13 @@ Neighbours are switched off: a difference may reach from one neighbour to the ne
 import numpy as np
 import pytest
 
-from solver.adaptive.classifier import AdaptiveClassifier
-from solver.adaptive.gradients import class_gradient, value_gradient
-from solver.adaptive.inputs import as_sparse
-from solver.adaptive.regressor import AdaptiveRegressor, predict_values
-from solver.adaptive.settings import CLASSIFICATION, REGRESSION, Pins, pinned
-from solver.adaptive.view import predict_classes
 from tests.solver.differences import central
+from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
+from wolfstream.solver.adaptive.gradients import class_gradient, value_gradient
+from wolfstream.solver.adaptive.inputs import as_sparse
+from wolfstream.solver.adaptive.regressor import AdaptiveRegressor, predict_values
+from wolfstream.solver.adaptive.settings import CLASSIFICATION, REGRESSION, Pins, pinned
+from wolfstream.solver.adaptive.view import predict_classes
 
 X = np.random.default_rng(0).standard_normal((200, 3))
 NO_NEIGHBOURS = Pins(None, None, [])

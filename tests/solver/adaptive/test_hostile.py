@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from solver.adaptive.classifier import AdaptiveClassifier
-from solver.adaptive.regressor import AdaptiveRegressor, predict_values
-from solver.adaptive.view import predict_classes
-from solver.prepare.scale import COMPRESSED, no_moments, standardise
+from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
+from wolfstream.solver.adaptive.regressor import AdaptiveRegressor, predict_values
+from wolfstream.solver.adaptive.view import predict_classes
+from wolfstream.solver.prepare.scale import COMPRESSED, no_moments, standardise
 
 N = 1500
 

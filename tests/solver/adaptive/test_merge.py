@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from solver.adaptive.added_ridge import add_ridge
-from solver.adaptive.classifier import AdaptiveClassifier
-from solver.adaptive.merge import merge
-from solver.adaptive.ridge import RidgeLearners, RidgeSetting
-from solver.adaptive.view import predict_classes
 from tests.solver.streams import clusters, sparse
+from wolfstream.solver.adaptive.added_ridge import add_ridge
+from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
+from wolfstream.solver.adaptive.merge import merge
+from wolfstream.solver.adaptive.ridge import RidgeLearners, RidgeSetting
+from wolfstream.solver.adaptive.view import predict_classes
 
 FOREVER, COLUMNS = float("inf"), 6
 

@@ -3,18 +3,18 @@
 import numpy as np
 import pytest
 
-from solver.adaptive.classifier import AdaptiveClassifier
-from solver.adaptive.combination import new_combination
-from solver.adaptive.endless_bayes import EarlierBayes, EndlessBayes
-from solver.adaptive.gradients import class_gradient
-from solver.adaptive.merge import merge
-from solver.adaptive.naive_bayes import NaiveBayes, powers_of, slopes, weights_of
-from solver.adaptive.settings import CLASSIFICATION, FOREVER, Pins, pinned
-from solver.adaptive.view import predict_classes
-from solver.adaptive.weights import scores_by
 from tests.solver.differences import central
 from tests.solver.oracle_bank import NaiveBayes as PlainNaiveBayes
 from tests.solver.streams import blocks
+from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
+from wolfstream.solver.adaptive.combination import new_combination
+from wolfstream.solver.adaptive.endless_bayes import EarlierBayes, EndlessBayes
+from wolfstream.solver.adaptive.gradients import class_gradient
+from wolfstream.solver.adaptive.merge import merge
+from wolfstream.solver.adaptive.naive_bayes import NaiveBayes, powers_of, slopes, weights_of
+from wolfstream.solver.adaptive.settings import CLASSIFICATION, FOREVER, Pins, pinned
+from wolfstream.solver.adaptive.view import predict_classes
+from wolfstream.solver.adaptive.weights import scores_by
 
 HORIZONS = (FOREVER, 100.0)
 COLUMNS = 4

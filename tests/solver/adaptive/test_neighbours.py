@@ -5,11 +5,11 @@ import functools
 import numpy as np
 import pytest
 
-from solver.adaptive.classifier import AdaptiveClassifier
-from solver.adaptive.neighbours import CAPACITY, Neighbours, neighbour_scores
-from solver.adaptive.regressor import AdaptiveRegressor
 from tests.solver import oracle_bank
 from tests.solver.streams import blocks
+from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
+from wolfstream.solver.adaptive.neighbours import CAPACITY, Neighbours, neighbour_scores
+from wolfstream.solver.adaptive.regressor import AdaptiveRegressor
 
 N, COLUMNS = CAPACITY + 150, 3
 RANDOM = np.random.default_rng(0)

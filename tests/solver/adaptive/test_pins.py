@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from solver.adaptive.classifier import AdaptiveClassifier
-from solver.adaptive.regressor import AdaptiveRegressor, predict_values
-from solver.adaptive.settings import CLASSIFICATION, FOREVER, REGRESSION, Pins, pinned
-from solver.adaptive.view import predict_classes
-from solver.rows.matrix import sparse_from_csr
+from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
+from wolfstream.solver.adaptive.regressor import AdaptiveRegressor, predict_values
+from wolfstream.solver.adaptive.settings import CLASSIFICATION, FOREVER, REGRESSION, Pins, pinned
+from wolfstream.solver.adaptive.view import predict_classes
+from wolfstream.solver.rows.matrix import sparse_from_csr
 
 ONE_HORIZON = Pins(horizons=[500.0], steps=[], neighbours=[], naive_bayes=[])
 CASES = [

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from solver.adaptive.regressor import AdaptiveRegressor, predict_values
-from solver.rows.matrix import sparse_from_csr
 from tests.solver.streams import blocks
+from wolfstream.solver.adaptive.regressor import AdaptiveRegressor, predict_values
+from wolfstream.solver.rows.matrix import sparse_from_csr
 
 LENGTHS = (1, 7, 32, 64)
 

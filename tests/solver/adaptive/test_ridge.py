@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from solver.adaptive.ridge import CHUNK, RidgeLearners, RidgeSetting, bounded
-from solver.adaptive.weights import for_classes
 from tests.solver import oracle_bank
 from tests.solver.streams import blocks
+from wolfstream.solver.adaptive.ridge import CHUNK, RidgeLearners, RidgeSetting, bounded
+from wolfstream.solver.adaptive.weights import for_classes
 
 RANDOM = np.random.default_rng(0)
 PHI, Y = RANDOM.normal(size=(200, 6)), RANDOM.integers(0, 2, (200, 3)) * 1.0

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from solver.adaptive.classifier import AdaptiveClassifier
-from solver.adaptive.gradient import GradientLearners
-from solver.adaptive.neighbours import Neighbours
-from solver.adaptive.regressor import AdaptiveRegressor, predict_values
-from solver.adaptive.ridge import CHUNK, RidgeLearners, RidgeSetting
 from tests.solver.streams import clusters, sparse
+from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
+from wolfstream.solver.adaptive.gradient import GradientLearners
+from wolfstream.solver.adaptive.neighbours import Neighbours
+from wolfstream.solver.adaptive.regressor import AdaptiveRegressor, predict_values
+from wolfstream.solver.adaptive.ridge import CHUNK, RidgeLearners, RidgeSetting
 
 FOREVER = float("inf")
 

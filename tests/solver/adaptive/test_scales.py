@@ -5,11 +5,11 @@ import functools
 import numpy as np
 import pytest
 
-from solver.adaptive.classifier import AdaptiveClassifier
-from solver.adaptive.regressor import AdaptiveRegressor, predict_values
-from solver.adaptive.view import predict_classes
-from solver.prepare.columns import Preparation, layout_of, prepared
 from tests.solver.streams import blocks
+from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
+from wolfstream.solver.adaptive.regressor import AdaptiveRegressor, predict_values
+from wolfstream.solver.adaptive.view import predict_classes
+from wolfstream.solver.prepare.columns import Preparation, layout_of, prepared
 
 N = 4000
 

@@ -5,9 +5,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from solver.adaptive.classifier import AdaptiveClassifier
-from solver.adaptive.regressor import AdaptiveRegressor, predict_values
-from solver.adaptive.text_slots import (
+from tests.solver.streams import blocks
+from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
+from wolfstream.solver.adaptive.regressor import AdaptiveRegressor, predict_values
+from wolfstream.solver.adaptive.text_slots import (
     CONSTANT,
     CROSSED,
     MOST_SLOTS,
@@ -16,9 +17,8 @@ from solver.adaptive.text_slots import (
     entries,
     joined,
 )
-from solver.adaptive.texts import TextLearners, text_scores
-from solver.adaptive.view import predict_classes
-from tests.solver.streams import blocks
+from wolfstream.solver.adaptive.texts import TextLearners, text_scores
+from wolfstream.solver.adaptive.view import predict_classes
 
 STEPS = (0.3, 1.0)
 

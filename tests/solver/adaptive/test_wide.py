@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from solver.adaptive.classifier import AdaptiveClassifier
-from solver.adaptive.diagonal import DiagonalLearners, diagonal_scores
-from solver.adaptive.hashing import WIDTH, hashed
-from solver.adaptive.view import predict_classes
-from solver.rows.matrix import sparse_from_csr, take_rows
 from tests.solver.streams import blocks
+from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
+from wolfstream.solver.adaptive.diagonal import DiagonalLearners, diagonal_scores
+from wolfstream.solver.adaptive.hashing import WIDTH, hashed
+from wolfstream.solver.adaptive.view import predict_classes
+from wolfstream.solver.rows.matrix import sparse_from_csr, take_rows
 
 
 def words(seed, n, width=40_000, length=8):

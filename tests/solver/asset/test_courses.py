@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from solver.asset.courses import KEPT, LARGEST_LOSS, RATE
-from solver.asset.learner import Asset
-from solver.asset.merge import merge
-from solver.asset.step_rules import AUTO
-from solver.asset.view import predict
-from solver.kernels.functions import Kernel
 from tests.solver.streams import blocks, clusters, in_order_of_appearance, sparse
+from wolfstream.solver.asset.courses import KEPT, LARGEST_LOSS, RATE
+from wolfstream.solver.asset.learner import Asset
+from wolfstream.solver.asset.merge import merge
+from wolfstream.solver.asset.step_rules import AUTO
+from wolfstream.solver.asset.view import predict
+from wolfstream.solver.kernels.functions import Kernel
 
 
 def made(horizon="auto", **parameters):

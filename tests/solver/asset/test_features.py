@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from solver.asset.features import (
+from tests.solver.streams import KERNELS, sparse, thin_clusters
+from wolfstream.solver.asset.features import (
     dimension_of,
     expansion,
     linear_values,
@@ -16,11 +17,10 @@ from solver.asset.features import (
     transform_all,
     widened,
 )
-from solver.asset.fourier import fourier_features
-from solver.asset.identity import IdentityMap, transform_present
-from solver.asset.nystrom import nystrom_features
-from solver.rows.matrix import take_rows
-from tests.solver.streams import KERNELS, sparse, thin_clusters
+from wolfstream.solver.asset.fourier import fourier_features
+from wolfstream.solver.asset.identity import IdentityMap, transform_present
+from wolfstream.solver.asset.nystrom import nystrom_features
+from wolfstream.solver.rows.matrix import take_rows
 
 CASES = [
     ("fourier", KERNELS["rbf"]),

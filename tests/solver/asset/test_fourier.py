@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from solver.asset.fourier import fourier_features, fourier_map, widened
-from solver.kernels.functions import Kernel
-from solver.rows.matrix import take_rows
 from tests.solver.oracle_sfw import kernel_matrix
 from tests.solver.streams import sparse, thin_clusters
+from wolfstream.solver.asset.fourier import fourier_features, fourier_map, widened
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.matrix import take_rows
 
 GAMMA = 0.3
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from solver.asset.gradients import score_gradient
-from solver.asset.learner import Asset
-from solver.asset.view import predict
-from solver.kernels.functions import Kernel
 from tests.solver.differences import central
 from tests.solver.streams import clusters
+from wolfstream.solver.asset.gradients import score_gradient
+from wolfstream.solver.asset.learner import Asset
+from wolfstream.solver.asset.view import predict
+from wolfstream.solver.kernels.functions import Kernel
 
 MAPS = {
     "fourier": Kernel("rbf", 0.4),

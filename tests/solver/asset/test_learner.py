@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.svm import SVC
 
-from solver.asset.iterates import averaged
-from solver.asset.learner import Asset
-from solver.asset.view import predict
-from solver.kernels.functions import Kernel
 from tests.solver import oracle_asset
 from tests.solver.streams import blocks, clusters, in_order_of_appearance, small_streams, sparse
+from wolfstream.solver.asset.iterates import averaged
+from wolfstream.solver.asset.learner import Asset
+from wolfstream.solver.asset.view import predict
+from wolfstream.solver.kernels.functions import Kernel
 
 GAMMA = 0.2
 DIMENSION = 24

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from solver.asset.learner import Asset
-from solver.asset.merge import copy_of, merge, sibling_of
-from solver.asset.view import predict
-from solver.kernels.functions import Kernel
 from tests.solver.streams import clusters, sparse, thin_clusters
+from wolfstream.solver.asset.learner import Asset
+from wolfstream.solver.asset.merge import copy_of, merge, sibling_of
+from wolfstream.solver.asset.view import predict
+from wolfstream.solver.kernels.functions import Kernel
 
 RBF, LINEAR = Kernel("rbf", 0.1), Kernel("linear")
 MAPS = {

@@ -5,10 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solver.asset.nystrom import landmark_kernel, nystrom_features, nystrom_from, nystrom_map
-from solver.kernels.functions import Kernel
 from tests.solver.oracle_sfw import kernel_matrix
 from tests.solver.streams import KERNELS, clusters, sparse, thin_clusters
+from wolfstream.solver.asset.nystrom import (
+    landmark_kernel,
+    nystrom_features,
+    nystrom_from,
+    nystrom_map,
+)
+from wolfstream.solver.kernels.functions import Kernel
 
 RBF = KERNELS["rbf"]
 INDEFINITE = Kernel("polynomial", gamma=1.0, degree=3, coef0=-1.0)

@@ -5,10 +5,10 @@ import pytest
 from sklearn.datasets import load_diabetes
 from sklearn.svm import SVR
 
-from solver.asset.learner import Asset
-from solver.asset.view import predict
-from solver.kernels.functions import Kernel
 from tests.solver.streams import clusters
+from wolfstream.solver.asset.learner import Asset
+from wolfstream.solver.asset.view import predict
+from wolfstream.solver.kernels.functions import Kernel
 
 MAPS = {
     "fourier": {"kernel": Kernel("rbf", 0.1), "features": "fourier"},

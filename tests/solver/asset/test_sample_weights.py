@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from solver.asset.learner import Asset
-from solver.asset.view import predict
-from solver.kernels.bandwidth import AutoGamma
-from solver.kernels.functions import Kernel
 from tests.solver.streams import clusters
+from wolfstream.solver.asset.learner import Asset
+from wolfstream.solver.asset.view import predict
+from wolfstream.solver.kernels.bandwidth import AutoGamma
+from wolfstream.solver.kernels.functions import Kernel
 
 LINEAR = Kernel("linear")
 RBF = Kernel("rbf", gamma=0.3)

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solver.asset.features import transform
-from solver.asset.iterates import averaged
-from solver.asset.learner import Asset
-from solver.asset.view import predict
-from solver.kernels.functions import Kernel
-from solver.rows.matrix import take_rows
 from tests.solver import oracle_asset
 from tests.solver.streams import blocks, clusters, small_streams, sparse, thin_clusters
+from wolfstream.solver.asset.features import transform
+from wolfstream.solver.asset.iterates import averaged
+from wolfstream.solver.asset.learner import Asset
+from wolfstream.solver.asset.view import predict
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.matrix import take_rows
 
 RBF, LINEAR = Kernel("rbf", 0.2), Kernel("linear")
 CUBIC = Kernel("polynomial", 0.2, 3, 0.5)

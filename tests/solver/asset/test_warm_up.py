@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from solver.asset.features import transform
-from solver.asset.learner import Asset
-from solver.asset.nystrom import nystrom_map
-from solver.asset.view import predict
-from solver.kernels.bandwidth import AutoGamma, gamma_from_rows
-from solver.kernels.functions import Kernel
-from solver.rows.matrix import n_rows, take_rows
-from solver.rows.targets import TARGET_SAMPLES
 from tests.solver.streams import blocks, clusters, sparse, thin_clusters
+from wolfstream.solver.asset.features import transform
+from wolfstream.solver.asset.learner import Asset
+from wolfstream.solver.asset.nystrom import nystrom_map
+from wolfstream.solver.asset.view import predict
+from wolfstream.solver.kernels.bandwidth import AutoGamma, gamma_from_rows
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.matrix import n_rows, take_rows
+from wolfstream.solver.rows.targets import TARGET_SAMPLES
 
 RBF = Kernel("rbf", 0.1)
 for_both = pytest.mark.parametrize("rows", [np.asarray, sparse], ids=["dense", "sparse"])

@@ -5,8 +5,8 @@ import pytest
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss, log_loss
 
-from solver.calibration.classes import ClassCalibration
-from solver.calibration.values import ValueCalibration
+from wolfstream.solver.calibration.classes import ClassCalibration
+from wolfstream.solver.calibration.values import ValueCalibration
 
 
 def stream(n, classes=3, seed=0):

@@ -3,9 +3,15 @@
 import numpy as np
 import pytest
 
-from solver.calibration.classes import ClassCalibration
-from solver.calibration.conformal import CONFIDENCES, first_misses, steps, threshold, thresholds
-from solver.calibration.values import ValueCalibration
+from wolfstream.solver.calibration.classes import ClassCalibration
+from wolfstream.solver.calibration.conformal import (
+    CONFIDENCES,
+    first_misses,
+    steps,
+    threshold,
+    thresholds,
+)
+from wolfstream.solver.calibration.values import ValueCalibration
 
 
 def test_the_threshold_is_the_score_of_that_rank():

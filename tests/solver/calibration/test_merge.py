@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from solver.calibration.classes import ClassCalibration
-from solver.calibration.merge import merge
+from wolfstream.solver.calibration.classes import ClassCalibration
+from wolfstream.solver.calibration.merge import merge
 
 KNOWN = np.arange(2)
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.calibration import _sigmoid_calibration
 
-from solver.calibration.platt import RIDGE, fitted, probabilities
+from wolfstream.solver.calibration.platt import RIDGE, fitted, probabilities
 
 
 def decisions(seed, n, classes, slope=2.0):

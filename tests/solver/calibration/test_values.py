@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from solver.calibration.values import ValueCalibration
+from wolfstream.solver.calibration.values import ValueCalibration
 
 
 def absorbed(distance):

@@ -17,12 +17,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from solver.asset.learner import Asset
-from solver.asset.view import predict
-from solver.kernels.functions import Kernel
 from tests.solver.estimators.equivalence import not_equivalent
 from tests.solver.streams import clusters, thin_clusters
 from wolfstream import AssetClassifier, AssetRegressor, FourierFeatures, NystromFeatures
+from wolfstream.solver.asset.learner import Asset
+from wolfstream.solver.asset.view import predict
+from wolfstream.solver.kernels.functions import Kernel
 
 LEARNERS = (AssetClassifier, AssetRegressor)
 TRANSFORMERS = (NystromFeatures, FourierFeatures)
@@ -194,7 +194,7 @@ def test_declared_classes_are_all_that_may_come():
 def test_epochs_that_do_not_fit_into_memory_give_the_same_model(estimator, features, monkeypatch):
     X, y = samples(estimator)
     kept = made(estimator, features=features).fit(X, y)
-    monkeypatch.setattr("solver.estimators.asset._KEPT_BYTES", 0)
+    monkeypatch.setattr("wolfstream.solver.estimators.asset._KEPT_BYTES", 0)
     anew = made(estimator, features=features).fit(X, y)
     # Nystrom features are computed in float32 here, and in another company of rows.
     tolerance = 1e-4 if features == "nystrom" else 1e-6

@@ -5,14 +5,14 @@ import pickle
 import numpy as np
 import pytest
 
-from solver.estimators.asset_classifier import AssetClassifier
-from solver.estimators.asset_regressor import AssetRegressor
-from solver.estimators.sfw_classifier import SFWClassifier
-from solver.estimators.sfw_regressor import SFWRegressor
-from solver.estimators.stream_classifier import StreamClassifier
-from solver.estimators.stream_regressor import StreamRegressor
 from tests.solver.differences import central
 from tests.solver.streams import clusters
+from wolfstream.solver.estimators.asset_classifier import AssetClassifier
+from wolfstream.solver.estimators.asset_regressor import AssetRegressor
+from wolfstream.solver.estimators.sfw_classifier import SFWClassifier
+from wolfstream.solver.estimators.sfw_regressor import SFWRegressor
+from wolfstream.solver.estimators.stream_classifier import StreamClassifier
+from wolfstream.solver.estimators.stream_regressor import StreamRegressor
 
 X, CODES = clusters(0, 600, 3, 3, noise=0.2)
 Y = np.array(["a", "b", "c"])[CODES]

@@ -14,7 +14,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from solver.frank_wolfe.driver import Progress
 from tests.solver.estimators.equivalence import not_equivalent
 from tests.solver.streams import clusters, thin_clusters
 from wolfstream import (
@@ -24,6 +23,7 @@ from wolfstream import (
     SFWClassifier,
     SFWRegressor,
 )
+from wolfstream.solver.frank_wolfe.driver import Progress
 
 CLASSIFIERS = (SFWClassifier, FrankWolfeClassifier)
 BATCH = (FrankWolfeClassifier, FrankWolfeRegressor, EnclosingBall)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from solver.kernels.functions import Kernel
 from tests.solver.oracle_sfw import kernel_matrix
 from tests.solver.streams import clusters
 from wolfstream import EnclosingBall
+from wolfstream.solver.kernels.functions import Kernel
 
 
 def made(**parameters):

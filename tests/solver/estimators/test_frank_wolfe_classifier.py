@@ -6,11 +6,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import recall_score
 from sklearn.model_selection import cross_val_score
 
-from solver.kernels.functions import Kernel
 from tests.solver.oracle_sfw import kernel_matrix
 from tests.solver.problems import gap_at
 from tests.solver.streams import clusters
 from wolfstream import FrankWolfeClassifier, SFWClassifier
+from wolfstream.solver.kernels.functions import Kernel
 
 # Kernel values of rbf are float32.
 ROUNDING = 2e-6

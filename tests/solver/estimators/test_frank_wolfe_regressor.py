@@ -6,9 +6,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from solver.kernels.functions import Kernel
 from tests.solver.oracle_sfw import kernel_matrix
 from wolfstream import FrankWolfeRegressor
+from wolfstream.solver.kernels.functions import Kernel
 
 
 def noisy_sinc(seed, n, noise=0.05):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from solver.kernels.functions import Kernel
 from tests.solver.oracle_sfw import kernel_matrix
 from tests.solver.problems import gap_at
 from tests.solver.streams import clusters
@@ -15,6 +14,7 @@ from wolfstream import (
     SFWClassifier,
     SFWRegressor,
 )
+from wolfstream.solver.kernels.functions import Kernel
 
 N, C = 80, 3.0
 # Single precision, as a share of the largest entry of A.

@@ -12,10 +12,10 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVR
 from sklearn.utils.estimator_checks import check_estimator
 
-from solver.semiparametric.basis import Basis
 from tests.solver.estimators.equivalence import not_equivalent
 from tests.solver.semiparametric_problems import HAT_BASES, mexican_hat
 from wolfstream import SemiparametricSVR
+from wolfstream.solver.semiparametric.basis import Basis
 
 HAT = {"C": 1.0, "epsilon": 0.05, "gamma": 0.25}
 

@@ -8,11 +8,11 @@ import pytest
 from scipy.sparse import csr_matrix
 from sklearn.metrics import recall_score
 
-from solver.kernels.functions import Kernel
 from tests.solver.oracle_sfw import kernel_matrix
 from tests.solver.problems import gap_at
 from tests.solver.streams import clusters
 from wolfstream import SFWClassifier
+from wolfstream.solver.kernels.functions import Kernel
 
 ROUNDING = 2e-6
 

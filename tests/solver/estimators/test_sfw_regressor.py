@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.svm import SVR
 
-from solver.working_set.regression import RegressionSet
 from wolfstream import SFWRegressor
+from wolfstream.solver.working_set.regression import RegressionSet
 
 
 def waves(n=400, seed=0):

@@ -9,10 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from solver.frank_wolfe.driver import solve
-from solver.frank_wolfe.methods import METHODS
-from solver.frank_wolfe.solve_dual import START_SIZE, initial_ball
-from solver.simplex.steps import INITIAL
 from tests.solver import unjitted
 from tests.solver.oracle_qp import minimise
 from tests.solver.problems import (
@@ -27,6 +23,10 @@ from tests.solver.problems import (
     uniform,
     vertex,
 )
+from wolfstream.solver.frank_wolfe.driver import solve
+from wolfstream.solver.frank_wolfe.methods import METHODS
+from wolfstream.solver.frank_wolfe.solve_dual import START_SIZE, initial_ball
+from wolfstream.solver.simplex.steps import INITIAL
 
 SEARCHES = {"full": full, "sampled": sampled}
 RBF = KERNELS["rbf"]

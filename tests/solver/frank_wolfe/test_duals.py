@@ -3,16 +3,6 @@
 import numpy as np
 import pytest
 
-from solver.frank_wolfe.driver import solve
-from solver.frank_wolfe.duals import (
-    ball_dual,
-    ball_square_radius,
-    classification_dual,
-    regression_dual,
-    regression_epsilon,
-)
-from solver.frank_wolfe.methods import METHODS
-from solver.kernels.functions import Kernel
 from tests.solver.oracle_qp import minimise
 from tests.solver.oracle_sfw import kernel_matrix
 from tests.solver.problems import (
@@ -28,6 +18,16 @@ from tests.solver.problems import (
     regression,
     uniform,
 )
+from wolfstream.solver.frank_wolfe.driver import solve
+from wolfstream.solver.frank_wolfe.duals import (
+    ball_dual,
+    ball_square_radius,
+    classification_dual,
+    regression_dual,
+    regression_epsilon,
+)
+from wolfstream.solver.frank_wolfe.methods import METHODS
+from wolfstream.solver.kernels.functions import Kernel
 
 LINEAR = Kernel("linear")
 

@@ -3,12 +3,6 @@
 import numpy as np
 import pytest
 
-from solver.frank_wolfe.driver import solve
-from solver.frank_wolfe.methods import METHODS, SWAP_METHOD, Scratch, Tolerance, take_step
-from solver.frank_wolfe.partan import nothing_previous
-from solver.kernels.functions import Kernel
-from solver.simplex.problem import empty_problem
-from solver.simplex.steps import AWAY, DROP, INITIAL, PARTAN, SWAP, TOWARD
 from tests.solver.oracle_qp import minimise
 from tests.solver.problems import (
     KERNELS,
@@ -27,6 +21,18 @@ from tests.solver.problems import (
     traced,
     uniform,
 )
+from wolfstream.solver.frank_wolfe.driver import solve
+from wolfstream.solver.frank_wolfe.methods import (
+    METHODS,
+    SWAP_METHOD,
+    Scratch,
+    Tolerance,
+    take_step,
+)
+from wolfstream.solver.frank_wolfe.partan import nothing_previous
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.simplex.problem import empty_problem
+from wolfstream.solver.simplex.steps import AWAY, DROP, INITIAL, PARTAN, SWAP, TOWARD
 
 VERTICES = 120
 

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from solver.frank_wolfe.driver import Progress
-from solver.frank_wolfe.one_versus_one import solve_pairs, support_of
-from solver.frank_wolfe.solve_dual import Settings
-from solver.kernels.functions import Kernel
-from solver.rows.matrix import sparse_from_csr, to_csr
-from solver.simplex.pairs import pairs_of
-from solver.working_set.learner import WorkingSet
-from solver.working_set.predictions import predict
 from tests.solver.oracle_sfw import kernel_matrix
+from wolfstream.solver.frank_wolfe.driver import Progress
+from wolfstream.solver.frank_wolfe.one_versus_one import solve_pairs, support_of
+from wolfstream.solver.frank_wolfe.solve_dual import Settings
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.matrix import sparse_from_csr, to_csr
+from wolfstream.solver.simplex.pairs import pairs_of
+from wolfstream.solver.working_set.learner import WorkingSet
+from wolfstream.solver.working_set.predictions import predict
 
 KERNEL = Kernel("rbf", 0.5)
 TIGHT = Settings(tol=0.0, absolute_tol=1e-6)
@@ -124,7 +124,7 @@ def test_a_cache_that_holds_no_two_rows():
 
 
 def test_the_estimator_solves_the_same_problems():
-    estimators = pytest.importorskip("solver.estimators.frank_wolfe_classifier")
+    estimators = pytest.importorskip("wolfstream.solver.estimators.frank_wolfe_classifier")
     X, codes = three_clusters()
     weight = {c: 0.5 / RIDGE[c] for c in range(3)}
     model = estimators.FrankWolfeClassifier(

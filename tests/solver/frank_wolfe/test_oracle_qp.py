@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from solver.kernels.functions import Kernel
 from tests.solver.oracle_qp import check_kkt, minimise, scale_of
 from tests.solver.oracle_sfw import hessian
+from wolfstream.solver.kernels.functions import Kernel
 
 
 @st.composite

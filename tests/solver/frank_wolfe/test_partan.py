@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from solver.compiled import compiled
-from solver.frank_wolfe import partan as module
-from solver.frank_wolfe.partan import Previous, nothing_previous, refresh_from_gradient
-from solver.simplex.problem import best_vertex
 from tests.solver.simplex.test_steps import assert_consistent, points, problem_at, unit
+from wolfstream.solver.compiled import compiled
+from wolfstream.solver.frank_wolfe import partan as module
+from wolfstream.solver.frank_wolfe.partan import Previous, nothing_previous, refresh_from_gradient
+from wolfstream.solver.simplex.problem import best_vertex
 
 # As machine code; for callers from Python it is a Python function.
 partan = compiled(module.partan)

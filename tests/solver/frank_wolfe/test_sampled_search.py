@@ -3,9 +3,6 @@
 import numpy as np
 import pytest
 
-from solver.frank_wolfe.driver import solve
-from solver.frank_wolfe.methods import METHODS
-from solver.simplex.steps import INITIAL
 from tests.solver.oracle_qp import minimise
 from tests.solver.problems import (
     KERNELS,
@@ -23,6 +20,9 @@ from tests.solver.problems import (
     uniform,
     vertex,
 )
+from wolfstream.solver.frank_wolfe.driver import solve
+from wolfstream.solver.frank_wolfe.methods import METHODS
+from wolfstream.solver.simplex.steps import INITIAL
 
 RBF = KERNELS["rbf"]
 

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import pdist
 
-from solver.asset import view as asset_view
-from solver.asset.learner import Asset
-from solver.kernels.bandwidth import SAMPLES, AutoGamma, gamma_from_rows
-from solver.kernels.functions import Kernel
-from solver.working_set import predictions
-from solver.working_set.learner import WorkingSet
 from tests.solver.streams import FLOAT64, blocks, clusters, sparse, thin_clusters
+from wolfstream.solver.asset import view as asset_view
+from wolfstream.solver.asset.learner import Asset
+from wolfstream.solver.kernels.bandwidth import SAMPLES, AutoGamma, gamma_from_rows
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.working_set import predictions
+from wolfstream.solver.working_set.learner import WorkingSet
 
 
 def working_set(gamma):

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from solver.frank_wolfe.driver import solve
-from solver.kernels.cached_rows import KernelRows
 from tests.solver.oracle_sfw import kernel_matrix
 from tests.solver.problems import (
     ALL_ROWS,
@@ -17,6 +15,8 @@ from tests.solver.problems import (
     uniform,
 )
 from tests.solver.streams import FLOAT64
+from wolfstream.solver.frank_wolfe.driver import solve
+from wolfstream.solver.kernels.cached_rows import KernelRows
 
 N = 30
 X = np.random.default_rng(7).standard_normal((N, 3))

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from solver.kernels.forecast import forecast_error, one_hot
+from wolfstream.solver.kernels.forecast import forecast_error, one_hot
 
 
 def one_by_one(K: Any, Y: Any, ridge: float) -> Any:

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 
-from solver.kernels.blocks import kernel_block
-from solver.kernels.entries import LARGEST_VALUE
-from solver.kernels.functions import Kernel, largest_square_norm
-from solver.kernels.precision import precision_for
-from solver.kernels.prepared_rows import prepare_rows, take
-from solver.rows.matrix import origin_of, take_rows
 from tests.solver.oracle_sfw import kernel_matrix
 from tests.solver.streams import FLOAT64, KERNELS, dense, sparse, thin_clusters
+from wolfstream.solver.kernels.blocks import kernel_block
+from wolfstream.solver.kernels.entries import LARGEST_VALUE
+from wolfstream.solver.kernels.functions import Kernel, largest_square_norm
+from wolfstream.solver.kernels.precision import precision_for
+from wolfstream.solver.kernels.prepared_rows import prepare_rows, take
+from wolfstream.solver.rows.matrix import origin_of, take_rows
 
 FLOAT32 = np.dtype(np.float32)
 LINEAR = Kernel("linear")

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from solver.kernels.functions import Kernel
-from solver.kernels.precision import precision_for
-from solver.kernels.prepared_rows import prepare_rows, prepare_weighted
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.precision import precision_for
+from wolfstream.solver.kernels.prepared_rows import prepare_rows, prepare_weighted
 
 RBF = Kernel("rbf", 1.0, 0.0, 1)
 PRECISION = precision_for(RBF, 0.05)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from solver.prepare.columns import (
+from wolfstream.solver.prepare.columns import (
     Layout,
     Preparation,
     encoded,
@@ -11,7 +11,7 @@ from solver.prepare.columns import (
     own_codes,
     prepared,
 )
-from solver.prepare.scale import COMPRESSED, no_moments, standardise
+from wolfstream.solver.prepare.scale import COMPRESSED, no_moments, standardise
 
 SLOTS = 32
 MIXED = layout_of(["number", "category", "number"])

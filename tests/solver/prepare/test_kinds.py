@@ -7,13 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solver.prepare.cells import cells_of_rows
-from solver.prepare.kinds.judging import Reading, given_kind, judge, reading_from_plain
-from solver.prepare.kinds.numerals import numeral, plain_number
-from solver.prepare.kinds.times import moment
-from solver.prepare.kinds.words import MOST_CHARACTERS, MOST_CODES, codes_of_words, column_key
-from solver.prepare.row_form import Preparing, RowForm
-from solver.prepare.schema import SETTLING
+from wolfstream.solver.prepare.cells import cells_of_rows
+from wolfstream.solver.prepare.kinds.judging import Reading, given_kind, judge, reading_from_plain
+from wolfstream.solver.prepare.kinds.numerals import numeral, plain_number
+from wolfstream.solver.prepare.kinds.times import moment
+from wolfstream.solver.prepare.kinds.words import (
+    MOST_CHARACTERS,
+    MOST_CODES,
+    codes_of_words,
+    column_key,
+)
+from wolfstream.solver.prepare.row_form import Preparing, RowForm
+from wolfstream.solver.prepare.schema import SETTLING
 
 KEY = column_key("note")
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solver.prepare.named_rows import (
+from wolfstream.solver.prepare.named_rows import (
     NamedRows,
     NameTable,
     joined,
@@ -18,7 +18,7 @@ from solver.prepare.named_rows import (
     named_rows,
     square_norms,
 )
-from solver.rows.matrix import to_csr
+from wolfstream.solver.rows.matrix import to_csr
 
 NAMES = st.text("abcdefgh", min_size=1, max_size=1)
 ROWS = st.lists(st.dictionaries(NAMES, st.integers(-2, 2).map(float)), min_size=1, max_size=5)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from solver.prepare.pooled import pooled
-from solver.prepare.scale import COMPRESSED, HORIZON, no_moments, standardise
+from wolfstream.solver.prepare.pooled import pooled
+from wolfstream.solver.prepare.scale import COMPRESSED, HORIZON, no_moments, standardise
 
 
 def moments_of(X):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from solver.prepare.repeats import MOST, codes_of_numbers, columns_of_codes
+from wolfstream.solver.prepare.repeats import MOST, codes_of_numbers, columns_of_codes
 
 random = np.random.default_rng(0)
 N = 128

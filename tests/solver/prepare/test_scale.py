@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from solver.prepare.scale import (
+from tests.solver.streams import blocks
+from wolfstream.solver.prepare.scale import (
     CLIPPED,
     COMPRESSED,
     FAR,
@@ -15,7 +16,6 @@ from solver.prepare.scale import (
     standardise,
     standardised,
 )
-from tests.solver.streams import blocks
 
 RANDOM = np.random.default_rng(0)
 

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from solver.prepare import schema as schemas
-from solver.prepare.cells import (
+from wolfstream.solver.prepare import schema as schemas
+from wolfstream.solver.prepare.cells import (
     MOMENT_COLUMNS,
     Cells,
     cells_of_numbers,
@@ -14,8 +14,8 @@ from solver.prepare.cells import (
     code_of,
     joined,
 )
-from solver.prepare.columns import Preparation, own_codes
-from solver.prepare.schema import (
+from wolfstream.solver.prepare.columns import Preparation, own_codes
+from wolfstream.solver.prepare.schema import (
     MOST_LATE,
     SETTLING,
     Misfit,
@@ -27,7 +27,7 @@ from solver.prepare.schema import (
     schema_from_plain,
     settled_numbers,
 )
-from solver.prepare.settling import MOST_COLUMNS, MOST_SLOTS_IN_ALL, extended
+from wolfstream.solver.prepare.settling import MOST_COLUMNS, MOST_SLOTS_IN_ALL, extended
 
 ROOMS = [{"warmth": 20.5, "room": "hall"}, {"warmth": 18, "room": "attic"}]
 

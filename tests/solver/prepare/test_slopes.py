@@ -3,8 +3,15 @@
 import numpy as np
 import pytest
 
-from solver.prepare.scale import COMPRESSED, RULES, copied, no_moments, standardise, standardised
-from solver.prepare.slopes import slopes
+from wolfstream.solver.prepare.scale import (
+    COMPRESSED,
+    RULES,
+    copied,
+    no_moments,
+    standardise,
+    standardised,
+)
+from wolfstream.solver.prepare.slopes import slopes
 
 
 def moments_after(n, rule=COMPRESSED, d=4):

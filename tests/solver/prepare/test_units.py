@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from solver.prepare.columns import Preparation, layout_of
-from solver.prepare.scale import COMPRESSED, no_moments, standardise
-from solver.prepare.units import no_differences
 from tests.solver.streams import blocks
+from wolfstream.solver.prepare.columns import Preparation, layout_of
+from wolfstream.solver.prepare.scale import COMPRESSED, no_moments, standardise
+from wolfstream.solver.prepare.units import no_differences
 
 
 def followed(X, length=64):

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from solver.adaptive.features import draw_features, transform
-from solver.rows.cosine import TURN, cosine_of_turns
+from wolfstream.solver.adaptive.features import draw_features, transform
+from wolfstream.solver.rows.cosine import TURN, cosine_of_turns
 
 
 @pytest.mark.parametrize("largest", [1.0, 1000.0])

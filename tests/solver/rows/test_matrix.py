@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.sparse import csr_matrix
 
-from solver.rows.matrix import (
+from tests.solver.streams import dense, sparse
+from wolfstream.solver.rows.matrix import (
     SparseRows,
     check_same_kind,
     concatenate_rows,
@@ -23,8 +24,7 @@ from solver.rows.matrix import (
     take_rows,
     to_csr,
 )
-from solver.rows.scatter import scatter
-from tests.solver.streams import dense, sparse
+from wolfstream.solver.rows.scatter import scatter
 
 ENTRIES = st.sampled_from([0.0, 0.0, 0.0, 1.0, -2.5, 1e-3, 7.0])
 MATRICES = hnp.arrays(np.float64, st.tuples(st.integers(1, 9), st.integers(1, 7)), elements=ENTRIES)

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from solver.rows.matrix import compact, take_rows
-from solver.rows.slots import grown_rows, put_rows, rows_nbytes
 from tests.solver.streams import dense, sparse
+from wolfstream.solver.rows.matrix import compact, take_rows
+from wolfstream.solver.rows.slots import grown_rows, put_rows, rows_nbytes
 
 
 def random_rows(random, n):

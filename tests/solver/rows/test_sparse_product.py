@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import random as random_matrix
 
-from solver.compiled import compiled
-from solver.rows import sparse_product as module
-from solver.rows.matrix import sparse_from_csr, take_rows
-from solver.rows.sparse_product import index_block, sparse_product
 from tests.solver.streams import sparse
+from wolfstream.solver.compiled import compiled
+from wolfstream.solver.rows import sparse_product as module
+from wolfstream.solver.rows.matrix import sparse_from_csr, take_rows
+from wolfstream.solver.rows.sparse_product import index_block, sparse_product
 
 # As machine code; for callers from Python it is a Python function.
 square_distance = compiled(module.square_distance)

@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from solver.rows.matrix import sparse_from_csr
-from solver.semiparametric.basis import (
+from wolfstream.solver.rows.matrix import sparse_from_csr
+from wolfstream.solver.semiparametric.basis import (
     Basis,
     basis_from_data,
     basis_to_data,

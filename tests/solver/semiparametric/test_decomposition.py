@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solver.kernels.cached_rows import KernelRows
-from solver.kernels.prepared_rows import prepare_rows
-from solver.semiparametric.decomposition import choose, steepest_variables, working_sets
-from solver.semiparametric.dual import semiparametric_dual, variables
-from solver.semiparametric.outer_loop import solve, whole
-from solver.semiparametric.problem import (
+from tests.solver.semiparametric_problems import hat_instance, quadratic_program, random_instance
+from wolfstream.solver.kernels.cached_rows import KernelRows
+from wolfstream.solver.kernels.prepared_rows import prepare_rows
+from wolfstream.solver.semiparametric.decomposition import choose, steepest_variables, working_sets
+from wolfstream.solver.semiparametric.dual import semiparametric_dual, variables
+from wolfstream.solver.semiparametric.outer_loop import solve, whole
+from wolfstream.solver.semiparametric.problem import (
     Iterate,
     add_kernel_part,
     least_squares,
@@ -20,7 +21,6 @@ from solver.semiparametric.problem import (
     semiparametric_problem,
     violations,
 )
-from tests.solver.semiparametric_problems import hat_instance, quadratic_program, random_instance
 
 SOLVERS = ("pdsg", "mpd")
 

@@ -8,16 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.svm import SVR
 
-from solver.kernels.functions import Kernel
-from solver.rows.matrix import sparse_from_csr
-from solver.semiparametric.basis import Basis, evaluate
-from solver.semiparametric.regression import SemiparametricSettings, solve_semiparametric
-from solver.semiparametric.view import (
-    predict_semiparametric,
-    view_from_arrays,
-    view_of,
-    view_to_arrays,
-)
 from tests.solver.semiparametric_problems import (
     HAT_BASES,
     dual_objective,
@@ -27,6 +17,16 @@ from tests.solver.semiparametric_problems import (
     random_instance,
     split,
     violation_by_definition,
+)
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.matrix import sparse_from_csr
+from wolfstream.solver.semiparametric.basis import Basis, evaluate
+from wolfstream.solver.semiparametric.regression import SemiparametricSettings, solve_semiparametric
+from wolfstream.solver.semiparametric.view import (
+    predict_semiparametric,
+    view_from_arrays,
+    view_of,
+    view_to_arrays,
 )
 
 SOLVERS = [("pdsg", False), ("mpd", False), ("pdsg", True), ("mpd", True)]

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solver.compiled import compiled
-from solver.semiparametric import pdsg as by_pairs
-from solver.semiparametric import subproblem
-from solver.semiparametric.mpd import mpd
-from solver.semiparametric.pdsg import pdsg
-from solver.semiparametric.subproblem import (
+from wolfstream.solver.compiled import compiled
+from wolfstream.solver.semiparametric import pdsg as by_pairs
+from wolfstream.solver.semiparametric import subproblem
+from wolfstream.solver.semiparametric.mpd import mpd
+from wolfstream.solver.semiparametric.pdsg import pdsg
+from wolfstream.solver.semiparametric.subproblem import (
     CONVERGED,
     LIMIT,
     MISSING,

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.utils.multiclass import _ovr_decision_function
 
-from solver.simplex.pairs import (
+from tests.solver.differences import central
+from wolfstream.solver.simplex.pairs import (
     SLOPE,
     classes_of,
     coupled_scores,
@@ -16,7 +17,6 @@ from solver.simplex.pairs import (
     pairs_of,
     predicted_class,
 )
-from tests.solver.differences import central
 
 
 @st.composite

@@ -5,9 +5,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from solver.compiled import compiled
-from solver.simplex import steps
-from solver.simplex.problem import best_vertex, empty_problem, with_capacity, worst_vertex
+from wolfstream.solver.compiled import compiled
+from wolfstream.solver.simplex import steps
+from wolfstream.solver.simplex.problem import (
+    best_vertex,
+    empty_problem,
+    with_capacity,
+    worst_vertex,
+)
 
 # As machine code; for callers from Python they are Python functions.
 toward, away, swap = map(compiled, (steps.toward, steps.away, steps.swap))

@@ -5,11 +5,11 @@ import copy
 import numpy as np
 import pytest
 
-from solver.prepare.cells import Cells, cells_of_numbers
-from solver.prepare.row_form import Preparing
-from solver.prepare.schema import SETTLING
-from solver.stream.merge import merge, sibling
-from solver.stream.model import StreamModel
+from wolfstream.solver.prepare.cells import Cells, cells_of_numbers
+from wolfstream.solver.prepare.row_form import Preparing
+from wolfstream.solver.prepare.schema import SETTLING
+from wolfstream.solver.stream.merge import merge, sibling
+from wolfstream.solver.stream.model import StreamModel
 
 SHOPS, KINDS = 12, 15
 

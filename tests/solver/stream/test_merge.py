@@ -5,10 +5,10 @@ import copy
 import numpy as np
 import pytest
 
-from solver.prepare.row_form import Preparing
-from solver.stream.merge import merge, sibling
-from solver.stream.model import StreamModel
 from tests.solver.streams import clusters, sparse
+from wolfstream.solver.prepare.row_form import Preparing
+from wolfstream.solver.stream.merge import merge, sibling
+from wolfstream.solver.stream.model import StreamModel
 
 FIRST, ALL = 200, 1000
 

@@ -1,7 +1,7 @@
 """A model of a stream in process: what its state keeps."""
 
-from solver.prepare.row_form import Preparing
-from solver.stream.model import StreamModel
+from wolfstream.solver.prepare.row_form import Preparing
+from wolfstream.solver.stream.model import StreamModel
 
 
 def test_a_state_of_before_goes_on_as_it_was():

@@ -5,12 +5,12 @@ from functools import partial
 import numpy as np
 import pytest
 
-from solver.kernels.functions import Kernel
-from solver.stream.kernel_learner import KernelLearner
-from solver.stream.moved_classes import MovedClasses, OnePlaceEach
-from solver.stream.paper_learners import new_working_set
-from solver.stream.parameters import SetParameters
 from tests.solver.streams import blocks, in_order_of_appearance
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.stream.kernel_learner import KernelLearner
+from wolfstream.solver.stream.moved_classes import MovedClasses, OnePlaceEach
+from wolfstream.solver.stream.paper_learners import new_working_set
+from wolfstream.solver.stream.parameters import SetParameters
 
 
 def rings(seed, n=2600, classes=6):

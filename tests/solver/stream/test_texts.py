@@ -5,10 +5,10 @@ import copy
 import numpy as np
 import pytest
 
-from solver.prepare.cells import cells_of_rows
-from solver.prepare.row_form import Preparing
-from solver.stream.merge import merge, sibling
-from solver.stream.model import StreamModel
+from wolfstream.solver.prepare.cells import cells_of_rows
+from wolfstream.solver.prepare.row_form import Preparing
+from wolfstream.solver.stream.merge import merge, sibling
+from wolfstream.solver.stream.model import StreamModel
 
 SHOPS, USERS = 4, 60
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from solver.simplex.pairs import coupled_scores
-from solver.stream.votes import Decided, HeadAnswer, Vote, class_scores, values
-from solver.working_set.predictions import Predicted
+from wolfstream.solver.simplex.pairs import coupled_scores
+from wolfstream.solver.stream.votes import Decided, HeadAnswer, Vote, class_scores, values
+from wolfstream.solver.working_set.predictions import Predicted
 
 
 def vote_of(classes: list[Any] | None, *decisions: Any) -> Vote:

@@ -3,18 +3,18 @@
 import numpy as np
 import pytest
 
-from solver.frank_wolfe.driver import solve
-from solver.frank_wolfe.duals import classification_dual
-from solver.frank_wolfe.full_search import FullSearch
-from solver.frank_wolfe.solve_dual import initial_ball
-from solver.kernels.cached_rows import KernelRows
-from solver.kernels.functions import Kernel
-from solver.kernels.prepared_rows import prepare_rows
-from solver.rows.matrix import sparse_from_csr
-from solver.simplex.pairs import pairs_of
-from solver.working_set.learner import WorkingSet
-from solver.working_set.predictions import pair_decisions, predict
 from tests.solver.streams import FLOAT64, clusters, direct_hessian, members
+from wolfstream.solver.frank_wolfe.driver import solve
+from wolfstream.solver.frank_wolfe.duals import classification_dual
+from wolfstream.solver.frank_wolfe.full_search import FullSearch
+from wolfstream.solver.frank_wolfe.solve_dual import initial_ball
+from wolfstream.solver.kernels.cached_rows import KernelRows
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.prepared_rows import prepare_rows
+from wolfstream.solver.rows.matrix import sparse_from_csr
+from wolfstream.solver.simplex.pairs import pairs_of
+from wolfstream.solver.working_set.learner import WorkingSet
+from wolfstream.solver.working_set.predictions import pair_decisions, predict
 
 KERNEL = Kernel("rbf", gamma=0.3)
 C = 2.0

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from solver.kernels.functions import Kernel
-from solver.working_set.auto_widths import AutoWidths, Widths, predicted_now
-from solver.working_set.learner import WorkingSet
-from solver.working_set.width_search import NEVER, WidthSearch
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.working_set.auto_widths import AutoWidths, Widths, predicted_now
+from wolfstream.solver.working_set.learner import WorkingSet
+from wolfstream.solver.working_set.width_search import NEVER, WidthSearch
 
 
 def build(gamma: float) -> WorkingSet:

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from solver.kernels.functions import Kernel
-from solver.working_set.ball import OnlineBall, novelty_of
 from tests.solver.oracle_sfw import kernel_matrix
 from tests.solver.streams import clusters, sparse
 from wolfstream import EnclosingBall
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.working_set.ball import OnlineBall, novelty_of
 
 KERNEL = Kernel("rbf", gamma=0.3)
 C = 0.2

@@ -5,19 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solver.kernels.functions import Kernel
-from solver.simplex.problem import empty_problem
-from solver.working_set import eviction
-from solver.working_set.eviction import (
-    class_floor,
-    close_gaps,
-    give_weight,
-    slots_to_evict,
-    take_weight,
-)
-from solver.working_set.learner import WorkingSet
-from solver.working_set.pair_problems import PairProblems
-from solver.working_set.predictions import predict
 from tests.solver.oracle_sfw import hessian, kernel_matrix
 from tests.solver.streams import (
     FLOAT64,
@@ -30,6 +17,19 @@ from tests.solver.streams import (
     small_streams,
     started,
 )
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.simplex.problem import empty_problem
+from wolfstream.solver.working_set import eviction
+from wolfstream.solver.working_set.eviction import (
+    class_floor,
+    close_gaps,
+    give_weight,
+    slots_to_evict,
+    take_weight,
+)
+from wolfstream.solver.working_set.learner import WorkingSet
+from wolfstream.solver.working_set.pair_problems import PairProblems
+from wolfstream.solver.working_set.predictions import predict
 
 RBF = KERNELS["rbf"]
 C = 5.0

@@ -3,12 +3,6 @@
 import numpy as np
 import pytest
 
-from solver.kernels.functions import Kernel
-from solver.rows.matrix import take_rows
-from solver.working_set.gram import Gram, Unkept
-from solver.working_set.gram_rows import GramRows
-from solver.working_set.learner import WorkingSet
-from solver.working_set.predictions import predict
 from tests.solver.oracle_sfw import kernel_matrix
 from tests.solver.streams import (
     FLOAT64,
@@ -21,6 +15,12 @@ from tests.solver.streams import (
     sparse,
     thin_clusters,
 )
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.matrix import take_rows
+from wolfstream.solver.working_set.gram import Gram, Unkept
+from wolfstream.solver.working_set.gram_rows import GramRows
+from wolfstream.solver.working_set.learner import WorkingSet
+from wolfstream.solver.working_set.predictions import predict
 
 RBF = KERNELS["rbf"]
 C = 5.0

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from solver.compiled import compiled
-from solver.simplex.problem import empty_problem
-from solver.working_set.hessian import Ridge, layout_of, refresh
-from solver.working_set.hessian import hessian_row as row_of_hessian
 from tests.solver.oracle_sfw import hessian, kernel_matrix
 from tests.solver.streams import KERNELS, kernel_values, members
+from wolfstream.solver.compiled import compiled
+from wolfstream.solver.simplex.problem import empty_problem
+from wolfstream.solver.working_set.hessian import Ridge, layout_of, refresh
+from wolfstream.solver.working_set.hessian import hessian_row as row_of_hessian
 
 # As machine code; for callers from Python it is a Python function.
 hessian_row = compiled(row_of_hessian)

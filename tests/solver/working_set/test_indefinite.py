@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from solver.frank_wolfe.one_versus_one import solve_pairs
-from solver.frank_wolfe.solve_dual import Settings
-from solver.kernels.functions import Kernel
-from solver.working_set.learner import WorkingSet
-from solver.working_set.predictions import predict
 from tests.solver.streams import KERNELS, clusters
+from wolfstream.solver.frank_wolfe.one_versus_one import solve_pairs
+from wolfstream.solver.frank_wolfe.solve_dual import Settings
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.working_set.learner import WorkingSet
+from wolfstream.solver.working_set.predictions import predict
 
 INDEFINITE = Kernel("polynomial", 1.0, 2, -1.0)
 

@@ -5,11 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
-from solver.arrays import Float64Array
-from solver.kernels.functions import Kernel
-from solver.working_set.learner import WorkingSet
-from solver.working_set.view import WorkingSetView
 from tests.solver.oracle_sfw import kernel_matrix
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.working_set.learner import WorkingSet
+from wolfstream.solver.working_set.view import WorkingSetView
 
 KERNELS = {
     "linear": Kernel("linear"),

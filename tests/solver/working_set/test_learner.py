@@ -9,11 +9,6 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.svm import SVC
 
-from solver.kernels.functions import Kernel
-from solver.simplex.pairs import pairs_of
-from solver.simplex.steps import STEP_NAMES
-from solver.working_set.learner import WorkingSet
-from solver.working_set.predictions import pair_decisions, predict, predicted
 from tests.solver.oracle_sfw import kernel_matrix
 from tests.solver.streams import (
     FLOAT64,
@@ -26,6 +21,11 @@ from tests.solver.streams import (
     small_streams,
     started,
 )
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.simplex.pairs import pairs_of
+from wolfstream.solver.simplex.steps import STEP_NAMES
+from wolfstream.solver.working_set.learner import WorkingSet
+from wolfstream.solver.working_set.predictions import pair_decisions, predict, predicted
 
 RBF = KERNELS["rbf"]
 BOUNDS = (None, 96)

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from solver.kernels.functions import Kernel
-from solver.simplex.pairs import pair_classes
-from solver.simplex.problem import empty_problem
-from solver.working_set.learner import WorkingSet
-from solver.working_set.pair_problems import PairProblems
 from tests.solver.streams import FLOAT64, clusters, members
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.simplex.pairs import pair_classes
+from wolfstream.solver.simplex.problem import empty_problem
+from wolfstream.solver.working_set.learner import WorkingSet
+from wolfstream.solver.working_set.pair_problems import PairProblems
 
 RBF = Kernel("rbf", 0.3)
 

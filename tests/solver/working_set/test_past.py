@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from solver.working_set.past import EARLIER, MOST_KEPT, RECENT, Past
+from wolfstream.solver.working_set.past import EARLIER, MOST_KEPT, RECENT, Past
 
 
 def past_of(n: int, size: int = 64) -> Past:

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from solver.kernels.functions import Kernel
-from solver.working_set.learner import WorkingSet
-from solver.working_set.predictions import predict, predicted
-from solver.working_set.reasons import pulls, score_gradient
 from tests.solver.differences import central
 from tests.solver.streams import KERNELS, clusters, sparse, thin_clusters
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.working_set.learner import WorkingSet
+from wolfstream.solver.working_set.predictions import predict, predicted
+from wolfstream.solver.working_set.reasons import pulls, score_gradient
 
 FLOAT64 = np.dtype(np.float64)
 

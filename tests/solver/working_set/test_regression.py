@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from solver.kernels.blocks import kernel_block
-from solver.kernels.functions import Kernel
-from solver.kernels.precision import FINEST
-from solver.kernels.prepared_rows import prepare_rows
-from solver.simplex.steps import STEP_NAMES
-from solver.working_set.predictions import pair_decisions
-from solver.working_set.regression import RegressionSet
-from solver.working_set.store import Bounds
-from solver.working_set.tube import TubeSet
-from solver.working_set.tube_steps import TubeRule
 from tests.solver.streams import sparse
+from wolfstream.solver.kernels.blocks import kernel_block
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.precision import FINEST
+from wolfstream.solver.kernels.prepared_rows import prepare_rows
+from wolfstream.solver.simplex.steps import STEP_NAMES
+from wolfstream.solver.working_set.predictions import pair_decisions
+from wolfstream.solver.working_set.regression import RegressionSet
+from wolfstream.solver.working_set.store import Bounds
+from wolfstream.solver.working_set.tube import TubeSet
+from wolfstream.solver.working_set.tube_steps import TubeRule
 
 RBF = Kernel("rbf", 0.5)
 KERNELS = {

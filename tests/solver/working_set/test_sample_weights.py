@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from solver.frank_wolfe.one_versus_one import solve_pairs
-from solver.frank_wolfe.solve_dual import Settings
-from solver.kernels.functions import Kernel
-from solver.kernels.precision import Precision
-from solver.working_set.auto_widths import AutoWidths
-from solver.working_set.learner import WorkingSet
-from solver.working_set.predictions import predict
-from solver.working_set.ridges import Ridges
 from tests.solver.streams import FLOAT64, clusters, direct_hessian, members
+from wolfstream.solver.frank_wolfe.one_versus_one import solve_pairs
+from wolfstream.solver.frank_wolfe.solve_dual import Settings
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.precision import Precision
+from wolfstream.solver.working_set.auto_widths import AutoWidths
+from wolfstream.solver.working_set.learner import WorkingSet
+from wolfstream.solver.working_set.predictions import predict
+from wolfstream.solver.working_set.ridges import Ridges
 
 KERNEL = Kernel("rbf", gamma=0.3)
 C = 2.0

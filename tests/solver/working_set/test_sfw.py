@@ -7,13 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solver.simplex.problem import empty_problem
-from solver.simplex.steps import AWAY, DROP, INITIAL, NONE, STEP_NAMES, TOWARD
-from solver.working_set.decisions import Trace
-from solver.working_set.hessian import Ridge
-from solver.working_set.learner import WorkingSet
-from solver.working_set.sfw import PLACES, Arrivals, Rule, Scratch, walk
-from solver.working_set.sweep import STRETCH
 from tests.solver.oracle_sfw import Sfw, hessian, kernel_matrix
 from tests.solver.streams import (
     FLOAT64,
@@ -25,6 +18,13 @@ from tests.solver.streams import (
     members,
     small_streams,
 )
+from wolfstream.solver.simplex.problem import empty_problem
+from wolfstream.solver.simplex.steps import AWAY, DROP, INITIAL, NONE, STEP_NAMES, TOWARD
+from wolfstream.solver.working_set.decisions import Trace
+from wolfstream.solver.working_set.hessian import Ridge
+from wolfstream.solver.working_set.learner import WorkingSet
+from wolfstream.solver.working_set.sfw import PLACES, Arrivals, Rule, Scratch, walk
+from wolfstream.solver.working_set.sweep import STRETCH
 
 ALGORITHMS = ("sfw", "msfw")
 C = 5.0

@@ -5,13 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solver.asset import view as asset_view
-from solver.asset.learner import Asset
-from solver.kernels.bandwidth import AutoGamma
-from solver.kernels.functions import Kernel
-from solver.rows.matrix import largest_feature, n_nonzeros, n_rows, take_rows
-from solver.working_set import predictions
-from solver.working_set.learner import WorkingSet
 from tests.solver.streams import (
     FLOAT64,
     blocks,
@@ -21,6 +14,13 @@ from tests.solver.streams import (
     sparse,
     thin_clusters,
 )
+from wolfstream.solver.asset import view as asset_view
+from wolfstream.solver.asset.learner import Asset
+from wolfstream.solver.kernels.bandwidth import AutoGamma
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.matrix import largest_feature, n_nonzeros, n_rows, take_rows
+from wolfstream.solver.working_set import predictions
+from wolfstream.solver.working_set.learner import WorkingSet
 
 KERNELS = {
     "rbf": Kernel("rbf", gamma=0.03),

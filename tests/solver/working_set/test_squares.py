@@ -3,12 +3,6 @@
 import numpy as np
 import pytest
 
-from solver.rows.matrix import n_rows, take_rows
-from solver.working_set.gram import Gram, Unkept
-from solver.working_set.gram_rows import GramRows
-from solver.working_set.learner import WorkingSet
-from solver.working_set.pair_values import OwnSquares, SharedValues
-from solver.working_set.squares import PairSquares, squares_bytes
 from tests.solver.oracle_sfw import kernel_matrix
 from tests.solver.streams import (
     FLOAT64,
@@ -22,6 +16,12 @@ from tests.solver.streams import (
     started,
     thin_clusters,
 )
+from wolfstream.solver.rows.matrix import n_rows, take_rows
+from wolfstream.solver.working_set.gram import Gram, Unkept
+from wolfstream.solver.working_set.gram_rows import GramRows
+from wolfstream.solver.working_set.learner import WorkingSet
+from wolfstream.solver.working_set.pair_values import OwnSquares, SharedValues
+from wolfstream.solver.working_set.squares import PairSquares, squares_bytes
 
 RBF = KERNELS["rbf"]
 FLOAT32 = np.dtype(np.float32)
@@ -41,7 +41,7 @@ def learned(X, codes, length=64, passes=1, **parameters):
 def shared(X, codes, **parameters):
     """The same with the matrix of all samples: as if the squares had outgrown their bound."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("solver.working_set.class_pairs.squares_bytes", lambda *_: 0)
+        patch.setattr("wolfstream.solver.working_set.class_pairs.squares_bytes", lambda *_: 0)
         learner, answers = learned(X, codes, **parameters)
     assert isinstance(learner.store.gram, Gram)
     return learner, answers
@@ -139,8 +139,8 @@ def test_a_restored_set_goes_on_bit_for_bit_with_squares(max_size, dtype):
 
 
 def test_many_steps_are_followed_by_a_refresh(monkeypatch):
-    monkeypatch.setattr("solver.working_set.class_pairs._REFRESH_STEPS", 20)
-    monkeypatch.setattr("solver.working_set.class_pairs._REFRESH_STEPS_PER_MEMBER", 0)
+    monkeypatch.setattr("wolfstream.solver.working_set.class_pairs._REFRESH_STEPS", 20)
+    monkeypatch.setattr("wolfstream.solver.working_set.class_pairs._REFRESH_STEPS_PER_MEMBER", 0)
     X, codes = clusters(9, 400, n_classes=3, noise=0.2)
     learner, _ = learned(X, codes)
     assert learner.problems.arrays.steps.max() < 400

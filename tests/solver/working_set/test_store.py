@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from solver.kernels.blocks import kernel_block
-from solver.kernels.functions import Kernel
-from solver.kernels.prepared_rows import prepare_rows
-from solver.rows.matrix import n_nonzeros, origin_of
-from solver.rows.slots import rows_nbytes
-from solver.working_set.store import FREE, Bounds, SampleStore
 from tests.solver.streams import FLOAT64, dense, sparse
+from wolfstream.solver.kernels.blocks import kernel_block
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.prepared_rows import prepare_rows
+from wolfstream.solver.rows.matrix import n_nonzeros, origin_of
+from wolfstream.solver.rows.slots import rows_nbytes
+from wolfstream.solver.working_set.store import FREE, Bounds, SampleStore
 
 LINEAR = Kernel("linear")
 ROOMY = Bounds(None, 1 << 30)

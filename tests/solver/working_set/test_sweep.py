@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from solver.compiled import compiled
-from solver.simplex import steps
-from solver.simplex.problem import best_vertex, empty_problem, worst_vertex
-from solver.simplex.steps import AWAY, DROP
-from solver.working_set import partner, sweep
-from solver.working_set.hessian import Ridge, layout_of
 from tests.solver.oracle_sfw import hessian, kernel_matrix
 from tests.solver.streams import KERNELS, kernel_values, members
+from wolfstream.solver.compiled import compiled
+from wolfstream.solver.simplex import steps
+from wolfstream.solver.simplex.problem import best_vertex, empty_problem, worst_vertex
+from wolfstream.solver.simplex.steps import AWAY, DROP
+from wolfstream.solver.working_set import partner, sweep
+from wolfstream.solver.working_set.hessian import Ridge, layout_of
 
 # As machine code; for callers from Python they are Python functions.
 toward, away, swap = map(compiled, (sweep.toward, sweep.away, sweep.swap))

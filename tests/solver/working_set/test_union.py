@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from solver.kernels.functions import Kernel
-from solver.simplex.pairs import pairs_of
-from solver.working_set.auto_widths import AutoWidths
-from solver.working_set.learner import WorkingSet
-from solver.working_set.merged_widths import merge_widths, turns
-from solver.working_set.predictions import predicted
-from solver.working_set.union import GAP, relative_gap, renumbered, support_of, unite
 from tests.solver.oracle_sfw import hessian
 from tests.solver.streams import clusters, in_order_of_appearance, sparse
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.simplex.pairs import pairs_of
+from wolfstream.solver.working_set.auto_widths import AutoWidths
+from wolfstream.solver.working_set.learner import WorkingSet
+from wolfstream.solver.working_set.merged_widths import merge_widths, turns
+from wolfstream.solver.working_set.predictions import predicted
+from wolfstream.solver.working_set.union import GAP, relative_gap, renumbered, support_of, unite
 
 KERNEL, C = Kernel("rbf", gamma=0.3), 1.0
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from solver.simplex.pairs import one_versus_one_scores
-from solver.working_set.learner import WorkingSet
-from solver.working_set.predictions import pair_decisions, predict
 from tests.solver.oracle_sfw import kernel_matrix, minimum_over_simplex
 from tests.solver.streams import FLOAT64, KERNELS, clusters, direct_hessian, members
+from wolfstream.solver.simplex.pairs import one_versus_one_scores
+from wolfstream.solver.working_set.learner import WorkingSet
+from wolfstream.solver.working_set.predictions import pair_decisions, predict
 
 RBF = KERNELS["rbf"]
 
