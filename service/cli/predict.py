@@ -192,9 +192,13 @@ def _open(
     roles: Roles,
     labelled: bool | None,
 ) -> "LabelledFile":
-    """Open a file with rows of the model's width and kind. Raises Failure."""
+    """Open a file with rows of the model's width and kind; warn of columns that it does not know.
+
+    Raises Failure.
+    """
     from wolfstream.service.cli.training_display import open_watched
     from wolfstream.service.files.labelled import DataFileError
+    from wolfstream.service.model.columns import notices_of_names
 
     features = loaded.model.published.rows.dimension
     assert features is not None
@@ -218,6 +222,8 @@ def _open(
         raise Failure(
             f"{file}: the rows have {data.features} features{label}; the model needs {features}"
         )
+    for notice in notices_of_names(loaded.model.published.rows.form, data.names or ()):
+        click.echo(f"Warning: {file}: {notice.message}", err=True)
     return data
 
 

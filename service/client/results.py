@@ -28,6 +28,7 @@ class Learned(NamedTuple):
     replayed: whether the server had learned some of them before, under the same key.
     epoch: of the sequence; it changes when the model is rolled back or created again. It is empty
         in answers of older servers.
+    warnings: what to look at, of columns and labels: `slug`, `column` and `message` of each.
     """
 
     sequence: int
@@ -39,6 +40,7 @@ class Learned(NamedTuple):
     head: dict[str, Any]
     replayed: bool
     epoch: str = ""
+    warnings: Sequence[Mapping[str, Any]] = ()
 
     @property
     def state(self) -> str:
@@ -64,6 +66,7 @@ class Predictions(NamedTuple):
     explanations: of each row why, as plain data of the server; None if it was not asked.
     ids: under which the rows wait for their labels; None of a call without. decisions are NaN
         where the server gave an answer that it had given before.
+    warnings: such as names of columns that the model does not know; as those of `Learned`.
     """
 
     sequence: int
@@ -78,6 +81,7 @@ class Predictions(NamedTuple):
     sets: list[list[Any]] | None = None
     intervals: Array | None = None
     explanations: list[dict[str, Any]] | None = None
+    warnings: Sequence[Mapping[str, Any]] = ()
 
     @property
     def state(self) -> str:
@@ -123,9 +127,16 @@ def learned(responses: Sequence[Mapping[str, Any]]) -> Learned:
             head=responses[-1]["head"],
             replayed=any(response.get("replayed", False) for response in responses),
             epoch=responses[-1].get("epoch", ""),
+            warnings=_warnings(responses),
         )
     except (KeyError, TypeError) as error:
         raise ClientError(f"a response to learning lacks {error}: is this wolfstream?") from None
+
+
+def _warnings(responses: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the warnings of all responses, each once."""
+    given = [warning for response in responses for warning in response.get("warnings", ())]
+    return list({(one["slug"], one["column"]): one for one in given}.values())
 
 
 def predicted(responses: Sequence[Mapping[str, Any]]) -> Predictions:
@@ -138,6 +149,7 @@ def predicted(responses: Sequence[Mapping[str, Any]]) -> Predictions:
             predictions=_labels(_joined(responses, "prediction")),
             decisions=_decisions(_joined(responses, "decision")),
             epoch=responses[-1].get("epoch", ""),
+            warnings=_warnings(responses),
             probabilities=_numbers(responses, "probability"),
             deviations=_numbers(responses, "standard_deviation"),
             ids=_lists(responses, "ids"),

@@ -30,6 +30,9 @@ def class_scores(
     AUC is the mean over classes; so is average precision, but of two classes it is that of the
     rarer one.
     """
+    # A head that was trained from a file, or loaded, has predicted nothing yet.
+    missing = len(labels) - len(confusion)
+    confusion = np.pad(confusion, (0, missing)) if missing else confusion
     support, right = confusion.sum(axis=1), confusion.diagonal()
     claimed = confusion.sum(axis=0)
     recall = _shares(right, support)

@@ -1,5 +1,6 @@
 """What a description says of the columns of a table, and what predictions are told of names."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from typing import Any
@@ -67,11 +68,15 @@ def _shown(value: float, time: bool) -> float | str:
 
 
 def notices_of_rows(form: RowForm, rows: Rows) -> list[Notice]:
-    """Return what is to be said of rows to predict: names that the model does not know."""
+    """Return what is to be said of rows to predict."""
+    return notices_of_names(form, rows.names or ()) if isinstance(rows, NamedRows | Cells) else []
+
+
+def notices_of_names(form: RowForm, names: Sequence[str]) -> list[Notice]:
+    """Return which names of columns the model does not know, each with the nearest known one."""
     schema = form.schema
-    if schema is None or not schema.open or not isinstance(rows, NamedRows | Cells):
+    if schema is None or not schema.open:
         return []
-    names = rows.names or ()
     known = {*schema.names, *schema.late}
     unknown = [name for name in names if name not in known][:MOST_NOTICES]
     found = list[Notice]()

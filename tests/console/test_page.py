@@ -215,7 +215,7 @@ def test_a_wrong_row_is_refused_in_the_servers_words(
     page: Any, server: ServerProcess, model: str, errors: Errors
 ):
     page.goto(f"{server.url}/#/{model}")
-    page.get_by_label("warmth").fill("mild")
+    page.get_by_label("warmth").fill("1e200")
     page.get_by_role("button", name="Predict", exact=True).click()
     page.get_by_role("alert").get_by_text("warmth").wait_for()
     # What the browser notes of the refusal itself.
@@ -227,7 +227,6 @@ def test_a_csv_with_a_bad_line_is_learned_without_it(
 ):
     x, y = rows(2500, seed=5)
     lines = [",".join(map(str, (*row.values(), label))) for row, label in zip(x, y, strict=True)]
-    lines[1700] = "warm,100000,hall,dry"
     lines[1800] = "21.5,100000"
     file = tmp_path / "rooms.csv"
     file.write_text("\n".join(["warmth,pascals,room,y", *lines]) + "\n")
@@ -235,10 +234,10 @@ def test_a_csv_with_a_bad_line_is_learned_without_it(
     expect_fact(page, "Samples", "300")
     page.locator("#csv").set_input_files(file)
     page.get_by_role("button", name="Learn", exact=True).click()
-    page.get_by_text("2,498 samples learned in total, 2 lines refused and left out.").wait_for()
+    page.get_by_text("2,499 samples learned in total, 1 line refused and left out.").wait_for()
     refused = page.locator("#refused-lines li").all_text_contents()
-    assert [text.partition(":")[0] for text in refused] == ["Line 1802", "Line 1702"]
-    expect_fact(page, "Samples", "2,798")
+    assert [text.partition(":")[0] for text in refused] == ["Line 1802"]
+    expect_fact(page, "Samples", "2,799")
     assert page.locator("#learn-progress").evaluate("bar => bar.value") == 1
     errors.expect("422")
 

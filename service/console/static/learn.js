@@ -1,7 +1,7 @@
 // The form that learns a CSV file part by part, and lists the lines that the server refuses.
 
 import { Problem, call, modelPath } from "./api.js";
-import { fieldsOf, labelOf, firstLines, looksLikeHeader, partsOf } from "./csv.js";
+import { fieldsOf, firstLines, labelOf, looksLikeHeader, partsOf } from "./csv.js";
 import { byId, element, fill, row } from "./dom.js";
 import { shown } from "./numbers.js";
 
@@ -217,7 +217,7 @@ export class LearnForm {
    */
   #report(learned, extent) {
     const refused = this.refused.children.length;
-    const rest = refused ? `, ${shown(refused)} lines refused and left out` : "";
+    const rest = refused ? `, ${shown(refused)} ${refused === 1 ? "line" : "lines"} refused and left out` : "";
     this.learned.textContent = `${shown(learned)} samples learned ${extent}${rest}.`;
   }
 }

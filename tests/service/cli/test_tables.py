@@ -82,11 +82,11 @@ def test_columns_in_another_order_are_put_right(model: Path, tmp_path: Path):
     assert sum(p == row["y"] for p, row in zip(said, held, strict=True)) > 180
 
 
-def test_a_column_that_the_model_does_not_know_is_refused(model: Path, tmp_path: Path):
+def test_a_column_that_the_model_does_not_know_is_named(model: Path, tmp_path: Path):
     file = written(tmp_path / "typo.csv", rooms(3), ["warmt", "room", "pascals"])
     result = run("predict", model, file)
-    assert result.exit_code == 1
-    assert "did you mean 'warmth'" in result.stderr
+    assert result.exit_code == 0
+    assert result.stderr.count("did you mean `warmth`") == 1
 
 
 def test_numbers_that_are_codes_are_found_where_a_server_finds_them(tmp_path: Path):
@@ -126,7 +126,7 @@ def test_a_model_of_plain_numbers_keeps_to_its_header(tmp_path: Path):
 
 def test_text_is_no_number_for_the_papers_learners(tmp_path: Path):
     file = written(tmp_path / "rooms.csv", rooms(50), [*NAMES, "y"])
-    result = run("train", file, "--model", tmp_path / "m.model")
+    result = run("train", file, "--model", tmp_path / "m.model", "--algorithm", "msfw")
     assert result.exit_code == 1
     assert "is not a finite number" in result.stderr
 

@@ -125,8 +125,11 @@ class TestRealServer:
             stream.predict(turned)
             _, served = list(stream)
         assert served.predictions.tolist() == y
-        with pytest.raises(Refused, match="did you mean 'warmth'"):
-            client.predict(name, Frame({"room": rooms, "warmht": warmth}))
+        misspelled = client.predict(name, Frame({"room": rooms, "warmht": warmth}))
+        assert misspelled.predictions.tolist() == y
+        (warning,) = misspelled.warnings
+        assert warning["slug"] == "unknown-column"
+        assert "did you mean `warmth`" in warning["message"]
 
     def test_a_refusal_says_how_far_it_came(self, client: Client, name: str):
         samples = two_classes(30)

@@ -183,7 +183,7 @@ def test_names_follow_the_rules_of_the_ecosystem(client: httpx.Client, used: str
     helps = dict(re.findall(r"^# HELP (\w+) (.+)$", text, re.MULTILINE))
     assert kinds.keys() == helps.keys()
     for name, kind in kinds.items():
-        assert re.fullmatch(r"(wolfstream|process)_[a-z]+(_[a-z]+)*", name)
+        assert re.fullmatch(r"(wolfstream|process)_[a-z]+(_[a-z0-9]+)*", name)
         assert name.endswith("_total") == (kind == "counter")
         assert not re.search(
             r"_(ms|us|milliseconds|minutes|kb|mb|percent|counter|gauge)(_|$)", name
@@ -207,6 +207,7 @@ def test_names_follow_the_rules_of_the_ecosystem(client: httpx.Client, used: str
         "status",
         "le",
         "confidence",
+        "class",
     }
     assert labels - told == {"version", "python", "numpy", "numba"}
 

@@ -317,8 +317,10 @@ class TestRefused:
             wolfstream.save(ball, tmp_path / "a.model")
 
     def test_labels_that_no_server_takes(self, tmp_path: Path):
-        estimator = SFWClassifier().fit(X, np.where(X[:, 0] > 0.0, 1.5, 2.5))
-        with pytest.raises(ValueError, match=r"the label 1\.5 must be a string.* y\.astype\(str\)"):
+        estimator = SFWClassifier().fit(X, np.where(X[:, 0] > 0.0, "a" * 300, "b"))
+        with pytest.raises(
+            ValueError, match=r"the label 'a+ is longer than 256 .* y\.astype\(str\)"
+        ):
             wolfstream.save(estimator, tmp_path / "a.model")
 
     def test_parameters_that_no_server_takes(self, tmp_path: Path):

@@ -221,7 +221,10 @@ def test_scores_count_each_sample_once() -> None:
     samples = two_classes(100)
     learner.absorb("working_set", samples._replace(weight=np.full(100, 5.0)))
     other.absorb("working_set", samples)
-    judged = [one.state()[0]["heads"]["working_set"]["judged"] for one in (learner, other)]
+    for one in (learner, other):
+        one.publish()
+    heads = [one.model.published.heads["working_set"] for one in (learner, other)]
+    judged = [head.scores["overall"]["samples"] for head in heads]
     assert judged[0] == judged[1] > 90
 
 

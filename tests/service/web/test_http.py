@@ -45,6 +45,8 @@ def test_an_empty_spec_is_a_model_with_every_default(client: httpx.Client, name:
     assert spec["prepare"] == {
         "missing": "mean",
         "named": "table",
+        "names": "learned",
+        "columns": {},
         "timestamps": [],
         "outliers": "compressed",
         "units": "followed",

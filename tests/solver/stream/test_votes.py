@@ -56,9 +56,9 @@ def test_scores_are_put_in_the_order_of_the_listener():
     np.testing.assert_array_equal(scores, expected)
 
 
-def test_labels_of_different_types_are_different_classes():
+def test_spellings_of_a_label_are_one_class():
     scores = class_scores({"asset": vote_of([True, 0], [1.0])}, ("asset",), [1, 0])
-    np.testing.assert_array_equal(scores, [[[np.nan, 0.5]]])
+    np.testing.assert_array_equal(scores, [[[-0.5, 0.5]]])
 
 
 def test_without_votes_there_is_nothing():
