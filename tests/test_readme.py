@@ -343,6 +343,7 @@ def test_the_table_of_limits_has_each_limit_with_its_default():
             "workers",
             "max_lag_seconds",
             "merge_seconds",
+            "drain_seconds",
         ),  # which are no limits
     }
     units = {"KiB": 1 << 10, "MiB": 1 << 20}

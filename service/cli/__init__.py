@@ -1,8 +1,8 @@
 """The command `wolfstream`: one module for each subcommand and what they show on a terminal.
 
 It may import `service.web`, `service.training`, `service.engine`, `service.storage`,
-`service.heads`, `service.files`, `service.spec`, `service.client`, `service.access`,
-`service.native`, `service.fleet`, `solver.stream`, `solver.frank_wolfe`, `solver.rows`,
-`service.settings`.
+`service.model`, `service.heads`, `service.files`, `service.spec`, `service.client`,
+`service.access`, `service.native`, `service.fleet`, `service.settings`, `solver.stream`,
+`solver.frank_wolfe`, `solver.rows`.
 It is imported by `wolfstream`.
 """

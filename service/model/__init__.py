@@ -2,7 +2,7 @@
 
 It may import `service.heads`, `service.samples`, `service.spec`, `service.diagnostics`,
 `solver.stream`, `solver.prepare`, `solver.rows`.
-It is imported by `service.notebook`, `service.web.routes`, `service.web.metrics`,
+It is imported by `service.cli`, `service.notebook`, `service.web.routes`, `service.web.metrics`,
 `service.web.formats`, `service.workers`, `service.monitor`, `service.training`, `service.replicas`,
 `service.engine`, `service.views`.
 """

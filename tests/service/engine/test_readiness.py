@@ -279,16 +279,15 @@ class TestSignals:
 
 
 def decodes_slowly() -> None:
-    """Make the server of this process take three seconds to decode a large body."""
-    of_module = body._decode
+    """Make the server of this process take three seconds to decode a body with samples."""
+    of_module = body.check_size
 
-    def decode(request: Any, body_format: Any, data: bytes, settings: Any) -> Any:
-        if len(data) > body._INLINE_BYTES:
-            logging.getLogger("decoding").info("decoding")
-            time.sleep(3)
-        return of_module(request, body_format, data, settings)
+    def check_size(plain: Any, settings: Any) -> None:
+        logging.getLogger("decoding").info("decoding")
+        time.sleep(3)
+        of_module(plain, settings)
 
-    pytest.MonkeyPatch().setattr(body, "_decode", decode)
+    pytest.MonkeyPatch().setattr(body, "check_size", check_size)
 
 
 @pytest.mark.parametrize("again", [False, True])

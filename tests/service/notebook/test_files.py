@@ -318,9 +318,7 @@ class TestRefused:
 
     def test_labels_that_no_server_takes(self, tmp_path: Path):
         estimator = SFWClassifier().fit(X, np.where(X[:, 0] > 0.0, "a" * 300, "b"))
-        with pytest.raises(
-            ValueError, match=r"the label 'a+ is longer than 256 .* y\.astype\(str\)"
-        ):
+        with pytest.raises(ValueError, match=r"the label 'a+ is longer.* y\.astype\(str\)"):
             wolfstream.save(estimator, tmp_path / "a.model")
 
     def test_parameters_that_no_server_takes(self, tmp_path: Path):

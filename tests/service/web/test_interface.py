@@ -10,8 +10,8 @@ from wolfstream.service.web.routes.stream import Streams
 PUBLIC = "431"
 KEY = "401 403 431 503"
 BODY = f"400 408 409 413 415 422 {KEY}"
-ASKED = "head min_sequence probability confidence explain"
-IDEMPOTENT = "Idempotency-Key Prefer If-Match"
+ASKED = "head min_sequence probability confidence explain costs label id weight"
+LEARNED = "Idempotency-Key Prefer If-Match label id weight"
 LENGTH = "Inference-Header-Content-Length"
 # Method and path, parameters that are not in the path, statuses.
 INTERFACE = [
@@ -22,8 +22,8 @@ INTERFACE = [
     ("PUT /v1/models/{name}", "", f"200 201 507 {BODY}"),
     ("GET /v1/models/{name}", "min_sequence", f"200 404 412 422 {KEY}"),
     ("DELETE /v1/models/{name}", "If-Match", f"204 404 412 422 {KEY}"),
-    ("POST /v1/models/{name}/samples", IDEMPOTENT, f"200 202 404 412 429 507 {BODY}"),
-    ("POST /v1/models/{name}/asset", IDEMPOTENT, f"200 202 404 412 429 507 {BODY}"),
+    ("POST /v1/models/{name}/samples", LEARNED, f"200 202 404 412 429 507 {BODY}"),
+    ("POST /v1/models/{name}/asset", LEARNED, f"200 202 404 412 429 507 {BODY}"),
     ("POST /v1/models/{name}/predict", ASKED, f"200 404 412 429 {BODY}"),
     ("POST /v1/models/{name}/labels", "If-Match", f"200 404 412 429 507 {BODY}"),
     ("POST /v1/models/{name}/refit", "", f"202 404 {BODY}"),
