@@ -54,13 +54,16 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
     weight = check_weights(data.weights, plan)
     weights = weights_for(data.labels, classes, plan.class_weight)
     kind, way = KINDS[plan.head], ALGORITHMS[plan.algorithm].way
-    X, words, form = _rows_and_form(data, PrepareSpec() if kind.prepared else None)
+    rows = _rows(data)
+    X, words, form = _encoded(rows, PrepareSpec() if kind.prepared else None)
     gamma = None if kind.prepared else gamma_for(X, plan)
     spec = spec_for(plan, gamma, weights, n_rows(X))
     if not kind.prepared:
         check_rows(X, spec.kernel)
     learner = Learner(Model(0, "", spec))
     learner.rows.form = form
+    if not isinstance(rows, SparseRows):
+        learner.rows.note(rows)
     if way == "stream":
         assert kind.passes is not None
         prepared = learner.rows.prepared(X, words)
@@ -105,19 +108,25 @@ def _checked(labels: list[Any], plan: Plan) -> tuple[list[Label], Targets]:
     return check_labels(labels), labels
 
 
-def _rows_and_form(
-    data: Data, prepare: PrepareSpec | None
+def _rows(data: Data) -> Rows | SparseRows:
+    """Return a file's rows as a server would read them."""
+    if isinstance(data.X, SparseRows):
+        return data.X
+    if data.names is None and not isinstance(data.X, list):
+        return np.asarray(data.X)
+    return table_of(data.names, data.X)
+
+
+def _encoded(
+    rows: Rows | SparseRows, prepare: PrepareSpec | None
 ) -> tuple[Matrix, Float64Array | None, RowForm]:
     """Return the rows as numbers and codes, their words, and what a server would take them for.
 
     Raises CannotTrain.
     """
     form = RowForm(preparing(prepare))
-    if isinstance(data.X, SparseRows):
-        return data.X, None, form._replace(sparse=True)
-    rows: Rows = np.asarray(data.X) if data.names is None else table_of(data.names, data.X)
-    if isinstance(data.X, list):
-        rows = table_of(data.names, data.X)
+    if isinstance(rows, SparseRows):
+        return rows, None, form._replace(sparse=True)
     try:
         form = form.after(rows).for_good()
     except Misfit as misfit:

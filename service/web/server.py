@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -138,7 +138,7 @@ async def _serve(
         monitor,
         roles,
         workers,
-        url=url_of(listeners[0], settings),
+        urls=[url_of(listener, settings) for listener in listeners],
         drain_seconds=settings.drain_seconds,
     )
     engine.ready.add_done_callback(lambda _: server.recovery_ended())
@@ -228,11 +228,11 @@ class _Server(uvicorn.Server):
         roles: "Roles | None",
         workers: Workers | None,
         *,
-        url: str,
+        urls: Sequence[str],
         drain_seconds: float,
     ) -> None:
         super().__init__(config)
-        self._url, self._drain_seconds = url, drain_seconds
+        self._urls, self._drain_seconds = urls, drain_seconds
         self._engine, self._monitor, self._roles = engine, monitor, roles
         self._streams, self._workers = streams, workers
 
@@ -246,7 +246,7 @@ class _Server(uvicorn.Server):
             gc.collect()
             gc.freeze()
             sys.setswitchinterval(_SWITCH_SECONDS)
-            logger.info("ready: open %s", self._url)
+            logger.info("ready: open %s", " or ".join(self._urls))
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -154,7 +154,7 @@ class StreamRows:
         if self.form.settled and self.form.schema is not None:
             rows = self.form.cells(rows)  # once for all that follows
         self.form = self.form.after(rows_between(rows, i, n)) if i < n else self.form
-        self._note(rows)
+        self.note(rows)
         if self.form.settled:
             self.first = []
             samples = samples if start == 0 else samples.between(start, n)
@@ -162,8 +162,8 @@ class StreamRows:
         else:
             yield self._settled(self._kept(samples.between(start, n)))
 
-    def _note(self, rows: Rows) -> None:
-        """Take the rows of a table into the facts."""
+    def note(self, rows: Rows) -> None:
+        """Take the rows of a table, whose form is known, into the facts about its columns."""
         self.notices = []
         if self.form.schema is not None and not self.form.schema.strict:
             self.notices = self.facts.take(self.form.schema, self.form.cells(rows))

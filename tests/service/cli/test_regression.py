@@ -99,7 +99,9 @@ class TestTrain:
             for start in range(0, 1500, 1024):
                 server.absorb("asset", part(STREAM, start, start + 1024))
             _, arrays = server.state()
-            assert state.arrays.keys() == arrays.keys()
+            # A file with a header has columns, of which more is known than of arrays.
+            learned = {key for key in state.arrays if not key.startswith("columns_")}
+            assert learned == arrays.keys()
             for key, array in arrays.items():
                 np.testing.assert_array_equal(state.arrays[key], array, err_msg=key)
 
