@@ -17,7 +17,7 @@ from wolfstream.solver.prepare.columns import LARGEST_CODE
 from wolfstream.solver.prepare.kinds.judging import EMPTY, judge
 from wolfstream.solver.prepare.read_cells import read
 from wolfstream.solver.prepare.repeats import codes_of_numbers
-from wolfstream.solver.prepare.schema import Column, Schema, late_columns, places_of
+from wolfstream.solver.prepare.schema import Column, Schema, in_order, late_columns, places_of
 
 BITS, COUNTED_COLUMNS, COUNTED_ROWS = 4096, 256, 10_000
 # Of a range without any number: the least and the greatest that there may be, turned round.
@@ -106,6 +106,8 @@ class ColumnFacts:
         # What decided how each column was read when its range began.
         self._read: tuple[Any, ...] = ()
         self._columns: tuple[Column, ...] = ()
+        # Places of columns that had no value while the table settled, and of identifiers.
+        self._late, self._identifiers = list[int](), list[int]()
         # Slugs and columns of notices that were given: each is given once.
         self._told: set[tuple[str, str | None]] = set()
 
@@ -114,13 +116,13 @@ class ColumnFacts:
         columns, places = all_columns(schema, cells)
         self._make_room(schema, columns)
         n, plain = len(cells.numbers), read(columns, cells, places)
-        numbers, there = _in_order(plain.numbers, places, math.nan), np.zeros((n, 0), np.bool_)
+        numbers = in_order(plain.numbers, places, math.nan)
         there = ~np.isnan(numbers)
         if cells.texts:
-            there |= _in_order(plain.text, places, NO_TEXT) != NO_TEXT
+            there |= in_order(plain.text, places, NO_TEXT) != NO_TEXT
             unused = [k for k, column in enumerate(columns) if not column.used]
             if unused:
-                raw = _in_order(cells.text, places, NO_TEXT)[:, unused] != NO_TEXT
+                raw = in_order(cells.text, places, NO_TEXT)[:, unused] != NO_TEXT
                 there[:, unused] = raw
         self._missing += n - there.sum(axis=0)
         self._low = np.fmin(self._low, np.fmin.reduce(numbers, axis=0, initial=_LARGEST))
@@ -151,6 +153,9 @@ class ColumnFacts:
         how = self._read
         if more > 0 or schema.columns is not self._columns:
             how, self._columns = tuple(c.reading.how for c in columns), schema.columns
+            kinds = [column.reading.kind for column in columns]
+            self._late = [k for k, kind in enumerate(kinds) if kind == "empty"]
+            self._identifiers = [k for k, kind in enumerate(kinds) if kind == "identifier"]
         if how != self._read:
             for k, (now, before) in enumerate(zip(how, self._read, strict=False)):
                 if now != before:
@@ -163,14 +168,15 @@ class ColumnFacts:
         if cells.texts:
             of_texts = np.array([*map(code_of, cells.texts), math.nan])
             codes = np.where(cells.text == NO_TEXT, codes, of_texts[cells.text])
-        codes = _in_order(codes, places, math.nan)[:, : len(self._bits)]
-        row, column = np.nonzero(~np.isnan(codes))
-        place = (codes[row, column] * (BITS / LARGEST_CODE)).astype(np.int64) % BITS
-        new = ~self._bits[column, place]
-        if new.any():
-            self._bits[column[new], place[new]] = True
-            of_new = np.unique(column[new])
-            self._filled[of_new] = self._bits[of_new].sum(axis=1)
+        codes = in_order(codes, places, math.nan)[:, : len(self._bits)]
+        given = ~np.isnan(codes)
+        place = (codes[given] * (BITS / LARGEST_CODE)).astype(np.int64) % BITS
+        bits = place + np.broadcast_to(BITS * np.arange(codes.shape[1]), codes.shape)[given]
+        all_bits = self._bits.reshape(-1)
+        new = np.unique(bits[~all_bits[bits]])
+        if len(new):
+            all_bits[new] = True
+            self._filled[: len(self._bits)] += np.bincount(new // BITS, minlength=len(self._bits))
 
     def _add_examples(self, cells: Cells, places: Sequence[int | None]) -> None:
         for k, j in enumerate(places):
@@ -231,11 +237,12 @@ class ColumnFacts:
         found = list[Notice]()
         if not schema.settled:
             return found
-        for k, (column, j) in enumerate(zip(columns, places, strict=True)):
-            late = column.reading.kind == "empty"
-            if j is None or (not plain.texts and not late and not self._unread_run[k]):
+        watched = range(len(columns)) if plain.texts else self._in_runs()
+        for k in watched:
+            column, j = columns[k], places[k]
+            if j is None:
                 continue
-            if late:
+            if column.reading.kind == "empty":
                 if not self._revised[k] and there[:, k].any():
                     self._revised[k] = self.rows + int(np.argmax(there[:, k])) + 1
                     self._add_example(k, plain, j, there[:, k])
@@ -250,15 +257,19 @@ class ColumnFacts:
                     "others, which are learned by their words"
                 )
                 found.append(Notice("column-changed", column.name, message))
-        for k, column in enumerate(columns):
-            repeats = column.reading.kind == "identifier" and self._repeats(k)
-            if repeats and self._tells("identifier-repeats", column.name):
+        for k in self._identifiers:
+            column = columns[k]
+            if self._repeats(k) and self._tells("identifier-repeats", column.name):
                 message = (
                     f"{_quoted(column)} was taken for an identifier and is not learned, but its "
                     'values repeat; "prepare": {"columns": {NAME: "category"}} learns them'
                 )
                 found.append(Notice("identifier-repeats", column.name, message))
         return found
+
+    def _in_runs(self) -> list[int]:
+        """Return the columns that even rows without texts may revise."""
+        return sorted({*self._late, *np.flatnonzero(self._unread_run).tolist()})
 
     def _runs(self, k: int, unread: NDArray[np.bool_]) -> bool:
         """Count the values in a row that were unread; whether that reaches RUN now."""
@@ -358,14 +369,6 @@ def all_columns(schema: Schema, cells: Cells) -> tuple[list[Column], list[int | 
     of_late = {name: j for j, name in enumerate(cells.names or ())} if schema.late else {}
     places = [*places_of(schema, cells), *(of_late.get(name) for name in schema.late)]
     return [*schema.columns, *late_columns(schema)], places
-
-
-def _in_order(values: NDArray[Any], places: Sequence[int | None], none: float) -> NDArray[Any]:
-    """Return the values (n, columns) at these places, `none` where there is no place."""
-    if list(places) == list(range(values.shape[1])):
-        return values
-    wider = np.concatenate([values, np.full((len(values), 1), none, values.dtype)], axis=1)
-    return wider[:, [-1 if j is None else j for j in places]]
 
 
 def _shortened(text: str) -> str:

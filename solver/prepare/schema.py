@@ -7,12 +7,13 @@ words: a text in a column of numbers, a name that comes later. A learner of the 
 with each change of `layout`, or of how values are read, while the table settles.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.cells import (
@@ -85,6 +86,11 @@ class Column(NamedTuple):
     def numeric(self) -> bool:
         """Whether it is learned as a number; so is a column of which nothing is known."""
         return self.number or not self.slots
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is one of numbers, learned as they come."""
+        return not self.slots and self.reading.plain and not self.reading.words
 
     @property
     def n_numbers(self) -> int:
@@ -249,6 +255,8 @@ def paired_moments(schema: Schema) -> list[tuple[Column, Column]]:
 def encode(schema: Schema, cells: Cells) -> Float64Array:
     """Return rows that fit as numbers and codes, NaN where missing: (n, columns of the layout)."""
     places, given = places_of(schema, cells), cells
+    if not cells.texts and all(column.plain for column in schema.columns):
+        return in_order(cells.numbers, places, np.nan)
     cells = read(schema.columns, cells, places)
     codes = np.full(len(cells.texts) + 1, np.nan)
     if cells.texts:
@@ -379,14 +387,24 @@ def places_of(schema: Schema, cells: Cells) -> list[int | None]:
             detail = f"has {cells.numbers.shape[1]} values, the model's rows have {width}"
             raise Misfit(0, None, detail)
         return list(range(width))
-    place: dict[str, int | None] = {name: j for j, name in enumerate(cells.names)}
     known = schema.names
+    if cells.names == known:
+        return list(range(width))
+    place: dict[str, int | None] = {name: j for j, name in enumerate(cells.names)}
     if not schema.open:
         known_names = frozenset(known)
         for name, j in place.items():
             if name not in known_names and cells.given[:, j].any():
                 raise Misfit(int(np.argmax(cells.given[:, j])), name, unknown_name(name, known))
     return [place.get(name) for name in known]
+
+
+def in_order(values: NDArray[Any], places: Sequence[int | None], none: float) -> NDArray[Any]:
+    """Return the values (n, columns) at these places, `none` where there is no place."""
+    if list(places) == list(range(values.shape[1])):
+        return values
+    wider = np.concatenate([values, np.full((len(values), 1), none, values.dtype)], axis=1)
+    return np.take(wider, [-1 if j is None else j for j in places], axis=1)
 
 
 def unknown_name(name: str, known: tuple[str, ...]) -> str:

@@ -151,7 +151,7 @@ class StreamRows:
                 start = i
             self.form, i = after, i + 1
         rows = samples.X
-        if self.form.settled and self.form.schema is not None:
+        if self.form.schema is not None and self.form.settled:
             rows = self.form.cells(rows)  # once for all that follows
         self.form = self.form.after(rows_between(rows, i, n)) if i < n else self.form
         self.note(rows)
