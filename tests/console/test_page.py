@@ -212,12 +212,17 @@ def test_the_form_stays_while_rows_of_other_names_come(page: Any, server: Server
 
 
 def test_a_wrong_row_is_refused_in_the_servers_words(
-    page: Any, server: ServerProcess, model: str, errors: Errors
+    page: Any, server: ServerProcess, name: str, errors: Errors
 ):
-    page.goto(f"{server.url}/#/{model}")
-    page.get_by_label("warmth").fill("1e200")
+    spec = {"prepare": None, "adaptive": None, "asset": None}
+    sent = {"x": [{"warmth": 20.0}, {"warmth": 25.0}], "y": ["dry", "humid"]}
+    with httpx.Client(base_url=server.url, timeout=60) as client:
+        client.put(f"/v1/models/{name}", json=spec).raise_for_status()
+        client.post(f"/v1/models/{name}/samples", json=sent).raise_for_status()
+    page.goto(f"{server.url}/#/{name}")
+    page.get_by_label("warmth").fill("mild")
     page.get_by_role("button", name="Predict", exact=True).click()
-    page.get_by_role("alert").get_by_text("warmth").wait_for()
+    page.get_by_role("alert").get_by_text("must be a number, not text").wait_for()
     # What the browser notes of the refusal itself.
     errors.expect("422")
 
