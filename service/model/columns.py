@@ -1,12 +1,12 @@
 """What a description says of the columns of a table, and what predictions are told of names."""
 
 from datetime import UTC, datetime, timedelta
-from difflib import get_close_matches
 from typing import Any
 
 from wolfstream.solver.prepare.cells import Cells
 from wolfstream.solver.prepare.column_facts import MOST_NOTICES, FactsView, Notice
 from wolfstream.solver.prepare.named_rows import NamedRows, Rows
+from wolfstream.solver.prepare.nearest_name import nearest_name
 from wolfstream.solver.prepare.row_form import RowForm
 from wolfstream.solver.prepare.schema import Column, late_columns
 from wolfstream.solver.stream.rows import RowsView
@@ -72,13 +72,13 @@ def notices_of_rows(form: RowForm, rows: Rows) -> list[Notice]:
     if schema is None or not schema.open or not isinstance(rows, NamedRows | Cells):
         return []
     names = rows.names or ()
-    known = {*schema.names, *schema.late}
+    known = dict.fromkeys((*schema.names, *schema.late))
     unknown = [name for name in names if name not in known][:MOST_NOTICES]
     found = list[Notice]()
     for name in unknown:
         shown = name[:_LONGEST_NAME]
-        close = get_close_matches(shown, [one for one in known if len(one) <= 256], 1)
-        hint = f"; did you mean `{close[0][:_LONGEST_NAME]}`?" if close else ""
+        close = nearest_name(name, known)
+        hint = "" if close is None else f"; did you mean `{close[:_LONGEST_NAME]}`?"
         message = f"`{shown}` is no column of the model and was passed over{hint}"
         found.append(Notice("unknown-column", shown, message))
     return found
