@@ -157,6 +157,11 @@ class Schema(NamedTuple):
         return self.spilled or bool(self.late) or any(c.reading.wordy for c in self.columns)
 
     @property
+    def unordered(self) -> bool:
+        """Whether there are dates that have not shown if their day comes first."""
+        return any(c.moment and not c.reading.ordered for c in self.columns)
+
+    @property
     def read(self) -> tuple[tuple[str | bool | tuple[str, ...], ...], ...]:
         """Return what decides how the columns are read."""
         return tuple(column.reading.how for column in self.columns)
