@@ -32,7 +32,9 @@ def _described(column: Column, k: int, facts: FactsView, coded: bool) -> dict[st
     if k >= len(facts.missing):  # nothing has been counted since a file was read
         return {"name": column.name, "kind": column.reading.kind, "why": column.reading.why}
     kind, why = facts.kind(column, k, coded=coded)
-    known = facts.range(k) if kind in _OF_NUMBERS else None
+    # Of texts, only their length is a number.
+    numbers = kind in _OF_NUMBERS and column.reading.kind != "text"
+    known = facts.range(k) if numbers else None
     times = column.reading.kind == "time"
     return {
         "name": column.name,
