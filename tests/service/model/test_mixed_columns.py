@@ -228,3 +228,12 @@ def test_dates_are_read_as_they_were_before_the_first_that_shows_their_order(siz
     _, seen = learned(blocks_of(samples(rows), sizes))
     _, expected = learned(blocks_of(samples(rows), [150, 1, 29]))
     assert _rows_and_codes(seen)[0].tobytes() == _rows_and_codes(expected)[0].tobytes()
+
+
+@pytest.mark.parametrize("sizes", [[300], [100], [299, 1]])
+def test_examples_are_of_the_first_256_rows(sizes: list[int]):
+    rows = [{"size": "small" if i < 256 else "large", "always": i / 300} for i in range(300)]
+    found, _ = learned(blocks_of(samples(rows), sizes))
+    view = found.facts.view()
+    assert view.examples[0] == ("small",)
+    assert view.distinct(0) == 2
