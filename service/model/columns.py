@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from difflib import get_close_matches
 from typing import Any
 
 from wolfstream.solver.prepare.cells import Cells
 from wolfstream.solver.prepare.column_facts import MOST_NOTICES, FactsView, Notice
 from wolfstream.solver.prepare.named_rows import NamedRows, Rows
+from wolfstream.solver.prepare.nearest_name import nearest_name
 from wolfstream.solver.prepare.row_form import RowForm
 from wolfstream.solver.prepare.schema import Column, late_columns
 from wolfstream.solver.stream.rows import RowsView
@@ -33,7 +33,9 @@ def _described(column: Column, k: int, facts: FactsView, coded: bool) -> dict[st
     if k >= len(facts.missing):  # nothing has been counted since a file was read
         return {"name": column.name, "kind": column.reading.kind, "why": column.reading.why}
     kind, why = facts.kind(column, k, coded=coded)
-    known = facts.range(k) if kind in _OF_NUMBERS else None
+    # Of texts, only their length is a number.
+    numbers = kind in _OF_NUMBERS and column.reading.kind != "text"
+    known = facts.range(k) if numbers else None
     times = column.reading.kind == "time"
     return {
         "name": column.name,
@@ -77,13 +79,13 @@ def notices_of_names(form: RowForm, names: Sequence[str]) -> list[Notice]:
     schema = form.schema
     if schema is None or not schema.open:
         return []
-    known = {*schema.names, *schema.late}
+    known = dict.fromkeys((*schema.names, *schema.late))
     unknown = [name for name in names if name not in known][:MOST_NOTICES]
     found = list[Notice]()
     for name in unknown:
         shown = name[:_LONGEST_NAME]
-        close = get_close_matches(shown, [one for one in known if len(one) <= 256], 1)
-        hint = f"; did you mean `{close[0][:_LONGEST_NAME]}`?" if close else ""
+        close = nearest_name(name, known)
+        hint = "" if close is None else f"; did you mean `{close[:_LONGEST_NAME]}`?"
         message = f"`{shown}` is no column of the model and was passed over{hint}"
         found.append(Notice("unknown-column", shown, message))
     return found

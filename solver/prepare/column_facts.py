@@ -128,9 +128,9 @@ class ColumnFacts:
         self._low = np.fmin(self._low, np.fmin.reduce(numbers, axis=0, initial=_LARGEST))
         self._high = np.fmax(self._high, np.fmax.reduce(numbers, axis=0, initial=-_LARGEST))
         if self.rows < COUNTED_ROWS:
-            self._count(cells, places)
+            self._count(_first(cells, COUNTED_ROWS - self.rows), places)
         if self.rows < _ROWS_OF_EXAMPLES:
-            self._add_examples(cells, places)
+            self._add_examples(_first(cells, _ROWS_OF_EXAMPLES - self.rows), places)
         notices = self._notices(schema, columns, plain, places)
         notices += self._revisions(schema, columns, plain, places, there)
         self.rows += n
@@ -369,6 +369,11 @@ def all_columns(schema: Schema, cells: Cells) -> tuple[list[Column], list[int | 
     of_late = {name: j for j, name in enumerate(cells.names or ())} if schema.late else {}
     places = [*places_of(schema, cells), *(of_late.get(name) for name in schema.late)]
     return [*schema.columns, *late_columns(schema)], places
+
+
+def _first(cells: Cells, rows: int) -> Cells:
+    """Return the first rows, so that what is noted of them does not depend on blocks."""
+    return cells if len(cells.numbers) <= rows else cells.rows(0, rows)
 
 
 def _shortened(text: str) -> str:

@@ -8,7 +8,6 @@ with each change of `layout`, or of how values are read, while the table settles
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
@@ -27,6 +26,7 @@ from wolfstream.solver.prepare.cells import (
 from wolfstream.solver.prepare.columns import MOST_SLOTS, Layout
 from wolfstream.solver.prepare.kinds.judging import EMPTY, NUMBER, Kind, Reading, reading_from_plain
 from wolfstream.solver.prepare.kinds.words import MOST_CODES
+from wolfstream.solver.prepare.nearest_name import nearest_name
 from wolfstream.solver.prepare.read_cells import has_words, read, words
 
 SETTLING = 128
@@ -155,6 +155,11 @@ class Schema(NamedTuple):
     def wordy(self) -> bool:
         """Whether rows have words."""
         return self.spilled or bool(self.late) or any(c.reading.wordy for c in self.columns)
+
+    @property
+    def unordered(self) -> bool:
+        """Whether there are dates that have not shown if their day comes first."""
+        return any(c.moment and not c.reading.ordered for c in self.columns)
 
     @property
     def read(self) -> tuple[tuple[str | bool | tuple[str, ...], ...], ...]:
@@ -409,8 +414,8 @@ def in_order(values: NDArray[Any], places: Sequence[int | None], none: float) ->
 
 def unknown_name(name: str, known: tuple[str, ...]) -> str:
     """Return the message for an unknown name, with the similar one that may be meant."""
-    close = get_close_matches(name[:_LONGEST_ECHO], known, 1)
-    if close:
-        return f"is no name that the model knows; did you mean {close[0]!r}?"
+    close = nearest_name(name, known)
+    if close is not None:
+        return f"is no name that the model knows; did you mean {close!r}?"
     listed = ", ".join(known)[:200]
     return f"is no name that the model knows; leave it out, or make a new model: it has {listed}"

@@ -240,6 +240,23 @@ def _with_order(schema: Schema, cells: Cells, places: list[int | None]) -> Schem
     return schema if same else schema._replace(columns=tuple(columns))
 
 
+def first_order_row(schema: Schema, cells: Cells) -> int | None:
+    """Return the row whose dates are the first to show whether day or month comes first.
+
+    None if none does, of columns of which it is still open.
+    """
+    if not cells.texts:
+        return None
+    found = list[int]()
+    for column, j in zip(schema.columns, places_of(schema, cells), strict=True):
+        if j is None or not column.moment or column.reading.ordered:
+            continue
+        shows = [bool(first_order([text])) for text in cells.texts]
+        rows = np.flatnonzero(np.array([*shows, False])[cells.text[:, j]])
+        found += rows[:1].tolist()
+    return min(found, default=None)
+
+
 def _with_late(schema: Schema, cells: Cells) -> Schema:
     """Return a settled schema that knows the names that came, and whether texts had no place."""
     if not schema.strict and cells.texts:

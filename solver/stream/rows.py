@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.cells import Cells
-from wolfstream.solver.prepare.column_facts import ColumnFacts, FactsView, Notice
+from wolfstream.solver.prepare.column_facts import MOST_NOTICES, ColumnFacts, FactsView, Notice
 from wolfstream.solver.prepare.columns import Preparation, PreparationView, prepared
 from wolfstream.solver.prepare.named_rows import (
     NamedRows,
@@ -19,6 +19,8 @@ from wolfstream.solver.prepare.named_rows import (
     rows_between,
 )
 from wolfstream.solver.prepare.row_form import Preparing, RowForm, sparse_rows
+from wolfstream.solver.prepare.schema import SETTLING
+from wolfstream.solver.prepare.settling import first_order_row
 from wolfstream.solver.rows.matrix import Matrix, SparseRows
 from wolfstream.solver.rows.sample_weights import Weights, joined_weights, weights_of
 from wolfstream.solver.rows.seen import Seen
@@ -136,6 +138,34 @@ class StreamRows:
         learn_anew: has fresh heads learn all of `first`; called before such a row.
         Raises Misfit, AnotherKind.
         """
+        start, notices = 0, list[Notice]()
+        while start < len(samples.y):
+            stop = self._end_of_order(samples.X, start, len(samples.y))
+            whole = (start, stop) == (0, len(samples.y))
+            part = samples if whole else samples.between(start, stop)
+            yield from self._settling(part, learn_anew)
+            notices += self.notices
+            start = stop
+        self.notices = notices[:MOST_NOTICES]
+
+    def _end_of_order(self, rows: Rows, start: int, n: int) -> int:
+        """Return where to cut rows of a table for the order of days and months in dates.
+
+        Once it is settled, rows before the first that shows the order are read as they were so far,
+        however they came.
+        """
+        if isinstance(rows, np.ndarray) or not len(rows.texts):
+            return n
+        schema = self.form.schema
+        if schema is None or not schema.settled:
+            return min(n, start + SETTLING - (0 if schema is None else schema.samples))
+        if not schema.unordered:
+            return n
+        rest = self.form.cells(rows_between(rows, start, n))
+        row = first_order_row(schema, rest)
+        return n if row is None else start + max(row, 1)
+
+    def _settling(self, samples: Part, learn_anew: Callable[[], None]) -> Iterator[Settled]:
         i, start, n = 0, 0, len(samples.y)
         while i < n and not self.form.settled:
             after = self.form.after(rows_between(samples.X, i, i + 1))

@@ -172,7 +172,7 @@ def judge(name: str, values: Sequence[Value]) -> Reading:
                 numbers.append(plain)
     if not texts:
         return _of_numbers(name, numbers)
-    given = [text for text in texts if text.casefold() not in MISSING_BESIDE]
+    given = [text for text in texts if text[:16].casefold() not in MISSING_BESIDE]
     for found in (_as_boolean, _as_time, _as_number):
         reading = found(given, numbers)
         if reading is not None:
