@@ -86,7 +86,9 @@ def trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trio]:
         one.wait()
     together = Trio(replicas)
     for client in together.clients:
-        wait_for(lambda of=client: len(of.get("/v1/fleet").json()["replicas"]) == 3)  # type: ignore[misc]
+        # A replica leads nothing before all know that it takes models; then it gets those it ranks
+        # first for.
+        wait_for(lambda of=client: together.ready(of) == 3)  # type: ignore[misc]
     yield together
     for client in together.clients:
         client.close()

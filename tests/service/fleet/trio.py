@@ -28,6 +28,10 @@ class Trio:
         told = self.clients[living[0]].get("/v1/fleet").json()
         return {replica["url"]: replica for replica in told["replicas"]}
 
+    def ready(self, client: httpx.Client) -> int:
+        """Return how many replicas take models, as one of them knows."""
+        return sum(one["ready"] for one in client.get("/v1/fleet").json()["replicas"])
+
     def leader(self, name: str) -> int:
         """Return the number of the replica that leads a model, once the others have heard so."""
         urls = [one.url for one in self.replicas]
