@@ -45,6 +45,11 @@ class Compose:
         for volume in self.content.get("volumes", {}):
             podman("volume", "rm", "--force", self._of(volume), check=False)
 
+    def close(self) -> None:
+        """Remove everything that belongs to it, and its files here."""
+        self.down()
+        self._configs.cleanup()
+
     def start(self, service: str) -> None:
         """Make the container of a service."""
         given = dict(self.services[service])

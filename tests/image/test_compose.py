@@ -26,7 +26,7 @@ def running(file: str, name: str) -> Iterator[Compose]:
         compose.up()
         yield compose
     finally:
-        compose.down()
+        compose.close()
 
 
 @pytest.mark.usefixtures("image")
