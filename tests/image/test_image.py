@@ -204,6 +204,7 @@ def test_train_compiles_nothing(algorithm: str):
     said = podman(
         *("run", "--rm", *mount, "--env", "NUMBA_DEBUG_CACHE=1", "wolfstream", "train"),
         *("/data/a.csv", "--model", "/data/a.model", "--force", "--algorithm", algorithm),
+        *("--label", str(len(found["x"][0]) + 1)),
     )
     assert "data loaded from" in said
     assert "data saved to" not in said
