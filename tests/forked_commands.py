@@ -145,7 +145,9 @@ class _Forks:
             os.close(stream)
         self._clients[process] = client
         self._selector.register(client, selectors.EVENT_READ, process)
-        client.sendall(_NUMBER.pack(process))
+        # A client that is gone by now is noticed next, and its process is killed.
+        with contextlib.suppress(OSError):
+            client.sendall(_NUMBER.pack(process))
         return None
 
     def _tell_clients(self) -> None:

@@ -1,8 +1,11 @@
 """Commands that are forked behave as those that a shell starts."""
 
 import contextlib
+import marshal
 import os
 import signal
+import socket
+import struct
 import subprocess
 import time
 from pathlib import Path
@@ -53,6 +56,16 @@ def test_an_error_is_printed(commands: Path):
         assert process.stderr is not None
         assert "ZeroDivisionError" in process.stderr.read()
     assert process.returncode == 1
+
+
+def test_a_client_that_leaves_at_once_ends_no_others(commands: Path):
+    content = marshal.dumps(("python", [], str(Path.cwd()), dict(os.environ)))
+    with socket.socket(socket.AF_UNIX) as link, Path(os.devnull).open("r+b") as nothing:
+        link.connect(str(commands / "socket"))
+        socket.send_fds(link, [struct.pack("<Q", len(content))], [nothing.fileno()] * 3)
+        link.sendall(content)
+    with started(commands, "print('goes on')\n") as process:
+        assert process.wait(30) == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
