@@ -49,13 +49,15 @@ class Result(NamedTuple):
     """One line of a table.
 
     prequential: the head's scores as the model's description has them. held_back: share of right
-    predictions, or mean absolute error.
+    predictions, or mean absolute error. size: samples in the working set, or features of ASSET in a
+    model without one.
     """
 
     stream: Stream
     score: Score
     prequential: dict[str, Any]
     held_back: float
+    size: int
 
 
 class ServerDied(Exception):
@@ -134,8 +136,11 @@ def _learn_with(head: str, stream: Stream, url: str, console: Console) -> Result
         with Display(console, f"{stream.name:<9}", [head], len(stream.y)) as display:
             (score,) = Replay(model, [head]).run(batches, display)
         start = time.monotonic()
-        scores = model.describe()["heads"][head]["prequential"]
-        result = Result(stream, score, scores, held_back(stream, model, head))
+        heads = model.describe()["heads"]
+        kept = heads["working_set"]["size"] if "working_set" in heads else None
+        size = heads["asset"]["dimension"] if kept is None else kept
+        held = held_back(stream, model, head)
+        result = Result(stream, score, heads[head]["prequential"], held, size)
         console.print(
             f"{stream.name:<9} {len(stream.y_held):,} held-back samples predicted by {head} in "
             f"{time.monotonic() - start:.1f} s",
@@ -169,9 +174,8 @@ def table(results: list[Result]) -> Table:
         ("stream", "predicted by"),
         ("samples/s", "right", "saved", "loss", "held back", "size"),
     )
-    for stream, score, scores, accuracy in results:
+    for stream, score, scores, accuracy, size in results:
         first, last = score.head == HEADS[0], score.head == HEADS[-1]
-        size = score.answer.get("size", score.answer.get("dimension"))
         grid.add_row(
             f"[bold]{stream.name}[/]" if first else stream.about if last else "",
             score.head,
@@ -200,7 +204,7 @@ def regression_table(results: list[Result]) -> Table:
         ("stream", "predicted by"),
         ("samples/s", "prequential", "R2", "held back"),
     )
-    for stream, score, scores, held in results:
+    for stream, score, scores, held, _ in results:
         mae = "-" if score.mae is None else f"{score.mae:.1f}"
         r2 = "-" if scores["r2"] is None else f"{scores['r2']:.3f}"
         first, last = score.head == stream.heads[0], score.head == stream.heads[-1]

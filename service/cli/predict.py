@@ -277,14 +277,14 @@ def _write(
     done = 0
     with Bar(console, f"predicting {file.name}") as bar:
         for batch in data.batches(_ROWS_AT_ONCE):
-            found = _predict(loaded, data, batch.X, file, done)
-            predictions, decisions = found.prediction, found.decision
+            predicted = _predict(loaded, data, batch.X, file, done)
+            predictions, decisions = predicted.prediction, predicted.decision
             lines = [[label] for label in predictions]
             if decision:
                 for line, values in zip(lines, decisions, strict=True):
                     line += values if isinstance(values, list) else [values]
             if roles.id is not None:
-                lines = [[one, *line] for one, line in zip(batch.ids, lines, strict=True)]
+                lines = [[row_id, *line] for row_id, line in zip(batch.ids, lines, strict=True)]
             table.writerows(lines)
             done += len(predictions)
             bar.show(done / data.samples, f"{done:,} of {data.samples:,} rows")

@@ -113,21 +113,21 @@ class Batches:
             yield Batch(rows, batch.labels, self._weights_beside(batch.weights, len(batch.labels)))
 
     def _of_rows(self, rows: Iterator[Any], roles: Roles) -> Iterator[Batch]:
-        places, done = None, 0
+        columns, done = None, 0
         while part := list(islice(rows, self.most)):
             plain = _plain_rows(part)
             names = list(dict.fromkeys(chain.from_iterable(plain)))
-            if places is None:
+            if columns is None:
                 with as_value_errors():
-                    found = find_roles(names, roles, True)
-                places = [None if place is None else names[place] for place in found]
-            label, _, weight = places
+                    places = find_roles(names, roles, True)
+                columns = [None if place is None else names[place] for place in places]
+            label, _, weight = columns
             y = [row.get(label) for row in plain]
             if None in y:
                 row = done + y.index(None) + 1
                 raise ValueError(f"the label of row {row:,} is missing: {MISSING_LABEL}")
             weights = None if weight is None else [row.get(weight) for row in plain]
-            rows_kept = _features_of(plain, names, places)
+            rows_kept = _features_of(plain, names, columns)
             yield Batch(rows_kept, y, self._weights_beside(weights, len(y)))
             done += len(part)
 
@@ -313,8 +313,8 @@ def _named_rows(rows: Sequence[Any], roles: Roles) -> tuple[Any, list[Any] | Non
         return plain, None
     names = list(dict.fromkeys(chain.from_iterable(plain)))
     with as_value_errors():
-        found = find_roles(names, roles, False)
-    taken = [None if place is None else names[place] for place in found]
+        places = find_roles(names, roles, False)
+    taken = [None if place is None else names[place] for place in places]
     ids = None if taken[1] is None else [_id_in(row.get(taken[1])) for row in rows]
     return _features_of(plain, names, taken), ids
 

@@ -56,8 +56,8 @@ def find_roles(names: Sequence[str], roles: Roles, labelled: bool | None) -> Rol
     weight = None
     if roles.weight is not None:
         weight = _place_of(names, roles.weight, "weight", must=labelled is True)
-    found = [place for place in (label, id_place, weight) if place is not None]
-    if len(set(found)) < len(found):
+    taken = [place for place in (label, id_place, weight) if place is not None]
+    if len(set(taken)) < len(taken):
         raise DataFileError("label, id and weight must be different columns")
     return RolePlaces(label, id_place, weight)
 

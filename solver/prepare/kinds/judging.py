@@ -79,7 +79,7 @@ class Reading(NamedTuple):
     @property
     def plain(self) -> bool:
         """Whether numbers are themselves."""
-        return self.kind not in ("time", "identifier")
+        return self.kind not in ("time", "identifier", "text")
 
     def number(self, text: str) -> float:
         """Return the number that a text is in this column; NaN if it is none."""

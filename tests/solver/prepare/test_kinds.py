@@ -1,6 +1,8 @@
 """What texts mean: numbers, times, words; and which kind a column is by its first values."""
 
+import math
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -17,10 +19,18 @@ from wolfstream.solver.prepare.kinds.words import (
     codes_of_words,
     column_key,
 )
+from wolfstream.solver.prepare.read_cells import read
 from wolfstream.solver.prepare.row_form import Preparing, RowForm
 from wolfstream.solver.prepare.schema import SETTLING
 
 KEY = column_key("note")
+
+
+class ReadAs(NamedTuple):
+    """A column and how it is read."""
+
+    name: str
+    reading: Reading
 
 
 @pytest.mark.parametrize(
@@ -173,3 +183,15 @@ def test_blocks_of_any_length_find_the_same_columns(
     assert np.isfinite(encoded[~np.isnan(encoded)]).all()
     words = whole.words(cells_of_rows(rows))
     assert words is None or words.shape == (len(rows), MOST_CODES)
+
+
+def test_a_number_among_texts_counts_by_its_length_as_they_do():
+    column = [ReadAs("note", Reading("text"))]
+    cells = read(
+        column, cells_of_rows([{"note": "seven"}, {"note": 7.0}, {"note": "7.25 is it"}]), [0]
+    )
+    assert cells.numbers[:, 0].tolist() == [math.log1p(n) for n in (5, 1, 10)]
+    numbers = read(
+        column, cells_of_rows([{"note": 7.0}, {"note": 125.0}]), [0]
+    )  # a block without any text
+    assert numbers.numbers[:, 0].tolist() == [math.log1p(1), math.log1p(3)]
