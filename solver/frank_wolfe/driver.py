@@ -85,7 +85,7 @@ class Search(Protocol):
         """
 
     def certify(self) -> tuple[Float64Array, Float64Array]:
-        """Return alpha and the gradient of all vertices."""
+        """Return alpha and the gradient of all vertices, exact where the gap depends on it."""
 
 
 def solve(

@@ -7,6 +7,7 @@ ones are computed here, many at a time.
 import numpy as np
 
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.frank_wolfe.certificate import certified_gradient
 from wolfstream.solver.frank_wolfe.duals import Dual
 from wolfstream.solver.frank_wolfe.methods import (
     CONVERGED,
@@ -112,4 +113,6 @@ class FullSearch:
 
     def certify(self) -> tuple[Float64Array, Float64Array]:
         """Return alpha and the gradient of all vertices, see `frank_wolfe.driver.Search`."""
-        return self._problem.alpha.copy(), self._problem.gradient.copy()
+        alpha, rows = self._problem.alpha.copy(), self._source.rows
+        g = self._problem.gradient.copy()
+        return alpha, certified_gradient(self.dual, self._source.kernel, rows, alpha, g)

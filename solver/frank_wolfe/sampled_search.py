@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array, FloatArray
+from wolfstream.solver.frank_wolfe.certificate import certified_gradient
 from wolfstream.solver.frank_wolfe.duals import Dual
 from wolfstream.solver.frank_wolfe.methods import (
     MFW,
@@ -133,7 +134,7 @@ class SampledSearch:
             vertices = np.arange(part.start, part.stop)
             values = self._values(self._column[part])
             gradient[part] = self._gradient(vertices, values, self._problem.alpha)
-        return alpha, gradient
+        return alpha, certified_gradient(self.dual, self._kernel, self._rows, alpha, gradient)
 
     def _search(self) -> tuple[Candidate, float]:
         """Return the best of the members and a new sample (P4 eq. 10), and the gap's estimate."""

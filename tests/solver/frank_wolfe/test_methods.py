@@ -219,6 +219,19 @@ class TestCertificate:
         assert np.all(large_optimum - solution.trace.objective <= solution.trace.gap + 1e-6)
         assert_rising(solution.trace, rounding=1e-9)
 
+    @pytest.mark.parametrize("C", [10.0, 100.0])
+    @pytest.mark.parametrize("kernel", ["rbf", "linear"])
+    @pytest.mark.parametrize("search", [full, sampled])
+    def test_a_tiny_gap_holds_in_float64(self, search, kernel, C):
+        """The errors of float32 values are as large as this gap."""
+        rows = labelled(11, 600)
+        instance = classification(KERNELS[kernel], *rows, C, C, dtype=np.dtype(np.float32))
+        solution = solve(search(instance), "mfw", 1e-7, 3000)
+        scale = 1e-13 * np.abs(instance.A).max()
+        assert solution.gap == pytest.approx(gap_at(instance.A, solution.alpha), abs=scale)
+        q = solution.alpha @ instance.A @ solution.alpha
+        assert solution.objective == pytest.approx(-q, abs=scale)
+
 
 def equal_rows():
     X, y = labelled(3, 12)
