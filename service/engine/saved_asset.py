@@ -8,7 +8,6 @@ from wolfstream.service.heads.array_checks import (
     check_floats,
     check_numbers,
     check_shape,
-    is_double,
     require,
     rows_of,
     shape_of,
@@ -48,9 +47,7 @@ def check_machines(
     if "whitening" in arrays:
         landmarks = rows_of("landmarks", arrays)
         check_shape("whitening", arrays, (landmarks, width))
-        # An estimator's `fit` makes it of numbers half as long.
-        single = arrays["whitening"].dtype == np.float32
-        require(single or is_double("whitening", arrays), "whitening", "is not of floats")
+        check_floats("whitening", arrays)
     if "width" in arrays:
         check_shape("width", arrays, (2,))
         check_numbers("width", arrays, None)

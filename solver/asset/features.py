@@ -21,6 +21,7 @@ from wolfstream.solver.asset.identity import (
 )
 from wolfstream.solver.asset.identity import widened as widened_identity
 from wolfstream.solver.asset.nystrom import (
+    EIGENVALUE_CUT,
     NystromMap,
     landmark_kernel,
     nystrom_features,
@@ -40,7 +41,6 @@ from wolfstream.solver.rows.matrix import (
 )
 from wolfstream.solver.rows.slots import rows_nbytes
 
-_FLOAT64 = np.dtype(np.float64)
 FeatureKind: TypeAlias = Literal["fourier", "nystrom", "identity"]
 
 
@@ -68,7 +68,7 @@ def make_map(
     X: Matrix,
     dimension: int,
     seed: int = 0,
-    precision: np.dtype[Any] = _FLOAT64,
+    cut: float = EIGENVALUE_CUT,
 ) -> FeatureMap:
     """Return the map of a kernel. Raises ValueError as `check_kernel` does.
 
@@ -76,13 +76,13 @@ def make_map(
         use only their kind, dense or sparse, and width, and Fourier the first row.
     dimension: the number of Fourier features or of landmarks; unused by identity.
     seed: that of Fourier features.
-    precision: float32 or float64, the precision in which Nystrom features are computed.
+    cut: of Nystrom's eigenvalues, see `asset.nystrom.nystrom_map`.
     """
     check_kernel(kind, kernel)
     if kind == "fourier":
         return fourier_map(kernel.gamma, origin_of(X), dimension, seed)
     if kind == "nystrom":
-        return nystrom_map(kernel, take_rows(X, slice(0, dimension)), precision=precision)
+        return nystrom_map(kernel, take_rows(X, slice(0, dimension)), cut)
     return identity_map(X)
 
 

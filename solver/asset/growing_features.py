@@ -56,9 +56,9 @@ class GrowingFeatures:
         """The bytes of the map's arrays."""
         return 0 if self.map is None else map_nbytes(self.map)
 
-    def make(self, X: Matrix, precision: np.dtype[Any]) -> None:
-        """Make the map of these rows, in place of any earlier one."""
-        self.map = make_map(self.kind, self.kernel, X, self.dimension, self.seed, precision)
+    def make(self, X: Matrix, cut: float) -> None:
+        """Make the map of these rows, in place of any earlier one; cut: see `nystrom_map`."""
+        self.map = make_map(self.kind, self.kernel, X, self.dimension, self.seed, cut)
 
     def widen(self, X: Matrix) -> None:
         """Add columns for features of sparse rows that have none yet."""

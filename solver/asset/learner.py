@@ -28,6 +28,7 @@ from wolfstream.solver.asset.course import Course
 from wolfstream.solver.asset.courses import Courses
 from wolfstream.solver.asset.features import FeatureKind, FeatureMap, expansion
 from wolfstream.solver.asset.growing_features import GrowingFeatures
+from wolfstream.solver.asset.nystrom import EIGENVALUE_CUT
 from wolfstream.solver.asset.step_rules import Algorithm, Horizon, StepParameters, step_rules
 from wolfstream.solver.asset.view import AssetView, Task
 from wolfstream.solver.kernels.functions import Kernel
@@ -35,8 +36,6 @@ from wolfstream.solver.rows.first_samples import FirstSamples
 from wolfstream.solver.rows.matrix import Matrix, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, as_numbers, weights_of
 from wolfstream.solver.rows.targets import TARGET_SAMPLES, TargetScale, check_targets, target_scale
-
-_FLOAT64 = np.dtype(np.float64)
 
 
 class Asset:
@@ -138,17 +137,15 @@ class Asset:
         """The bytes of all arrays that the learner holds."""
         return self.courses.nbytes + self._first.nbytes + self._rows.nbytes
 
-    def begin(self, X: Matrix, y: NDArray[Any], precision: np.dtype[Any] = _FLOAT64) -> None:
+    def begin(self, X: Matrix, y: NDArray[Any], cut: float = EIGENVALUE_CUT) -> None:
         """Make the map from these rows, and the targets' scale from all of these y.
 
         They replace the first samples of the stream. They are not learned, and anything learned
         before is forgotten.
 
-        precision: float32 halves the cost of Nystrom features of the rbf kernel. Their rounding
-            depends on the rows that are computed together, and so does a step at the edge of its
-            loss: the division of the stream into calls then matters a little.
+        cut: of Nystrom's eigenvalues, see `asset.nystrom.nystrom_map`.
         """
-        self._settle_on(X, y, precision)
+        self._settle_on(X, y, cut)
         self._first.settle()
         self._forget()
 
@@ -178,9 +175,9 @@ class Asset:
                 self._learn(*first)
         return scores
 
-    def _settle_on(self, X: Matrix, y: NDArray[Any], precision: np.dtype[Any] = _FLOAT64) -> None:
+    def _settle_on(self, X: Matrix, y: NDArray[Any], cut: float = EIGENVALUE_CUT) -> None:
         """Make the feature map, and find the scale of the targets, from first samples."""
-        self._rows.make(X, precision)
+        self._rows.make(X, cut)
         if self.regression:
             self.scale = target_scale(y)
 

@@ -1,21 +1,21 @@
 """Nystrom features of any kernel from landmark rows (P5 section 2.3.1, eq. 4-7)."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from wolfstream.solver.arrays import Float64Array, FloatArray
+from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.kernels.blocks import kernel_block
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.kernels.prepared_rows import Rows, prepare_rows
 from wolfstream.solver.rows.matrix import Matrix, check_same_kind, concatenate_rows, origin_of
 
-# P5's eps_d (there 1e-16) as a share of the largest magnitude of an eigenvalue, by the precision of
-# the features. The relative rounding of the feature of an eigenvalue at the cut is the precision
-# over the cut, a tenth in float32; smaller eigenvalues are noise, which 1/sqrt would magnify to
-# features. Learning does not need them: of 512 features of adult float32 keeps 91 and float64 509,
-# and the test errors after each of four passes differ by at most 0.03 points.
-EIGENVALUE_CUT = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-12}
+# P5's eps_d (there 1e-16) as a share of the largest magnitude of an eigenvalue.
+EIGENVALUE_CUT = 1e-12
+# The cut of a batch. Learning does not need the features of smaller eigenvalues: of 512 features of
+# adult 91 are left instead of 509, and the test errors after each of four passes differ by at most
+# 0.03 points.
+BATCH_EIGENVALUE_CUT = 1e-6
 _DTYPE = np.dtype(np.float64)
 
 
@@ -23,34 +23,23 @@ class NystromMap(NamedTuple):
     """phi(x) = k(x, landmarks) whitening, with phi(s)'phi(t) = k(s, t) on the landmarks.
 
     landmarks: s rows, prepared for kernel values in float64.
-    feature_landmarks: the same rows, for kernel values in the features' precision.
-    whitening: (s, D) Q D^(-1/2) of the kept eigenpairs, the largest eigenvalue first (P5 eq. 7),
-        in the features' precision: the product with it is most of the features' cost.
+    whitening: (s, D) Q D^(-1/2) of the kept eigenpairs, the largest eigenvalue first (P5 eq. 7).
     origin: (d,) of dense rows, see `rows.matrix.origin_of`.
     """
 
     kernel: Kernel
     landmarks: Rows
-    feature_landmarks: Rows
-    whitening: FloatArray
+    whitening: Float64Array
     origin: Float64Array
 
 
-def nystrom_map(
-    kernel: Kernel,
-    landmarks: Matrix,
-    cut: float | None = None,
-    precision: np.dtype[Any] = _DTYPE,
-) -> NystromMap:
+def nystrom_map(kernel: Kernel, landmarks: Matrix, cut: float = EIGENVALUE_CUT) -> NystromMap:
     """Return the map of (s, d) landmark rows, which are copied; D <= s, O(s^2 d + s^3).
 
-    precision: float32 or float64, that of the features.
-    cut: eigenvalues below this share of the largest magnitude are dropped, by default
-        EIGENVALUE_CUT. So the map exists where the Gram matrix is singular (equal landmarks, or
-        more of them than its rank) and where the kernel is indefinite. D = 0 if no eigenvalue is
-        positive.
+    cut: eigenvalues below this share of the largest magnitude are dropped. So the map exists where
+        the Gram matrix is singular (equal landmarks, or more of them than its rank) and where the
+        kernel is indefinite. D = 0 if no eigenvalue is positive.
     """
-    cut = EIGENVALUE_CUT[precision] if cut is None else cut
     prepared = prepare_rows(kernel, landmarks, origin_of(landmarks), _DTYPE)
     gram = kernel_block(kernel, prepared, prepared)
     # Scaled, because values near the largest of a kernel would overflow when squared and summed.
@@ -58,18 +47,13 @@ def nystrom_map(
     value, vector = np.linalg.eigh((gram + gram.T) / (2.0 * unit))
     kept = np.flatnonzero((value > 0.0) & (value >= cut * np.abs(value).max()))[::-1]
     whitening = vector[:, kept] / (np.sqrt(value[kept]) * np.sqrt(unit))
-    return nystrom_from(
-        kernel, concatenate_rows([landmarks]), np.ascontiguousarray(whitening, precision)
-    )
+    return nystrom_from(kernel, concatenate_rows([landmarks]), np.ascontiguousarray(whitening))
 
 
-def nystrom_from(kernel: Kernel, landmarks: Matrix, whitening: FloatArray) -> NystromMap:
+def nystrom_from(kernel: Kernel, landmarks: Matrix, whitening: Float64Array) -> NystromMap:
     """Return a map made earlier, from its landmark rows and its whitening."""
     origin = origin_of(landmarks)
-    exact = fast = prepare_rows(kernel, landmarks, origin, _DTYPE)
-    if whitening.dtype != _DTYPE:
-        fast = prepare_rows(kernel, landmarks, origin, whitening.dtype)
-    return NystromMap(kernel, exact, fast, whitening, origin)
+    return NystromMap(kernel, prepare_rows(kernel, landmarks, origin, _DTYPE), whitening, origin)
 
 
 def landmark_kernel(features: NystromMap, X: Matrix) -> Float64Array:
@@ -81,7 +65,4 @@ def landmark_kernel(features: NystromMap, X: Matrix) -> Float64Array:
 
 def nystrom_features(features: NystromMap, X: Matrix) -> Float64Array:
     """phi of (n, d) rows: (n, D), in O(n s (d + D)). Raises TypeError as `landmark_kernel` does."""
-    check_same_kind(features.landmarks.exact, X)
-    rows = prepare_rows(features.kernel, X, features.origin, features.whitening.dtype)
-    V = kernel_block(features.kernel, rows, features.feature_landmarks) @ features.whitening
-    return V.astype(np.float64, copy=False)
+    return landmark_kernel(features, X) @ features.whitening

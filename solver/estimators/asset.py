@@ -10,6 +10,7 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.asset.features import FeatureKind, dimension_of, takes_sparse, transform_all
 from wolfstream.solver.asset.learner import Asset
 from wolfstream.solver.asset.merge import copy_of, merge, relative_variance
+from wolfstream.solver.asset.nystrom import BATCH_EIGENVALUE_CUT
 from wolfstream.solver.asset.step_rules import Algorithm
 from wolfstream.solver.asset.view import AssetView, Task
 from wolfstream.solver.estimators.base import KernelParameters, as_kind
@@ -128,7 +129,7 @@ class AssetEstimator(KernelParameters):
         learner = self._learner
         landmarks = random.permutation(len(y))[: int(self.dimension)]
         first = take_rows(X, landmarks if self.features == "nystrom" else slice(0, 1))
-        learner.begin(first, y, learner.kernel.dtype)
+        learner.begin(first, y, BATCH_EIGENVALUE_CUT)
         learner.widen(X)
         V = self._kept_features(X)
         runs = [learner, *(copy_of(learner) for _ in range(self.n_parallel - 1))]

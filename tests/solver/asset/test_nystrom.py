@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.solver.oracle_sfw import kernel_matrix
 from tests.solver.streams import KERNELS, clusters, sparse, thin_clusters
 from wolfstream.solver.asset.nystrom import (
+    BATCH_EIGENVALUE_CUT,
     landmark_kernel,
     nystrom_features,
     nystrom_from,
@@ -117,22 +118,12 @@ class TestCut:
 
 
 class TestPrecision:
-    def test_float32_features_are_those_of_float64_but_for_rounding(self):
-        X = clusters(317, 200)[0]
-        features = nystrom_map(RBF, X[:40], 1e-4)
-        fast = nystrom_map(RBF, X[:40], 1e-4, np.dtype(np.float32))
-        V, W = nystrom_features(features, X), nystrom_features(fast, X)
-        assert W.dtype == np.float64
-        # A kernel value's rounding, times 1/sqrt of the smallest eigenvalue that is kept.
-        np.testing.assert_allclose(W, V, rtol=0, atol=1e-4)
-        np.testing.assert_allclose(landmark_kernel(fast, X), landmark_kernel(features, X))
-
-    def test_float32_drops_what_it_cannot_hold(self):
+    def test_the_cut_of_a_batch_drops_what_rounds_away(self):
         X = clusters(318, 100)[0]
         kernel = Kernel("rbf", gamma=1e-3)
-        fast = nystrom_map(kernel, X, precision=np.dtype(np.float32))
-        assert fast.whitening.shape[1] < nystrom_map(kernel, X).whitening.shape[1]
-        V = nystrom_features(fast, X)
+        coarse = nystrom_map(kernel, X, BATCH_EIGENVALUE_CUT)
+        assert coarse.whitening.shape[1] < nystrom_map(kernel, X).whitening.shape[1]
+        V = nystrom_features(coarse, X)
         np.testing.assert_allclose(V @ V.T, kernel_matrix(kernel, X, X), rtol=0, atol=1e-4)
 
     def test_a_common_offset_changes_nothing(self):
