@@ -3,6 +3,8 @@
 Users pass arrays and scipy matrices as scikit-learn takes them; inside, rows are a `Matrix`.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -42,6 +44,10 @@ class KernelParameters(BaseEstimator):
     Rows to predict may be dense or sparse, whichever the training rows were.
     """
 
+    # Attributes that are computed when they are read after `partial_fit`, with the method that sets
+    # each. A stream of single samples would compute them for nobody.
+    _set_by: ClassVar[Mapping[str, str]] = MappingProxyType({})
+
     kernel: str
     gamma: float | str
     degree: int
@@ -64,11 +70,24 @@ class KernelParameters(BaseEstimator):
     def _forget(self) -> None:
         """Drop the results of an earlier fit, so that a failing one cannot mix with them."""
         fitted = [name for name in vars(self) if name.endswith("_")]
-        for name in (*fitted, "_view", "_learner", "_calibration"):
+        for name in (*fitted, "_view", "_learner", "_calibration", "_is_behind"):
             self.__dict__.pop(name, None)
 
+    def _fall_behind(self) -> None:
+        """Drop the attributes of `_set_by`, which are computed anew when one is read."""
+        for name in self._set_by:
+            self.__dict__.pop(name, None)
+        self._is_behind = True
+
+    def __getattr__(self, name: str) -> Any:
+        setter = type(self)._set_by.get(name)
+        if setter is None or "_is_behind" not in vars(self):
+            return object.__getattribute__(self, name)  # which raises what it raised before
+        getattr(self, setter)()
+        return vars(self)[name]
+
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_view")
+        return "_is_behind" in vars(self) or hasattr(self, "_view")
 
     def _matrix(self, X: Any, *, reset: bool) -> Matrix:
         """Return checked rows; raises ValueError as scikit-learn's estimators do."""

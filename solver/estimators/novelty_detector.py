@@ -1,5 +1,6 @@
 """NoveltyDetector: an enclosing ball that learns sample by sample, with scikit-learn's API."""
 
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -51,6 +52,9 @@ class NoveltyDetector(OutlierMixin, KernelEstimator):
     support_vectors_, dual_coef_ (alpha, (1, support vectors)); gamma_.
     """
 
+    _set_by = MappingProxyType(
+        dict.fromkeys(("support_vectors_", "dual_coef_", "objective_", "gap_", "_view"), "_publish")
+    )
     kernel = "rbf"
     degree = 3
     coef0 = 1.0
@@ -94,6 +98,7 @@ class NoveltyDetector(OutlierMixin, KernelEstimator):
         self._check_parameters()
         self._forget()
         self.partial_fit(X, y, sample_weight)
+        self._publish()
         if self.contamination != "auto":
             self.offset_ = float(np.quantile(self.score_samples(X), float(self.contamination)))
         return self
@@ -114,7 +119,7 @@ class NoveltyDetector(OutlierMixin, KernelEstimator):
         if first:
             self._start(rows, samples.weight)
         else:
-            rows = same_kind(self._view.rows.exact, rows)
+            rows = same_kind(self._learner.set.store.rows.exact, rows)
             check_norms(self._learner.set.kernel, rows)
         parts = [
             slice(start, min(start + _PART, n_rows(rows)))
@@ -126,7 +131,8 @@ class NoveltyDetector(OutlierMixin, KernelEstimator):
                 for part in parts
             ]
         )
-        self._publish()
+        self._set_offset()
+        self._fall_behind()
         return self
 
     def _start(self, X: Matrix, weight: Weights) -> None:
@@ -153,8 +159,11 @@ class NoveltyDetector(OutlierMixin, KernelEstimator):
         self._view = expansion(
             view.kernel, vectors, 2, dual_coef, view.bias, view.q, view.gap, FINEST
         )
-        known = self.novelty_[~np.isnan(self.novelty_)]
-        self._recent = np.concatenate([self._recent, known])[-RECENT:]
+
+    def _set_offset(self) -> None:
+        """Set `offset_` from the samples that were judged before they were learned."""
+        judged = self.novelty_[~np.isnan(self.novelty_)]
+        self._recent = np.concatenate([self._recent, judged])[-RECENT:]
         self.offset_ = 0.0
         if self.contamination != "auto" and len(self._recent):
             self.offset_ = -float(np.quantile(self._recent, 1.0 - float(self.contamination)))

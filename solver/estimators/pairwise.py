@@ -50,11 +50,21 @@ class OneVersusOneClassifier(ClassifierMixin, KernelEstimator):
 
         dual_coef: (pairs, n) alpha_i y_i. intercept, q, gap: (pairs,), see `view.WorkingSetView`.
         """
-        self.dual_coef_, self.intercept_ = dual_coef, intercept
-        self.support_labels_ = self.classes_[codes]
-        self.n_support_ = np.bincount(codes, minlength=len(self.classes_))
-        self.support_vectors_ = as_given(vectors)
+        self._name_support(vectors, codes, dual_coef, intercept)
         n_classes = len(self.classes_)
         # The last digits of a float32 value depend on the shape of its product, so a row's
         # prediction would depend on the other rows of the call.
         self._view = expansion(kernel, vectors, n_classes, dual_coef, intercept, q, gap, FINEST)
+
+    def _name_support(
+        self,
+        vectors: Matrix,
+        codes: NDArray[np.int64],
+        dual_coef: Float64Array,
+        intercept: Float64Array,
+    ) -> None:
+        """Set the attributes of n support vectors; see `_keep_support`."""
+        self.dual_coef_, self.intercept_ = dual_coef, intercept
+        self.support_labels_ = self.classes_[codes]
+        self.n_support_ = np.bincount(codes, minlength=len(self.classes_))
+        self.support_vectors_ = as_given(vectors)

@@ -1,5 +1,6 @@
 """SFWClassifier: the online working set (P1) with scikit-learn's API."""
 
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -26,12 +27,13 @@ from wolfstream.solver.estimators.conditioning import (
 )
 from wolfstream.solver.estimators.pairwise import OneVersusOneClassifier
 from wolfstream.solver.estimators.stream_labels import labelled_part
+from wolfstream.solver.kernels.precision import FINEST
 from wolfstream.solver.rows.matrix import Matrix, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
 from wolfstream.solver.simplex.pairs import pairs_of
 from wolfstream.solver.simplex.problem import is_indefinite as problem_is_indefinite
 from wolfstream.solver.working_set.learner import GRAM_BYTES, Algorithm, WorkingSet
-from wolfstream.solver.working_set.view import dual_coefficients
+from wolfstream.solver.working_set.view import dual_coefficients, supported
 
 # The number of rows that `fit` passes to the working set at a time.
 PART = 8192
@@ -69,8 +71,22 @@ class SFWClassifier(OneVersusOneClassifier, CalibratedClasses):
     or whose kernel matrix is indefinite, and both where the rounding of large values hides them;
     gamma_.
 
-    `predict_proba` and `predict_set` come from `partial_fit`; see `estimators.certainty`.
+    `predict_proba` and `predict_set` come from `partial_fit`; see `estimators.certainty`. After
+    `partial_fit` the attributes of support vectors and problems are computed when one is read.
     """
+
+    _set_by = MappingProxyType(
+        {
+            "_view": "_see",
+            **dict.fromkeys(
+                (
+                    *("support_vectors_", "support_labels_", "n_support_"),
+                    *("dual_coef_", "intercept_", "objective_", "gap_"),
+                ),
+                "_publish",
+            ),
+        }
+    )
 
     def __init__(
         self,
@@ -157,13 +173,15 @@ class SFWClassifier(OneVersusOneClassifier, CalibratedClasses):
             self.classes_, self._declared = part.classes, part.declared
             self._start(rows, part.class_weight, part.weight)
         else:
-            rows = same_kind(self._view.rows.exact, rows)
+            rows = same_kind(self._learner.store.rows.exact, rows)
             check_norms(self._learner.kernel, rows)
             self._meet_classes(part.classes, part.class_weight)
         warn_of_rounding(self._learner.kernel, rows, 0.5 / self.C)
         self._take_note(self._learner.absorb(rows, part.codes, weight=part.weight), part.codes)
-        self._publish()
         self.__dict__.pop("support_", None)
+        self._fall_behind()
+        if self._learner.kernel.may_be_indefinite:
+            self._publish()  # which warns where it is
         return self
 
     @property
@@ -183,7 +201,7 @@ class SFWClassifier(OneVersusOneClassifier, CalibratedClasses):
         self.pairs_ = pairs_of(max(len(classes), 2))
         self._learner, self.gamma_ = learner, learner.kernel.gamma
         self._calibration = ClassCalibration()
-        self._publish()
+        self._fall_behind()
         return self
 
     def _check_parameters(self) -> None:
@@ -223,18 +241,26 @@ class SFWClassifier(OneVersusOneClassifier, CalibratedClasses):
         given = list(self.class_weight.values()) if isinstance(self.class_weight, dict) else []
         return float(max([*weights, *given]))
 
+    def _see(self) -> None:
+        """Set the view from the working set."""
+        # The last digits of a float32 value depend on the shape of its product, so a row's
+        # prediction would depend on the other rows of the call.
+        self._view = supported(self._learner.view(), FINEST)
+
     def _publish(self) -> NDArray[np.int64]:
         """Set the attributes from the working set; the slots of the support vectors."""
         view = self._learner.view()
         support, dual_coef = dual_coefficients(view)
-        known = view.q != 0.0
+        weighted = view.q != 0.0
         if not self._learner.pairs.indefinite:
-            known &= ~np.isnan(view.gap)
-        self.objective_ = np.where(known, -view.q, np.nan)
+            weighted &= ~np.isnan(view.gap)
+        self.objective_ = np.where(weighted, -view.q, np.nan)
         self.gap_ = view.gap.copy()
         vectors, codes = take_rows(view.rows.exact, support), self._learner.store.code[support]
-        self._keep_support(view.kernel, vectors, codes, dual_coef, view.bias, view.q, view.gap)
-        self._probe()
+        self._name_support(vectors, codes, dual_coef, view.bias)
+        self._view = supported(view, FINEST)
+        if view.kernel.may_be_indefinite:
+            self._probe()
         return support
 
     def _probe(self) -> None:
@@ -245,7 +271,6 @@ class SFWClassifier(OneVersusOneClassifier, CalibratedClasses):
             sign, X = problem.sign[some], take_rows(learner.store.rows.exact, problem.column[some])
             ridge = np.where(sign < 0.0, learner.ridges.of_class(a), learner.ridges.of_class(b))
             ridge = ridge * problem.inverse_weight[some]
-            met = learner.kernel.may_be_indefinite and problem_is_indefinite(problem)
-            if met or is_indefinite(learner.kernel, X, sign, ridge):
+            if problem_is_indefinite(problem) or is_indefinite(learner.kernel, X, sign, ridge):
                 self.gap_[i] = np.nan
                 warn_of_indefinite_matrix()

@@ -1,5 +1,6 @@
 """SFWRegressor: regression in the online working set (P1, P2) with scikit-learn's API."""
 
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -53,6 +54,13 @@ class SFWRegressor(RegressorMixin, KernelEstimator, CalibratedValues):
     dual's value, which is to be maximised, and how far below its optimum over the working set it
     may be, in units of z, both NaN where the rounding of large kernel values hides them; gamma_.
     """
+
+    _set_by = MappingProxyType(
+        dict.fromkeys(
+            ("support_vectors_", "dual_coef_", "intercept_", "objective_", "gap_", "_view"),
+            "_publish",
+        )
+    )
 
     def __init__(
         self,
@@ -140,12 +148,12 @@ class SFWRegressor(RegressorMixin, KernelEstimator, CalibratedValues):
         if first:
             self._start(rows, samples.weight)
         else:
-            rows = same_kind(self._view.rows.exact, rows)
+            rows = same_kind(self._learner.set.store.rows.exact, rows)
             check_norms(self._learner.kernel, rows)
         answer = self._learner.absorb(rows, y, weight=samples.weight)
         self._calibration.absorb(answer.prediction, y)
-        self._publish()
         self.__dict__.pop("support_", None)
+        self._fall_behind()
         return self
 
     @property
@@ -161,7 +169,7 @@ class SFWRegressor(RegressorMixin, KernelEstimator, CalibratedValues):
         self.n_features_in_ = n_features
         self._learner, self.gamma_ = learner, learner.kernel.gamma
         self._calibration = ValueCalibration()
-        self._publish()
+        self._fall_behind()
         return self
 
     def predict(self, X: Any) -> Float64Array:

@@ -10,7 +10,7 @@ from wolfstream.solver.compiled import compiled, larger
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.kernels.precision import Precision, sum_rounding
 from wolfstream.solver.kernels.prepared_rows import Rows, prepare_rows
-from wolfstream.solver.rows.matrix import Matrix, n_rows, origin_of
+from wolfstream.solver.rows.matrix import Matrix, n_rows, origin_of, take_rows
 from wolfstream.solver.working_set.pair_problems import PairArrays
 from wolfstream.solver.working_set.rounding import is_hidden
 from wolfstream.solver.working_set.store import SampleStore
@@ -156,6 +156,27 @@ def expansion(
         bias=bias,
         q=q,
         gap=gap,
+    )
+
+
+def supported(view: WorkingSetView, precision: Precision) -> WorkingSetView:
+    """Return the same model with its support vectors alone, prepared anew in a precision."""
+    support = view.support
+    place = np.full(len(view.rows.far), -1, np.int64)
+    place[support] = np.arange(len(support))
+    problem = np.repeat(np.arange(len(view.ends)), np.diff(view.ends, prepend=0))
+    weighted = np.flatnonzero(view.coefficient)
+    vectors = take_rows(view.rows.exact, support)
+    origin = origin_of(vectors) if len(support) else np.empty(0)
+    return view._replace(
+        rows=prepare_rows(view.kernel, vectors, origin, *precision),
+        origin=origin,
+        tolerance=precision.tolerance,
+        column=place[view.column[weighted]],
+        coefficient=view.coefficient[weighted],
+        ends=np.cumsum(np.bincount(problem[weighted], minlength=len(view.ends))),
+        code=None,
+        number=None,
     )
 
 

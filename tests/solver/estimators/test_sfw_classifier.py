@@ -105,6 +105,29 @@ def test_a_stream_in_pieces_is_the_stream():
     assert_same_model(whole, pieces, rounding=1e-5)
 
 
+def test_attributes_are_computed_when_they_are_read():
+    """With many classes they cost many times what a sample costs."""
+    X, y = clusters(4, 150, n_classes=3)
+    model = made().partial_fit(X, y)
+    computed = {"dual_coef_", "support_vectors_", "objective_", "_view"}
+    assert not computed & set(vars(model))
+    decision = model.decision_function(X)
+    assert computed & set(vars(model)) == {"_view"}
+    by_hand = made().partial_fit(X, y)
+    assert by_hand.dual_coef_.shape == (3, len(by_hand.support_vectors_))
+    np.testing.assert_array_equal(by_hand.decision_function(X), decision)
+    assert not hasattr(model, "support_")
+
+
+def test_what_is_read_between_two_calls_is_not_kept():
+    X, y = clusters(4, 150)
+    model = made().partial_fit(X[:100], y[:100])
+    before = model.objective_, model.decision_function(X)
+    model.partial_fit(X[100:], y[100:])
+    assert model.objective_[0] != before[0][0]
+    assert np.any(model.decision_function(X) != before[1])
+
+
 def test_partial_fit_goes_on_after_fit():
     X, y = clusters(5, 200)
     model = made().fit(X[:100], y[:100])
