@@ -115,7 +115,6 @@ class Engine(Intake):
         await self.refits.stop()
         await self._followers.stop()
         self.leading.stop()
-        self._replays.stop()
         self._queue.close()
         if prepared:
             await self._thread.join()
@@ -127,7 +126,12 @@ class Engine(Intake):
 
     def refuse(self) -> None:
         """Refuse new requests as NotReady; finish accepted ones, and stop refits."""
+        self.stop_replays()
         self._end("draining: it finishes what it has accepted, then it ends")
+
+    def stop_replays(self) -> None:
+        """Replay no other block: recoveries, takeovers and standbys end before the next one."""
+        self._replays.stop()
 
     def _end(self, phase: str) -> None:
         self._phase.end(phase)

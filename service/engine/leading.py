@@ -273,7 +273,7 @@ class Leading:
                 standby = self._followed[name] = Standby(entry, self._storage)
             try:
                 await self._on(self._standby, standby.catch_up)
-            except (StartupError, StorageFailed, OSError) as error:
+            except (NotReady, StartupError, StorageFailed, OSError) as error:
                 logger.warning("model %s cannot be followed: %s", name, error)
                 self._followed.pop(name, None)
 

@@ -5,7 +5,7 @@ import logging
 from wolfstream.service.engine.challenger_takeover import products_as_set
 from wolfstream.service.engine.recovery import bring_back, check_complete, note_faults
 from wolfstream.service.engine.replay import replay
-from wolfstream.service.errors import NotLeader, StartupError, StorageFailed
+from wolfstream.service.errors import NotLeader, NotReady, StartupError, StorageFailed
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.spec.stored import read_stored_spec
@@ -51,7 +51,11 @@ class Standby:
             learner.record_losses()
 
     def catch_up(self) -> None:
-        """Learn everything that the log has by now. Raises StartupError, StorageFailed."""
+        """Learn everything that the log has by now.
+
+        Raises StartupError, StorageFailed, and NotReady before the next block once the process
+        stops.
+        """
         if self._log is not None and self._begun and not self.learner.model.broken:
             self._keep_losses(self.learner)
             try:
@@ -60,7 +64,7 @@ class Standby:
             except StartupError as error:  # the leader has purged what was not read
                 logger.info("model %s: read again from its snapshot: %s", self.entry.name, error)
                 self._begun = False
-            except StorageFailed:  # keys of what was learned are not noted
+            except (StorageFailed, NotReady):  # keys of what was learned are not noted
                 self._begun = False
                 raise
             else:
@@ -101,8 +105,13 @@ class Standby:
 
     def _replay(self, log: LogReader) -> list[KeyedRequest]:
         """Learn what comes next in the log; keys that had no answers, with them."""
-        blocks = replay(self.learner, log, products_as_set)
+        blocks = replay(self.learner, log, products_as_set, may_begin=self._may_begin)
         return [row for found in blocks for row in found]
+
+    def _may_begin(self, _: int) -> bool:
+        """Raise NotReady once the process stops."""
+        self._storage.journal.replays.check()
+        return True
 
     def begin_term(self) -> Term:
         """Write that this replica leads from the log's end on, which is learned by then.

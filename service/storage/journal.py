@@ -37,7 +37,8 @@ class Replays(Protocol):
     def begin(self, model: int, after: int) -> int:
         """Mark that a model's entries after a sequence are replayed next.
 
-        Returns how many processes have begun this before and ended without `end`.
+        Returns how many processes have begun this before and ended without `end`. Raises NotReady
+        as `check` does.
         """
 
     def leave_out(self, model: int, after: int, times: int) -> None:
@@ -48,6 +49,9 @@ class Replays(Protocol):
 
     def end(self, model: int) -> None:
         """Mark that a model was replayed to its end."""
+
+    def check(self) -> None:
+        """Raise NotReady once the process stops: no other block is replayed."""
 
     def stop(self) -> None:
         """Mark that the process stops by itself, whatever it replays; on any thread."""

@@ -15,7 +15,7 @@ import struct
 import threading
 from pathlib import Path
 
-from wolfstream.service.errors import StartupError
+from wolfstream.service.errors import NotReady, StartupError
 from wolfstream.service.storage.directories import make_private
 
 logger = logging.getLogger(__name__)
@@ -52,7 +52,11 @@ class ReplayMarks:
             ) from None
 
     def begin(self, model: int, after: int) -> int:
-        """Mark that the block after a sequence is begun; how many have begun it before."""
+        """Mark that the block after a sequence is begun; how many have begun it before.
+
+        Raises NotReady once the process stops.
+        """
+        self.check()
         if model not in self._found:
             self._found[model] = self._read(model)
         ended_after, times = self._found[model]
@@ -75,6 +79,11 @@ class ReplayMarks:
         with self._writing:
             self._under_way.pop(model, None)
             self._write(model, bytes(_SLOT.size))
+
+    def check(self) -> None:
+        """Raise NotReady once the process stops: no other block is replayed."""
+        if self._stopped:
+            raise NotReady("the server stops, and replays nothing more")
 
     def stop(self) -> None:
         """Mark that no replay under way has ended the process, which stops; mark no others."""

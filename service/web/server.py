@@ -263,6 +263,7 @@ class _Server(uvicorn.Server):
             self._engine.abandon()
             _leave(128 + number)
         self.should_exit = self._engine.readiness.leaving = True
+        self._engine.stop_replays()
         if self._roles is None and not self._drain_seconds:  # else it goes on answering
             self._engine.refuse()
         logger.info(

@@ -260,6 +260,9 @@ class _Replays:
     def end(self, _model: int) -> None:
         pass
 
+    def check(self) -> None:
+        pass
+
     def stop(self) -> None:
         pass
 

@@ -13,6 +13,7 @@ import pytest
 from tests.service.specs import read_papers_spec
 from wolfstream.service.engine import replay
 from wolfstream.service.engine.recovery_order import Room, Sharing, recover
+from wolfstream.service.errors import NotReady
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.samples.record import to_record
 from wolfstream.service.samples.validation import Samples
@@ -152,6 +153,22 @@ class TestThreads:
             assert not done.wait(0.05)
             with sharing.computing(1):
                 reading.result(SOON)
+
+
+def test_stop_ends_each_replay_before_its_next_block(
+    left: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, replayed = list[str](), replay._replay_block
+
+    def stopping(learner: Learner, *given: Any) -> Any:
+        begun.append(learner.model.name)
+        left.journal.replays.stop()
+        return replayed(learner, *given)
+
+    monkeypatch.setattr(replay, "_replay_block", stopping)
+    with pytest.raises(NotReady):
+        recovered(left, Room(1, PLENTY))
+    assert len(begun) == 1
 
 
 def test_none_uses_the_storage_after_the_end(left: Storage, monkeypatch: pytest.MonkeyPatch):

@@ -10,8 +10,10 @@ import pytest
 from tests.service.nats import MISSING, NatsServers
 from tests.service.specs import read_papers_spec
 from tests.service.streams import part, two_classes
+from wolfstream.service.engine import replay
 from wolfstream.service.engine.challenger_takeover import take_over
 from wolfstream.service.engine.standby import Standby
+from wolfstream.service.errors import NotReady
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.samples.record import to_record
@@ -62,6 +64,34 @@ def test_it_has_the_answers_that_a_leader_did_not_write(pair: tuple[Storage, Sto
     rows = follower.answered(standby.journal.reader(number))
     answers = {row.sequence: msgpack.unpackb(row.answer or b"\xc0") for row in rows}
     assert {at: answer["sequence"] for at, answer in answers.items()} == {5: 5, 10: 10, 15: 15}
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_stop_ends_it_before_the_next_block(
+    pair: tuple[Storage, Storage], begun: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it reads the log from its beginning, or reads on."""
+    leader, standby = pair
+    with leader.catalogue.creating("m", SPEC, "first") as term:
+        pass
+    number, marks = term.model, standby.journal.replays
+    follower = Standby(CatalogueEntry(number, "m", SPEC, "first"), standby)
+    if begun:
+        follower.catch_up()
+    for end in (5, 10, 15):
+        assert not leader.journal.append({term: Part([entry_of(number, end)])})
+    replayed = replay._replay_block
+
+    def stopping(*given: Any) -> Any:
+        marks.stop()
+        return replayed(*given)
+
+    monkeypatch.setattr(replay, "_replay_block", stopping)
+    with pytest.raises(NotReady):
+        follower.catch_up()
+    assert follower.learner.sequence == 5
+    with pytest.raises(NotReady):
+        take_over(CatalogueEntry(number, "m", SPEC, "first"), standby)
 
 
 @pytest.mark.parametrize("at_once", [False, True])
