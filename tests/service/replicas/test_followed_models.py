@@ -29,7 +29,12 @@ ROWS = np.arange(20.0).reshape(10, 2)
 
 
 class Leader:
-    """A replica that leads one model; what asks it is a `Director` for both of them."""
+    """A replica that leads one model; what asks it is a `Director` for both of them.
+
+    writing: the task that writes its views for those who follow them.
+    """
+
+    writing: "asyncio.Task[None]"
 
     url, secret, lag_seconds = "http://leader", SECRET, 0.0
 
@@ -39,7 +44,7 @@ class Leader:
         self.learner = Learner(Model(7, "m", ModelSpec.model_validate(PAPERS)), "life.1")
         self.models = {"m": self.learner.model}
         self.answering = True
-        self.elsewhere = False
+        self.elsewhere = self.takes_over = False
 
     def learn(self) -> None:
         samples = read_samples({"x": ROWS.tolist(), "y": [0, 1] * 5}, "classification")
@@ -57,7 +62,17 @@ class Leader:
 
     # As the director of the leader.
     def leads(self, _: str) -> bool:
+        return not self.takes_over
+
+    def responsible(self, _: str) -> "Leader":
+        return self
+
+    def is_here(self, _: object) -> bool:
         return True
+
+    async def lead(self, _: str) -> bool:
+        await asyncio.Event().wait()
+        return False
 
     # As a server.
     async def respond(self, request: httpx.Request) -> httpx.Response:
@@ -115,10 +130,8 @@ async def following(**settings: Any) -> AsyncIterator[tuple[Leader, FollowedMode
         Settings(_env_file=None, **{"max_lag_seconds": 3600.0} | settings),  # type: ignore[arg-type]
         Peers("/views", httpx.MockTransport(leader.respond)),
     )
-    running = [
-        asyncio.create_task(leader.feeds.run(lambda: leader.models.values())),
-        asyncio.create_task(followed.views.run()),
-    ]
+    leader.writing = asyncio.create_task(leader.feeds.run(lambda: leader.models.values()))
+    running = [leader.writing, asyncio.create_task(followed.views.run())]
     try:
         yield leader, followed
     finally:
@@ -235,6 +248,51 @@ def test_a_replica_that_leads_the_model_no_more_says_nothing_of_its_age():
             lag = followed.views.lag_seconds("m")
             await until(lambda: followed.views.lag_seconds("m") > lag + 0.2)
             assert followed.predicts("m")
+
+    run(work)
+
+
+async def confirmed_no_more(followed: FollowedModels) -> None:
+    """Wait until the view of the model grows older, whatever is asked."""
+    await asyncio.sleep(0)
+    lag = followed.views.lag_seconds("m")
+    await until(lambda: followed.views.lag_seconds("m") > lag + 1.2)
+
+
+def test_successor_that_takes_over_confirms_no_view():
+    """It does not know what the last leader acknowledged before it has read the log."""
+
+    async def work() -> None:
+        async with following() as (leader, followed):
+            await model_of(followed)
+            leader.takes_over = True
+            await confirmed_no_more(followed)
+            leader.takes_over = False
+            leader.learn()
+            await followed.view(followed.model("m"), "working_set", ROWS, Moment(None, 20))
+
+    run(work)
+
+
+def test_leader_with_a_newer_view_that_is_not_written_confirms_no_older_one():
+    async def work() -> None:
+        async with following() as (leader, followed):
+            await model_of(followed)
+            leader.writing.cancel()
+            leader.learn()
+            await confirmed_no_more(followed)
+
+    run(work)
+
+
+def test_view_that_grows_too_old_while_a_prediction_waits_is_the_leaders_matter():
+    async def work() -> None:
+        async with following(max_lag_seconds=0.3) as (leader, followed):
+            model = await model_of(followed)
+            leader.answering = False
+            await until(lambda: followed.is_stale("m"))
+            with pytest.raises(NotLeader):
+                await followed.view(model, "working_set", ROWS)
 
     run(work)
 
