@@ -19,6 +19,7 @@ from nats.errors import Error
 from wolfstream.service.fleet import commit_messages
 from wolfstream.service.fleet.connection import NatsConnection
 from wolfstream.service.fleet.namesakes import Namesakes
+from wolfstream.service.fleet.quorum import Quorum
 from wolfstream.service.storage import snapshot_format
 from wolfstream.service.storage.partitions import number_of, whole_of
 
@@ -89,7 +90,7 @@ class Members:
     """The replicas of a fleet that are alive. Its methods may be called on any thread.
 
     url: of this replica. report: what it announces of itself, called on the connection's loop.
-    max_lag_seconds: how long the last announcements count without NATS.
+    max_lag_seconds: how long the last announcements count without most NATS servers.
     """
 
     def __init__(
@@ -105,18 +106,27 @@ class Members:
         self._heard: dict[str, tuple[float, Replica]] = {}
         self._suspected: dict[str, float] = {}
         self._namesakes, self._secret = Namesakes(url, BEAT_SECONDS, _SILENT_SECONDS), ""
-        self._began = self._connected_at = time.monotonic()
-        asyncio.run_coroutine_threadsafe(self._run(), nats.loop)
+        self._quorum = Quorum(nats, max(max_lag_seconds, _SILENT_SECONDS))
+        for work in (self._run(), self._quorum.run()):
+            asyncio.run_coroutine_threadsafe(work, nats.loop)
 
     @property
     def settled(self) -> bool:
-        """Whether every other replica has had time to announce itself."""
-        return time.monotonic() > self._began + 2 * BEAT_SECONDS
+        """Whether every other replica has had time to announce itself.
+
+        At first, and again after a time in which this one could have heard of none: it was stopped
+        or cut off.
+        """
+        return time.monotonic() > self._quorum.unbroken_since + 2 * BEAT_SECONDS
 
     @property
     def lag_seconds(self) -> float:
-        """For how long no NATS server has been connected."""
-        return 0.0 if self._nats.connected else time.monotonic() - self._connected_at
+        """For how long most NATS servers have not been heard; 0 while they are.
+
+        It goes on while this process is stopped, or its server is cut off from the others.
+        """
+        lag = time.monotonic() - self._quorum.confirmed
+        return lag if lag > _SILENT_SECONDS or not self._nats.connected else 0.0
 
     @property
     def outdated(self) -> bool:
@@ -131,7 +141,9 @@ class Members:
     def others(self) -> list[Replica]:
         """Return the other replicas that were heard lately."""
         now = time.monotonic()
-        since = now if self.outdated else now - self.lag_seconds
+        # Nobody is heard without a server, and those who were heard last may still be there.
+        away = not (self._nats.connected or self.outdated)
+        since = now - self.lag_seconds if away else now
         return [
             replica
             for heard, replica in self._heard.copy().values()
@@ -175,7 +187,6 @@ class Members:
     async def _announce(self) -> None:
         if not self._nats.connected:
             return
-        self._connected_at = time.monotonic()
         if not self._namesakes.may_announce():
             return
         try:

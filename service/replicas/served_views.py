@@ -39,7 +39,6 @@ class ServedViews:
     def __init__(self, engine: Engine, feeds: Feeds, director: Director, secret: str) -> None:
         self._engine, self._feeds = engine, feeds
         self._director, self._secret = director, secret
-        self._taking: dict[str, asyncio.Task[bool]] = {}
 
     async def answer(self, content: bytes, seal: str) -> tuple[bytes, str]:
         """Return the answer to a question, and its seal, once a view is newer or time is up.
@@ -118,14 +117,5 @@ class ServedViews:
         """Lead a model if this replica should. Raises NotLeader, UnknownModel, StorageFailed."""
         if not self._director.is_here(self._director.responsible(name)):
             raise NotLeader(f"another replica leads model {name!r}")
-        if name not in self._taking:
-            taking = self._taking[name] = asyncio.create_task(self._director.lead(name))
-            taking.add_done_callback(lambda done: self._taken(name, done))
-        # The replica that asks may stop waiting before this ends.
-        if not await asyncio.shield(self._taking[name]):
+        if not await self._director.lead(name):
             raise UnknownModel.named(name)
-
-    def _taken(self, name: str, done: "asyncio.Task[bool]") -> None:
-        del self._taking[name]
-        if not done.cancelled() and (error := done.exception()):
-            logger.info("model %s is not led: %s", name, error)

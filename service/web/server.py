@@ -196,7 +196,9 @@ def _join(
 def _begin_roles(engine: Engine, fleet: "Fleet", settings: Settings) -> "Roles":
     from wolfstream.service.web.roles import Roles
 
-    return Roles(engine, fleet, settings)
+    roles = Roles(engine, fleet, settings)
+    engine.check_by(roles.check)
+    return roles
 
 
 def _membership(roles: "Roles", engine: Engine, feeds: Feeds, settings: Settings) -> Membership:

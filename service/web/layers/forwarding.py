@@ -133,11 +133,9 @@ class Forwarding:
 
     async def _answer(self, name: str, scope: Scope, body: KeptBody, send: Send) -> None:
         """Answer here, or let the leader answer, once there is one. Raises Refusal."""
-        stale = self._followed.is_stale(
-            name
-        )  # every replica that could be asked was asked long enough
+        stale = self._followed.is_stale(name)  # who could be asked was asked long enough
         deadline = time.monotonic() + (0.0 if stale else _PATIENCE_SECONDS)
-        while not await self._try(scope, name, body, send):
+        while not await self._try(scope, name, body, send, deadline):
             if time.monotonic() > deadline:
                 raise NotReady(self._why(name))
             body.begin_again()
@@ -149,7 +147,7 @@ class Forwarding:
             return f"no replica leads model {name!r} and {len(others)} others now; try again"
         if not self._followed.is_stale(name):
             if self._director.lag_seconds:
-                return f"no NATS server is connected; model {name!r} cannot be led now; try again"
+                return f"NATS does not answer; model {name!r} cannot be led now; try again"
             return f"no replica leads model {name!r} now; try again"
         lag = self._followed.views.lag_seconds(name)
         return (
@@ -221,8 +219,13 @@ class Forwarding:
                 return None
             await asyncio.sleep(_PAUSE_SECONDS)
 
-    async def _try(self, scope: Scope, name: str, body: KeptBody, send: Send) -> bool:
-        """Return whether the call was answered. Raises Refusal."""
+    async def _try(
+        self, scope: Scope, name: str, body: KeptBody, send: Send, deadline: float
+    ) -> bool:
+        """Return whether the call was answered. Raises Refusal.
+
+        deadline: until when it may wait for this replica to lead the model, by time.monotonic().
+        """
         forwarded = _is_forwarded(scope)
         self._divided.check(name, scope)
         if not forwarded:
@@ -241,7 +244,7 @@ class Forwarding:
             return False  # the client of NATS goes from one server to another
         try:
             if self._director.is_here(target):
-                await self._lead(name, learns=scope.get("method") == "POST")
+                await self._lead(name, deadline, learns=scope.get("method") == "POST")
                 # Who leads a model knows for sure that it has partitions.
                 self._divided.check(name, scope)
                 if self._divided.learning(name, scope):
@@ -264,16 +267,26 @@ class Forwarding:
             self._director.suspect(target)
             return False
 
-    async def _lead(self, name: str, *, learns: bool) -> None:
+    async def _lead(self, name: str, deadline: float, *, learns: bool) -> None:
         """Lead a model from now on. learns: whether a partition must exist. Raises Refusal."""
         try:
-            exists = await self._director.lead(name)
+            async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+                exists = await self._director.lead(name)
             if learns and not exists and self._director.whole_of(name) is not None:
                 raise NotLeader(f"there is no partition {name!r}, or not any more")
+        except TimeoutError:
+            raise NotReady(self._not_led_yet(name)) from None
         except asyncio.CancelledError:  # only a server that stops cancels what it has accepted
             raise NotReady(
                 f"this replica stops, and could not take over model {name!r} before; try again"
             ) from None
+
+    def _not_led_yet(self, name: str) -> str:
+        """Return why a call is not answered for which this replica would have to lead a model."""
+        why, lag = self._director.progress(name), self._followed.views.lag_seconds(name)
+        if self._followed.is_stale(name):
+            why += f"; what it knows of it is {lag:.0f} s old"
+        return f"{why}; try again"
 
     async def _answer_here(self, scope: Scope, body: KeptBody, send: Send, forwarded: bool) -> bool:
         """Return whether this replica has answered, as it leads the model."""

@@ -50,6 +50,9 @@ class Alone:
         await asyncio.Event().wait()
         return False
 
+    def progress(self, name: str) -> str:
+        return f"model {name!r} has learned 3 of 9 samples"
+
 
 class Gone(Alone):
     """The replica that was to lead the model, which nobody reaches."""
@@ -276,6 +279,35 @@ def test_where_a_view_is_too_old_the_answer_says_so():
     assert b"12 s old" in sent[1]["body"]
 
 
+class TestTakeoverThatTakesLong:
+    """Calls are refused while the log is read, and told how far it is."""
+
+    def test_refuses_samples_in_time(self, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr("wolfstream.service.web.layers.forwarding._PATIENCE_SECONDS", 0.2)
+        problem = self.refused(Views(held=False), "samples")
+        assert (problem["outcome"], problem["type"][-9:]) == ("not-learned", "not-ready")
+        assert problem["detail"] == "model 'm' has learned 3 of 9 samples; try again"
+
+    def test_refuses_predictions_of_a_view_that_is_too_old_at_once(self):
+        problem = self.refused(Views(held=False, lag_seconds=12.0), "predict")
+        assert "has learned 3 of 9 samples" in problem["detail"]
+        assert "what it knows of it is 12 s old" in problem["detail"]
+
+    def refused(self, views: Views, call: str) -> dict[str, Any]:
+        """Return the problem that a call is answered with."""
+
+        async def run() -> list[Any]:
+            sent = Call(Alone(), views, f"/v1/models/m/{call}")
+            async with asyncio.timeout(5):
+                await sent.run()
+            return sent.sent
+
+        sent = asyncio.run(run())
+        assert sent[0]["status"] == 503
+        problem: dict[str, Any] = json.loads(sent[1]["body"])
+        return problem
+
+
 class CallOfLeader(Call):
     """A call that the application answers."""
 
@@ -298,7 +330,7 @@ class Reconnecting(Alone):
     def responsible(self, name: str) -> Alone:
         self._looks -= 1
         if self._looks >= 0:
-            raise NotReady(f"no server of NATS is connected; model {name!r} cannot be led now")
+            raise NotReady(f"NATS does not answer; model {name!r} cannot be led now")
         return super().responsible(name)
 
     async def lead(self, _: str) -> bool:
@@ -318,7 +350,7 @@ def test_call_waits_while_another_server_of_nats_is_reached(
 
     sent = asyncio.run(run())
     assert sent[0]["status"] == status
-    assert status == 200 or b"no NATS server is connected" in sent[1]["body"]
+    assert status == 200 or b"NATS does not answer" in sent[1]["body"]
 
 
 class TestList:
