@@ -168,8 +168,8 @@ class Settings(BaseSettings):
     max_lag_seconds: float = Field(
         10.0,
         ge=0,
-        description="How long a replica of a fleet keeps predicting while NATS, or the model's "
-        "leader, cannot be reached.",
+        description="How old a prediction of a replica of a fleet may be: how long it goes on "
+        "while most NATS servers, or the model's leader, cannot be reached.",
     )
     merge_seconds: float = Field(
         5.0,

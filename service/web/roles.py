@@ -76,8 +76,8 @@ class Roles:
             raise NotReady("the fleet's other replicas are not known yet; try again")
         if self.members.outdated:
             raise NotReady(
-                f"most NATS servers have not been heard for {self.members.lag_seconds:.0f} s: other "
-                "replicas may lead the models by now, and have learned more"
+                f"most NATS servers have not been heard for {self.members.lag_seconds:.0f} s: "
+                "other replicas may lead the models by now, and have learned more"
             )
 
     def responsible(self, name: str) -> Replica:

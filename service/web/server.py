@@ -126,8 +126,7 @@ async def _serve(
     feeds = Feeds()
     workers = None
     if settings.workers:
-        check = roles.check if roles else None
-        workers = Workers(settings, engine, feeds, ring, memory, listeners, check)
+        workers = Workers(settings, engine, feeds, ring, memory, listeners, roles)
     leader = None if workers is None else workers.leader
     membership = _membership(roles, engine, feeds, settings) if roles else None
     config.app = create_app(engine, monitor, settings, streams, ring, memory, membership, leader)

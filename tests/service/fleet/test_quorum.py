@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
