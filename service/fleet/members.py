@@ -31,8 +31,9 @@ BEAT_SECONDS, _SILENT_SECONDS = 0.5, 2.0
 _LISTEN_SECONDS = 0.6
 # So much is read within a fraction of a second; who has announced more is the better leader.
 _FAR_BEHIND_SAMPLES = 1000
-# How long a replica counts as gone that could not be connected to, though it is heard.
-_SUSPECTED_SECONDS = 2.0
+# The same where no connection to it could be made: it is likely to be gone, but for one that is
+# heard all the same, which cannot be reached from here alone.
+_SUSPECTED_SECONDS = 1.0
 
 
 class Led(NamedTuple):
@@ -147,8 +148,12 @@ class Members:
         return [
             replica
             for heard, replica in self._heard.copy().values()
-            if heard > since - _SILENT_SECONDS and self._suspected.get(replica.url, 0) < now
+            if heard > since - _SILENT_SECONDS and not self._is_missed(replica.url, heard, now)
         ]
+
+    def _is_missed(self, url: str, heard: float, now: float) -> bool:
+        """Return whether a replica is suspected, and was not heard since when it should have."""
+        return heard < self._suspected.get(url, 0.0) < now - _SUSPECTED_SECONDS
 
     def living(self) -> list[Replica]:
         """Return the replicas that were heard lately, this one among them."""
@@ -169,8 +174,10 @@ class Members:
         return max(claims, key=lambda replica: replica.leads[name].since, default=None)
 
     def suspect(self, url: str) -> None:
-        """Take a replica for gone that could not be connected to, for a while."""
-        self._suspected[url] = time.monotonic() + _SUSPECTED_SECONDS
+        """Take a replica for gone that could not be connected to, unless it is heard again."""
+        heard, _ = self._heard.get(url, (0.0, None))
+        if self._suspected.get(url, 0.0) < heard:
+            self._suspected[url] = time.monotonic()
 
     def announce(self) -> None:
         """Announce this replica to the others now."""

@@ -151,6 +151,7 @@ async def _serve(
         watching.append(asyncio.create_task(feeds.run(engine.recovered)))
     if membership is not None:
         watching.append(asyncio.create_task(membership.followed.views.run()))
+        watching.append(asyncio.create_task(membership.neighbours.run()))
         watching.append(asyncio.create_task(engine.merges.run()))
     if webhook is not None:
         watching.append(asyncio.create_task(deliver(webhook, noted)))

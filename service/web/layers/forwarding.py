@@ -12,6 +12,7 @@ where it learns nothing, or has a key under which it is learned once.
 import asyncio
 import time
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
@@ -24,7 +25,14 @@ from wolfstream.service.web.formats.body import read_body, respond
 from wolfstream.service.web.formats.bounds import SPEC_BOUNDS, SPEC_BYTES
 from wolfstream.service.web.formats.wire import JSON, format_of_body
 from wolfstream.service.web.layers.divided_models import DividedModels, of_partition
-from wolfstream.service.web.layers.http_hop import MARK, HttpHop, Unreachable, listens
+from wolfstream.service.web.layers.http_hop import (
+    MARK,
+    HttpHop,
+    Unreachable,
+    in_doubt,
+    is_read_only,
+    listens,
+)
 from wolfstream.service.web.layers.kept_body import KeptBody, answered
 from wolfstream.service.web.layers.stream_relay import relay
 
@@ -59,7 +67,9 @@ class Forwarding:
     ) -> None:
         self._app, self._of_views, self._refuse = app, of_views, refuse
         self._director, self._followed = membership.director, membership.followed
-        self._hop = HttpHop(self._director, most_bytes)
+        self._neighbours = membership.neighbours
+        self._tls = membership.tls
+        self._hop = HttpHop(membership, most_bytes)
         self._divided = DividedModels(self._director)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -135,11 +145,25 @@ class Forwarding:
         """Answer here, or let the leader answer, once there is one. Raises Refusal."""
         stale = self._followed.is_stale(name)  # who could be asked was asked long enough
         deadline = time.monotonic() + (0.0 if stale else _PATIENCE_SECONDS)
-        while not await self._try(scope, name, body, send, deadline):
+        why = ""
+        sent = False  # to a replica that has not answered: it may have done what the call asks
+        while True:
+            try:
+                if await self._try(scope, name, body, send, deadline):
+                    return
+            except Unreachable as error:
+                why, sent = str(error), sent or error.sent
+            except Refusal as error:
+                if sent and not is_read_only(scope):
+                    raise in_doubt(error.detail) from None
+                raise
             if time.monotonic() > deadline:
-                raise NotReady(self._why(name))
+                break
             body.begin_again()
             await asyncio.sleep(_PAUSE_SECONDS)
+        if sent and not is_read_only(scope):
+            raise in_doubt(why)
+        raise NotReady(f"{self._why(name)}{f' ({why})' if why else ''}")
 
     def _why(self, name: str, *others: str) -> str:
         """Return why a call is not answered that is for a model, and perhaps for others."""
@@ -222,7 +246,7 @@ class Forwarding:
     async def _try(
         self, scope: Scope, name: str, body: KeptBody, send: Send, deadline: float
     ) -> bool:
-        """Return whether the call was answered. Raises Refusal.
+        """Return whether the call was answered. Raises Refusal, Unreachable.
 
         deadline: until when it may wait for this replica to lead the model, by time.monotonic().
         """
@@ -259,13 +283,16 @@ class Forwarding:
             if forwarded:
                 raise
             return False
+        why_lost = partial(self._neighbours.why_unreachable, target.url)
+        if why := why_lost():
+            raise NotReady(f"{why}; it leads model {name!r}, and nothing was sent to it; try again")
         try:
             if scope["type"] == "websocket":
-                return await relay(target.url, scope, body.receive, send)
+                return await relay(target.url, scope, body.receive, send, self._tls, why_lost)
             return await self._hop.forward(target, scope, body, send)
         except Unreachable:
             self._director.suspect(target)
-            return False
+            raise
 
     async def _lead(self, name: str, deadline: float, *, learns: bool) -> None:
         """Lead a model from now on. learns: whether a partition must exist. Raises Refusal."""

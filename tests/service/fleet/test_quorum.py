@@ -1,8 +1,10 @@
 """How a replica knows that it is not cut off: most NATS servers hear each other where it is."""
 
 import asyncio
+import json
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -53,7 +55,7 @@ class Servers:
         return self.info
 
     async def subscribe(self, _: str, cb: Any) -> None:
-        pass
+        self.hear = cb
 
     async def publish(self, _: str, __: bytes) -> None:
         pass
@@ -65,7 +67,13 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(members, "BEAT_SECONDS", 0.02)
     monkeypatch.setattr(members, "_LISTEN_SECONDS", 0.02)
     monkeypatch.setattr(members, "_SILENT_SECONDS", 0.1)
+    monkeypatch.setattr(members, "_SUSPECTED_SECONDS", 0.05)
     monkeypatch.setattr(quorum, "_ASK_SECONDS", 0.01)
+
+
+def heartbeat(url: str) -> bytes:
+    """What a replica announces."""
+    return json.dumps(Replica(url, True, {}, {}, "secret")).encode()
 
 
 async def until(look: Callable[[], Any]) -> None:
@@ -122,6 +130,31 @@ class TestMembers:
             await until(lambda: not replica.outdated)
             assert not replica.settled
             await until(lambda: replica.settled)
+
+        run(work)
+
+    def test_keeps_a_replica_that_is_heard_though_no_call_reaches_it(self):
+        """Its models are not moved: only this replica cannot connect to it."""
+
+        async def work(servers: Servers, replica: Members) -> None:
+            for _ in range(20):
+                await servers.hear(SimpleNamespace(data=heartbeat("http://other")))
+                replica.suspect("http://other")
+                await asyncio.sleep(0.01)
+                assert [one.url for one in replica.others()] == ["http://other"]
+
+        run(work)
+
+    def test_misses_a_suspected_replica_sooner(self, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(members, "_SILENT_SECONDS", 60.0)
+
+        async def work(servers: Servers, replica: Members) -> None:
+            for url in ("http://suspected", "http://other"):
+                await servers.hear(SimpleNamespace(data=heartbeat(url)))
+            replica.suspect("http://suspected")
+            assert len(replica.others()) == 2
+            await until(lambda: len(replica.others()) == 1)
+            assert replica.others()[0].url == "http://other"
 
         run(work)
 

@@ -112,6 +112,11 @@ class Elsewhere:
         pass
 
 
+def peers_of(respond: Any) -> Peers:
+    """What asks replicas of which a function answers."""
+    return Peers("/views", httpx.AsyncClient(transport=httpx.MockTransport(respond)))
+
+
 class Engine:
     """The engine of a replica on which everything is compiled."""
 
@@ -128,7 +133,7 @@ async def following(**settings: Any) -> AsyncIterator[tuple[Leader, FollowedMode
         Engine(),  # type: ignore[arg-type]
         Elsewhere(leader),  # type: ignore[arg-type]
         Settings(_env_file=None, **{"max_lag_seconds": 3600.0} | settings),  # type: ignore[arg-type]
-        Peers("/views", httpx.MockTransport(leader.respond)),
+        peers_of(leader.respond),
     )
     leader.writing = asyncio.create_task(leader.feeds.run(lambda: leader.models.values()))
     running = [leader.writing, asyncio.create_task(followed.views.run())]
@@ -360,7 +365,7 @@ class TestBytes:
                 def again(_: httpx.Request) -> httpx.Response:
                     return response(told, sealed)
 
-                peers = Peers("/views", httpx.MockTransport(again))
+                peers = peers_of(again)
                 with pytest.raises(NoAnswer, match="not of the replica"):
                     await peers.views(leader, {"m": None})
 
@@ -371,7 +376,7 @@ class TestBytes:
 
         async def work() -> None:
             async with following() as (leader, _):
-                peers = Peers("/views", httpx.MockTransport(leader.respond))
+                peers = peers_of(leader.respond)
                 with pytest.raises(NoAnswer, match="100 bytes"):
                     await peers.views(leader, {"m": None})
 
