@@ -149,6 +149,17 @@ class Settings(BaseSettings):
         description="Address at which the fleet's other replicas reach this one, like "
         "http://10.0.0.7:8000.",
     )
+    fleet_ca: Path | None = Field(
+        None,
+        description="Certificates of the authorities that vouch for the fleet's other replicas, "
+        "PEM; without it, those of the system.",
+    )
+    fleet_cert: Path | None = Field(
+        None,
+        description="Certificate chain, PEM, that this replica shows to the others, where they "
+        "ask for one.",
+    )
+    fleet_key: Path | None = Field(None, description="Private key of fleet_cert, PEM.")
     fleet_log_bytes: int = Field(
         4 << 30,
         ge=1 << 23,
@@ -168,8 +179,8 @@ class Settings(BaseSettings):
     max_lag_seconds: float = Field(
         10.0,
         ge=0,
-        description="How long a replica of a fleet keeps predicting while NATS, or the model's "
-        "leader, cannot be reached.",
+        description="How old a prediction of a replica of a fleet may be: how long it goes on "
+        "while most NATS servers, or the model's leader, cannot be reached.",
     )
     merge_seconds: float = Field(
         5.0,

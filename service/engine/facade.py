@@ -5,7 +5,7 @@
 Everything here runs on the event loop. All operations other than learning are in `engine.orders`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from wolfstream.service.diagnostics.metrics import Metrics
@@ -62,6 +62,7 @@ class Engine(Intake):
         )
         super().__init__(queue, Phase())
         self._warm_up, self._in_fleet = warm_up, bool(settings.fleet)
+        self._check_fresh: Callable[[], None] | None = None
         self.readiness = Readiness(self._phase, warm_up)
         self._waiters = SequenceWaiters(settings.wait_seconds)
         self._delivery = Delivery(self._waiters)
@@ -161,6 +162,13 @@ class Engine(Intake):
         """
         self._delivery.before(watcher)
 
+    def check_by(self, check: Callable[[], None]) -> None:
+        """Have calls refused while `check` raises NotReady: what the models say may be old then.
+
+        So it is in a replica that has not heard of its fleet for long, whichever way a call comes.
+        """
+        self._check_fresh = check
+
     def waiting(self) -> Waiting:
         """Return what waits to be learned."""
         return self._queue.waiting()
@@ -195,6 +203,8 @@ class Engine(Intake):
     def model(self, name: str) -> Model:
         """Return the live model of this name. Raises NotReady, UnknownModel, NotLeader."""
         self._phase.check_readable()
+        if self._check_fresh is not None:
+            self._check_fresh()
         model = self._writer.models.get(name)
         if model is None:
             if self._writer.models.is_released(name):
@@ -231,6 +241,8 @@ class Engine(Intake):
             await self.readiness.compiled(model, rows)
         if awaited is not None:
             await self.reached(model, awaited)
+        if self._check_fresh is not None:  # it may have waited
+            self._check_fresh()
         return model.published
 
     async def moment(self, model: Model) -> Moment:

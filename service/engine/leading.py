@@ -81,6 +81,8 @@ class Leading:
         # Whoever waits for a thread has no lock, which a takeover would have to wait for.
         self._room = asyncio.Semaphore(_FOLLOWED_AT_A_TIME)
         self._followed: dict[str, Standby] = {}
+        # Those whose logs are read to the end now, to lead them.
+        self._taken_over: dict[str, Standby] = {}
         # By names, while somebody has or awaits them: anybody may ask for any name.
         self._locks: dict[str, _Lock] = {}
         self.takeovers = 0
@@ -89,6 +91,17 @@ class Leading:
     def followed(self) -> dict[str, int]:
         """The models that are followed, with their sequences."""
         return {name: one.learner.sequence for name, one in self._followed.items()}
+
+    def progress(self, name: str) -> str:
+        """Return how far the takeover of a model is, as a client is told."""
+        standby = self._taken_over.get(name)
+        if standby is None:
+            return f"this replica is about to lead model {name!r}"
+        learned, end = standby.progress
+        return (
+            f"this replica takes model {name!r} over, and has learned {learned} of {end} samples "
+            "of its log"
+        )
 
     def leads(self, name: str) -> bool:
         """Return whether this server learns a model."""
@@ -169,9 +182,13 @@ class Leading:
         standby = self._followed.pop(entry.name, None)
         if standby is None or standby.entry.number != entry.number:
             standby = Standby(entry, self._storage)
-        await self._on(self._workers, standby.catch_up)
-        # Its log may take seconds to answer, which the models that are led need not.
-        term = await self._on(self._workers, standby.begin_term)
+        self._taken_over[entry.name] = standby
+        try:
+            await self._on(self._workers, standby.catch_up)
+            # Its log may take seconds to answer, which the models that are led need not.
+            term = await self._on(self._workers, standby.begin_term)
+        finally:
+            del self._taken_over[entry.name]
         await self._check_exists(entry)
         await self._in_order(None, lambda: self._begin(standby, term), samples=0)
 

@@ -45,6 +45,12 @@ class Standby:
         self._keep_losses(learner)
         return learner
 
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How many samples were learned so far, and how many the log has; on any thread."""
+        learned = self.learner.sequence
+        return learned, learned if self._log is None else max(learned, self._log.end())
+
     def _keep_losses(self, learner: Learner) -> None:
         """Have a model keep what its challengers compare themselves with, if it has any."""
         if self._storage.catalogue.is_followed(self.entry.number):

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from wolfstream.service.access.keys import Key, KeysError
 from wolfstream.service.fleet.bucket_watch import follow
 from wolfstream.service.fleet.connection import NatsConnection, Refused, Unanswered
+from wolfstream.service.fleet.entries import PATIENCE_SECONDS, EntryTaken, create_entry, open_bucket
 from wolfstream.service.fleet.streams import KEYS_BUCKET
 
 _KEYS = TypeAdapter(list[Key])
@@ -33,7 +34,7 @@ class FleetKeys:
         self._read: _Read = None, None
         try:
             self._bucket: KeyValue = connection.run(
-                connection.stream.key_value(KEYS_BUCKET), _SECONDS
+                open_bucket(connection, KEYS_BUCKET), 2 * PATIENCE_SECONDS
             )
         except (nats.errors.Error, Unanswered) as error:
             raise self._unreadable(error) from None
@@ -116,14 +117,14 @@ class FleetKeys:
         content = _KEYS.dump_json(keys)
         try:
             if revision is None:
-                self._nats.run(self._bucket.create(_ENTRY, content), _SECONDS)
+                self._nats.run(create_entry(self._nats, KEYS_BUCKET, _ENTRY, content), _SECONDS)
             else:
                 self._nats.run(self._bucket.update(_ENTRY, content, last=revision), _SECONDS)
-        except KeyWrongLastSequenceError:
+        except (KeyWrongLastSequenceError, EntryTaken):
             raise KeysError(
                 f"the keys of {self.name} were changed at the same time; try again"
             ) from None
-        except (APIError, nats.errors.Error, Unanswered) as error:
+        except (APIError, nats.errors.Error, Refused, Unanswered) as error:
             raise KeysError(
                 f"the keys of {self.name} could not be written: {error}; see `wolfstream keys list`"
             ) from None

@@ -15,12 +15,13 @@ from datetime import datetime
 from typing import Any
 
 import nats.errors
-from nats.js.errors import APIError, KeyWrongLastSequenceError
+from nats.js.errors import APIError
 from nats.js.kv import KeyValue
 
 from wolfstream.service.errors import InDoubt, StartupError, StorageFailed
 from wolfstream.service.fleet.bucket_watch import follow, watching
 from wolfstream.service.fleet.connection import NatsConnection, Refused, Unanswered
+from wolfstream.service.fleet.entries import PATIENCE_SECONDS, EntryTaken, create_entry, open_bucket
 from wolfstream.service.fleet.jetstream_journal import JetStreamJournal
 from wolfstream.service.fleet.jetstream_term import JetStreamTerm
 from wolfstream.service.fleet.known_models import NOTHING_KNOWN, KnownModels, known
@@ -64,7 +65,7 @@ class JetStreamCatalogue:
         self._nats, self._journal = connection, journal
         try:
             self._bucket: KeyValue = connection.run(
-                connection.stream.key_value(MODELS_BUCKET), _SECONDS
+                open_bucket(connection, MODELS_BUCKET), 2 * PATIENCE_SECONDS
             )
         except (nats.errors.Error, Unanswered) as error:
             raise StartupError(f"the bucket {MODELS_BUCKET} cannot be read: {error}") from None
@@ -212,12 +213,13 @@ class JetStreamCatalogue:
     def _add(self, entry: CatalogueEntry) -> None:
         value = json.dumps(entry._asdict()).encode()
         try:
-            self._nats.run(self._bucket.create(_key(entry.name), value), _SECONDS)
-        except KeyWrongLastSequenceError:
+            work = create_entry(self._nats, MODELS_BUCKET, _key(entry.name), value)
+            self._nats.run(work, _SECONDS)
+        except EntryTaken:
             raise NameTaken(f"the fleet has a model {entry.name!r} already") from None
-        except APIError as error:
+        except Refused as error:
             raise StorageFailed(f"the catalogue could not be written: {error}") from None
-        except (nats.errors.Error, Unanswered) as error:
+        except Unanswered as error:
             # The entry may exist, or may still be written.
             if not self._has(entry):
                 raise InDoubt(

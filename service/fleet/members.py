@@ -19,6 +19,7 @@ from nats.errors import Error
 from wolfstream.service.fleet import commit_messages
 from wolfstream.service.fleet.connection import NatsConnection
 from wolfstream.service.fleet.namesakes import Namesakes
+from wolfstream.service.fleet.quorum import Quorum
 from wolfstream.service.storage import snapshot_format
 from wolfstream.service.storage.partitions import number_of, whole_of
 
@@ -30,8 +31,9 @@ BEAT_SECONDS, _SILENT_SECONDS = 0.5, 2.0
 _LISTEN_SECONDS = 0.6
 # So much is read within a fraction of a second; who has announced more is the better leader.
 _FAR_BEHIND_SAMPLES = 1000
-# How long a replica counts as gone that could not be connected to, though it is heard.
-_SUSPECTED_SECONDS = 2.0
+# The same where no connection to it could be made: it is likely to be gone, but for one that is
+# heard all the same, which cannot be reached from here alone.
+_SUSPECTED_SECONDS = 1.0
 
 
 class Led(NamedTuple):
@@ -89,7 +91,7 @@ class Members:
     """The replicas of a fleet that are alive. Its methods may be called on any thread.
 
     url: of this replica. report: what it announces of itself, called on the connection's loop.
-    max_lag_seconds: how long the last announcements count without NATS.
+    max_lag_seconds: how long the last announcements count without most NATS servers.
     """
 
     def __init__(
@@ -105,18 +107,27 @@ class Members:
         self._heard: dict[str, tuple[float, Replica]] = {}
         self._suspected: dict[str, float] = {}
         self._namesakes, self._secret = Namesakes(url, BEAT_SECONDS, _SILENT_SECONDS), ""
-        self._began = self._connected_at = time.monotonic()
-        asyncio.run_coroutine_threadsafe(self._run(), nats.loop)
+        self._quorum = Quorum(nats, max(max_lag_seconds, _SILENT_SECONDS))
+        for work in (self._run(), self._quorum.run()):
+            asyncio.run_coroutine_threadsafe(work, nats.loop)
 
     @property
     def settled(self) -> bool:
-        """Whether every other replica has had time to announce itself."""
-        return time.monotonic() > self._began + 2 * BEAT_SECONDS
+        """Whether every other replica has had time to announce itself.
+
+        At first, and again after a time in which this one could have heard of none: it was stopped
+        or cut off.
+        """
+        return time.monotonic() > self._quorum.unbroken_since + 2 * BEAT_SECONDS
 
     @property
     def lag_seconds(self) -> float:
-        """For how long no NATS server has been connected."""
-        return 0.0 if self._nats.connected else time.monotonic() - self._connected_at
+        """For how long most NATS servers have not been heard; 0 while they are.
+
+        It goes on while this process is stopped, or its server is cut off from the others.
+        """
+        lag = time.monotonic() - self._quorum.confirmed
+        return lag if lag > _SILENT_SECONDS or not self._nats.connected else 0.0
 
     @property
     def outdated(self) -> bool:
@@ -131,12 +142,18 @@ class Members:
     def others(self) -> list[Replica]:
         """Return the other replicas that were heard lately."""
         now = time.monotonic()
-        since = now if self.outdated else now - self.lag_seconds
+        # Nobody is heard without a server, and those who were heard last may still be there.
+        away = not (self._nats.connected or self.outdated)
+        since = now - self.lag_seconds if away else now
         return [
             replica
             for heard, replica in self._heard.copy().values()
-            if heard > since - _SILENT_SECONDS and self._suspected.get(replica.url, 0) < now
+            if heard > since - _SILENT_SECONDS and not self._is_missed(replica.url, heard, now)
         ]
+
+    def _is_missed(self, url: str, heard: float, now: float) -> bool:
+        """Return whether a replica is suspected, and was not heard since when it should have."""
+        return heard < self._suspected.get(url, 0.0) < now - _SUSPECTED_SECONDS
 
     def living(self) -> list[Replica]:
         """Return the replicas that were heard lately, this one among them."""
@@ -157,8 +174,10 @@ class Members:
         return max(claims, key=lambda replica: replica.leads[name].since, default=None)
 
     def suspect(self, url: str) -> None:
-        """Take a replica for gone that could not be connected to, for a while."""
-        self._suspected[url] = time.monotonic() + _SUSPECTED_SECONDS
+        """Take a replica for gone that could not be connected to, unless it is heard again."""
+        heard, _ = self._heard.get(url, (0.0, None))
+        if self._suspected.get(url, 0.0) < heard:
+            self._suspected[url] = time.monotonic()
 
     def announce(self) -> None:
         """Announce this replica to the others now."""
@@ -175,7 +194,6 @@ class Members:
     async def _announce(self) -> None:
         if not self._nats.connected:
             return
-        self._connected_at = time.monotonic()
         if not self._namesakes.may_announce():
             return
         try:

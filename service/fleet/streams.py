@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 _LOGS = 8
 STATES = "WOLFSTREAM_STATES"
 MODELS_BUCKET, KEYS_BUCKET = "wolfstream-models", "wolfstream-keys"
+STREAMS = (*(f"WOLFSTREAM_LOG_{log}" for log in range(_LOGS)), STATES)
 _REPLICAS = 3
 _NOT_CLUSTERED = 10074
 _OLDEST_SERVER = (2, 12)

@@ -28,7 +28,7 @@ class Director(Protocol):
 
     @property
     def lag_seconds(self) -> float:
-        """The seconds since this replica last heard of the others."""
+        """The seconds since this replica could have heard of the others; 0 if it can now."""
 
     def leads(self, name: str) -> bool:
         """Return whether this replica learns a model now."""
@@ -49,7 +49,13 @@ class Director(Protocol):
         """Return whether a replica is this one."""
 
     async def lead(self, name: str) -> bool:
-        """Lead a model; return whether it exists. Raises NotLeader, StorageFailed, NotReady."""
+        """Lead a model; return whether it exists. Raises NotLeader, StorageFailed, NotReady.
+
+        It goes on where the caller stops waiting for it.
+        """
+
+    def progress(self, name: str) -> str:
+        """Return how far a model is that this replica begins to lead, as a client is told."""
 
     def describe(self) -> dict[str, Any]:
         """Return what this replica knows of its fleet, as plain data."""

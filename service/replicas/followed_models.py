@@ -75,8 +75,9 @@ class FollowedModels:
     ) -> Published:
         """Return the view that is held; see `Predicting.view`.
 
-        Raises NotLeader for what the leader has to decide: about another life of the model, and
-        about a head that cannot predict yet, as it may have learned enough a moment ago.
+        Raises NotLeader for what the leader has to decide: about another life of the model, about
+        a head that cannot predict yet, as it may have learned enough a moment ago, and about a view
+        that has become too old while the prediction waited.
         """
         await self.compiled(model, rows)
         if awaited is not None:
@@ -84,6 +85,8 @@ class FollowedModels:
             if awaited.epoch is not None and not in_one_life(awaited.epoch, epoch):
                 raise _not_here(model.name)
             await self._waiters.reached(model, awaited)
+        if self.is_stale(model.name):
+            raise _not_here(model.name)
         published = model.published
         if head not in published.heads or published.heads[head].lacks:
             raise _not_here(model.name)

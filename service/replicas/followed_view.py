@@ -22,7 +22,7 @@ class FollowedView:
 
     model: None before the first version. target: the replica that serves it, as far as is known.
     On the loop's clock, used: when it last made a prediction. taken: when its last version arrived.
-    confirmed: when its leader last said that there was no newer version.
+    confirmed: when its leader was last asked that then said that there was no newer version.
     """
 
     def __init__(self, name: str, now: float) -> None:

@@ -131,7 +131,7 @@ class FollowedViews:
                 assert target is not None
                 try:
                     held = {view.name: view.held for view in given}
-                    await self._take(url, given, await self._peers.views(target, held))
+                    await self._take(url, given, await self._peers.views(target, held), began)
                 except NotConnected:
                     self._director.suspect(target)
                     await asyncio.sleep(_PAUSE_SECONDS)
@@ -147,8 +147,10 @@ class FollowedViews:
         views = [view for view in self._views.values() if view.target and view.target.url == url]
         return sorted(views, key=lambda view: view.taken)
 
-    async def _take(self, url: str, given: list[FollowedView], answer: ViewAnswer) -> None:
-        answered = self._loop.time()
+    async def _take(
+        self, url: str, given: list[FollowedView], answer: ViewAnswer, asked: float
+    ) -> None:
+        """Take an answer. asked: when the question was sent; the answer may be as old as that."""
         for view in given:
             name = view.name
             if self._views.get(name) is not view or view.target is None or view.target.url != url:
@@ -156,10 +158,10 @@ class FollowedViews:
             if name in answer.refused:
                 logger.info("model %s is not followed: %s", name, answer.refused[name])
                 self._rest(name)
-            elif name in answer.elsewhere:
+            elif name in answer.unconfirmed:
                 view.target = None
             elif name not in answer.newer or await self._took(view, answer):
-                view.confirmed = max(view.confirmed, answered - answer.lag_seconds)
+                view.confirmed = max(view.confirmed, asked - answer.lag_seconds)
 
     async def _took(self, view: FollowedView, answer: ViewAnswer) -> bool:
         """Take a newer version; return whether it is held now."""

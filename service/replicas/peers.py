@@ -17,7 +17,7 @@ from wolfstream.service.replicas.view_messages import (
 from wolfstream.service.views.versions import Position
 
 # A replica answers within half a second; the rest is for slow networks.
-_CONNECT_SECONDS, _SILENT_SECONDS = 1.0, 3.0
+SILENT_SECONDS = 3.0
 # Checking the seal of more bytes would keep requests waiting for the event loop.
 _INLINE_BYTES = 1 << 20
 
@@ -33,13 +33,8 @@ class NoAnswer(Exception):
 class Peers:
     """Asks other replicas. path: where they serve views. Used on the event loop."""
 
-    def __init__(self, path: str, transport: httpx.AsyncBaseTransport | None = None) -> None:
-        self._path = path
-        self._client = httpx.AsyncClient(
-            timeout=httpx.Timeout(_SILENT_SECONDS, connect=_CONNECT_SECONDS),
-            transport=transport,
-            trust_env=False,
-        )
+    def __init__(self, path: str, client: httpx.AsyncClient) -> None:
+        self._path, self._client = path, client
 
     async def views(self, target: Target, held: Mapping[str, Position | None]) -> ViewAnswer:
         """Ask a replica for newer views of some models. Raises NotConnected, NoAnswer."""

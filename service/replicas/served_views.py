@@ -18,6 +18,7 @@ from wolfstream.service.replicas.view_messages import (
     MOST_BYTES,
     NewerView,
     ViewAnswer,
+    ViewQuestion,
     read_question,
     sealed_answer,
 )
@@ -38,7 +39,6 @@ class ServedViews:
     def __init__(self, engine: Engine, feeds: Feeds, director: Director, secret: str) -> None:
         self._engine, self._feeds = engine, feeds
         self._director, self._secret = director, secret
-        self._taking: dict[str, asyncio.Task[bool]] = {}
 
     async def answer(self, content: bytes, seal: str) -> tuple[bytes, str]:
         """Return the answer to a question, and its seal, once a view is newer or time is up.
@@ -55,7 +55,7 @@ class ServedViews:
                 await asyncio.wait(
                     found.values(), timeout=_HOLD_SECONDS, return_when=asyncio.FIRST_COMPLETED
                 )
-            answer = self._answer({name: task for name, task in found.items() if task.done()})
+            answer = self._answer(question, found)
         finally:
             for task in found.values():
                 task.cancel()
@@ -64,14 +64,20 @@ class ServedViews:
             return await asyncio.to_thread(sealed_answer, self._secret, question, answer)
         return sealed_answer(self._secret, question, answer)
 
-    def _answer(self, found: Mapping[str, "asyncio.Task[NewerView]"]) -> ViewAnswer:
+    def _answer(
+        self, question: ViewQuestion, found: Mapping[str, "asyncio.Task[NewerView]"]
+    ) -> ViewAnswer:
         """Return the answer with the views found; those that do not fit are sent next time."""
-        newer, elsewhere, refused = dict[str, NewerView](), list[str](), dict[str, str]()
+        newer, unconfirmed, refused = dict[str, NewerView](), list[str](), dict[str, str]()
         size = 0
         for name, task in found.items():
+            if not task.done():
+                if not self._is_newest(name, question.held[name]):
+                    unconfirmed.append(name)
+                continue
             error = task.exception()
             if isinstance(error, (NotLeader, NotReady, StorageFailed)):
-                elsewhere.append(name)
+                unconfirmed.append(name)
             elif isinstance(error, Refusal):
                 refused[name] = error.detail
             elif error is not None:
@@ -80,7 +86,18 @@ class ServedViews:
             elif size + len(task.result().newer) <= MOST_BYTES // 2:
                 newer[name] = task.result()
                 size += len(newer[name].newer)
-        return ViewAnswer(self._director.lag_seconds, newer, elsewhere, refused)
+            else:
+                unconfirmed.append(name)
+        return ViewAnswer(self._director.lag_seconds, newer, unconfirmed, refused)
+
+    def _is_newest(self, name: str, held: Position | None) -> bool:
+        """Return whether a held view is known to be the newest: not while a takeover reads on."""
+        if not self._director.leads(name):
+            return False
+        try:
+            return self._feeds.is_newest(self._engine.model(name), held)
+        except Refusal:
+            return False
 
     async def _newer(self, name: str, held: Position | None) -> NewerView:
         """Return a newer view than the held one. Raises Refusal."""
@@ -100,14 +117,5 @@ class ServedViews:
         """Lead a model if this replica should. Raises NotLeader, UnknownModel, StorageFailed."""
         if not self._director.is_here(self._director.responsible(name)):
             raise NotLeader(f"another replica leads model {name!r}")
-        if name not in self._taking:
-            taking = self._taking[name] = asyncio.create_task(self._director.lead(name))
-            taking.add_done_callback(lambda done: self._taken(name, done))
-        # The replica that asks may stop waiting before this ends.
-        if not await asyncio.shield(self._taking[name]):
+        if not await self._director.lead(name):
             raise UnknownModel.named(name)
-
-    def _taken(self, name: str, done: "asyncio.Task[bool]") -> None:
-        del self._taking[name]
-        if not done.cancelled() and (error := done.exception()):
-            logger.info("model %s is not led: %s", name, error)

@@ -40,13 +40,14 @@ class ViewAnswer(NamedTuple):
     """A replica's answer to a question.
 
     lag_seconds: the seconds since it last heard of the fleet itself. newer: views that are newer
-    than the held ones. elsewhere: models that it does not lead. refused: models whose views it
-    cannot serve, with the reason. All other held views are the newest.
+    than the held ones. unconfirmed: models whose newest view it does not know or cannot give yet:
+    it does not lead them, or takes them over, or has a newer one that is not written. refused:
+    models whose views it cannot serve, with the reason. All other held views are the newest.
     """
 
     lag_seconds: float
     newer: Mapping[str, NewerView]
-    elsewhere: list[str]
+    unconfirmed: list[str]
     refused: Mapping[str, str]
 
 
@@ -85,9 +86,9 @@ def read_answer(secret: str, question: ViewQuestion, content: bytes, seal: str) 
     if not hmac.compare_digest(_seal(secret, question.nonce, content).encode(), seal.encode()):
         raise Unauthenticated("the answer is not of the replica that was asked")
     try:
-        lag_seconds, newer, elsewhere, refused = msgpack.unpackb(content)
+        lag_seconds, newer, unconfirmed, refused = msgpack.unpackb(content)
         views = {name: NewerView(*one) for name, one in newer.items()}
-        return ViewAnswer(float(lag_seconds), views, list(elsewhere), dict(refused))
+        return ViewAnswer(float(lag_seconds), views, list(unconfirmed), dict(refused))
     except (ValueError, TypeError, AttributeError, msgpack.UnpackException):
         raise Unreadable("it is no answer of this version") from None
 

@@ -66,6 +66,13 @@ class Feeds:
             self._look_soon(feed)
         return asking.newer
 
+    def is_newest(self, model: Model, held: Position | None) -> bool:
+        """Return whether a version that a follower holds is the present view of a model."""
+        feed = self._feed.get(model)
+        if feed is None or feed.versions.published is not model.published:
+            return False
+        return held == feed.versions.latest
+
     async def noted(self, model: Model) -> Position:
         """Return the version of a model's present view, once followers can ask for it."""
         feed = self._follow(model)

@@ -14,14 +14,17 @@ from wolfstream.service.fleet.api_keys import FleetKeys
 from wolfstream.service.fleet.flushing import warn_of_flushing
 from wolfstream.service.fleet.opening import Fleet, connect, open_fleet
 from wolfstream.service.fleet.streams import grow_streams
+from wolfstream.service.replicas.connections import client_of_replicas
 from wolfstream.service.replicas.followed_models import FollowedModels
 from wolfstream.service.replicas.membership import Membership
-from wolfstream.service.replicas.peers import Peers
+from wolfstream.service.replicas.neighbours import Neighbours
+from wolfstream.service.replicas.peers import SILENT_SECONDS, Peers
 from wolfstream.service.replicas.served_views import ServedViews
 from wolfstream.service.settings import Settings
 from wolfstream.service.views.feeds import Feeds
 from wolfstream.service.web.formats.paths import VIEWS
 from wolfstream.service.web.roles import Roles
+from wolfstream.service.web.tls import check_advertised, tls_of_replicas
 
 
 def check_settings(settings: Settings, loads: Mapping[str, Path], recover: bool) -> None:
@@ -30,6 +33,7 @@ def check_settings(settings: Settings, loads: Mapping[str, Path], recover: bool)
         raise StartupError(
             "the other replicas must reach this one: name its address with --advertise"
         )
+    check_advertised(settings, tls_of_replicas(settings))
     if settings.threads > 1:
         raise StartupError(
             "the replicas of a fleet learn with one thread each, so that all compute the same: "
@@ -59,10 +63,16 @@ def joined(settings: Settings) -> Iterator[Fleet]:
 
 
 def membership_of(roles: Roles, engine: Engine, feeds: Feeds, settings: Settings) -> Membership:
-    """Return what a replica serves to the others, and follows of them."""
-    peers = Peers(VIEWS)
-    followed = FollowedModels(engine, roles, settings, peers)
-    return Membership(roles, followed, ServedViews(engine, feeds, roles, roles.secret))
+    """Return what a replica serves to the others, and follows of them. Raises StartupError."""
+    tls = tls_of_replicas(settings)
+    peers = Peers(VIEWS, client_of_replicas(tls, SILENT_SECONDS))
+    return Membership(
+        roles,
+        FollowedModels(engine, roles, settings, peers),
+        ServedViews(engine, feeds, roles, roles.secret),
+        Neighbours(roles, client_of_replicas(tls)),
+        tls,
+    )
 
 
 def keys_of(fleet: Fleet) -> FleetKeys:

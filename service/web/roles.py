@@ -1,6 +1,7 @@
 """The roles of this replica in its fleet: which calls are for it, and which for another one."""
 
 import asyncio
+import logging
 import secrets
 from typing import Any
 
@@ -12,6 +13,8 @@ from wolfstream.service.replicas.director import Target
 from wolfstream.service.settings import Settings
 from wolfstream.service.storage.partitions import partitions_of, whole_of
 from wolfstream.service.web.role_changes import RoleChanges
+
+logger = logging.getLogger(__name__)
 
 # How long a stopping replica keeps answering replicas that have not heard of it yet.
 _LINGER_SECONDS = 1.0
@@ -26,6 +29,7 @@ class Roles:
     def __init__(self, engine: Engine, fleet: Fleet, settings: Settings) -> None:
         self._engine, self._fleet = engine, fleet
         self._draining = False
+        self._taking = dict[str, asyncio.Task[bool]]()
         self._url = settings.advertise
         self.secret = secrets.token_hex(16)
         self.members = Members(fleet.nats, self._url, self._report, settings.max_lag_seconds)
@@ -47,7 +51,7 @@ class Roles:
 
     @property
     def lag_seconds(self) -> float:
-        """For how long no NATS server has been connected."""
+        """For how long most NATS servers have not been heard."""
         return self.members.lag_seconds
 
     def leads(self, name: str) -> bool:
@@ -72,8 +76,8 @@ class Roles:
             raise NotReady("the fleet's other replicas are not known yet; try again")
         if self.members.outdated:
             raise NotReady(
-                f"no NATS server has been reached for {self.members.lag_seconds:.0f} s: other "
-                "replicas may lead the models by now"
+                f"most NATS servers have not been heard for {self.members.lag_seconds:.0f} s: "
+                "other replicas may lead the models by now, and have learned more"
             )
 
     def responsible(self, name: str) -> Replica:
@@ -93,7 +97,7 @@ class Roles:
             if leader is not None:
                 return leader
         if self.members.lag_seconds:
-            raise NotReady(f"no server of NATS is connected; model {name!r} cannot be led now")
+            raise NotReady(f"NATS does not answer; model {name!r} cannot be led now")
         replica = successor(ranked_by, self.members.living())
         if replica is None:
             raise NotReady("no replica of the fleet takes models now; try again")
@@ -138,16 +142,32 @@ class Roles:
     async def lead(self, name: str) -> bool:
         """Lead a model that this replica is responsible for; whether there is one of the name.
 
-        Raises NotLeader, StorageFailed, NotReady.
+        It goes on where the caller stops waiting for it. Raises NotLeader, StorageFailed, NotReady.
         """
         if self._engine.leading.leads(name):
             return True
+        taking = self._taking.get(name)
+        if taking is None:
+            taking = self._taking[name] = asyncio.create_task(self._take_over(name))
+            taking.add_done_callback(lambda done: self._taken(name, done))
+        return await asyncio.shield(taking)
+
+    async def _take_over(self, name: str) -> bool:
         await self._engine.readiness.wait()
         if (champion := self._ranked_by(name)) != name:
             await self._engine.leading.lead(champion)
         led = await self._engine.leading.lead(name)
         self.members.announce()
         return led
+
+    def _taken(self, name: str, done: "asyncio.Task[bool]") -> None:
+        del self._taking[name]
+        if not done.cancelled() and (error := done.exception()):
+            logger.info("model %s is not led: %s", name, error)
+
+    def progress(self, name: str) -> str:
+        """Return how far a model is that this replica begins to lead, as a client is told."""
+        return self._engine.leading.progress(self._ranked_by(name))
 
     async def hand_over(self) -> None:
         """Take no more models, and release those that are led to the replicas that stand by."""
@@ -191,3 +211,5 @@ class Roles:
     def stop(self) -> None:
         """Decide nothing more."""
         self._changes.stop()
+        for taking in list(self._taking.values()):
+            taking.cancel()

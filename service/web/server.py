@@ -126,8 +126,7 @@ async def _serve(
     feeds = Feeds()
     workers = None
     if settings.workers:
-        check = roles.check if roles else None
-        workers = Workers(settings, engine, feeds, ring, memory, listeners, check)
+        workers = Workers(settings, engine, feeds, ring, memory, listeners, roles)
     leader = None if workers is None else workers.leader
     membership = _membership(roles, engine, feeds, settings) if roles else None
     config.app = create_app(engine, monitor, settings, streams, ring, memory, membership, leader)
@@ -152,6 +151,7 @@ async def _serve(
         watching.append(asyncio.create_task(feeds.run(engine.recovered)))
     if membership is not None:
         watching.append(asyncio.create_task(membership.followed.views.run()))
+        watching.append(asyncio.create_task(membership.neighbours.run()))
         watching.append(asyncio.create_task(engine.merges.run()))
     if webhook is not None:
         watching.append(asyncio.create_task(deliver(webhook, noted)))
@@ -196,7 +196,9 @@ def _join(
 def _begin_roles(engine: Engine, fleet: "Fleet", settings: Settings) -> "Roles":
     from wolfstream.service.web.roles import Roles
 
-    return Roles(engine, fleet, settings)
+    roles = Roles(engine, fleet, settings)
+    engine.check_by(roles.check)
+    return roles
 
 
 def _membership(roles: "Roles", engine: Engine, feeds: Feeds, settings: Settings) -> Membership:

@@ -1,23 +1,27 @@
-"""The check of the TLS certificate and key, before anything starts."""
+"""TLS certificates and keys: checked before anything starts, and trusted between replicas."""
 
 import ssl
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from wolfstream.service.errors import StartupError
+from wolfstream.service.settings import Settings
 
 
 class _Encrypted(Exception):
     """The key is encrypted, and a server cannot ask anybody for the password."""
 
 
-def check_tls(cert: Path | None, key: Path | None) -> None:
-    """Raise StartupError unless both are absent, or both are valid and belong together."""
+def check_tls(cert: Path | None, key: Path | None, prefix: str = "--tls-") -> None:
+    """Raise StartupError unless both are absent, or both are valid and belong together.
+
+    prefix: of the settings that name them, "cert" and "key".
+    """
     if cert is None and key is None:
         return
     if cert is None or key is None:
-        given, missing = (
-            ("--tls-key", "--tls-cert") if cert is None else ("--tls-cert", "--tls-key")
-        )
+        words = ("key", "cert") if cert is None else ("cert", "key")
+        given, missing = (f"{prefix}{word.upper() if prefix.isupper() else word}" for word in words)
         raise StartupError(f"{given} is given without {missing}; give both")
     _check_content(cert, b"-----BEGIN CERTIFICATE-----", "certificate")
     _check_content(key, b"PRIVATE KEY-----", "private key")
@@ -33,6 +37,67 @@ def check_tls(cert: Path | None, key: Path | None) -> None:
         else:
             text = f"the certificate {cert} and the key {key} cannot be used: {error}"
         raise StartupError(text) from None
+
+
+def client_tls(ca: Path | None, cert: Path | None, key: Path | None, prefix: str) -> ssl.SSLContext:
+    """Return whom a client trusts, and what it shows of itself. Raises StartupError.
+
+    ca: the authorities' certificates; None for those of the system. prefix: of the settings that
+    name the files, "ca", "cert" and "key".
+    """
+    check_tls(cert, key, prefix)
+    if ca is not None:
+        _check_content(ca, b"-----BEGIN CERTIFICATE-----", "certificate")
+    try:
+        context = ssl.create_default_context(cafile=ca)
+    except ssl.SSLError as error:
+        raise StartupError(f"the certificates {ca} cannot be used: {error}") from None
+    if cert is not None:
+        context.load_cert_chain(cert, key)
+    return context
+
+
+def tls_of_replicas(settings: Settings) -> ssl.SSLContext:
+    """Return with what this replica connects to the others. Raises StartupError."""
+    files = settings.fleet_ca, settings.fleet_cert, settings.fleet_key
+    return client_tls(*files, "WOLFSTREAM_FLEET_")
+
+
+def check_advertised(settings: Settings, tls: ssl.SSLContext) -> None:
+    """Raise StartupError if the other replicas could not verify this one's certificate.
+
+    They are taken to trust whom this one trusts. Where something else ends TLS before this server,
+    nothing is known of its certificate.
+    """
+    address = urlsplit(settings.advertise)
+    if settings.tls_cert is None or settings.tls_key is None or address.scheme != "https":
+        return
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(settings.tls_cert, settings.tls_key)
+    try:
+        _shake_hands(server, tls, address.hostname or "")
+    except ssl.SSLCertVerificationError as error:
+        raise StartupError(
+            f"the other replicas cannot verify the certificate {settings.tls_cert} at "
+            f"{settings.advertise}: {error.verify_message}; name the authority that has signed it "
+            "with WOLFSTREAM_FLEET_CA, and a host that it is for with --advertise"
+        ) from None
+
+
+def _shake_hands(server: ssl.SSLContext, client: ssl.SSLContext, host: str) -> None:
+    """Let a client and a server greet each other in memory. Raises SSLError."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [
+        client.wrap_bio(to_client, to_server, server_hostname=host),
+        server.wrap_bio(to_server, to_client, server_side=True),
+    ]
+    while ends:
+        for end in list(ends):
+            try:
+                end.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+            ends.remove(end)
 
 
 def _check_content(path: Path, mark: bytes, what: str) -> None:

@@ -3,7 +3,6 @@
 import socket
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 from wolfstream.service.access.copied_keys import written
@@ -13,6 +12,7 @@ from wolfstream.service.errors import StartupError
 from wolfstream.service.settings import Settings
 from wolfstream.service.views.feeds import Feeds
 from wolfstream.service.web.formats.memory import MemoryBudget
+from wolfstream.service.workers.announcements import Fleet
 from wolfstream.service.workers.leader import Leader
 from wolfstream.service.workers.processes import WorkerProcesses
 
@@ -29,7 +29,7 @@ def check_workers(settings: Settings) -> None:
 class Workers:
     """Worker processes, and the socket on which this process answers the requests they forward.
 
-    check: see `Leader`.
+    fleet: see `Leader`.
 
     Raises StartupError if no such socket can be made.
     """
@@ -42,9 +42,9 @@ class Workers:
         ring: KeyRing,
         memory: MemoryBudget,
         listeners: list[socket.socket],
-        check: Callable[[], None] | None,
+        fleet: Fleet | None,
     ) -> None:
-        self.leader = Leader(engine, feeds, ring.spent_elsewhere, lambda: memory.held, check)
+        self.leader = Leader(engine, feeds, ring.spent_elsewhere, lambda: memory.held, fleet)
         announcements = self.leader.announcements
         ring.spent = announcements.announce_spent
         ring.changed = lambda: announcements.announce_keys(written(ring.keys))

@@ -1,7 +1,9 @@
 """The leader's announcements: what all workers must know of the process that learns."""
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.errors import NotLeader, NotReady, UnknownModel
@@ -13,8 +15,21 @@ from wolfstream.service.workers.messages import State, Use
 
 # The interval at which changes are looked for that no call reports: phases, models in recovery.
 _LOOK_SECONDS = 0.05
+# The interval at which the workers of a replica are told when its fleet was last heard.
+_HEARD_SECONDS = 0.5
 # The phase of a replica that has lost its fleet.
 _ALONE = "without the other replicas of its fleet"
+
+
+class Fleet(Protocol):
+    """What a replica knows of its fleet."""
+
+    def check(self) -> None:
+        """Raise NotReady if it is too little to answer."""
+
+    @property
+    def lag_seconds(self) -> float:
+        """The seconds since the others could be heard; 0 if they can be now."""
 
 
 class _Worker:
@@ -29,14 +44,13 @@ class _Worker:
 class Announcements:
     """Keeps every worker informed of the phase, the models, the keys, and what the others use.
 
-    held: returns the bytes that requests hold in this process. check: of a replica of a fleet,
-    raises NotReady where it knows too little of the others to answer; None for a single server.
+    held: returns the bytes that requests hold in this process. fleet: of a replica; None for a
+    single server.
     """
 
-    def __init__(
-        self, engine: Engine, held: Callable[[], int], check: Callable[[], None] | None
-    ) -> None:
-        self._engine, self._held, self._check = engine, held, check
+    def __init__(self, engine: Engine, held: Callable[[], int], fleet: Fleet | None) -> None:
+        self._engine, self._held, self._fleet = engine, held, fleet
+        self._heard_due = 0.0
         self._workers: dict[Channel, _Worker] = {}
         self._models: dict[int, Model] = {}
         self._specs: dict[int, ModelSpec] = {}
@@ -63,7 +77,7 @@ class Announcements:
     def model(self, model_id: int) -> Model:
         """Return an announced model. Raises UnknownModel, and NotLeader in a fleet."""
         model = self._models.get(model_id)
-        if model is None and self._check is not None:
+        if model is None and self._fleet is not None:
             raise NotLeader(
                 "this replica stopped leading the model while the request was on its way"
             )
@@ -118,7 +132,19 @@ class Announcements:
             self._announce_changes()
             if self._held() != self._announced_held:
                 self._announce_use()
+            if self._fleet is not None and time.monotonic() >= self._heard_due:
+                self._announce_heard(self._fleet)
             await asyncio.sleep(_LOOK_SECONDS)
+
+    def _announce_heard(self, fleet: Fleet) -> None:
+        """Announce when the fleet was last heard, on the clock that all processes share.
+
+        So a worker knows also where this process is stopped, and announces nothing.
+        """
+        now = time.monotonic()
+        self._heard_due = now + _HEARD_SECONDS
+        for channel in self._workers:
+            channel.send(Kind.HEARD, now - fleet.lag_seconds)
 
     def _published(self, models: Sequence[Model]) -> None:
         """Announce new models and specs before the requests that made them are answered."""
@@ -154,9 +180,9 @@ class Announcements:
             engine.readiness.reached,
             engine.readiness.reached and not engine.readiness.progress,
         )
-        if self._check is not None and state.readable:
+        if self._fleet is not None and state.readable:
             try:
-                self._check()
+                self._fleet.check()
             except NotReady:
                 return state._replace(text=_ALONE, readable=False, accepting=False)
         return state

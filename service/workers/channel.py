@@ -23,7 +23,8 @@ class Kind(IntEnum):
 
     A worker sends: LEARN, LABEL, REMEMBER, COMPILED, REACHED, NEWER and REPORT, which are calls
     with a number that one answer names; USE and SPENT. The leader sends: ANSWER, DURABLE and
-    REFUSED to calls; STATE, MODELS, KEYS, USE, SPENT, and a REPORT that it wants.
+    REFUSED to calls; STATE, MODELS, KEYS, USE, SPENT, HEARD of a fleet, and a REPORT that
+    it wants.
     """
 
     LEARN = 0
@@ -41,6 +42,7 @@ class Kind(IntEnum):
     SPENT = 12
     REPORT = 13
     KEYS = 14
+    HEARD = 15
 
 
 class Channel(asyncio.Protocol):

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from typing import Any
 
 from wolfstream.service.diagnostics.metrics import Metrics
@@ -36,6 +37,9 @@ from wolfstream.service.workers.messages import State, labels_to_plain
 
 logger = logging.getLogger(__name__)
 
+# The leader tells so often when it has heard of its fleet, and may be late.
+_HEARD_LATE_SECONDS = 1.0
+
 
 class FollowerEngine:
     """An `engine.serving.Serving` for models whose learner is in another process.
@@ -48,6 +52,8 @@ class FollowerEngine:
         self.metrics = Metrics()
         self.warm = asyncio.Event()
         self._state = State()
+        # When the leader last heard of its fleet, by time.monotonic().
+        self._heard = time.monotonic()
         self._state_changed = asyncio.Event()
         self._models: dict[str, Model] = {}
         self._calls = Calls()
@@ -70,6 +76,8 @@ class FollowerEngine:
                 self._state = State(*given)
                 self._state_changed.set()
                 self._state_changed = asyncio.Event()
+            case Kind.HEARD:
+                (self._heard,) = given
             case Kind.MODELS:
                 self._take_models(*given)
             case _:
@@ -105,10 +113,20 @@ class FollowerEngine:
         """Return the model of this name. Raises NotReady, UnknownModel, NotLeader."""
         if not self._state.readable:
             raise NotReady(f"the server is {self._state.text}")
+        self._check_heard()
         model = self._models.get(name)
         if model is None:
             raise self._not_announced(name)
         return model
+
+    def _check_heard(self) -> None:
+        """Raise NotReady in a fleet of which the leader has not heard for too long."""
+        lag = time.monotonic() - self._heard
+        if self._settings.fleet and lag > self._settings.max_lag_seconds + _HEARD_LATE_SECONDS:
+            raise NotReady(
+                f"this replica has not heard of its fleet for {lag:.0f} s: other replicas may lead "
+                "the models by now, and have learned more"
+            )
 
     def _not_announced(self, name: str) -> Refusal:
         """Return why there is no model of a name: in a fleet it may be led elsewhere by now."""
@@ -143,6 +161,7 @@ class FollowerEngine:
         elif head not in model.published.heads or model.published.heads[head].lacks:
             await self._reach(model, Moment(None, None))
         await self._load_for(model, rows)
+        self._check_heard()
         return model.published
 
     async def moment(self, model: Model) -> Moment:

@@ -7,7 +7,7 @@ from typing import Any
 from wolfstream.service.diagnostics.metrics import Histogram
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.views.feeds import Feeds
-from wolfstream.service.workers.announcements import Announcements
+from wolfstream.service.workers.announcements import Announcements, Fleet
 from wolfstream.service.workers.call_handlers import CallHandlers
 from wolfstream.service.workers.channel import Channel, Kind
 from wolfstream.service.workers.messages import Use, count_more
@@ -24,7 +24,7 @@ class Leader:
 
     feeds: of the views that they follow. requests: the durations of this process's requests and,
     once reported, of theirs. spent: called with a key's id and the samples that a worker has
-    admitted under its quota. held, check: see `Announcements`.
+    admitted under its quota. held, fleet: see `Announcements`.
     """
 
     def __init__(
@@ -33,11 +33,11 @@ class Leader:
         feeds: Feeds,
         spent: Callable[[str, int], None],
         held: Callable[[], int],
-        check: Callable[[], None] | None = None,
+        fleet: Fleet | None = None,
     ) -> None:
         self._engine, self._spent = engine, spent
         self.requests: Requests = {}
-        self.announcements = Announcements(engine, held, check)
+        self.announcements = Announcements(engine, held, fleet)
         self._calls = CallHandlers(engine, feeds, self.announcements.model)
         self._reports: dict[Channel, asyncio.Future[None]] = {}
 

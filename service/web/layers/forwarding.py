@@ -12,6 +12,7 @@ where it learns nothing, or has a key under which it is learned once.
 import asyncio
 import time
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
@@ -24,7 +25,14 @@ from wolfstream.service.web.formats.body import read_body, respond
 from wolfstream.service.web.formats.bounds import SPEC_BOUNDS, SPEC_BYTES
 from wolfstream.service.web.formats.wire import JSON, format_of_body
 from wolfstream.service.web.layers.divided_models import DividedModels, of_partition
-from wolfstream.service.web.layers.http_hop import MARK, HttpHop, Unreachable, listens
+from wolfstream.service.web.layers.http_hop import (
+    MARK,
+    HttpHop,
+    Unreachable,
+    in_doubt,
+    is_read_only,
+    listens,
+)
 from wolfstream.service.web.layers.kept_body import KeptBody, answered
 from wolfstream.service.web.layers.stream_relay import relay
 
@@ -59,7 +67,9 @@ class Forwarding:
     ) -> None:
         self._app, self._of_views, self._refuse = app, of_views, refuse
         self._director, self._followed = membership.director, membership.followed
-        self._hop = HttpHop(self._director, most_bytes)
+        self._neighbours = membership.neighbours
+        self._tls = membership.tls
+        self._hop = HttpHop(membership, most_bytes)
         self._divided = DividedModels(self._director)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -133,15 +143,27 @@ class Forwarding:
 
     async def _answer(self, name: str, scope: Scope, body: KeptBody, send: Send) -> None:
         """Answer here, or let the leader answer, once there is one. Raises Refusal."""
-        stale = self._followed.is_stale(
-            name
-        )  # every replica that could be asked was asked long enough
+        stale = self._followed.is_stale(name)  # who could be asked was asked long enough
         deadline = time.monotonic() + (0.0 if stale else _PATIENCE_SECONDS)
-        while not await self._try(scope, name, body, send):
+        why = ""
+        sent = False  # to a replica that has not answered: it may have done what the call asks
+        while True:
+            try:
+                if await self._try(scope, name, body, send, deadline):
+                    return
+            except Unreachable as error:
+                why, sent = str(error), sent or error.sent
+            except Refusal as error:
+                if sent and not is_read_only(scope):
+                    raise in_doubt(error.detail) from None
+                raise
             if time.monotonic() > deadline:
-                raise NotReady(self._why(name))
+                break
             body.begin_again()
             await asyncio.sleep(_PAUSE_SECONDS)
+        if sent and not is_read_only(scope):
+            raise in_doubt(why)
+        raise NotReady(f"{self._why(name)}{f' ({why})' if why else ''}")
 
     def _why(self, name: str, *others: str) -> str:
         """Return why a call is not answered that is for a model, and perhaps for others."""
@@ -149,7 +171,7 @@ class Forwarding:
             return f"no replica leads model {name!r} and {len(others)} others now; try again"
         if not self._followed.is_stale(name):
             if self._director.lag_seconds:
-                return f"no NATS server is connected; model {name!r} cannot be led now; try again"
+                return f"NATS does not answer; model {name!r} cannot be led now; try again"
             return f"no replica leads model {name!r} now; try again"
         lag = self._followed.views.lag_seconds(name)
         return (
@@ -221,8 +243,13 @@ class Forwarding:
                 return None
             await asyncio.sleep(_PAUSE_SECONDS)
 
-    async def _try(self, scope: Scope, name: str, body: KeptBody, send: Send) -> bool:
-        """Return whether the call was answered. Raises Refusal."""
+    async def _try(
+        self, scope: Scope, name: str, body: KeptBody, send: Send, deadline: float
+    ) -> bool:
+        """Return whether the call was answered. Raises Refusal, Unreachable.
+
+        deadline: until when it may wait for this replica to lead the model, by time.monotonic().
+        """
         forwarded = _is_forwarded(scope)
         self._divided.check(name, scope)
         if not forwarded:
@@ -241,7 +268,7 @@ class Forwarding:
             return False  # the client of NATS goes from one server to another
         try:
             if self._director.is_here(target):
-                await self._lead(name, learns=scope.get("method") == "POST")
+                await self._lead(name, deadline, learns=scope.get("method") == "POST")
                 # Who leads a model knows for sure that it has partitions.
                 self._divided.check(name, scope)
                 if self._divided.learning(name, scope):
@@ -256,24 +283,37 @@ class Forwarding:
             if forwarded:
                 raise
             return False
+        why_lost = partial(self._neighbours.why_unreachable, target.url)
+        if why := why_lost():
+            raise NotReady(f"{why}; it leads model {name!r}, and nothing was sent to it; try again")
         try:
             if scope["type"] == "websocket":
-                return await relay(target.url, scope, body.receive, send)
+                return await relay(target.url, scope, body.receive, send, self._tls, why_lost)
             return await self._hop.forward(target, scope, body, send)
         except Unreachable:
             self._director.suspect(target)
-            return False
+            raise
 
-    async def _lead(self, name: str, *, learns: bool) -> None:
+    async def _lead(self, name: str, deadline: float, *, learns: bool) -> None:
         """Lead a model from now on. learns: whether a partition must exist. Raises Refusal."""
         try:
-            exists = await self._director.lead(name)
+            async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+                exists = await self._director.lead(name)
             if learns and not exists and self._director.whole_of(name) is not None:
                 raise NotLeader(f"there is no partition {name!r}, or not any more")
+        except TimeoutError:
+            raise NotReady(self._not_led_yet(name)) from None
         except asyncio.CancelledError:  # only a server that stops cancels what it has accepted
             raise NotReady(
                 f"this replica stops, and could not take over model {name!r} before; try again"
             ) from None
+
+    def _not_led_yet(self, name: str) -> str:
+        """Return why a call is not answered for which this replica would have to lead a model."""
+        why, lag = self._director.progress(name), self._followed.views.lag_seconds(name)
+        if self._followed.is_stale(name):
+            why += f"; what it knows of it is {lag:.0f} s old"
+        return f"{why}; try again"
 
     async def _answer_here(self, scope: Scope, body: KeptBody, send: Send, forwarded: bool) -> bool:
         """Return whether this replica has answered, as it leads the model."""

@@ -2,20 +2,24 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx
 from starlette.types import Receive, Scope, Send
 
 from wolfstream.service.errors import InDoubt, NotReady, Refusal
-from wolfstream.service.replicas.director import Director, Target
+from wolfstream.service.replicas.connections import CONNECT_SECONDS, client_of_replicas
+from wolfstream.service.replicas.director import Target
+from wolfstream.service.replicas.membership import Membership
 from wolfstream.service.web.layers.kept_body import NOT_LEADER, KeptBody
 
 # Says that a replica has sent the call on.
 MARK = b"wolfstream-forwarded"
-CONNECT_SECONDS = 1.0
 # Headers of one connection, which each connection sends again.
 OF_A_HOP = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"te"})
 _LOOK_SECONDS, _LIST_SECONDS = 0.05, 5.0
+# Longer than any call takes: a replica that answers others, and not this one, has lost it.
+_LOST_SECONDS = 300.0
 # Checked here, and answered here: the leader would say it once more.
 _OF_A_BROWSER = (b"origin", b"sec-fetch")
 _SAID_HERE = frozenset({b"date", b"x-request-id", b"traceparent"})
@@ -23,19 +27,23 @@ _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
 class Unreachable(Exception):
-    """A replica cannot be connected to, or has left; nothing is lost by asking another one."""
+    """A replica has not answered; the call may be sent again, to it or to another one.
+
+    sent: whether the call was sent, so that it may have been done.
+    """
+
+    def __init__(self, why: str, *, sent: bool) -> None:
+        super().__init__(why)
+        self.sent = sent
 
 
 class HttpHop:
     """Sends calls to other replicas. most_bytes: of a body."""
 
-    def __init__(self, director: Director, most_bytes: int) -> None:
-        self._director, self._most_bytes = director, most_bytes
-        self._client = httpx.AsyncClient(
-            timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
-            trust_env=False,
-        )
+    def __init__(self, membership: Membership, most_bytes: int) -> None:
+        self._director, self._neighbours = membership.director, membership.neighbours
+        self._most_bytes = most_bytes
+        self._client = client_of_replicas(membership.tls)
 
     async def get(self, url: str, scope: Scope, rest: str) -> httpx.Response | None:
         """Ask a replica about its models, or about one of them; None if it does not answer."""
@@ -49,7 +57,10 @@ class HttpHop:
             return None
 
     async def forward(self, target: Target, scope: Scope, body: KeptBody, send: Send) -> bool:
-        """Whether a replica has answered. Raises Unreachable, InDoubt, TooLarge, NotReady."""
+        """Whether a replica has answered. Raises Unreachable, InDoubt, TooLarge, NotReady.
+
+        It is waited for while it answers other requests: learning may take long.
+        """
         query = scope["query_string"]
         headers = [
             (name, value)
@@ -72,18 +83,15 @@ class HttpHop:
                 await response.aclose()
                 return False
             begun = True
-            await _send_while_read(response, body.receive, send)
-        except _NOT_SENT:
-            raise Unreachable from None
+            await self._send_while_read(response, target, body.receive, send)
+        except _NOT_SENT as error:
+            raise Unreachable(_named(error), sent=False) from None
         except httpx.TransportError as error:
             if begun:  # the client sees that the response is cut off
                 raise
             if _is_safe(scope):
-                raise Unreachable from None
-            raise InDoubt(
-                "the replica that leads the model has left before it answered; look at the model "
-                f"before you go on, or send requests under a key ({type(error).__name__})"
-            ) from None
+                raise Unreachable(_named(error), sent=True) from None
+            raise in_doubt(_named(error)) from None
         except asyncio.CancelledError:  # only a server that stops cancels what it has accepted
             if begun:
                 raise
@@ -91,15 +99,42 @@ class HttpHop:
         return True
 
     async def _sent(self, request: httpx.Request, target: Target) -> httpx.Response:
-        """The beginning of a response, unless the replica falls silent. Raises TransportError."""
+        """The beginning of a response, while the replica answers. Raises TransportError."""
         sending = asyncio.ensure_future(self._client.send(request, stream=True))
         try:
-            while not (await asyncio.wait({sending}, timeout=_LOOK_SECONDS))[0]:
-                if self._director.is_gone(target):
-                    raise httpx.ReadTimeout("the replica is silent")
+            async with asyncio.timeout(_LOST_SECONDS):
+                await self._wait_while_it_answers(target, sending)
             return sending.result()
+        except TimeoutError:
+            raise httpx.ReadTimeout(f"no answer within {_LOST_SECONDS:.0f} s") from None
         finally:
             sending.cancel()
+
+    async def _wait_while_it_answers(self, target: Target, *first: "asyncio.Future[Any]") -> None:
+        """Wait until a future is done. Raises ReadTimeout where the replica falls silent."""
+        while not (
+            await asyncio.wait(first, timeout=_LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        )[0]:
+            if self._director.is_gone(target):
+                raise httpx.ReadTimeout(f"the replica {target.url} is silent")
+            if why := self._neighbours.why_unreachable(target.url):
+                self._neighbours.unanswered += 1
+                raise httpx.ReadTimeout(why)
+
+    async def _send_while_read(
+        self, response: httpx.Response, target: Target, receive: Receive, send: Send
+    ) -> None:
+        """Send a response as it comes, until its end or until the client leaves."""
+        sending = asyncio.create_task(_send_on(response, send))
+        leaving = asyncio.create_task(_left(receive))
+        try:
+            await self._wait_while_it_answers(target, sending, leaving)
+            if sending.done():
+                sending.result()
+        finally:
+            sending.cancel()
+            leaving.cancel()
+            await response.aclose()
 
 
 async def listens(url: str) -> bool:
@@ -115,13 +150,29 @@ async def listens(url: str) -> bool:
     return True
 
 
+def is_read_only(scope: Scope) -> bool:
+    """Return whether a call changes nothing."""
+    call = scope["path"].rpartition("/")[2]
+    return scope.get("method") in (None, "GET", "HEAD") or call in ("predict", "infer")
+
+
+def in_doubt(why: str) -> InDoubt:
+    """Return what a client is told of a call that was sent, and not answered."""
+    return InDoubt(
+        f"the replica that leads the model has not answered ({why}); the samples may have been "
+        "learned. Look at the model's sequence before you go on, or send requests under a key"
+    )
+
+
 def _is_safe(scope: Scope) -> bool:
     """Return whether a call may be sent twice: it changes nothing, or is known by its key."""
-    if scope["method"] in ("GET", "HEAD", "PUT"):
-        return True
-    calls = ("predict", "infer")
     keyed = any(name == b"idempotency-key" for name, _ in scope["headers"])
-    return keyed or scope["path"].rpartition("/")[2] in calls
+    return keyed or scope["method"] == "PUT" or is_read_only(scope)
+
+
+def _named(error: Exception) -> str:
+    """Return an error as messages name it."""
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
 def _cut_off(scope: Scope) -> Refusal:
@@ -130,20 +181,6 @@ def _cut_off(scope: Scope) -> Refusal:
     if _is_safe(scope):
         return NotReady(f"{why}; try again")
     return InDoubt(f"{why}; look at the model before you go on, or send requests under a key")
-
-
-async def _send_while_read(response: httpx.Response, receive: Receive, send: Send) -> None:
-    """Send a response as it comes, until its end or until the client leaves."""
-    sending = asyncio.create_task(_send_on(response, send))
-    leaving = asyncio.create_task(_left(receive))
-    try:
-        await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        if sending.done():
-            sending.result()
-    finally:
-        sending.cancel()
-        leaving.cancel()
-        await response.aclose()
 
 
 async def _left(receive: Receive) -> None:

@@ -142,7 +142,7 @@ class StreamsToLeader:
             await self._app(scope, receive, send)
             return
         try:
-            relayed = await relay("http://localhost", scope, receive, send, self._path)
+            relayed = await relay("http://localhost", scope, receive, send, path=self._path)
         except Unreachable:
             relayed = False
         if not relayed:

@@ -146,6 +146,13 @@ def _of_fleet(known_fleet: dict[str, Any]) -> Iterator[Metric]:
     yield gauge("fleet_views", "Models of others whose views this replica holds.", len(lags))
     text = "For how long it is not known whether the oldest of these views is the newest."
     yield gauge("fleet_view_lag_seconds", text, max(lags, default=0.0))
+    silent = [one for one in known_fleet["replicas"] if one["http"] and not one["http"]["answers"]]
+    text = "Replicas that live, as NATS says, and do not answer this one over HTTP."
+    yield gauge("fleet_unreachable_replicas", text, len(silent))
+    text = "Calls that were given up because a replica did not answer them."
+    unanswered = counters("fleet_unanswered_calls", text, [])
+    unanswered.add_metric([], known_fleet["unanswered"])
+    yield unanswered
     takeovers = counters("fleet_takeovers", "Terms that this replica has begun.", [])
     takeovers.add_metric([], known_fleet["takeovers"])
     yield takeovers

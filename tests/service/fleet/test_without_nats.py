@@ -1,10 +1,15 @@
 """Replicas that have lost NATS learn nothing, and each says when it knows too little."""
 
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
+import msgpack
 import pytest
+from websockets.sync.client import ClientConnection, connect
 
 from tests.service.fleet.conftest import Replica, look_for_others_briefly
 from tests.service.fleet.test_replicas import wait_for
@@ -31,9 +36,16 @@ def test_one_is_ready_for_as_long_as_it_may_know_nothing_new(tmp_path: Path):
         for one in (strict, patient):
             one.wait()
             wait_for(lambda at=one.url: httpx.put(f"{at}/v1/models/m", json=PAPERS).is_success)  # type: ignore[misc]
-        servers.kill(0)
-        refused = wait_for(lambda: unready(strict))
-        assert "no NATS server has been reached" in refused
+        url = f"{strict.url}/v1/models/m/samples"
+        wait_for(lambda: httpx.post(url, json=BODY, timeout=60).is_success)
+        with stream_of(strict) as stream:
+            assert "prediction" in predicted(stream)
+            servers.kill(0)
+            refused = wait_for(lambda: unready(strict))
+            assert "most NATS servers have not been heard" in refused
+            error = predicted(stream)["error"]
+            assert (error["type"], error["status"]) == ("urn:wolfstream:not-ready", 503)
+            assert "most NATS servers have not been heard" in error["detail"]
         assert unready(patient) == ""
         answer = httpx.post(f"{patient.url}/v1/models/m/samples", json=BODY, timeout=60)
         assert answer.status_code == 503, answer.text
@@ -43,6 +55,21 @@ def test_one_is_ready_for_as_long_as_it_may_know_nothing_new(tmp_path: Path):
         for one in (strict, patient):
             one.close()
         servers.close()
+
+
+@contextmanager
+def stream_of(replica: Replica) -> Iterator[ClientConnection]:
+    """A websocket, whose frames are packed."""
+    url = f"ws{replica.url.removeprefix('http')}/v1/models/m/stream"
+    with connect(url, subprotocols=["wolfstream.v1.msgpack"], proxy=None) as stream:  # type: ignore[list-item]
+        stream.recv()
+        yield stream
+
+
+def predicted(stream: ClientConnection) -> Any:
+    """Return the answer to a prediction over a stream."""
+    stream.send(msgpack.packb({"id": 1, "op": "predict", "x": BODY["x"]}))
+    return msgpack.unpackb(stream.recv(timeout=30))
 
 
 def hurry_in_the_end() -> None:

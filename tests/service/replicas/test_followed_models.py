@@ -29,7 +29,12 @@ ROWS = np.arange(20.0).reshape(10, 2)
 
 
 class Leader:
-    """A replica that leads one model; what asks it is a `Director` for both of them."""
+    """A replica that leads one model; what asks it is a `Director` for both of them.
+
+    writing: the task that writes its views for those who follow them.
+    """
+
+    writing: "asyncio.Task[None]"
 
     url, secret, lag_seconds = "http://leader", SECRET, 0.0
 
@@ -39,7 +44,7 @@ class Leader:
         self.learner = Learner(Model(7, "m", ModelSpec.model_validate(PAPERS)), "life.1")
         self.models = {"m": self.learner.model}
         self.answering = True
-        self.elsewhere = False
+        self.elsewhere = self.takes_over = False
 
     def learn(self) -> None:
         samples = read_samples({"x": ROWS.tolist(), "y": [0, 1] * 5}, "classification")
@@ -57,7 +62,17 @@ class Leader:
 
     # As the director of the leader.
     def leads(self, _: str) -> bool:
+        return not self.takes_over
+
+    def responsible(self, _: str) -> "Leader":
+        return self
+
+    def is_here(self, _: object) -> bool:
         return True
+
+    async def lead(self, _: str) -> bool:
+        await asyncio.Event().wait()
+        return False
 
     # As a server.
     async def respond(self, request: httpx.Request) -> httpx.Response:
@@ -97,6 +112,11 @@ class Elsewhere:
         pass
 
 
+def peers_of(respond: Any) -> Peers:
+    """What asks replicas of which a function answers."""
+    return Peers("/views", httpx.AsyncClient(transport=httpx.MockTransport(respond)))
+
+
 class Engine:
     """The engine of a replica on which everything is compiled."""
 
@@ -113,12 +133,10 @@ async def following(**settings: Any) -> AsyncIterator[tuple[Leader, FollowedMode
         Engine(),  # type: ignore[arg-type]
         Elsewhere(leader),  # type: ignore[arg-type]
         Settings(_env_file=None, **{"max_lag_seconds": 3600.0} | settings),  # type: ignore[arg-type]
-        Peers("/views", httpx.MockTransport(leader.respond)),
+        peers_of(leader.respond),
     )
-    running = [
-        asyncio.create_task(leader.feeds.run(lambda: leader.models.values())),
-        asyncio.create_task(followed.views.run()),
-    ]
+    leader.writing = asyncio.create_task(leader.feeds.run(lambda: leader.models.values()))
+    running = [leader.writing, asyncio.create_task(followed.views.run())]
     try:
         yield leader, followed
     finally:
@@ -239,6 +257,51 @@ def test_a_replica_that_leads_the_model_no_more_says_nothing_of_its_age():
     run(work)
 
 
+async def confirmed_no_more(followed: FollowedModels) -> None:
+    """Wait until the view of the model grows older, whatever is asked."""
+    await asyncio.sleep(0)
+    lag = followed.views.lag_seconds("m")
+    await until(lambda: followed.views.lag_seconds("m") > lag + 1.2)
+
+
+def test_successor_that_takes_over_confirms_no_view():
+    """It does not know what the last leader acknowledged before it has read the log."""
+
+    async def work() -> None:
+        async with following() as (leader, followed):
+            await model_of(followed)
+            leader.takes_over = True
+            await confirmed_no_more(followed)
+            leader.takes_over = False
+            leader.learn()
+            await followed.view(followed.model("m"), "working_set", ROWS, Moment(None, 20))
+
+    run(work)
+
+
+def test_leader_with_a_newer_view_that_is_not_written_confirms_no_older_one():
+    async def work() -> None:
+        async with following() as (leader, followed):
+            await model_of(followed)
+            leader.writing.cancel()
+            leader.learn()
+            await confirmed_no_more(followed)
+
+    run(work)
+
+
+def test_view_that_grows_too_old_while_a_prediction_waits_is_the_leaders_matter():
+    async def work() -> None:
+        async with following(max_lag_seconds=0.3) as (leader, followed):
+            model = await model_of(followed)
+            leader.answering = False
+            await until(lambda: followed.is_stale("m"))
+            with pytest.raises(NotLeader):
+                await followed.view(model, "working_set", ROWS)
+
+    run(work)
+
+
 def test_a_model_that_is_made_anew_is_another_one():
     async def work() -> None:
         async with following() as (leader, followed):
@@ -302,7 +365,7 @@ class TestBytes:
                 def again(_: httpx.Request) -> httpx.Response:
                     return response(told, sealed)
 
-                peers = Peers("/views", httpx.MockTransport(again))
+                peers = peers_of(again)
                 with pytest.raises(NoAnswer, match="not of the replica"):
                     await peers.views(leader, {"m": None})
 
@@ -313,7 +376,7 @@ class TestBytes:
 
         async def work() -> None:
             async with following() as (leader, _):
-                peers = Peers("/views", httpx.MockTransport(leader.respond))
+                peers = peers_of(leader.respond)
                 with pytest.raises(NoAnswer, match="100 bytes"):
                     await peers.views(leader, {"m": None})
 

@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 import json
+import ssl
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,10 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from wolfstream.service.errors import NotReady
+from wolfstream.service.replicas import neighbours as neighbours_module
+from wolfstream.service.replicas.connections import client_of_replicas
 from wolfstream.service.replicas.membership import Membership
+from wolfstream.service.replicas.neighbours import Neighbours
 from wolfstream.service.web.formats.problems import problem_response
 from wolfstream.service.web.layers.forwarding import Forwarding
 
@@ -49,6 +53,9 @@ class Alone:
         self.asked.set()
         await asyncio.Event().wait()
         return False
+
+    def progress(self, name: str) -> str:
+        return f"model {name!r} has learned 3 of 9 samples"
 
 
 class Gone(Alone):
@@ -170,11 +177,19 @@ class Call:
     """A request through the layer. answered: by the models whose views are held, 200 or other."""
 
     def __init__(
-        self, director: Any, views: Views, path: str, answered: int = 200, method: str = "POST"
+        self,
+        director: Any,
+        views: Views,
+        path: str,
+        answered: int = 200,
+        method: str = "POST",
+        headers: Sequence[tuple[bytes, bytes]] = (),
     ) -> None:
         self.sent: list[Any] = []
         self._answered, self.bodies = answered, list[bytes]()
-        membership = Membership(director, views, None)  # type: ignore[arg-type]
+        tls = ssl.create_default_context()
+        self.neighbours = Neighbours(director, client_of_replicas(tls))
+        membership = Membership(director, views, None, self.neighbours, tls)  # type: ignore[arg-type]
         self._layer = Forwarding(
             self._not_led, membership, self._of_views, problem_response, 1 << 20
         )
@@ -184,9 +199,16 @@ class Call:
             "path": path,
             "raw_path": path.encode(),
             "query_string": b"",
-            "headers": [],
+            "headers": list(headers),
             "state": {"grant": SimpleNamespace(prefix=""), "headers": {}},
         }
+
+    @property
+    def problem(self) -> dict[str, Any]:
+        """What a refused call is answered with."""
+        assert self.sent[0]["status"] == 503
+        told: dict[str, Any] = json.loads(self.sent[1]["body"])
+        return told
 
     async def run(self) -> None:
         await self._layer(self._scope, self._receive, self._send)
@@ -276,6 +298,93 @@ def test_where_a_view_is_too_old_the_answer_says_so():
     assert b"12 s old" in sent[1]["body"]
 
 
+class Mute(Silent):
+    """The replica that leads the model, which accepts connections and answers none of them."""
+
+    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.closing(writer):
+            await reader.read()
+
+    def living(self) -> list[Any]:
+        return [self]
+
+
+class TestNeighbourThatAnswersNothing:
+    """NATS says that it lives; so it leads the model, and calls for it cannot be answered."""
+
+    @pytest.fixture(autouse=True)
+    def quick(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(neighbours_module, "SILENT_SECONDS", 0.3)
+        monkeypatch.setattr(neighbours_module, "_ASK_SECONDS", 0.05)
+
+    @pytest.mark.parametrize(
+        ("path", "headers", "outcome"),
+        [
+            ("samples", [], "unknown"),
+            ("samples", [(b"idempotency-key", b"k")], "unknown"),
+            ("predict", [], "not-learned"),
+        ],
+    )
+    def test_leaves_no_call_without_an_answer(
+        self,
+        path: str,
+        headers: list[tuple[bytes, bytes]],
+        outcome: str,
+        caplog: pytest.LogCaptureFixture,
+    ):
+        async def run() -> None:
+            leader = Mute()
+            async with leader.listening(), asyncio.timeout(10):
+                call = Call(leader, Views(held=False), f"/v1/models/m/{path}", headers=headers)
+                asking = asyncio.create_task(call.neighbours.run())
+                await call.run()
+                assert call.problem["outcome"] == outcome
+                assert "has not answered this one over HTTP" in call.problem["detail"]
+                described = call.neighbours.describe()[leader.url]
+                assert not described["answers"]
+                assert "ReadTimeout" in described["error"]
+                await self.check_next(call)
+                asking.cancel()
+                await asyncio.wait([asking])
+
+        asyncio.run(run())
+        assert "replica unreachable over HTTP" in caplog.text
+
+    async def check_next(self, call: Call) -> None:
+        """Nothing more is sent to it, and the answer says so."""
+        call.sent.clear()
+        await call.run()
+        assert call.problem["outcome"] == "not-learned"
+        assert "nothing was sent to it" in call.problem["detail"]
+        assert call.neighbours.unanswered == 1
+
+
+class TestTakeoverThatTakesLong:
+    """Calls are refused while the log is read, and told how far it is."""
+
+    def test_refuses_samples_in_time(self, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr("wolfstream.service.web.layers.forwarding._PATIENCE_SECONDS", 0.2)
+        problem = self.refused(Views(held=False), "samples")
+        assert (problem["outcome"], problem["type"][-9:]) == ("not-learned", "not-ready")
+        assert problem["detail"] == "model 'm' has learned 3 of 9 samples; try again"
+
+    def test_refuses_predictions_of_a_view_that_is_too_old_at_once(self):
+        problem = self.refused(Views(held=False, lag_seconds=12.0), "predict")
+        assert "has learned 3 of 9 samples" in problem["detail"]
+        assert "what it knows of it is 12 s old" in problem["detail"]
+
+    def refused(self, views: Views, call: str) -> dict[str, Any]:
+        """Return the problem that a call is answered with."""
+
+        async def run() -> dict[str, Any]:
+            sent = Call(Alone(), views, f"/v1/models/m/{call}")
+            async with asyncio.timeout(5):
+                await sent.run()
+            return sent.problem
+
+        return asyncio.run(run())
+
+
 class CallOfLeader(Call):
     """A call that the application answers."""
 
@@ -298,7 +407,7 @@ class Reconnecting(Alone):
     def responsible(self, name: str) -> Alone:
         self._looks -= 1
         if self._looks >= 0:
-            raise NotReady(f"no server of NATS is connected; model {name!r} cannot be led now")
+            raise NotReady(f"NATS does not answer; model {name!r} cannot be led now")
         return super().responsible(name)
 
     async def lead(self, _: str) -> bool:
@@ -318,7 +427,7 @@ def test_call_waits_while_another_server_of_nats_is_reached(
 
     sent = asyncio.run(run())
     assert sent[0]["status"] == status
-    assert status == 200 or b"no NATS server is connected" in sent[1]["body"]
+    assert status == 200 or b"NATS does not answer" in sent[1]["body"]
 
 
 class TestList:

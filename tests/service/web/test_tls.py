@@ -32,7 +32,8 @@ from tests.service.process import ServerProcess
 from wolfstream.service.client.errors import Unsuitable
 from wolfstream.service.client.sync import Client
 from wolfstream.service.errors import StartupError
-from wolfstream.service.web.tls import check_tls
+from wolfstream.service.settings import Settings
+from wolfstream.service.web.tls import check_advertised, check_tls, client_tls, tls_of_replicas
 
 
 class Pair(NamedTuple):
@@ -124,6 +125,41 @@ def test_the_client_of_python_over_tls(server: TlsServer, pair: Pair) -> None:
             client.models()
         with pytest.raises(Unsuitable, match="`verify` names"), client.stream("c"):
             pass
+
+
+class TestReplicas:
+    """What a replica shows to the others, and whom it trusts."""
+
+    def check(self, pair: Pair, advertise: str, ca: Path | None = None) -> None:
+        settings = Settings(
+            advertise=advertise, tls_cert=pair.cert, tls_key=pair.key, fleet_ca=ca or pair.cert
+        )
+        check_advertised(settings, tls_of_replicas(settings))
+
+    def test_trust_an_authority_of_their_own(self, pair: Pair):
+        self.check(pair, "https://127.0.0.1:8000")
+
+    def test_start_only_with_a_certificate_that_the_others_can_verify(
+        self, pair: Pair, tmp_path: Path
+    ):
+        another = make_pair(tmp_path, "another").cert
+        with pytest.raises(StartupError, match=r"name the authority .* with WOLFSTREAM_FLEET_CA"):
+            self.check(pair, "https://127.0.0.1:8000", another)
+        with pytest.raises(StartupError, match=r"cannot verify .* IP address mismatch"):
+            self.check(pair, "https://10.0.0.1:8000")
+
+    def test_know_nothing_of_a_certificate_in_front_of_them(self, pair: Pair):
+        self.check(pair, "http://10.0.0.1:8000")
+        settings = Settings(advertise="https://10.0.0.1:8000")
+        check_advertised(settings, tls_of_replicas(settings))
+
+    def test_name_the_file_that_is_wrong(self, pair: Pair, tmp_path: Path):
+        missing = tmp_path / "missing"
+        for files in ((missing, None, None), (None, missing, pair.key)):
+            with pytest.raises(StartupError, match=f"{missing} cannot be read"):
+                client_tls(*files, "WOLFSTREAM_FLEET_")
+        with pytest.raises(StartupError, match="WOLFSTREAM_FLEET_CERT is given without"):
+            client_tls(None, pair.cert, None, "WOLFSTREAM_FLEET_")
 
 
 class TestFiles:

@@ -1,10 +1,11 @@
 """What a worker says of a model that its leader does not announce any more."""
 
 import asyncio
+import time
 
 import pytest
 
-from wolfstream.service.errors import NotLeader, Refusal, UnknownModel
+from wolfstream.service.errors import NotLeader, NotReady, Refusal, UnknownModel
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.workers.calls import Calls
@@ -55,4 +56,37 @@ def test_a_prediction_that_waits_for_its_view(settings: dict[str, str], expected
             await waiting
 
     with pytest.raises(expected):
+        asyncio.run(ask())
+
+
+class TestFleetThatWasNotHeard:
+    """Another replica may lead the model by then, and have learned more."""
+
+    def test_refuses_predictions_where_the_leading_process_is_stopped(self):
+        self.check_refused({"max_lag_seconds": "0"}, 0.0)
+
+    def test_refuses_predictions_where_that_process_hears_nothing(self):
+        self.check_refused({"max_lag_seconds": "60"}, 61.0)
+
+    def check_refused(self, settings: dict[str, str], age: float) -> None:
+        async def ask() -> None:
+            engine = await engine_with_a_model(**FLEET, **settings)
+            engine.take([Kind.HEARD, time.monotonic() - age])
+            if not age:
+                model = engine.model("m")
+                await asyncio.sleep(1.1)
+            with pytest.raises(NotReady, match="has not heard of its fleet for"):
+                engine.model("m")
+            if not age:
+                with pytest.raises(NotReady):
+                    await engine.view(model, "adaptive", None)
+
+        asyncio.run(ask())
+
+    def test_matters_to_no_single_server(self):
+        async def ask() -> None:
+            engine = await engine_with_a_model(max_lag_seconds="0.01")
+            await asyncio.sleep(0.05)
+            assert engine.model("m").name == "m"
+
         asyncio.run(ask())
