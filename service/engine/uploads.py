@@ -53,7 +53,7 @@ def read_uploaded(content: bytes, limits: Limits, most_plain_bytes: int) -> tupl
         raise UnusableState(f"{_IT} {reason}") from None
     except ModelFileError as error:
         raise UnusableState(str(error)) from None
-    except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise UnusableState(f"{_IT} cannot be restored: {error!r}") from None
     return state._replace(plain=plain), spec
 

@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.service.specs import PAPERS
-from tests.service.streams import asset_specs, curve, few_words, three_classes, word_counts
+from tests.service.streams import (
+    asset_specs,
+    curve,
+    few_words,
+    plain_rows,
+    plain_y,
+    three_classes,
+    word_counts,
+)
 from wolfstream.service.heads.kinds import fit_window, head_of_call
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
@@ -38,15 +46,24 @@ _VALUES: tuple[Any, ...] = (
 
 
 class Stream(NamedTuple):
-    """What a model learned: its spec, and its samples, which both learning calls bring."""
+    """What a model learned: its spec, and its samples, which both learning calls bring.
+
+    x: the rows as JSON has them, where these are not those of `samples`.
+    """
 
     spec: dict[str, Any]
     samples: Samples
+    x: list[Any] | None = None
+
+    def body(self, start: int, stop: int) -> dict[str, Any]:
+        """The JSON body of some of the samples."""
+        x = plain_rows(self.samples) if self.x is None else self.x
+        return {"x": x[start:stop], "y": plain_y(self.samples)[start:stop]}
 
 
-def _rooms(n: int) -> Samples:
+def _rooms(n: int) -> list[dict[str, Any]]:
     """Rows of a table with numbers, words, times, sentences and money."""
-    rows = [
+    return [
         {
             "degrees": float(i % 7),
             "side": ("north", "south", None)[i % 3],
@@ -56,7 +73,11 @@ def _rooms(n: int) -> Samples:
         }
         for i in range(n)
     ]
-    return Samples(named_values(rows), ["warm" if i % 3 else "cold" for i in range(n)])
+
+
+def _table(spec: dict[str, Any], n: int) -> Stream:
+    rows, y = _rooms(n), ["warm" if i % 3 else "cold" for i in range(n)]
+    return Stream(spec, Samples(named_values(rows), y), rows)
 
 
 _REGRESSION = {"task": "regression"}
@@ -75,17 +96,15 @@ def streams() -> dict[str, Stream]:
         "sparse set": Stream({"prepare": {"named": "sparse"}, "working_set": _SMALL_SET}, words),
         "numbers": Stream(_REGRESSION, numbers),
         "temporal numbers": Stream({**_REGRESSION, "temporal": True, "asset": None}, numbers),
-        "sparse numbers": Stream(
-            {**_REGRESSION, "prepare": {"named": "sparse"}}, word_counts(150)
-        ),
+        "sparse numbers": Stream({**_REGRESSION, "prepare": {"named": "sparse"}}, word_counts(150)),
         "a set of numbers": Stream(
             {**_REGRESSION, "working_set": _SMALL_SET, "asset": None, "novelty": {}}, numbers
         ),
         "semiparametric": Stream(
             {**_REGRESSION, **_ALONE, "prepare": None, "semiparametric": {"window": 64}}, numbers
         ),
-        "a table's first rows": Stream({}, _rooms(90)),
-        "a table": Stream({"asset": None}, _rooms(200)),
+        "a table's first rows": _table({}, 90),
+        "a table": _table({"asset": None}, 200),
         "weighed classes": Stream(
             {"asset": None, "adaptive": {"class_weight": "balanced"}}, classes
         ),
@@ -97,15 +116,17 @@ def streams() -> dict[str, Stream]:
         ),
         "novelty": Stream({**PAPERS, "novelty": _SMALL_SET}, classes),
     }
-    of_asset = {name: Stream(spec, numbers if "regression" in name else classes)
-                for name, spec in asset_specs().items()}
+    of_asset = {
+        name: Stream(spec, numbers if "regression" in name else classes)
+        for name, spec in asset_specs().items()
+    }
     return found | of_asset
 
 
 @cache
 def state_of(name: str) -> State:
     """The state of a model that has learned one of `streams`."""
-    given, samples = streams()[name]
+    given, samples, _ = streams()[name]
     spec = read_spec(given)
     learner, head = Learner(Model(1, "m", spec)), head_of_call(spec, "samples")
     head = head if head in spec.heads else "asset"
@@ -157,9 +178,7 @@ def _with_array(state: State, random: np.random.Generator) -> tuple[State, str]:
     return state._replace(arrays=arrays), f"{name}: {what}"
 
 
-def _numbers(
-    array: NDArray[Any], _: Any, random: np.random.Generator
-) -> tuple[NDArray[Any], str]:
+def _numbers(array: NDArray[Any], _: Any, random: np.random.Generator) -> tuple[NDArray[Any], str]:
     """Give one of the numbers, a row of them, or all another value."""
     other = array.copy()
     if not array.size:

@@ -125,7 +125,9 @@ async def _upload(
         lambda: read_uploaded(content, limits, most), len(content), lease
     )
     await engine.readiness.compiled_for(spec, sparse="names" in state.plain)
-    model, new = await engine.orders.add(name, await asyncio.to_thread(usable, name, state, spec, limits))
+    model, new = await engine.orders.add(
+        name, await asyncio.to_thread(usable, name, state, spec, limits)
+    )
     return created(model), new
 
 
