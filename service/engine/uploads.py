@@ -1,14 +1,19 @@
 """States that clients send: whatever one holds is checked before it becomes a model.
 
 A checksum says that a file is whole, not who made it. What is here beyond `engine.saved_arrays`
-bounds what a state may bring, and has its plain part used once as learning and describing use it.
+bounds what a state may bring, and has it used once, as a model's users would.
 """
 
 import json
+from copy import deepcopy
 from typing import Any
 
+from wolfstream.service.engine.first_use import use_once
 from wolfstream.service.engine.model_files import LoadedModel, ModelFileError, fill_model, spec_in
+from wolfstream.service.engine.saved_numbers import check_numbers_in
+from wolfstream.service.engine.saved_scores import check_scores
 from wolfstream.service.errors import InvalidSamples, UnusableState
+from wolfstream.service.heads.array_checks import WrongArrays
 from wolfstream.service.model.draft import Limits
 from wolfstream.service.model.fitting_rows import preparing
 from wolfstream.service.model.footprint import learning_bytes
@@ -48,9 +53,24 @@ def read_uploaded(content: bytes, limits: Limits, most_plain_bytes: int) -> tupl
         raise UnusableState(f"{_IT} {reason}") from None
     except ModelFileError as error:
         raise UnusableState(str(error)) from None
-    except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise UnusableState(f"{_IT} cannot be restored: {error!r}") from None
     return state._replace(plain=plain), spec
+
+
+def usable(name: str, state: State, spec: ModelSpec, limits: Limits) -> LoadedModel:
+    """Return a model of an uploaded state, whose copy was used once. Raises UnusableState."""
+    try:
+        check_scores(state.plain["heads"])
+        check_numbers_in(state.arrays, state.plain["heads"])
+        use_once(filled(name, _copied(state), spec).learner, limits)
+    except UnusableState:
+        raise
+    except WrongArrays as error:
+        raise UnusableState(f"{_IT} cannot be used: {error}") from None
+    except Exception as error:  # whatever a learner makes of what it cannot have
+        raise UnusableState(f"{_IT} cannot be used: {error!r}") from None
+    return filled(name, state, spec)
 
 
 def filled(name: str, state: State, spec: ModelSpec) -> LoadedModel:
@@ -58,9 +78,7 @@ def filled(name: str, state: State, spec: ModelSpec) -> LoadedModel:
     try:
         loaded = fill_model(Model(0, name, spec), state, _IT)
         _check_first(loaded.learner)
-        # Scores and tallies are plain data, which nothing has looked at so far.
         plain, arrays = loaded.learner.state()
-        json.dumps([loaded.model.describe(), plain])
     except UnusableState:
         raise
     except ModelFileError as error:
@@ -69,6 +87,10 @@ def filled(name: str, state: State, spec: ModelSpec) -> LoadedModel:
         raise UnusableState(f"{_IT} cannot be restored: {error!r}") from None
     # Anything else in the file is dropped.
     return loaded._replace(state=State(plain, arrays))
+
+
+def _copied(state: State) -> State:
+    return State(deepcopy(state.plain), {name: a.copy() for name, a in state.arrays.items()})
 
 
 def in_same_state(one: Learner, other: Learner) -> bool:

@@ -105,7 +105,7 @@ class Alerts:
         new = []
         for alert in alerts:
             key = alert.model_id, alert.head, alert.sequence
-            values = *key, json.dumps(alert.content), self._posted, time.time()
+            values = *key, json.dumps(alert.content, allow_nan=False), self._posted, time.time()
             insert = (
                 "INSERT OR IGNORE INTO alerts (model, head, sequence, content, waiting, due) "
                 "VALUES (?, ?, ?, ?, ?, ?)"

@@ -6,12 +6,11 @@ other.
 """
 
 import asyncio
+import json
 import secrets
 from collections import deque
 from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
-
-from pydantic_core import to_json
 
 # Bounds on the events that are kept and on their bytes; the newest is always kept.
 _MOST_EVENTS = 30
@@ -41,7 +40,8 @@ class Channel:
         head = f"id: {self._name}-{self._number}\nevent: {kind}\ndata: ".encode()
         if len(self._events) == _MOST_EVENTS:
             self._forget_oldest()
-        event = _Event(self._number, head + to_json(data) + b"\n\n")
+        content = json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+        event = _Event(self._number, head + content.encode() + b"\n\n")
         self._events.append(event)
         self._bytes += len(event.content)
         while self._bytes > _MOST_BYTES and len(self._events) > 1:

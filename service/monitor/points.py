@@ -1,6 +1,7 @@
 """The numbers of the last hours, so that a plot can show what came before it was opened."""
 
 import json
+import math
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -59,7 +60,7 @@ class Points:
     ) -> None:
         db.executemany(
             "INSERT OR REPLACE INTO points VALUES (?, ?, ?)",
-            [(p.model, p.time_ms, json.dumps(p.numbers, separators=(",", ":"))) for p in points],
+            [(p.model, p.time_ms, _written(p.numbers)) for p in points],
         )
         db.executemany(
             "DELETE FROM points WHERE model = ?1 AND time_ms <= (SELECT time_ms FROM points "
@@ -83,3 +84,13 @@ def _forget(db: sqlite3.Connection, live: Collection[int]) -> None:
             "(SELECT time_ms FROM points ORDER BY time_ms LIMIT 1 OFFSET ?)",
             (n - _MOST,),
         )
+
+
+def _written(numbers: dict[str, Any]) -> str:
+    """Return a point's numbers as JSON, without those that it cannot have."""
+    finite = {
+        name: value
+        for name, value in numbers.items()
+        if not isinstance(value, float) or math.isfinite(value)
+    }
+    return json.dumps(finite, allow_nan=False, separators=(",", ":"))

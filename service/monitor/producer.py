@@ -93,7 +93,10 @@ class Monitor:
                 del self._watched[model]
             elif watched.channel.listeners or not watched.last_listened:
                 watched.last_listened = now
-                self._look(model, watched)
+                try:
+                    self._look(model, watched)
+                except Exception:  # the others are shown
+                    logger.exception("model not shown: model=%s", model.name)
                 await asyncio.sleep(0)  # requests get their turn between two models
             elif now - watched.last_listened > _IDLE_SECONDS:
                 del self._watched[model]

@@ -71,7 +71,7 @@ class Webhook:
     async def post(self, alert: Alert) -> None:
         """Try once to post an alert. Raises NotDelivered."""
         data = {"type": "change", "timestamp": alert.content["time"], "data": alert.content}
-        body = json.dumps(data, separators=(",", ":")).encode()
+        body = json.dumps(data, allow_nan=False, separators=(",", ":")).encode()
         number = f"{alert.model_id}.{alert.head}.{alert.sequence}"
         try:
             async with asyncio.timeout(_SECONDS):

@@ -178,6 +178,8 @@ def _search(
                         score[0] += count * value / total
                         continue
                     code = int(value)
+                    if not 0 <= code < len(score):  # a label that no class has counts for none
+                        continue
                     score[code] += count
                     if score[code] > score[most_frequent]:
                         most_frequent = code

@@ -176,8 +176,8 @@ def heir_after(problem: Problem, weight: float, row: Float64Array) -> int:
     for m in range(problem.size[0]):
         problem.gradient[m] += 2.0 * weight * row[m]
         least = smaller(least, problem.diagonal[m] - 2.0 * row[m])
-    heir = 0
-    while problem.diagonal[heir] - 2.0 * row[heir] > least:
+    heir, last = 0, problem.size[0] - 1
+    while heir < last and problem.diagonal[heir] - 2.0 * row[heir] > least:
         heir += 1
     return heir
 

@@ -50,9 +50,10 @@ def ends_in(problem: Problem) -> Ends:
         largest = larger(largest, g[m])
         smallest = smaller(smallest, g[m] if alpha[m] > 0.0 else np.inf)
     best, worst, one = np.uint64(0), np.uint64(0), np.uint64(1)
-    while best < n and g[best] < largest - tie:
+    # Each ends before the last member, unless gradients are no numbers; see `sweep._ends_in`.
+    while best + one < n and g[best] < largest - tie:
         best += one
-    while worst < n and (alpha[worst] == 0.0 or g[worst] > smallest + tie):
+    while worst + one < n and (alpha[worst] == 0.0 or g[worst] > smallest + tie):
         worst += one
     return Ends(int(np.int64(best)), int(np.int64(worst)))
 
@@ -140,9 +141,9 @@ def best_partner(placed: Placed, ends: Ends) -> int:
         largest = larger(largest, gain[m])
     if largest <= 0.0:
         return ends.worst
-    first, least = np.uint64(0), largest * (1.0 - TIE)
-    while gain[first] < least:
-        first += np.uint64(1)
+    first, least, one = np.uint64(0), largest * (1.0 - TIE), np.uint64(1)
+    while first + one < np.uint64(problem.size[0]) and gain[first] < least:
+        first += one
     return int(np.int64(first))
 
 

@@ -214,9 +214,10 @@ def _compare(problem: Problem, found: _Found, start: int, stop: int, largest: fl
 def _ends_in(problem: Problem, found: _Found) -> Ends:
     """Return the first members of the found stretches that are as good, up to ties."""
     alpha, g, tie = problem.alpha, problem.gradient, tie_width(problem)
-    best, worst = found.best, found.worst
-    while g[best] < found.highest - tie:
+    best, worst, last = found.best, found.worst, problem.size[0] - 1
+    # Each finds one before the last, unless gradients are no numbers: no index may rest on them.
+    while best < last and g[best] < found.highest - tie:
         best += 1
-    while alpha[worst] == 0.0 or g[worst] > found.lowest + tie:
+    while worst < last and (alpha[worst] == 0.0 or g[worst] > found.lowest + tie):
         worst += 1
     return Ends(best, worst)

@@ -19,13 +19,13 @@ does not have.
 from typing import Any, NamedTuple
 
 import numpy as np
-from pydantic_core import to_json
 
 from wolfstream.service.errors import Invalid, Unreadable
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.moment import Moment, read_awaited
 from wolfstream.service.samples.validation import read_rows
 from wolfstream.service.web.formats.bounds import Bounds
+from wolfstream.service.web.formats.finite import finite_json
 from wolfstream.service.web.formats.tensors import (
     Output,
     as_array,
@@ -139,7 +139,7 @@ def write_inference(wanted: Inference, answer: dict[str, Any]) -> tuple[dict[str
     response["parameters"] = {name: answer[name] for name in ("sequence", "epoch", "head")}
     for name in ("classes", "fit"):
         if name in answer:
-            response["parameters"][name] = to_json(answer[name]).decode()
+            response["parameters"][name] = finite_json(answer[name]).decode()
     response["outputs"] = [tensor for tensor, _ in written]
     return response, b"".join(data for _, data in written)
 

@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgpack
-from pydantic_core import to_json
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from wolfstream.service.web.formats.finite import finite_json, finite_msgpack
 from wolfstream.service.web.formats.memory import VALUE_BYTES, Lease
 
 # The number of values of an answer that are written at once, and of each piece of a larger one.
@@ -47,16 +47,16 @@ def counted_bytes(data: Any) -> int:
 
 
 def json_pieces(data: Any) -> Iterator[bytes]:
-    """Yield the pieces of what `to_json` writes."""
+    """Yield the pieces of what `finite_json` writes."""
     if isinstance(data, dict):
         between = b"{"
         for name, value in data.items():
-            yield between + to_json(name) + b":"
+            yield between + finite_json(name) + b":"
             yield from json_pieces(value)
             between = b","
         yield b"}" if data else b"{}"
     elif n_values(data) <= _PIECE_VALUES:
-        yield to_json(data)
+        yield finite_json(data)
     else:
         between = b"["
         for rows in _slices(data):
@@ -64,28 +64,28 @@ def json_pieces(data: Any) -> Iterator[bytes]:
             if isinstance(rows[0], dict):
                 yield from json_pieces(rows[0])
             else:
-                yield to_json(rows)[1:-1]
+                yield finite_json(rows)[1:-1]
             between = b","
         yield b"]"
 
 
 def msgpack_pieces(data: Any) -> Iterator[bytes]:
-    """Yield the pieces of what `msgpack.packb` writes."""
+    """Yield the pieces of what `finite_msgpack` writes."""
     packer = msgpack.Packer()
     if isinstance(data, dict):
         yield packer.pack_map_header(len(data))
         for name, value in data.items():
-            yield packer.pack(name)
+            yield finite_msgpack(name)
             yield from msgpack_pieces(value)
     elif n_values(data) <= _PIECE_VALUES:
-        yield packer.pack(data)
+        yield finite_msgpack(data)
     else:
         yield packer.pack_array_header(len(data))
         for rows in _slices(data):
             if isinstance(rows[0], dict):
                 yield from msgpack_pieces(rows[0])
             else:
-                yield b"".join(map(packer.pack, rows))
+                yield b"".join(map(finite_msgpack, rows))
 
 
 def byte_pieces(data: bytes | memoryview) -> Iterator[bytes]:

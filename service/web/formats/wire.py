@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import msgpack
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json
 
 from wolfstream.service.errors import Refusal, Unavailable, Unreadable, UnsupportedFormat
 from wolfstream.service.files.roles import NO_ROLES, Roles
 from wolfstream.service.web.formats.bounds import Bounds, Counter, check_json, check_packed
+from wolfstream.service.web.formats.finite import finite_json, finite_msgpack
 from wolfstream.service.web.formats.lines import DECODERS
 from wolfstream.service.web.formats.pieces import json_pieces, msgpack_pieces
 from wolfstream.service.web.formats.repeated_names import check_json_names, object_of
@@ -82,14 +83,9 @@ def _refuse_extension(code: int, _: bytes) -> Any:
     raise ValueError(f"extension {code} is not supported")
 
 
-def _encode_msgpack(data: Any) -> bytes:
-    packed: bytes = msgpack.packb(data)
-    return packed
-
-
 # The newline makes a terminal's prompt begin a line.
-JSON = Format("application/json", _decode_json, to_json, json_pieces, b"\n")
-MSGPACK = Format("application/vnd.msgpack", _decode_msgpack, _encode_msgpack, msgpack_pieces)
+JSON = Format("application/json", _decode_json, finite_json, json_pieces, b"\n")
+MSGPACK = Format("application/vnd.msgpack", _decode_msgpack, finite_msgpack, msgpack_pieces)
 # Over HTTP a problem is JSON whatever Accept asks for: RFC 9457 defines no binary form.
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 _FORMATS = {

@@ -5,10 +5,12 @@ models, whose number is bounded, words of this program, and the classes of model
 20 of them; nothing else of a request becomes one.
 """
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any
+from weakref import WeakSet
 
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
@@ -17,6 +19,8 @@ from wolfstream.service.engine.facade import Engine
 from wolfstream.service.heads.protocol import HeadView
 from wolfstream.service.model.live import Model
 from wolfstream.service.web.metrics.families import counters, gauge, gauges
+
+logger = logging.getLogger(__name__)
 
 _HEAD = ("model", "head")
 
@@ -29,21 +33,63 @@ class ModelCollector(Collector):
 
     def __init__(self, engine: Engine, followed: Callable[[], list[Model]]) -> None:
         self._engine, self._followed = engine, followed
+        # Models whose failure has been logged; weak, so that deleted ones are not kept.
+        self._failed = WeakSet[Model]()
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all families."""
+        """Yield all families, without the models whose numbers are none."""
         models = sorted(self._engine.recovered(), key=lambda model: model.name)
         yield gauge("models", "Models on this server.", len(models))
         led = {model.name for model in models}
-        yield from _counts(models + [one for one in self._followed() if one.name not in led])
-        yield from _states(models)
-        yield from _late_labels(models)
-        yield from _challengers(models)
-        yield from _heads(models)
-        yield from _scores(models)
-        yield from _class_scores(models)
-        yield from _changes(models)
-        yield from _calibrations(models)
+        followed = [one for one in self._followed() if one.name not in led]
+        families = {family.name: family for family in _of_led([])}
+        left_out = 0
+        for model, of_model in [(m, _of_led) for m in models] + [(m, _counts) for m in followed]:
+            try:
+                own = list(of_model([model]))
+                _check(own)
+            except Exception:  # one that fails must not hide the others
+                left_out += 1
+                self._log_once(model)
+                continue
+            for family in own:
+                families[family.name].samples += family.samples
+        yield from families.values()
+        yield gauge(
+            "models_without_metrics",
+            "Models that are left out here, because their metrics failed; the log says which.",
+            left_out,
+        )
+
+    def _log_once(self, model: Model) -> None:
+        if model not in self._failed:
+            self._failed.add(model)
+            logger.exception("metrics failed, model left out: model=%s", model.name)
+
+
+def _of_led(models: list[Model]) -> Iterator[Metric]:
+    """Yield the families of models that learn here; without models, all families, empty."""
+    yield from _counts(models)
+    yield from _states(models)
+    yield from _late_labels(models)
+    yield from _challengers(models)
+    yield from _heads(models)
+    yield from _scores(models)
+    yield from _class_scores(models)
+    yield from _changes(models)
+    yield from _calibrations(models)
+
+
+def _check(families: list[Metric]) -> None:
+    """Raise an error for what cannot be written: a value that is no number, a label that is no text.
+
+    The library would find it only when it writes all models' metrics.
+    """
+    for family in families:
+        for sample in family.samples:
+            float(sample.value)
+            if not all(isinstance(label, str) for label in sample.labels.values()):
+                raise TypeError(f"a label of {family.name} is no text")
 
 
 def _counts(models: list[Model]) -> Iterator[Metric]:

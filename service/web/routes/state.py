@@ -8,7 +8,7 @@ from fastapi import FastAPI, Request, Response
 
 from wolfstream.service.engine.admission import limits_of
 from wolfstream.service.engine.facade import Engine
-from wolfstream.service.engine.uploads import filled, read_uploaded
+from wolfstream.service.engine.uploads import read_uploaded, usable
 from wolfstream.service.errors import (
     MemoryFull,
     ModelBroken,
@@ -125,7 +125,9 @@ async def _upload(
         lambda: read_uploaded(content, limits, most), len(content), lease
     )
     await engine.readiness.compiled_for(spec, sparse="names" in state.plain)
-    model, new = await engine.orders.add(name, await asyncio.to_thread(filled, name, state, spec))
+    model, new = await engine.orders.add(
+        name, await asyncio.to_thread(usable, name, state, spec, limits)
+    )
     return created(model), new
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tests.service.streams import curve, few_words, three_classes
 from wolfstream.service.engine.model_files import ModelFileError, fill_model
-from wolfstream.service.engine.uploads import filled, in_same_state, read_uploaded
+from wolfstream.service.engine.uploads import in_same_state, read_uploaded, usable
 from wolfstream.service.errors import UnusableState
 from wolfstream.service.model.draft import Limits
 from wolfstream.service.model.learner import Learner
@@ -60,7 +60,7 @@ def made(state: State) -> Learner:
     """The model of an uploaded state, which has predicted and learned. Raises UnusableState."""
     content = b"".join(encode_state(state))
     read, spec = read_uploaded(content, LIMITS, MOST_PLAIN)
-    return filled("m", read, spec).learner
+    return usable("m", read, spec, LIMITS).learner
 
 
 @each_model

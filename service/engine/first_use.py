@@ -1,0 +1,118 @@
+"""A model from outside is used once before it is a model: it predicts, learns and is described.
+
+What no check of a saved state knows shows itself here: a state whose model answers numbers that are
+none, or breaks at a sample that would be durable by then.
+"""
+
+import json
+import time
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from wolfstream.service.engine.saved_numbers import check_numbers_in
+from wolfstream.service.errors import Refusal
+from wolfstream.service.model.draft import Draft, Limits
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.published import Published
+from wolfstream.service.samples.targets import Targets
+from wolfstream.service.samples.validation import Question, Samples
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.solver.adaptive.ridge import CHUNK
+from wolfstream.solver.prepare.named_rows import Rows, named_values, rows_between, table_of
+
+# Enough that what happens once in a chunk happens, unless a row takes too long for so many.
+_ROWS, _SECONDS = CHUNK + 1, 2.0
+_CONFIDENCE = 0.9
+_MOST_NAMES = 20
+
+
+def use_once(learner: Learner, limits: Limits) -> None:
+    """Predict and learn a few rows as a model's users would, in bounded time.
+
+    learner: of a copy of the state; it is of no use afterwards. Raises WrongArrays, and whatever
+    learners raise at numbers that they cannot have.
+    """
+    _check_published(learner, None)
+    rows = _rows_like(learner)
+    if rows is None:
+        return
+    for head in learner.model.spec.heads:
+        _check_published(learner, rows_between(rows, 0, 2))
+        began = time.monotonic()
+        _learn(learner, head, rows, slice(0, 1), limits)
+        if (time.monotonic() - began) * _ROWS < _SECONDS:
+            _learn(learner, head, rows, slice(1, _ROWS), limits)
+    _check_published(learner, rows_between(rows, 0, 2))
+    plain, arrays = learner.state()
+    json.dumps(plain, allow_nan=False)
+    check_numbers_in(arrays, plain["heads"])
+
+
+def _learn(learner: Learner, head: HeadName, rows: Rows, part: slice, limits: Limits) -> None:
+    """Learn some rows posted for a head, if they are such as it learns."""
+    X = rows_between(rows, part.start, part.stop)
+    samples = Samples(X, _targets(learner, head, part.stop - part.start))
+    with suppress(Refusal):
+        Draft(learner, limits).add(head, samples)
+        answers = learner.absorb(head, samples)
+        json.dumps([answers.prediction, answers.decision, answers.beside], allow_nan=False)
+    learner.publish()
+
+
+def _targets(learner: Learner, head: HeadName, n: int) -> Targets:
+    spec = learner.model.spec
+    if spec.task == "regression":
+        return np.arange(n, dtype=np.float64) % 3.0
+    known = learner.heads[head].classes or learner.heads[spec.serve].classes or spec.classes
+    labels: list[Any] = list(known or ["label"])
+    return [labels[i % len(labels)] for i in range(n)]
+
+
+def _check_published(learner: Learner, rows: Rows | None) -> None:
+    """Answer with each head, and describe the model, as requests would have it."""
+    model = learner.model
+    published = model.published
+    json.dumps(model.describe(), allow_nan=False)
+    for head, view in published.heads.items():
+        told = [view.learners, view.latest(10), view.scores, view.gauges, view.n_changes]
+        json.dumps(told, allow_nan=False)
+        if rows is not None and not view.lacks:
+            with suppress(Refusal):
+                json.dumps(_answers(published, head, rows), allow_nan=False)
+
+
+def _answers(published: Published, head: HeadName, rows: Rows) -> list[Any]:
+    seen = published.seen(rows)
+    found = published.predict(head, seen)
+    answered: list[Any] = [found.prediction, found.decision]
+    for question in (
+        Question(rows, probability=True),
+        Question(rows, confidence=_CONFIDENCE),
+        Question(rows, explain=1),
+    ):
+        with suppress(Refusal):
+            answered.append(published.more(head, question, seen, found))
+    return answered
+
+
+def _rows_like(learner: Learner) -> Rows | None:
+    """Return rows such as the model's, every other without values; None before the first row."""
+    form = learner.rows.form
+    if form.sparse:
+        assert learner.rows.names is not None
+        names = learner.rows.names.names()[:_MOST_NAMES]
+        return named_values([{name: float(i % 2) for name in names} for i in range(_ROWS)])
+    if form.schema is not None:
+        columns = form.schema.columns
+        blank = None if form.prepare is not None else 0.0
+        some = [1.0 if c.numeric else (c.texts or ("text",))[0] for c in columns]
+        values = [some if i % 2 else [blank] * len(columns) for i in range(_ROWS)]
+        if form.schema.named:
+            names = list(form.schema.names)
+            return named_values([dict(zip(names, row, strict=True)) for row in values])
+        return table_of(None, values)
+    if form.width is None:
+        return None
+    return np.repeat(np.arange(_ROWS) % 2.0, form.width).reshape(_ROWS, form.width)

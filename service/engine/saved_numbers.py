@@ -1,0 +1,130 @@
+"""What the numbers of a saved state can be: one line for each array that may hold more or less.
+
+A learner holds numbers that are finite, and counts that are not below zero. Where an array can hold
+anything else, or less, a line here says so; shapes and types are those of `engine.saved_arrays`.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from wolfstream.service.heads.array_checks import Arrays, WrongArrays
+
+# Beyond it, not every whole number is a 64-bit float, and no stream has so many samples.
+_MOST_SAMPLES = 2.0**53
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Numbers between two bounds, both of which may be reached.
+
+    missing: whether NaN may stand for one that there is none of. below, above: whether -inf and inf
+    may stand for what is beyond all others.
+    """
+
+    least: float = -math.inf
+    most: float = math.inf
+    missing: bool = False
+    below: bool = False
+    above: bool = False
+
+
+_ANY = Numbers()
+_COUNT = Numbers(0.0, _MOST_SAMPLES)
+_PLACE = Numbers(-1.0, _MOST_SAMPLES)  # -1 of none
+_FROM_ZERO = Numbers(0.0)
+# Its reciprocal is finite, and so is the square of that.
+_POSITIVE = Numbers(1e-150)
+_WIDTH = Numbers(1e-300, 1e100)  # of a kernel, as gamma
+_SHARE = Numbers(0.0, 1.0)
+_MAY_BE_MISSING = Numbers(missing=True)
+# Rounding takes weights on the simplex a little below zero.
+_WEIGHT = Numbers(-1e-9)
+
+_MOMENTS = r"(prepare|hashed|lags|target)_(window_)?(weight|square|count)"
+# What an array's numbers can be, by its name without that of its head; of a tuple, each of its
+# numbers. The first pattern that fits decides. Others are of any finite numbers, or of counts.
+_OF_ARRAYS: tuple[tuple[str, Numbers | tuple[Numbers, ...]], ...] = (
+    # Rows, their preparation, and the facts about their columns.
+    (_MOMENTS, _FROM_ZERO),
+    (r"prepare_before", _MAY_BE_MISSING),
+    (r"prepare_differences_(square|between|excess|since_square)", _FROM_ZERO),
+    (r"prepare_differences_(logarithms|block_count|blocks|changes|since_count)", _COUNT),
+    (r"columns_missing", _COUNT),
+    (r"columns_revised", _PLACE),
+    # The bank.
+    (r"last", _MAY_BE_MISSING),
+    (r"losses_recent", _MAY_BE_MISSING),
+    (r"losses_count", _COUNT),
+    (r"neighbours_(weight|counts)", _FROM_ZERO),
+    (r"endless\d+(_own)?_evidence", (_FROM_ZERO, _COUNT)),
+    (r"endless\d+_mean", (_ANY, _COUNT)),
+    (r"endless\d+_(table|advantage)", _FROM_ZERO),
+    (r"(endless\d+|bayes_earlier|combination)_curvature", _POSITIVE),
+    (r"combination_(square|memory)", _FROM_ZERO),
+    (r"combination_(kept|weight)", _SHARE),
+    (r"combination_step", _FROM_ZERO),
+    (r"history_(counts|table)", _FROM_ZERO),
+    (r"history_last", _PLACE),
+    (r"target_units|target_scale", (_ANY, _POSITIVE)),
+    (r"(diagonal|texts)_(G|square)", _FROM_ZERO),
+    (r"diagonal_entries", _COUNT),
+    # ASSET.
+    (r"(course\d+_)?progress_steps", _COUNT),
+    (r"(course\d+_)?(progress_\w+|square_norm|weight)", _FROM_ZERO),
+    (r"lost", _FROM_ZERO),
+    # The working set.
+    (r"auto_gamma", _WIDTH),
+    (r"widths", (_WIDTH, Numbers(1.0), _COUNT)),
+    (r"search_errors", Numbers(0.0, above=True)),
+    (r"q|alpha", _WEIGHT),
+    (r"sign", Numbers(-1.0, 1.0)),
+    (r"codes|numbers|moved_said", _PLACE),
+    (r"moved_(table|advantage)", _FROM_ZERO),
+    # Calibration: the score of a class of which nothing was known is -inf, and squares overflow.
+    (r"calibration_(scores|waiting)", Numbers(below=True)),
+    (r"calibration_widths", Numbers(0.0, above=True)),
+    (r"calibration_misses", _SHARE),
+)
+
+
+def check_numbers_in(arrays: Arrays, heads: Mapping[str, object]) -> None:
+    """Raise WrongArrays for an array with numbers that no learner holds.
+
+    arrays: of a model's state. heads: by the names that their arrays begin with.
+    """
+    for name, array in arrays.items():
+        head, _, own = name.partition(".")
+        wanted = _numbers_in(own if head in heads else name, array.dtype.kind)
+        each = wanted if isinstance(wanted, tuple) else (wanted,)
+        parts = array if isinstance(wanted, tuple) else (array,)
+        if len(parts) != len(each) or not all(map(_are_within, parts, each)):
+            raise WrongArrays(f"its array {name} has numbers that no learner holds")
+
+
+@cache
+def _numbers_in(name: str, kind: str) -> Numbers | tuple[Numbers, ...]:
+    for pattern, numbers in _OF_ARRAYS:
+        if re.fullmatch(pattern, name):
+            return numbers
+    return _ANY if kind == "f" else _COUNT
+
+
+def _are_within(array: object, numbers: Numbers) -> bool:
+    values = np.asarray(array)
+    if values.dtype.kind not in "biuf":
+        return False
+    with np.errstate(invalid="ignore"):
+        within = (values >= numbers.least) & (values <= numbers.most) & np.isfinite(values)
+    for allowed, others in (
+        (numbers.missing, np.isnan),
+        (numbers.below, np.isneginf),
+        (numbers.above, np.isposinf),
+    ):
+        if allowed:
+            within |= others(values)
+    return bool(within.all())

@@ -1,0 +1,141 @@
+"""What the plain data of a saved head can be: its scores, its changes, and what its learner notes.
+
+Scores are counts and sums that descriptions, metrics and the console compute with, whose types
+nothing else checks.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from wolfstream.service.heads.array_checks import WrongArrays
+from wolfstream.service.heads.recent import LENGTH
+
+_MOST = 2**53  # beyond it, not every whole number is a 64-bit float
+_Count = Annotated[int, Field(ge=0, le=_MOST)]
+_Code = Annotated[int, Field(ge=-1, le=_MOST)]  # -1 of none
+_Number = Annotated[float, Field(allow_inf_nan=False)]
+_Sum = Annotated[float, Field(allow_inf_nan=False, ge=0.0)]
+_Mean = Annotated[float, Field(ge=0.0, le=1.0)]
+# A block's losses wait until it is complete, and the first ones until they set the scale.
+_Waiting = Annotated[list[_Sum], Field(max_length=256)]
+_Column = Annotated[list[_Number | None], Field(max_length=LENGTH)]
+
+
+class _Plain(BaseModel):
+    """Read from JSON, where a list may stand for a tuple; nothing else stands for another."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class _Changes(_Plain):
+    """See `heads.changes.Changes.state`."""
+
+    found: list[tuple[_Code, _Mean, _Mean, _Count]]
+    total: _Count
+    scale: _Sum | None
+    blocks: _Count
+    waiting: _Waiting
+    buckets: tuple[list[Annotated[int, Field(ge=1, le=_MOST)]], list[_Sum]]
+
+
+class _Classes(_Plain):
+    """See `heads.hits.Hits.state`."""
+
+    classes: list[Any]
+    confusion: list[list[_Count]]
+    met: list[_Count]
+    rules: tuple[_Count, _Count, _Code, _Code]
+    log_loss: tuple[_Sum, _Count]
+    recent: Annotated[list[_Column], Field(min_length=5, max_length=5)]
+    changes: _Changes | None = None
+
+
+class _Values(_Plain):
+    """See `heads.value_errors.Errors.state`."""
+
+    judged: _Count
+    sums: Annotated[list[_Sum], Field(min_length=6, max_length=6)]
+    spread: tuple[_Number, _Sum]
+    rules: tuple[_Count, _Number, _Number]
+    recent: Annotated[list[_Column], Field(min_length=4, max_length=4)]
+    changes: _Changes | None = None
+
+
+class _Learner(_Plain):
+    """What learners note, each of them some of these."""
+
+    features: _Count = 0
+    class_counts: list[_Sum] = []
+
+
+def check_scores(heads: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise WrongArrays for plain data that no head of its name saves.
+
+    heads: the plain data of each head.
+    """
+    for name, plain in heads.items():
+        content = json.dumps(plain)
+        try:
+            _Learner.model_validate_json(content)
+            if "confusion" in plain:
+                _check_classes(name, _Classes.model_validate_json(content))
+            if "sums" in plain:
+                _check_values(name, _Values.model_validate_json(content))
+        except ValidationError as error:
+            place = ".".join(map(str, (name, *error.errors()[0]["loc"])))
+            raise WrongArrays(f"its {place} is not what a head saves") from None
+
+
+def _check_classes(head: str, plain: _Classes) -> None:
+    """Check that each class number is known, and that all count the same samples."""
+    known, confusion, recent = len(plain.met), plain.confusion, plain.recent
+    square = len(confusion) == known and all(len(row) == known for row in confusion)
+    _require(square and known <= len(plain.classes), head, "confusion", "is not of its classes")
+    judged = sum(map(sum, confusion))
+    *right, last, majority = plain.rules
+    _require(max(last, majority) < known, head, "rules", "names a class that is not known")
+    _require(max(right) <= judged, head, "rules", "counts what was not")
+    _require(plain.log_loss[1] <= judged, head, "log_loss", "counts what was not")
+    met = all(sum(row) <= n for row, n in zip(confusion, plain.met, strict=True))
+    _require(met, head, "met", "counts fewer than were judged")
+    _check_recent(head, recent, judged)
+    labels, guesses, *flags, losses = recent
+    inside = all(code in range(known) for code in (*labels, *guesses))
+    inside = inside and all(flag in (0, 1) for column in flags for flag in column)
+    _require(inside, head, "recent", "names a class that is not known")
+    _require(all(loss is None or loss >= 0.0 for loss in losses), head, "recent", "has a gain")
+    of_recent = Counter((int(a or 0), int(b or 0)) for a, b in zip(labels, guesses, strict=True))
+    fewer = all(n <= confusion[label][guess] for (label, guess), n in of_recent.items())
+    _require(fewer, head, "recent", "has samples that were not judged")
+    _check_changes(head, plain.changes)
+
+
+def _check_values(head: str, plain: _Values) -> None:
+    _require(plain.rules[0] >= plain.judged, head, "rules", "counts fewer than were judged")
+    _check_recent(head, plain.recent, plain.judged)
+    whole = all(value is not None for column in plain.recent for value in column)
+    _require(whole, head, "recent", "has numbers missing")
+    _check_changes(head, plain.changes)
+
+
+def _check_recent(head: str, columns: Sequence[Sequence[Any]], judged: int) -> None:
+    same = {len(column) for column in columns} == {min(judged, LENGTH)}
+    _require(same, head, "recent", "is not of the last samples that were judged")
+
+
+def _check_changes(head: str, changes: _Changes | None) -> None:
+    if changes is not None:
+        sizes, sums = changes.buckets
+        fits = len(sizes) == len(sums) and len(changes.found) <= changes.total
+        # Each of a bucket's blocks has 64 losses, none above 1.
+        fits = fits and all(total <= 64 * size for size, total in zip(sizes, sums, strict=True))
+        _require(fits, head, "changes", "do not belong together")
+
+
+def _require(holds: bool, head: str, name: str, what: str) -> None:
+    if not holds:
+        raise WrongArrays(f"its {head}.{name} {what}")
