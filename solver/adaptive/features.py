@@ -15,8 +15,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wolfstream.solver.adaptive.weights import add
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.compiled import compiled
+from wolfstream.solver.compiled import compiled, larger, smaller
 from wolfstream.solver.rows.cosine import TURN, cosine_of_turns
 
 FREQUENCIES = 128
@@ -76,26 +77,33 @@ def _log_uniform(random: np.random.Generator, count: int) -> Float64Array:
 
 
 def transform(features: FeatureMap, Z: Float64Array) -> Float64Array:
-    """phi of rows (n, d), numbers beyond +-LARGEST cut off: (n, D) float64."""
-    d = len(features.W)
-    Z = np.minimum(np.maximum(Z, -LARGEST), LARGEST)
+    """phi of rows (n, d), numbers beyond +-LARGEST cut off: (n, D) float64.
+
+    A row has the same bits alone and among others.
+    """
     Phi = np.empty((len(Z), features.dimension))
-    Phi[:, 0] = 1.0
-    np.multiply(Z, 1.0 / np.sqrt(d), out=Phi[:, 1 : 1 + d])
-    _waves(Z @ features.W, Phi, 1 + d)
+    _transform(features.W, np.require(Z, np.float64, ("C", "W")), Phi)
     return Phi
 
 
 @compiled
-def _waves(angle: Float64Array, Phi: Float64Array, first: int) -> None:
-    """Write cos(angle) / sqrt(m) and sin(angle) / sqrt(m) into Phi from column `first` on."""
-    n, m = angle.shape
-    scale = 1.0 / math.sqrt(m)
-    for i in range(n):
+def _transform(W: Float64Array, Z: Float64Array, Phi: Float64Array) -> None:
+    d, m = W.shape
+    root, scale = 1.0 / math.sqrt(d), 1.0 / math.sqrt(m)
+    for i in range(len(Z)):
+        # The angles, where their cosines are to be.
+        angle, sine = Phi[i, 1 + d : 1 + d + m], Phi[i, 1 + d + m :]
+        Phi[i, 0] = 1.0
         for k in range(m):
-            turns = angle[i, k] * TURN
-            Phi[i, first + k] = scale * cosine_of_turns(turns)
-            Phi[i, first + m + k] = scale * cosine_of_turns(turns - 0.25)
+            angle[k] = 0.0
+        for j in range(d):
+            z = smaller(larger(Z[i, j], -LARGEST), LARGEST)
+            Phi[i, 1 + j] = z * root
+            add(angle, z, W[j])
+        for k in range(m):
+            turns = angle[k] * TURN
+            angle[k] = scale * cosine_of_turns(turns)
+            sine[k] = scale * cosine_of_turns(turns - 0.25)
 
 
 def shares(features: FeatureMap) -> Float64Array:

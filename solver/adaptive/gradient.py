@@ -43,7 +43,7 @@ class GradientSetting(NamedTuple):
 class GradientLearners:
     """Learners with different steps on the same columns.
 
-    W: as in `weights`, one group; replaced at each step, so that a view may keep it.
+    W: as in `weights`, one group; it changes in place, and views copy it.
     """
 
     def __init__(
@@ -59,10 +59,9 @@ class GradientLearners:
 
         weight: (n,) of the rows.
         """
-        W = self.W.copy()
-        answers = np.empty((len(Y), len(self.steps), Y.shape[1]))
-        _take_steps(Phi, Y, weight, self.steps, self.regression, W[0], np.empty(len(Y)), answers)
-        self.W = W
+        W, n = self.W[0], len(Y)
+        answers = np.empty((n, len(self.steps), Y.shape[1]))
+        _take_steps(Phi, Y, weight, self.steps, self.regression, W, np.empty(n), answers)
         return answers
 
     def state(self, name: str) -> dict[str, NDArray[Any]]:

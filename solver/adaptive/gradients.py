@@ -14,11 +14,11 @@ from wolfstream.solver.adaptive.combination import LARGEST_SCORE, Combination
 from wolfstream.solver.adaptive.features import LARGEST, FeatureMap
 from wolfstream.solver.adaptive.hashing import WIDTH, hashed_and_standardised
 from wolfstream.solver.adaptive.inputs import InputView, inputs_of
-from wolfstream.solver.adaptive.learners import LearnersView, scores_of
+from wolfstream.solver.adaptive.learners import LearnersView
 from wolfstream.solver.adaptive.naive_bayes import slopes
-from wolfstream.solver.adaptive.regressor import ValueView, with_others
+from wolfstream.solver.adaptive.regressor import ValueView, learned_values, with_others
 from wolfstream.solver.adaptive.values import ValueCombination
-from wolfstream.solver.adaptive.view import ClassView, with_external
+from wolfstream.solver.adaptive.view import ClassView, scores_of
 from wolfstream.solver.adaptive.wide_gradients import of_diagonal, through_hashing
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.rows.matrix import SparseRows
@@ -43,13 +43,9 @@ def class_gradient(
     external: (voters, K) scores of the row, and codes (1, texts), as `predict_classes` takes them.
     """
     made = _made(view.inputs, x)
-    found = scores_of(view.learners, made.phi, made.sparse, codes)[:, :, :-1]
-    own = found.shape[1]
-    parts = [found]
-    if view.history is not None:
-        parts.append(view.history[None])
     given = None if external is None else external[None]
-    scores, awake = with_external(parts, given, view.external)
+    scores, awake = scores_of(view, made.phi, made.sparse, given, codes)
+    own = scores.shape[1] - view.external - (0 if view.history is None else len(view.history))
     of_scores = _of_scores(view.combination, scores[0], awake[0], direction)
     of_row = _of_row(view.inputs, view.learners, x, made, of_scores[:own])
     of_votes = of_scores[len(of_scores) - view.external :]
@@ -68,7 +64,7 @@ def value_gradient(
     """
     past = None if view.last is None else view.last[None]
     made = _made(view.inputs, x, view.lags)
-    found = scores_of(view.learners, made.phi, made.sparse, codes)[:, :, 0]
+    found = learned_values(view, made.phi, made.sparse, codes)
     given = None if external is None else external[None]
     _, awake = with_others(found, past, given, view.external, view.centre, view.unit)
     of_values = _of_values(view.combination, awake[0])
@@ -129,7 +125,7 @@ def _through(
     d, m = features.W.shape
     of_phi, start = np.zeros(features.dimension), 0
     classes = of_scores.shape[1]
-    for W in learners.W:
+    for W in learners.groups:
         groups, count, _, columns = W.shape
         stop = start + groups * count
         flat = W[:, :, :classes].reshape(groups * count * classes, columns)

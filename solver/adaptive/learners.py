@@ -15,25 +15,50 @@ from numpy.typing import NDArray
 from wolfstream.solver.adaptive.diagonal import DiagonalLearners, DiagonalWeights, diagonal_scores
 from wolfstream.solver.adaptive.features import FeatureMap, relevance, shares
 from wolfstream.solver.adaptive.gradient import GradientLearners
-from wolfstream.solver.adaptive.naive_bayes import NaiveBayes, powers_of
-from wolfstream.solver.adaptive.neighbours import Neighbours, NeighboursView, neighbour_scores
+from wolfstream.solver.adaptive.naive_bayes import NaiveBayes, quadratic
+from wolfstream.solver.adaptive.neighbours import (
+    Memory,
+    Neighbours,
+    NeighboursView,
+    Search,
+    no_neighbours,
+    row_scores,
+    search_for,
+)
 from wolfstream.solver.adaptive.ridge import CHUNK, RidgeLearners
 from wolfstream.solver.adaptive.ridge_parts import RidgePart, endless_pairs
 from wolfstream.solver.adaptive.settings import Settings
 from wolfstream.solver.adaptive.texts import TextLearners, TextsView, text_scores
-from wolfstream.solver.adaptive.weights import for_classes, scores_by
+from wolfstream.solver.adaptive.weights import dot, for_classes
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled
 from wolfstream.solver.rows.matrix import SparseRows
+
+# What stands for learners that a bank has not.
+NO_NEIGHBOURS = no_neighbours(0)
+NO_BAYES = np.zeros((0, 1, 1, 1))
 
 
 class LearnersView(NamedTuple):
-    """W, bayes: of learners on shared features, as in `weights`; nothing changes them."""
+    """What scores rows; nothing changes it.
 
-    W: tuple[Float64Array, ...]
+    weights: of all linear learners on shared features, W of one group after another. shapes:
+    (groups, 4) of each W, as in `weights`. bayes: W of naive Bayes.
+    """
+
+    weights: Float64Array
+    shapes: NDArray[np.int64]
     neighbours: NeighboursView | None
     bayes: Float64Array | None
     diagonal: DiagonalWeights | None
     texts: TextsView | None
+
+    @property
+    def groups(self) -> list[Float64Array]:
+        """W of each group."""
+        stops = np.cumsum(self.shapes.prod(axis=1))
+        parts = np.split(self.weights, stops[:-1])
+        return [part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True)]
 
 
 class Learners:
@@ -178,11 +203,12 @@ class Learners:
 
     def view(self) -> LearnersView:
         """The weights of all learners as they are now."""
-        W = tuple(group.W for group in self._groups)
+        W = [group.W for group in self._groups]
         return LearnersView(
-            W,
-            None if self.neighbours is None else self.neighbours.view(W[0].shape[2]),
-            None if self.bayes is None else self.bayes.W,
+            np.concatenate([one.ravel() for one in W]),
+            np.array([one.shape for one in W], np.int64),
+            None if self.neighbours is None else self.neighbours.view(self.targets),
+            None if self.bayes is None else self.bayes.W.copy(),
             None if self.diagonal is None else self.diagonal.view(),
             None if self.texts is None else self.texts.view(),
         )
@@ -219,19 +245,67 @@ class Learners:
         return [*ridge, *((f"gradient{e}", one) for e, one in enumerate(self.gradient))]
 
 
-def scores_of(
-    view: LearnersView, Phi: Float64Array, sparse: SparseRows | None, codes: Float64Array | None
-) -> Float64Array:
-    """Scores (n, learners, K) of rows as `Learners.absorb` takes them, nothing being learned."""
-    parts = [scores_by(W, Phi[:, : W.shape[3]]) for W in view.W]
-    if view.neighbours is not None:
-        Z = Phi[:, 1 : 1 + len(view.neighbours.memory.rows)]
-        parts.append(neighbour_scores(view.neighbours, Z))
-    if view.bayes is not None:
-        columns = view.bayes.shape[3] // 2
-        parts.append(scores_by(view.bayes, powers_of(Phi[:, 1 : 1 + columns])))
+def score(
+    view: LearnersView,
+    Phi: Float64Array,
+    sparse: SparseRows | None,
+    codes: Float64Array | None,
+    scores: Float64Array,
+) -> None:
+    """Write the scores of rows as `Learners.absorb` takes them, nothing being learned.
+
+    scores: (n, experts, K), of which the learners are the first experts; of classification K need
+    not include the class that never comes. A row has the same bits alone and among others.
+    """
+    near, bayes = view.neighbours or NO_NEIGHBOURS, NO_BAYES if view.bayes is None else view.bayes
+    search = search_for(near)
+    _score(Phi, view.weights, view.shapes, *near[:4], search, bayes, scores)
+    stop = int((view.shapes[:, 0] * view.shapes[:, 1]).sum()) + 2 * len(near.counts) + len(bayes)
+    targets = scores.shape[2]
     if view.diagonal is not None and sparse is not None:
-        parts.append(diagonal_scores(view.diagonal, sparse).transpose(1, 0, 2))
+        found = diagonal_scores(view.diagonal, sparse).transpose(1, 0, 2)
+        scores[:, stop : stop + found.shape[1]] = found[:, :, :targets]
+        stop += found.shape[1]
     if view.texts is not None and codes is not None:
-        parts.append(text_scores(view.texts, codes))
-    return np.concatenate(parts, axis=1)
+        found = text_scores(view.texts, codes)
+        scores[:, stop : stop + found.shape[1]] = found[:, :, :targets]
+
+
+@compiled
+def _score(
+    Phi: Float64Array,
+    weights: Float64Array,
+    shapes: NDArray[np.int64],
+    memory: Memory,
+    counts: NDArray[np.int64],
+    weight: NDArray[np.float32],
+    regression: bool,
+    search: Search,
+    bayes: Float64Array,
+    scores: Float64Array,
+) -> None:
+    columns, targets = bayes.shape[3] // 2, scores.shape[2]
+    for i in range(len(Phi)):
+        e, place = 0, 0
+        for g in range(len(shapes)):
+            learners, every, width = shapes[g, 0] * shapes[g, 1], shapes[g, 2], shapes[g, 3]
+            phi = Phi[i, :width]
+            for _ in range(learners):
+                for k in range(targets):
+                    first = place + k * width
+                    scores[i, e, k] = dot(weights[first : first + width], phi)
+                place += every * width
+                e += 1
+        if len(counts):
+            for c in range(len(search.z)):
+                search.z[c] = Phi[i, 1 + c]
+            of_near = scores[i, e : e + 2 * len(counts)]
+            row_scores(memory, counts, weight, regression, search, of_near)
+            e += 2 * len(counts)
+        z = Phi[i, 1 : 1 + columns]
+        for h in range(len(bayes)):
+            for k in range(targets):
+                w = bayes[h, 0, k]
+                linear, square = w[1 : 1 + columns], w[1 + columns :]
+                scores[i, e, k] = w[0] + quadratic(z, linear, square)
+            e += 1

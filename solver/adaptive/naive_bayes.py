@@ -38,7 +38,7 @@ class NaiveBayes:
     """Learners with different horizons on rows of d shared columns.
 
     sums: (horizons, 1, K, 1 + 2 d) N, S and Q, the last of the K a class that never comes.
-    W: alike, as in `weights`; replaced, so that a view may keep it. rows: how many were learned.
+    W: alike, as in `weights`; it changes in place, and views copy it. rows: how many were learned.
     """
 
     def __init__(self, horizons: Sequence[float], columns: int) -> None:
@@ -65,10 +65,8 @@ class NaiveBayes:
         Phi: (n, D) shared features, (1, z) first. Y: (n, K), one-hot. weight: (n,) of the rows.
         scores: (n, experts, K), of which these learners are those from the first on.
         """
-        W = self.W.copy()
-        _learn(Phi, Y, weight, self._kept, self.rows, self.sums, W, scores, first)
+        _learn(Phi, Y, weight, self._kept, self.rows, self.sums, self.W, scores, first)
         self.rows += len(Y)
-        self.W = W
 
     def replace(self, sums: Float64Array, rows: int) -> None:
         """Take over the sums of so many rows."""
@@ -108,11 +106,6 @@ def weights_of(sums: Float64Array) -> Float64Array:
     return W
 
 
-def powers_of(Z: Float64Array) -> Float64Array:
-    """Return (1, z, z^2) of rows, (n, 1 + 2 d)."""
-    return np.concatenate([np.ones((len(Z), 1)), Z, Z * Z], axis=1)
-
-
 def slopes(W: Float64Array, z: Float64Array, of_scores: Float64Array) -> Float64Array:
     """Return the gradient (d,) in a row z (d,) of the sum of of_scores (learners, K) times scores.
 
@@ -141,10 +134,7 @@ def _learn(
         for h in range(horizons):
             for k in range(classes):
                 linear, square = W[h, 0, k, 1 : 1 + columns], W[h, 0, k, 1 + columns :]
-                score = W[h, 0, k, 0]
-                for c in range(columns):
-                    score += z[c] * (linear[c] + z[c] * square[c])
-                scores[i, first + h, k] = score
+                scores[i, first + h, k] = W[h, 0, k, 0] + quadratic(z, linear, square)
         for k in range(classes):
             w = weight[i] * Y[i, k]
             if w > 0.0:
@@ -162,6 +152,15 @@ def _learn(
                         sums[h, 0, k, c] *= kept[h]
         if rows % _rows_between(rows) == 0:
             _make_weights(sums, W)
+
+
+@inner
+def quadratic(z: Float64Array, linear: Float64Array, square: Float64Array) -> float:
+    """sum_c z_c (linear_c + z_c square_c)."""
+    total = 0.0
+    for c in range(len(z)):
+        total += z[c] * (linear[c] + z[c] * square[c])
+    return total
 
 
 @inner

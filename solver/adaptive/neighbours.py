@@ -61,7 +61,10 @@ class Neighbours:
         weight: (n,) of the rows.
         """
         view = NeighboursView(self.memory, self.counts, self.weight, self.regression, Y.shape[1])
-        return _scores(view, Z, np.ascontiguousarray(Y), weight)
+        scores = np.empty((len(Z), 2 * len(self.counts), Y.shape[1]))
+        rows, targets = np.ascontiguousarray(Z), np.ascontiguousarray(Y)
+        _learn(*view[:4], rows, targets, weight, search_for(view), scores)
+        return scores
 
     def weigh(self, relevance: Float64Array) -> None:
         """Have columns count by their relevance (d,) from the next row on."""
@@ -95,7 +98,7 @@ class Neighbours:
         return sum(array.nbytes for array in self.memory)
 
     def view(self, targets: int) -> "NeighboursView":
-        """Return the memory as it is now, for `neighbour_scores` with K targets."""
+        """Return the memory as it is now, for scores with K targets."""
         rows, target, said, stored, counts = self.memory
         memory = Memory(rows.copy(), target.copy(), said[:0], stored.copy(), counts.copy())
         return NeighboursView(memory, self.counts, self.weight, self.regression, targets)
@@ -123,78 +126,104 @@ class NeighboursView(NamedTuple):
     targets: int
 
 
-def neighbour_scores(view: NeighboursView, Z: Float64Array) -> Float64Array:
-    """Return the scores (n, learners, K) of rows (n, d), nothing being learned."""
-    return _scores(view, Z, np.empty((0, view.targets)), np.empty(0))
+class Search(NamedTuple):
+    """Reused memory of searches, overwritten by each.
+
+    z: (d,) the row. distance: (2, capacity). least, slot: of the most neighbours.
+    """
+
+    z: NDArray[np.float32]
+    distance: NDArray[np.float32]
+    least: NDArray[np.float32]
+    slot: NDArray[np.int64]
 
 
-def _scores(
-    view: NeighboursView, Z: Float64Array, Y: Float64Array, of_rows: Float64Array
-) -> Float64Array:
-    memory, counts, weight, regression, targets = view
-    scores = np.empty((len(Z), len(weight) * len(counts), targets))
-    rows = np.ascontiguousarray(Z, np.float32)
-    most, distance = int(counts[-1]), np.empty((2, len(memory.target)), np.float32)
-    nearest = distance, np.empty(most, np.float32), np.empty(most, np.int64)
-    _search(memory, counts, weight, regression, rows, Y, of_rows, *nearest, scores)
-    return scores
+def search_for(view: NeighboursView) -> Search:
+    """Return memory for searches in these rows."""
+    columns, capacity = view.memory.rows.shape
+    most = int(view.counts[-1]) if len(view.counts) else 0
+    distance = np.empty((2, capacity), np.float32)
+    return Search(
+        np.empty(columns, np.float32),
+        distance,
+        np.empty(most, np.float32),
+        np.empty(most, np.int64),
+    )
+
+
+def no_neighbours(targets: int) -> NeighboursView:
+    """Return what stands for learners where there are none."""
+    none = np.zeros(0)
+    codes = np.zeros(0, np.int64)
+    memory = Memory(np.zeros((0, 0), np.float32), none, codes, np.zeros(1, np.int64), none)
+    return NeighboursView(memory, codes, np.zeros((2, 0), np.float32), False, targets)
 
 
 @compiled
-def _search(
+def _learn(
     m: Memory,
     counts: NDArray[np.int64],
     weight: NDArray[np.float32],
     regression: bool,
-    Z: NDArray[np.float32],
+    Z: Float64Array,
     Y: Float64Array,
     of_rows: Float64Array,
-    distance: NDArray[np.float32],
-    least: NDArray[np.float32],
-    slot: NDArray[np.int64],
+    search: Search,
     scores: Float64Array,
 ) -> None:
-    """Scores by the neighbours of each row; learn those that have targets.
-
-    distance: (2, capacity), least and slot: of the most neighbours; they are overwritten.
-    """
-    capacity = len(m.target)
+    """Write the scores of rows by their neighbours, then learn each of them."""
+    capacity, z = len(m.target), search.z
     for i in range(len(Z)):
-        kept = smaller(m.stored[0], capacity)
-        most_frequent = 0
-        _measure(m.rows, Z[i], weight, kept, distance[0], distance[1])
-        for h in range(2):
-            found = _nearest(distance[h], kept, least, slot)
-            for e in range(len(counts)):
-                near, score = smaller(counts[e], found), scores[i, h * len(counts) + e]
-                for k in range(len(score)):
-                    score[k] = 0.0
-                total = 0.0
-                for j in range(near):
-                    total += m.counts[slot[j]]
-                for j in range(near):
-                    value, count = m.target[slot[j]], m.counts[slot[j]]
-                    if regression:
-                        score[0] += count * value / total
-                        continue
-                    code = int(value)
-                    if not 0 <= code < len(score):  # a label that no class has counts for none
-                        continue
-                    score[code] += count
-                    if score[code] > score[most_frequent]:
-                        most_frequent = code
-        if not regression:
-            for e in range(scores.shape[1]):
-                for k in range(scores.shape[2]):
-                    scores[i, e, k] = np.log(scores[i, e, k] + ONE_OF)
-        if i < len(Y):
-            place = m.stored[0] % capacity
-            for c in range(Z.shape[1]):
-                m.rows[c, place] = Z[i, c]
-            m.target[place] = Y[i, 0] if regression else _code(Y[i])
-            m.counts[place] = of_rows[i]
-            m.said[place] = most_frequent
-            m.stored[0] += 1
+        for c in range(len(z)):
+            z[c] = Z[i, c]
+        most_frequent = row_scores(m, counts, weight, regression, search, scores[i])
+        place = m.stored[0] % capacity
+        for c in range(len(z)):
+            m.rows[c, place] = z[c]
+        m.target[place] = Y[i, 0] if regression else _code(Y[i])
+        m.counts[place] = of_rows[i]
+        m.said[place] = most_frequent
+        m.stored[0] += 1
+
+
+@inner
+def row_scores(
+    m: Memory,
+    counts: NDArray[np.int64],
+    weight: NDArray[np.float32],
+    regression: bool,
+    search: Search,
+    scores: Float64Array,
+) -> int:
+    """Write the scores (learners, K) of the row in `search`; return the most frequent class."""
+    kept, most_frequent = smaller(m.stored[0], len(m.target)), 0
+    distance, least, slot = search.distance, search.least, search.slot
+    _measure(m.rows, search.z, weight, kept, distance[0], distance[1])
+    for h in range(2):
+        found = _nearest(distance[h], kept, least, slot)
+        for e in range(len(counts)):
+            near, score = smaller(counts[e], found), scores[h * len(counts) + e]
+            for k in range(len(score)):
+                score[k] = 0.0
+            total = 0.0
+            for j in range(near):
+                total += m.counts[slot[j]]
+            for j in range(near):
+                value, count = m.target[slot[j]], m.counts[slot[j]]
+                if regression:
+                    score[0] += count * value / total
+                    continue
+                code = int(value)
+                if not 0 <= code < len(score):  # a label that no class has counts for none
+                    continue
+                score[code] += count
+                if score[code] > score[most_frequent]:
+                    most_frequent = code
+    if not regression:
+        for e in range(len(scores)):
+            for k in range(scores.shape[1]):
+                scores[e, k] = np.log(scores[e, k] + ONE_OF)
+    return most_frequent
 
 
 @inner

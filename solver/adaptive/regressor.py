@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from wolfstream.solver.adaptive import values
 from wolfstream.solver.adaptive.endless_values import EndlessValues
 from wolfstream.solver.adaptive.inputs import Inputs, InputView, inputs_of
-from wolfstream.solver.adaptive.learners import Learners, LearnersView, scores_of
+from wolfstream.solver.adaptive.learners import Learners, LearnersView, score
 from wolfstream.solver.adaptive.losses import Losses
 from wolfstream.solver.adaptive.ridge import CHUNK
 from wolfstream.solver.adaptive.settings import REGRESSION, Settings
@@ -24,7 +24,7 @@ from wolfstream.solver.prepare.scale import (
     standardise,
     standardised,
 )
-from wolfstream.solver.rows.matrix import Matrix, n_rows, take_rows
+from wolfstream.solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, as_numbers, weights_of
 
 # With `temporal`, this many values before a row are features of it.
@@ -266,10 +266,21 @@ def predict_values(
         None if one is None else np.broadcast_to(one, (n_rows(X), LAGS))
         for one in (view.last, view.lags)
     )
-    found = scores_of(view.learners, *inputs_of(view.inputs, X, lags), codes)[:, :, 0]
+    Phi, sparse = inputs_of(view.inputs, X, lags)
+    found = learned_values(view, Phi, sparse, codes)
     all_values, awake = with_others(found, past, external, view.external, view.centre, view.unit)
     answers, variances = values.combined_values(view.combination, all_values, awake)
     return ValueAnswers(view.centre + view.unit * answers, view.unit * np.sqrt(variances))
+
+
+def learned_values(
+    view: ValueView, Phi: Float64Array, sparse: SparseRows | None, codes: Float64Array | None
+) -> Float64Array:
+    """(n, learners) in units of the target, for rows whose inputs Phi and sparse are."""
+    others = view.external + (view.last is not None)
+    found = np.empty((len(Phi), view.combination.a.shape[1] - others, 1))
+    score(view.learners, Phi, sparse, codes, found)
+    return found[:, :, 0]
 
 
 def with_others(

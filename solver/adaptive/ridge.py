@@ -68,8 +68,8 @@ class RidgeLearners:
     """Learners with different horizons, ridges and losses on the same D columns.
 
     All settings have the same span and losses. P: (settings, D, D) float64, symmetric. gains:
-    (settings, CHUNK, D), of the `pending` rows since P was updated. W: as in `weights`, replaced
-    at each step, so that a view may keep it.
+    (settings, CHUNK, D), of the `pending` rows since P was updated. W: as in `weights`; it changes
+    in place, and views copy it.
     """
 
     def __init__(self, settings: Sequence[RidgeSetting], columns: int) -> None:
@@ -92,7 +92,7 @@ class RidgeLearners:
 
         weight: (n,) of the rows. The rows must not go beyond the end of a chunk.
         """
-        n, few, W = len(Y), len(Y) <= FEW, self.W.copy()
+        n, few, W = len(Y), len(Y) <= FEW, self.W
         if not few:
             np.matmul(Phi, self.P, out=self.gains[:, self.pending : self.pending + n])
         answers = np.empty((n, W.shape[0] * W.shape[1], W.shape[2]))
@@ -100,7 +100,6 @@ class RidgeLearners:
         of_rows = root, np.empty(n)
         _learn(Phi, self.P, few, self.gains, self.pending, Y, *of_rows, self._kinds, W, answers)
         self.pending += n
-        self.W = W
         return answers
 
     def end_chunk(self, samples: int) -> None:
@@ -116,7 +115,7 @@ class RidgeLearners:
             if samples % REFRESH == 0:
                 P[:] = bounded(P, 1.0 / one.ridge)
         self.pending = 0
-        self.W = np.sqrt(kept)[:, None, None, None] * self.W
+        self.W *= np.sqrt(kept)[:, None, None, None]
 
     def state(self, name: str) -> dict[str, NDArray[Any]]:
         """P, the gains that are pending, and W as plain arrays."""

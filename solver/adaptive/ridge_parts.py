@@ -28,8 +28,7 @@ class RidgePart(NamedTuple):
         return weights
 
     def replace(self, weights: Float64Array) -> None:
-        """Replace the weights; those that a view keeps stay."""
-        self.learners.W = self.learners.W.copy()
+        """Replace the weights."""
         self.learners.W[self.setting] = weights
 
     def take_over(self, other: "RidgePart") -> None:

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.combination import Combination, combined
 from wolfstream.solver.adaptive.inputs import InputView, inputs_of
-from wolfstream.solver.adaptive.learners import LearnersView, scores_of
+from wolfstream.solver.adaptive.learners import LearnersView, score
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.rows.matrix import Matrix
+from wolfstream.solver.rows.matrix import Matrix, SparseRows
 
 
 class ClassAnswers(NamedTuple):
@@ -70,27 +70,28 @@ def predict_classes(
     """
     if view.n_classes == 0:
         raise ValueError("a prediction needs a class")
-    scores = scores_of(view.learners, *inputs_of(view.inputs, X), codes)
-    parts = [scores[:, :, :-1]]
-    if view.history is not None:
-        parts.append(np.broadcast_to(view.history, (len(scores), *view.history.shape)))
-    all_scores, awake = with_external(parts, external, view.external)
-    probability = combined(view.combination, all_scores, awake, view.n_classes)
+    scores, awake = scores_of(view, *inputs_of(view.inputs, X), external, codes)
+    probability = combined(view.combination, scores, awake, view.n_classes)
     return ClassAnswers(np.argmax(probability, axis=1), probability)
 
 
-def with_external(
-    parts: list[Float64Array], external: Float64Array | None, count: int
+def scores_of(
+    view: ClassView,
+    Phi: Float64Array,
+    sparse: SparseRows | None,
+    external: Float64Array | None,
+    codes: Float64Array | None,
 ) -> tuple[Float64Array, NDArray[np.bool_]]:
-    """(scores (n, E, K), awake (n, E)) of own experts' scores and `count` external ones.
+    """(scores (n, E, K), awake (n, E)) of all experts for rows, whose inputs Phi and sparse are.
 
-    external: (n, count, classes), fewer classes than K where an expert knows fewer. An expert
-    sleeps in rows where all it has is NaN; a class of which it alone has NaN gets the least of
-    its scores there.
+    external, codes: as of `predict_classes`.
     """
-    n, _, classes = parts[0].shape
-    scores = np.concatenate([*parts, np.empty((n, count, classes))], axis=1)
-    return scores, take_external(external, count, scores)
+    scores = np.empty((len(Phi), len(view.combination.beta), view.n_classes))
+    score(view.learners, Phi, sparse, codes, scores)
+    if view.history is not None:
+        stop = scores.shape[1] - view.external
+        scores[:, stop - len(view.history) : stop] = view.history
+    return scores, take_external(external, view.external, scores)
 
 
 def take_external(
@@ -98,7 +99,9 @@ def take_external(
 ) -> NDArray[np.bool_]:
     """Write external experts' scores into those of the last `count` experts, (n, E, K).
 
-    Returns which experts are awake, (n, E). external: as of `with_external`.
+    external: (n, count, classes), fewer classes than K where an expert knows fewer. An expert
+    sleeps in rows where all it has is NaN; a class of which it alone has NaN gets the least of
+    its scores there. Returns which experts are awake, (n, E).
     """
     awake = np.ones(scores.shape[:2], np.bool_)
     if not count:

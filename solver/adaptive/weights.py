@@ -11,13 +11,6 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import inner
 
 
-def scores_by(W: Float64Array, Phi: Float64Array) -> Float64Array:
-    """Return the scores (n, G L, K) of features (n, D)."""
-    groups, learners, targets, columns = W.shape
-    scores: Float64Array = Phi @ W.reshape(-1, columns).T
-    return scores.reshape(len(Phi), groups * learners, targets)
-
-
 def for_classes(W: Float64Array, classes: int) -> Float64Array:
     """Return W for more classes; new ones get the weights of the class that never came."""
     late = np.repeat(W[:, :, -1:], classes + 1 - W.shape[2], axis=2)

@@ -87,6 +87,24 @@ def is_finite(value: Any) -> bool:
     return isinstance(value, int | float | np.number) and math.isfinite(value)
 
 
+def is_plain_matrix(X: Any, columns: int) -> bool:
+    """Return whether X is a C-contiguous float64 array of such rows without infinite numbers."""
+    if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2:
+        return False
+    if X.shape[1] != columns or not len(X) or not X.flags.c_contiguous:
+        return False
+    return not np.isinf(X).any()
+
+
+def are_plain_targets(y: Any, n: int, *, numeric: bool) -> bool:
+    """Return whether y is an array of n finite float64 targets, or of n integers as labels."""
+    if type(y) is not np.ndarray or y.shape != (n,):
+        return False
+    if numeric:
+        return y.dtype == np.float64 and bool(np.isfinite(y).all())
+    return y.dtype.kind in "iu"
+
+
 def check_norms(kernel: Kernel, X: Matrix) -> None:
     """Raise ValueError for rows whose kernel values would overflow."""
     with np.errstate(over="ignore"):

@@ -15,7 +15,13 @@ from sklearn.utils import (
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from wolfstream.solver.estimators.base import as_kind, as_matrix
-from wolfstream.solver.estimators.checks import check_choice, check_integer, counted
+from wolfstream.solver.estimators.checks import (
+    are_plain_targets,
+    check_choice,
+    check_integer,
+    counted,
+    is_plain_matrix,
+)
 from wolfstream.solver.estimators.tables import explaining, rows_by_name
 from wolfstream.solver.prepare.named_rows import Rows, n_rows, rows_between
 from wolfstream.solver.prepare.row_form import Missing, Preparing, RowForm
@@ -147,6 +153,8 @@ class StreamEstimator(BaseEstimator):
             check_consistent_length(X, y)
             rows_that_count, weight = counted(sample_weight, len(y))
             X, y = _safe_indexing(X, rows_that_count), _safe_indexing(y, rows_that_count)
+        if self._are_checked(X) and are_plain_targets(y, len(X), numeric=y_numeric):
+            return X, y, weight
         first = not hasattr(self, "_model")
         by_name = rows_by_name(X, self.timestamps)
         rows: Rows | SparseRows
@@ -165,9 +173,23 @@ class StreamEstimator(BaseEstimator):
 
     def _rows(self, X: Any) -> Rows | SparseRows:
         """Checked rows of the kind that was learned, to predict."""
+        if self._are_checked(X):
+            return X  # type: ignore[no-any-return]
         check_is_fitted(self)
         rows = rows_by_name(X, self.timestamps)
         return self._of_kind(self._validated(X, reset=False) if rows is None else rows)
+
+    def _are_checked(self, X: Any) -> bool:
+        """Whether rows are as `_validated` would return them, and fit; seen without scikit-learn.
+
+        Its checks take longer than the prediction of a row.
+        """
+        if not hasattr(self, "_model") or self._sparse:
+            return False
+        form = self._model.rows.form
+        if form.width is None or form.schema is not None or form.sparse:
+            return False
+        return is_plain_matrix(X, form.width)
 
     def _of_kind(self, rows: Rows | SparseRows) -> Rows | SparseRows:
         """Return rows as sparse ones or not, as the first ones were. Raises ValueError."""

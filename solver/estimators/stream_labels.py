@@ -70,9 +70,9 @@ def classes_after(
         raise ValueError(f"classes is not the same as in the first call, {known}")
     if _is_text(known) != _is_text(y):
         raise ValueError(f"y has labels outside classes, {known}: numbers are not strings")
-    new = np.setdiff1d(y, known)
-    if not len(new):
+    if codes_known(known, y) is not None:
         return known
+    new = np.setdiff1d(y, known)
     if declared:
         raise ValueError(f"y has labels outside classes, {known}")
     check_classification_targets(y)
@@ -81,8 +81,17 @@ def classes_after(
 
 def codes_of(classes: NDArray[Any], y: NDArray[Any]) -> NDArray[np.int64]:
     """Return the place of each label in `classes`, which has all of them in any order."""
+    codes = codes_known(classes, y)
+    assert codes is not None
+    return codes
+
+
+def codes_known(classes: NDArray[Any], y: NDArray[Any]) -> NDArray[np.int64] | None:
+    """Return the place of each label in `classes`, in any order; None where one is not there."""
     ascending = np.argsort(classes)
-    return ascending[np.searchsorted(classes, y, sorter=ascending)].astype(np.int64)
+    place = np.searchsorted(classes, y, sorter=ascending)
+    codes = ascending.take(place, mode="clip")
+    return codes if (classes[codes] == y).all() else None
 
 
 def stream_class_weights(labels: NDArray[Any], class_weight: Any, declared: bool) -> Float64Array:

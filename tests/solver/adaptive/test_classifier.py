@@ -172,6 +172,14 @@ class TestExternalExperts:
         right = [np.mean(p.argmax(axis=1) == codes) for p in (probability, without)]
         assert abs(right[0] - right[1]) < 0.01
 
+    @pytest.mark.parametrize("columns", [3, 300])
+    def test_of_a_view_have_the_same_bits_alone_and_among_others(self, columns):
+        X, codes = clusters(seed=17, n=200, n_features=columns, n_classes=3)
+        view = learned(X, codes, temporal=True)[0].view()
+        together = predict_classes(view, X).probability
+        alone = [predict_classes(view, X[i : i + 1]).probability[0] for i in range(len(X))]
+        np.testing.assert_array_equal(together, alone)
+
 
 class TestTemporal:
     def test_finds_labels_that_follow_each_other(self):

@@ -11,10 +11,9 @@ from wolfstream.solver.adaptive.combination import new_combination
 from wolfstream.solver.adaptive.endless_bayes import EarlierBayes, EndlessBayes
 from wolfstream.solver.adaptive.gradients import class_gradient
 from wolfstream.solver.adaptive.merge import merge
-from wolfstream.solver.adaptive.naive_bayes import NaiveBayes, powers_of, slopes, weights_of
+from wolfstream.solver.adaptive.naive_bayes import NaiveBayes, slopes, weights_of
 from wolfstream.solver.adaptive.settings import CLASSIFICATION, FOREVER, Pins, pinned
 from wolfstream.solver.adaptive.view import predict_classes
-from wolfstream.solver.adaptive.weights import scores_by
 
 HORIZONS = (FOREVER, 100.0)
 COLUMNS = 4
@@ -87,13 +86,19 @@ def test_constants_leave_scores_finite_and_classes_alike(value):
     np.testing.assert_allclose(scores[-1, 0, 0], scores[-1, 0, 1], atol=0.1)
 
 
+def powers_of(Z):
+    """(1, z, z^2) of rows, in which scores are linear."""
+    return np.concatenate([np.ones((len(Z), 1)), Z, Z * Z], axis=1)
+
+
 def test_slopes_are_those_of_the_scores():
     Z, Y = rows()
     learner, _ = learned(Z, Y)
     direction = np.random.default_rng(2).normal(size=(len(HORIZONS), 3))
 
     def score(z):
-        return (scores_by(learner.W, powers_of(z[None]))[0, :, :3] * direction).sum()
+        scores = learner.W[:, 0] @ powers_of(z[None])[0]
+        return (scores[:, :3] * direction).sum()
 
     np.testing.assert_allclose(slopes(learner.W, Z[0], direction), central(score, Z[0]), rtol=1e-5)
 

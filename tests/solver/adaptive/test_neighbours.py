@@ -8,7 +8,8 @@ import pytest
 from tests.solver import oracle_bank
 from tests.solver.streams import blocks
 from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
-from wolfstream.solver.adaptive.neighbours import CAPACITY, Neighbours, neighbour_scores
+from wolfstream.solver.adaptive.learners import LearnersView, score
+from wolfstream.solver.adaptive.neighbours import CAPACITY, Neighbours
 from wolfstream.solver.adaptive.regressor import AdaptiveRegressor
 
 N, COLUMNS = CAPACITY + 150, 3
@@ -46,14 +47,21 @@ def test_scores_are_those_of_a_plain_search(length, regression):
     np.testing.assert_allclose(np.concatenate(scores), plain_search(regression), atol=1e-12)
 
 
+def scores_of(view, Phi):
+    alone = LearnersView(np.empty(0), np.empty((0, 4), np.int64), view, None, None, None)
+    scores = np.empty((len(Phi), 2 * len(view.counts), view.targets))
+    score(alone, Phi, None, None, scores)
+    return scores
+
+
 def test_a_view_scores_a_row_as_if_it_came_next_and_stays():
     learner = Neighbours((5,), COLUMNS, regression=False)
     learner.absorb(PHI[:200, 1:], LABELS[:200], ONES[:200])
     view = learner.view(4)
-    before = neighbour_scores(view, PHI[200:250, 1:])
+    before = scores_of(view, PHI[200:250])
     next_one = learner.absorb(PHI[200:250, 1:], LABELS[200:250], ONES[200:250])[:1]
     np.testing.assert_array_equal(before[:1], next_one)
-    np.testing.assert_array_equal(neighbour_scores(view, PHI[200:250, 1:]), before)
+    np.testing.assert_array_equal(scores_of(view, PHI[200:250]), before)
 
 
 def test_rescaled_targets_are_answered_in_new_units():

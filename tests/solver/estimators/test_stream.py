@@ -1,5 +1,6 @@
 """The default model in process: scikit-learn's conventions, classes and numbers as they come."""
 
+import copy
 import pickle
 import warnings
 
@@ -160,3 +161,64 @@ def test_a_pickled_model_goes_on_bit_for_bit(estimator, kind):
     for each in (model, other):
         each.partial_fit(X[250:], y[250:])
     np.testing.assert_array_equal(model.predict(X), other.predict(X))
+
+
+class TestPlainArrays:
+    """Arrays of float64 are learned without scikit-learn's checks; the answers must not tell."""
+
+    @pytest.fixture
+    def learned(self):
+        X, y = mixed_units(300)
+        return StreamClassifier().partial_fit(X[:200], y[:200]), X, y
+
+    def test_give_the_bits_of_lists(self, learned):
+        model, X, y = learned
+        other = copy.deepcopy(model)
+        numbers = np.array([0, 1, 2])[np.searchsorted(["down", "none", "up"], y)]
+        counted = StreamClassifier().partial_fit(X[:200].tolist(), numbers[:200].tolist())
+        plain = StreamClassifier().partial_fit(X[:200], numbers[:200])
+        for start in range(200, 300, 10):
+            part = slice(start, start + 10)
+            model.partial_fit(X[part], y[part])
+            other.partial_fit(X[part].tolist(), y[part].tolist())
+            plain.partial_fit(X[part], numbers[part])
+            counted.partial_fit(X[part].tolist(), numbers[part].tolist())
+        expected = model.predict_proba(X)
+        assert (other.predict_proba(X.tolist()) == expected).all()
+        assert (plain.predict_proba(X) == counted.predict_proba(X.tolist())).all()
+
+    @pytest.mark.parametrize("value", [np.inf, -np.inf])
+    def test_with_infinite_numbers_are_refused(self, learned, value):
+        model, X, y = learned
+        X[0, 1] = value
+        with pytest.raises(ValueError, match="infinity"):
+            model.predict(X)
+        with pytest.raises(ValueError, match="infinity"):
+            model.partial_fit(X, y)
+
+    def test_of_another_width_are_refused(self, learned):
+        model, X, y = learned
+        with pytest.raises(ValueError, match="features"):
+            model.predict(X[:, :2].copy())
+        with pytest.raises(ValueError, match="features"):
+            model.partial_fit(X[:, :2].copy(), y)
+
+    def test_with_labels_of_other_lengths_or_kinds_are_refused(self, learned):
+        model, X, _ = learned
+        with pytest.raises(ValueError, match="inconsistent"):
+            model.partial_fit(X[:3], np.array([0, 1]))
+        with pytest.raises(ValueError, match="numbers are not strings"):
+            model.partial_fit(X[:2], np.array([0, 1]))
+
+    def test_with_targets_that_are_no_numbers_are_refused(self, learned):
+        _, X, _ = learned
+        model = StreamRegressor().partial_fit(X, targets(X))
+        with pytest.raises(ValueError, match="NaN"):
+            model.partial_fit(X[:2], np.array([0.0, np.nan]))
+
+    def test_of_no_rows_are_refused(self, learned):
+        model, X, _ = learned
+        with pytest.raises(ValueError, match="minimum of 1"):
+            model.predict(X[:0])
+        with pytest.raises(ValueError, match="minimum of 1"):
+            model.partial_fit(X[:0], np.empty(0, np.int64))
