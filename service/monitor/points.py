@@ -86,7 +86,7 @@ def _forget(db: sqlite3.Connection, live: Collection[int]) -> None:
         )
 
 
-def _written(numbers: dict[str, Any]) -> str:
+def _written(numbers: Mapping[str, Any]) -> str:
     """Return a point's numbers as JSON, without those that it cannot have."""
     finite = {
         name: value

@@ -8,6 +8,7 @@ asks the others again and again. What is known here moves no model to another le
 import asyncio
 import logging
 import time
+from functools import partial
 from typing import Any
 
 import httpx
@@ -73,8 +74,8 @@ class Neighbours:
                     url: self._neighbours.get(url) or _Neighbour() for url in sorted(urls)
                 }
                 for url in self._neighbours.keys() - self._asking.keys():
-                    asking = self._asking[url] = asyncio.create_task(self._ask(url))
-                    asking.add_done_callback(lambda _, url=url: self._asking.pop(url))
+                    self._asking[url] = asyncio.create_task(self._ask(url))
+                    self._asking[url].add_done_callback(partial(self._forget, url))
                 await asyncio.sleep(_ASK_SECONDS)
         finally:
             asking = list(self._asking.values())
@@ -82,6 +83,9 @@ class Neighbours:
                 one.cancel()
             await asyncio.gather(*asking, return_exceptions=True)
             await self._client.aclose()
+
+    def _forget(self, url: str, _: asyncio.Task[None]) -> None:
+        del self._asking[url]
 
     async def _ask(self, url: str) -> None:
         asked, error = time.monotonic(), ""

@@ -7,6 +7,7 @@ most of it is not.
 import math
 from collections.abc import Callable, Mapping
 from functools import cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import msgpack
@@ -131,7 +132,7 @@ def state_of(name: str) -> State:
     learner, head = Learner(Model(1, "m", spec)), head_of_call(spec, "samples")
     head = head if head in spec.heads else "asset"
     stops = [0, 1, 70, len(samples.y)]
-    for start, stop in zip(stops, stops[1:], strict=False):
+    for start, stop in pairwise(stops):
         learner.absorb(head, Samples(rows_between(samples.X, start, stop), samples.y[start:stop]))
     if "asset" in spec.heads and head != "asset":
         learner.absorb("asset", samples)

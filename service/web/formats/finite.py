@@ -1,7 +1,7 @@
 """Encoders that refuse NaN and infinity, which JSON cannot have and no answer may.
 
-Raised at a response, ValueError becomes a problem with status 500: a model that answers such numbers
-is broken, and a client must not take them for a prediction.
+Raised at a response, ValueError becomes a problem with status 500: a model that answers such
+numbers is broken, and a client must not take them for a prediction.
 """
 
 import re

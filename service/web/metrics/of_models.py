@@ -81,7 +81,7 @@ def _of_led(models: list[Model]) -> Iterator[Metric]:
 
 
 def _check(families: list[Metric]) -> None:
-    """Raise an error for what cannot be written: a value that is no number, a label that is no text.
+    """Raise an error for what cannot be written: numbers and labels of other types.
 
     The library would find it only when it writes all models' metrics.
     """

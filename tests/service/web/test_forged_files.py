@@ -1,4 +1,4 @@
-"""Forged model files over HTTP: each is refused, or it is a model that answers and goes on learning."""
+"""Forged model files over HTTP: each is refused, or is a model that answers and learns on."""
 
 import json
 import os
