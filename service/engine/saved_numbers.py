@@ -51,6 +51,7 @@ _MOMENTS = r"(prepare|hashed|lags|target)_(window_)?(weight|square|count)"
 _OF_ARRAYS: tuple[tuple[str, Numbers | tuple[Numbers, ...]], ...] = (
     # Rows, their preparation, and the facts about their columns.
     (_MOMENTS, _FROM_ZERO),
+    (r"(prepare|hashed|lags|target)_unit", _FROM_ZERO),
     (r"prepare_before", _MAY_BE_MISSING),
     (r"prepare_differences_(square|between|excess|since_square)", _FROM_ZERO),
     (r"prepare_differences_(logarithms|block_count|blocks|changes|since_count)", _COUNT),

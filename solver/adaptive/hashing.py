@@ -28,7 +28,8 @@ from wolfstream.solver.prepare.scale import (
 from wolfstream.solver.rows.matrix import SparseRows, compact
 
 WIDTH = 128
-LARGEST = 1e150
+# Sums of eight million such numbers are finite; moments find the unit of their column.
+LARGEST = 2.0**1000
 
 
 def mixed(columns: NDArray[np.int64]) -> NDArray[np.uint64]:

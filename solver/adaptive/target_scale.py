@@ -65,8 +65,9 @@ class TargetScale:
 
         Returns (factor, shift): what was s in the old units is factor s + shift in the new ones.
         """
-        mean = float(self.moments.mean[0])
-        deviation = float(np.sqrt(self.moments.square[0]))
+        scale = float(self.moments.unit[0]) or 1.0
+        mean = float(np.clip(self.moments.mean[0] / scale, -CENTRE_LIMIT, CENTRE_LIMIT))
+        deviation = min(float(np.sqrt(self.moments.square[0])) / scale, CENTRE_LIMIT)
         unit = deviation if deviation > 0.0 else self.unit
         near = abs(mean - self.centre) <= 0.5 * unit and 0.5 * unit <= self.unit <= 2.0 * unit
         if near:

@@ -21,8 +21,14 @@ keep them sane:
   has WINDOW / (sqrt(12) HORIZON) = 1/34 of the deviation.
 
 A missing value (NaN) is z = 0, the mean, and leaves its column's moments as they are.
+
+The first number of a column that is not 0 decides its unit: 1, or where squares of such numbers
+are beyond float64, the power of two that brings it near 1. All of the above is of numbers in that
+unit. A power of two rounds nothing, so a column of 1e-300 or 1e300 is learned as one near 1. A
+number that shows that the first was an exception decides again.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -40,6 +46,11 @@ RUN = 32
 WINDOW, SHRINKAGE = 1024, 64.0
 # Squares of sums of such numbers stay finite.
 LARGEST = 1e150
+# Numbers between 2^-400 and 2^400, 4e-121 and 3e120, have a unit of 1.
+_EXPONENT = 400
+_TINY, _HUGE = 2.0**-_EXPONENT, 2.0**_EXPONENT
+# The largest power of two whose reciprocal is one, too.
+_LARGEST_EXPONENT = 1022
 NO_DIFFERENCES = no_differences(0)
 
 
@@ -63,11 +74,13 @@ RULES: dict[Outliers, OutlierRule] = {"compressed": COMPRESSED, "clipped": CLIPP
 class Moments(NamedTuple):
     """What is known about each of d columns, in arrays that are updated in place.
 
+    unit: (d,) float64 by which values are multiplied, a power of two; 0 before one that is not 0.
     weight, mean, square: (d,) float64 number of values counted, mean and mean squared deviation.
     window_count, window_mean, window_square: the same of the present window. run: (d,) int64
     values in a row that were too far off.
     """
 
+    unit: Float64Array
     weight: Float64Array
     mean: Float64Array
     square: Float64Array
@@ -149,7 +162,15 @@ def _standardise(
                 Z[i, j] = 0.0
                 continue
             count, mean, square = moments.weight[j], moments.mean[j], moments.square[j]
-            x = smaller(larger(X[i, j], -LARGEST), LARGEST)
+            unit = moments.unit[j]
+            if unit != 1.0 and X[i, j] != 0.0:
+                new = _unit_with(unit, X[i, j])
+                if new != unit:  # beside numbers that it fits, those before were nothing, or huge
+                    unit, count, mean, square = new, 0.0, 0.0, 0.0
+                    if learn:
+                        moments.unit[j] = unit
+                        moments.window_count[j] = 0.0
+            x = smaller(larger(X[i, j] * unit, -LARGEST), LARGEST)
             value, run, bound = x, 0, FAR * np.sqrt(square)
             if square > 0.0 and count >= rule.first and abs(x - mean) > bound:
                 run = moments.run[j] + 1
@@ -177,6 +198,24 @@ def _standardise(
                 _take_into_window(moments, j, x)
                 if followed:
                     _follow(moments, differences, j, x)
+
+
+@inner
+def _unit_with(unit: float, x: float) -> float:
+    """Return a column's unit after a number x, not 0; before, it was `unit`, or 0 for none.
+
+    Where tiny numbers are followed by larger ones, those decide; where huge numbers are followed by
+    usual ones, 1. So it cannot change for ever.
+    """
+    fits = abs(x) * unit <= _HUGE if unit > 1.0 else abs(x) * unit >= _TINY
+    if unit > 0.0 and fits:
+        return unit
+    if 0.0 < unit < 1.0:
+        return 1.0
+    _, exponent = math.frexp(x)
+    if abs(exponent) <= _EXPONENT:
+        return 1.0
+    return math.ldexp(1.0, min(max(-exponent, -_LARGEST_EXPONENT), _LARGEST_EXPONENT))
 
 
 @inner

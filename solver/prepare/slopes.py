@@ -27,7 +27,8 @@ from wolfstream.solver.prepare.scale import (
 def slopes(moments: Moments, X: Float64Array, rule: OutlierRule) -> Float64Array:
     """dz/dx, (n, d), of rows as `scale.standardised` has them; 0 where a value is missing."""
     missing = np.isnan(X)
-    x = np.clip(np.where(missing, 0.0, X), -LARGEST, LARGEST)
+    unit = np.where(moments.unit > 0.0, moments.unit, 1.0)
+    x = np.clip(np.where(missing, 0.0, X) * unit, -LARGEST, LARGEST)
     mean, square, count = moments.mean, moments.square, moments.weight
     bound = FAR * np.sqrt(square)
     outlier = (square > 0.0) & (count >= rule.first) & (np.abs(x - mean) > bound)
@@ -45,4 +46,4 @@ def slopes(moments: Moments, X: Float64Array, rule: OutlierRule) -> Float64Array
     # Of what learners see of |z|, which is known from its logarithm.
     found = np.where(size > TAIL, found / (TAIL * np.exp(size - TAIL)), found)
     constant = missing | anew | (size >= rule.furthest) | (spread <= 0.0) | (rate == 1.0)
-    return np.where(constant, 0.0, found)
+    return np.where(constant, 0.0, found * unit)

@@ -105,6 +105,31 @@ def test_units_do_not_matter(exponent):
     np.testing.assert_allclose(scaled(X * 10.0**exponent), scaled(X), atol=1e-6)
 
 
+@pytest.mark.parametrize("exponent", [-1040, -1000, -500, 500, 1020])
+def test_units_whose_squares_are_no_numbers_do_not_matter_either(exponent):
+    """2^1020 is 1e307, and the last bits of numbers near 2^-1040 are lost."""
+    X = np.ldexp(np.random.default_rng(3).uniform(0.5, 1.0, (500, 2)), 0)
+    rounding = 0.0 if exponent > -1000 else 1e-6
+    np.testing.assert_allclose(scaled(np.ldexp(X, exponent)), scaled(X), rtol=0, atol=rounding)
+
+
+@pytest.mark.parametrize("first", [1e-300, 5e-324, 1e300])
+def test_a_first_number_that_is_an_exception_does_not_decide(first):
+    X = RANDOM.normal(size=(2000, 1))
+    odd = X.copy()
+    odd[0] = first
+    np.testing.assert_allclose(scaled(odd)[1500:], scaled(X)[1500:], atol=0.1)
+    np.testing.assert_array_equal(scaled(odd, 1), scaled(odd, 2000))
+
+
+def test_numbers_of_all_magnitudes_are_finite():
+    random = np.random.default_rng(4)
+    X = np.ldexp(random.normal(size=(3000, 3)), random.integers(-1070, 1000, (3000, 3)))
+    X[random.random(X.shape) < 0.1] = 0.0
+    assert np.isfinite(scaled(X)).all()
+    np.testing.assert_array_equal(scaled(X, 1), scaled(X, 3000))
+
+
 def test_constants_and_first_values_are_zero():
     X = np.full((100, 2), 1e9)
     np.testing.assert_array_equal(scaled(X), np.zeros((100, 2)))

@@ -49,7 +49,7 @@ def test_after_one_row_nothing_but_the_sign_counts():
     assert (slopes(moments, moments.mean[None] + 3.0, COMPRESSED) == 0.0).all()
 
 
-@pytest.mark.parametrize("unit", [1e-120, 1e140])
+@pytest.mark.parametrize("unit", [1e-200, 1e-120, 1e140, 1e200])
 def test_slopes_in_another_unit_are_divided_by_it(unit):
     """Though the power 3/2 of a variance in it is beyond all numbers."""
     X = np.random.default_rng(0).standard_normal((200, 3))
