@@ -105,10 +105,14 @@ class BoundedProtocol(PacedRequests):
         self._unread_since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Put all `connections` into the state of requests, and `crowded` if there are too many."""
+        """Put all `connections` into the state of requests, and `crowded` if there are too many.
+
+        `is_gone` says whether the client has left, or was left.
+        """
         others = self._make_room()
         super().connection_made(transport)
-        self.app_state = self.app_state | {"connections": self.connections}
+        of_connection = {"connections": self.connections, "is_gone": transport.is_closing}
+        self.app_state = self.app_state | of_connection
         if others >= self._most_connections:
             self.app_state = self.app_state | {"crowded": True}
         if others >= self._most_connections + _REFUSED_CONNECTIONS:
@@ -278,9 +282,7 @@ class BoundedProtocol(PacedRequests):
         if not (answered or self._silent):
             path = "" if self._in_head else self.scope["path"]
             self.transport.write(_raw(self._refuse(error, path)))
-        if cycle is not None:
-            cycle.disconnected = True
-            cycle.message_event.set()
+        self.leave()
         self.transport.close()
 
 
