@@ -170,7 +170,15 @@ def _indented(text: str) -> str:
     help="Where the journal of --data is lost, begin a new one with models of the newest "
     "snapshots; where it has lost its end, go on without. The log says what became of each model.",
 )
-def serve(loads: dict[str, Path], recover: bool, **options: str | bool | None) -> None:
+@click.option(
+    "--no-keys",
+    is_flag=True,
+    help="Go on without keys, although there were some: a server whose keys are gone does not "
+    "start otherwise.",
+)
+def serve(
+    loads: dict[str, Path], recover: bool, no_keys: bool, **options: str | bool | None
+) -> None:
     """Run the server until SIGTERM or Ctrl-C.
 
     It then finishes what it has accepted, saves a snapshot and exits with 0. Everything that it
@@ -201,7 +209,7 @@ def serve(loads: dict[str, Path], recover: bool, **options: str | bool | None) -
         from wolfstream.service.web.server import serve as run
 
         try:
-            run(settings, loads, recover, process)
+            run(settings, loads, recover, process, no_keys)
         except StartupError as error:
             raise Failure(str(error)) from None
 
