@@ -154,17 +154,19 @@ _JSON = "application/json"
 _MSGPACK = "application/vnd.msgpack"
 _TALL, _WIDE = (ROWS, 41), (41, ROWS)
 _BOTH = (_TALL, _WIDE)
+# Where each value has its name.
+_NAMED_TALL, _NAMED_BOTH = (ROWS, 20), ((ROWS, 20), (20, ROWS))
 LEARN, PREDICT, INFER = "asset", "predict", "infer"
 CASES = (
     Case(LEARN, "JSON, rows of numbers", Body(_JSON, _json), _BOTH),
-    Case(LEARN, "JSON, flat rows", Body(_JSON, _flat, "label=y"), (_TALL,)),
-    Case(LEARN, "JSON, sparse rows", Body(_JSON, _named), _BOTH, _SPARSE),
+    Case(LEARN, "JSON, flat rows", Body(_JSON, _flat, "label=y"), (_NAMED_TALL,)),
+    Case(LEARN, "JSON, sparse rows", Body(_JSON, _named), _NAMED_BOTH, _SPARSE),
     Case(LEARN, "JSON, different texts", Body(_JSON, _texts), (_TALL,)),
     Case(LEARN, "MessagePack, rows of numbers", Body(_MSGPACK, _packed), _BOTH),
     Case(LEARN, "MessagePack, raw arrays", Body(_MSGPACK, _raw), ((ROWS, 170), (170, ROWS))),
     Case(LEARN, "NDJSON", Body("application/x-ndjson", _lines), _BOTH),
     Case(LEARN, "CSV", Body("text/csv", _csv), (_TALL,)),
-    Case(LEARN, "svmlight", Body("text/x-libsvm", _svmlight), _BOTH, _SPARSE),
+    Case(LEARN, "svmlight", Body("text/x-libsvm", _svmlight), _NAMED_BOTH, _SPARSE),
     Case(LEARN, "Arrow", Body("application/vnd.apache.arrow.stream", _arrow), (_TALL,)),
     Case(LEARN, "Parquet", Body("application/vnd.apache.parquet", _parquet), (_TALL,)),
     Case(PREDICT, "JSON, rows of numbers", Body(_JSON, _rows), _BOTH),

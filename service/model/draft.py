@@ -58,7 +58,7 @@ class Draft:
         self._learner = learner
         self._limits = limits
         self._form = learner.rows.form
-        self._names: set[str] = set()
+        self._names: dict[str, None] = {}
         self._labels: dict[HeadName, set[LabelKey]] = {name: set() for name in HEADS}
 
     def check(self, expected: Collection[Moment]) -> None:
@@ -102,9 +102,9 @@ class Draft:
         memory, new = self._limits.memory, len(self._names) + len(names)
         if memory is not None and not self._is_steady(samples, form, labels, new):
             self._take(memory, samples, form, labels, new)
-        self._names.update(names)
+        self._names |= dict.fromkeys(names)
         self._form = form
-        self._labels |= labels
+        self._labels = self._labels | labels
         self.sequence += len(samples.y)
 
     def _is_steady(
@@ -164,11 +164,13 @@ class Draft:
     @contextmanager
     def whole(self) -> Iterator[None]:
         """Undo all additions within the block if one of them is refused."""
-        before = self.sequence, self._form, set(self._names), self._labels
+        before, names = (self.sequence, self._form, self._labels), len(self._names)
         try:
             yield
         except Refusal:
-            self.sequence, self._form, self._names, self._labels = before
+            self.sequence, self._form, self._labels = before
+            while len(self._names) > names:
+                self._names.popitem()  # the last one
             raise
 
     def _check_declared(self, classes: list[Label], y: list[Label]) -> None:

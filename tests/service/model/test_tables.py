@@ -258,6 +258,22 @@ def test_rows_of_unknown_names_are_refused_with_one_look_at_the_known_ones(
     assert len(looks) < 20
 
 
+def test_what_is_refused_in_part_leaves_no_labels_and_names_behind():
+    learner = learner_of(prepare={"named": "sparse"})
+    draft = Draft(learner, Limits(classes=2, features=3))
+    draft.add("asset", samples([{"a": 1}], ["one"]))
+
+    def refused() -> None:
+        with draft.whole():
+            draft.add("asset", samples([{"b": 1}], ["two"]))
+            draft.add("asset", samples([{"c": 1}], ["three"]))
+
+    with pytest.raises(InvalidSamples):
+        refused()
+    draft.add("asset", samples([{"c": 1}, {"d": 1}], ["three", "one"]))
+    assert draft.sequence == 3
+
+
 def test_the_first_rows_of_a_request_have_no_room_for_the_names_of_later_ones():
     form = RowForm(preparing(read_spec(QUICK).prepare))
     rows = [{"city": "Rome"}] * 3 + [{f"n{k}": 1.0 for k in range(200)}]
