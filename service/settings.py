@@ -3,8 +3,10 @@
 import contextlib
 import functools
 import os
+import re
 import resource
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -20,6 +22,7 @@ _LIMITS = (
 # Compiled code that is loaded later, the stacks and heaps of threads; of address space they take
 # more than of memory.
 _LATER_BYTES, _LATER_ADDRESSES = 48 << 20, 192 << 20
+_PREFIX = "WOLFSTREAM_"
 # Whatever the limit, a share is no smaller.
 _LEAST_BYTES = 1 << 20
 
@@ -102,10 +105,36 @@ _Monitor = Annotated[str, Field(pattern=r"^https?://[^/?#\s]+$")]
 _Origin = Annotated[str, Field(pattern=r"^[a-z][a-z0-9+.-]*://[^/?#\s]+$")]
 
 
+# Variables of clients, which commands read.
+_OF_CLIENTS = {"WOLFSTREAM_KEY", "WOLFSTREAM_URL"}
+# Kubernetes sets these in each pod, for a Service whose name begins with wolfstream.
+_OF_KUBERNETES = re.compile(
+    r"WOLFSTREAM_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)"
+    r"|WOLFSTREAM_\w+_PORT"
+)
+
+
+def unknown_variables(names: Iterable[str]) -> dict[str, str | None]:
+    """Return those of these variables that look like settings and are none.
+
+    Each with the nearest one that there is; None if none is like it.
+    """
+    known = [field.upper() for field in Settings.model_fields]
+    allowed = {*(_PREFIX + field for field in known), *_OF_CLIENTS}
+    unknown = dict[str, str | None]()
+    for name in names:
+        meant = name.upper()
+        if not meant.startswith(_PREFIX) or meant in allowed or _OF_KUBERNETES.fullmatch(name):
+            continue
+        close = get_close_matches(meant.removeprefix(_PREFIX), known, 1)
+        unknown[name] = _PREFIX + close[0] if close else None
+    return unknown
+
+
 class Settings(BaseSettings):
     """Everything an operator can set; each field is also a variable, as in `WOLFSTREAM_PORT`."""
 
-    model_config = SettingsConfigDict(env_prefix="WOLFSTREAM_", extra="forbid")
+    model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="forbid")
 
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")

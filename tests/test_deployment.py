@@ -110,6 +110,11 @@ class TestKubernetes:
         known = {f"WOLFSTREAM_{setting.upper()}" for setting in Settings.model_fields}
         assert given.keys() <= {*known, "POD"}
 
+    def test_no_service_sets_variables_of_the_server(self) -> None:
+        """A Service called wolfstream sets WOLFSTREAM_PORT, to an address."""
+        pod = manifest("StatefulSet")["spec"]["template"]["spec"]
+        assert pod["enableServiceLinks"] is False
+
     def test_a_replica_is_not_asked_before_it_can_answer(self) -> None:
         (container,) = manifest("StatefulSet")["spec"]["template"]["spec"]["containers"]
         probes = {kind: container[f"{kind}Probe"]["httpGet"]["path"] for kind in _PROBES}

@@ -104,6 +104,11 @@ class KeyRing:
         self._replace(keys.read())
 
     @property
+    def name(self) -> str:
+        """What messages call the place where the keys are kept."""
+        return self._source.name
+
+    @property
     def keys(self) -> list[Key] | None:
         """The keys in force; None if requests need none."""
         return list(self._keys.values()) if self.required else None

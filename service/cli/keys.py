@@ -89,7 +89,8 @@ def keys() -> None:
       wolfstream keys list --fleet nats://a:4222,nats://b:4222
 
     The data directory keeps a hash of each key, in keys.json. To do without keys again, stop the
-    server and delete this file.
+    server, delete this file, and start it once with --no-keys: a server whose keys are gone would
+    let everybody in, and does not start.
     """  # noqa: D301  (click wants the control character)
 
 

@@ -1,5 +1,6 @@
 """The command `wolfstream`: serve models, replay files into them, train and use model files."""
 
+import os
 import re
 import textwrap
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from wolfstream.service.cli.predict import evaluate, predict
 from wolfstream.service.cli.replay import replay
 from wolfstream.service.cli.snapshot import snapshot
 from wolfstream.service.cli.train import train
-from wolfstream.service.settings import Settings
+from wolfstream.service.settings import Settings, unknown_variables
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -170,7 +171,15 @@ def _indented(text: str) -> str:
     help="Where the journal of --data is lost, begin a new one with models of the newest "
     "snapshots; where it has lost its end, go on without. The log says what became of each model.",
 )
-def serve(loads: dict[str, Path], recover: bool, **options: str | bool | None) -> None:
+@click.option(
+    "--no-keys",
+    is_flag=True,
+    help="Go on without keys, although there were some: a server whose keys are gone does not "
+    "start otherwise.",
+)
+def serve(
+    loads: dict[str, Path], recover: bool, no_keys: bool, **options: str | bool | None
+) -> None:
     """Run the server until SIGTERM or Ctrl-C.
 
     It then finishes what it has accepted, saves a snapshot and exits with 0. Everything that it
@@ -190,6 +199,7 @@ def serve(loads: dict[str, Path], recover: bool, **options: str | bool | None) -
     """  # noqa: D301  (click wants the control character)
     given = {name: value for name, value in options.items() if value is not None}
     try:
+        _check_variables()
         settings = Settings(**given)  # type: ignore[arg-type]  # pydantic converts and checks
     except ValidationError as error:
         raise click.UsageError(_wrong_settings(error, given)) from None
@@ -201,9 +211,19 @@ def serve(loads: dict[str, Path], recover: bool, **options: str | bool | None) -
         from wolfstream.service.web.server import serve as run
 
         try:
-            run(settings, loads, recover, process)
+            run(settings, loads, recover, process, no_keys)
         except StartupError as error:
             raise Failure(str(error)) from None
+
+
+def _check_variables() -> None:
+    """Raise UsageError for variables that are no settings: a slip would be passed over."""
+    unknown = [
+        f"{name} is no setting" + (f"; did you mean {close}?" if close else ".")
+        for name, close in unknown_variables(os.environ).items()
+    ]
+    if unknown:
+        raise click.UsageError(f"{' '.join(unknown)} `wolfstream serve --help` lists all settings")
 
 
 def _wrong_settings(error: ValidationError, given: dict[str, Any]) -> str:

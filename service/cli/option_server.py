@@ -40,7 +40,7 @@ def asking(url: str) -> Iterator["Client"]:
         raise click.BadParameter(str(error), param_hint="--url") from None
     key = os.environ.get("WOLFSTREAM_KEY")
     try:
-        with Client(url, key, retry_seconds=_RETRY_SECONDS) as client:
+        with Client(url, key, retry=_RETRY_SECONDS) as client:
             yield client
     except KeyboardInterrupt:
         raise Interrupted("interrupted") from None

@@ -10,13 +10,12 @@ from typing import Any, Protocol, Self
 
 from wolfstream.service.client.batches import Batch, fields_of, rows_of
 from wolfstream.service.client.session import Session
-from wolfstream.service.client.steps import Request
+from wolfstream.service.client.steps import RETRY_SECONDS, Request, Retry
 from wolfstream.service.client.stream_address import address
 from wolfstream.service.client.stream_socket import Socket
 from wolfstream.service.client.sync import Client
 from wolfstream.service.client.wire import (
     IDEMPOTENCY_KEY,
-    RETRY_SECONDS,
     learning_call,
     model_path,
     packed,
@@ -53,9 +52,9 @@ class HttpConnection:
     window = 1
 
     def __init__(
-        self, url: str, model: str, key: str | None = None, retry_seconds: float = RETRY_SECONDS
+        self, url: str, model: str, key: str | None = None, retry: float = RETRY_SECONDS
     ) -> None:
-        self.client = Client(url, key, timeout=_ANSWER_SECONDS, retry_seconds=retry_seconds)
+        self.client = Client(url, key, timeout=_ANSWER_SECONDS, retry=retry)
         self._model = model
         self._source = uuid.uuid4().hex
         self._answers: deque[tuple[int, dict[str, Any]]] = deque()
@@ -63,7 +62,7 @@ class HttpConnection:
 
     def __enter__(self) -> Self:
         # A server that cannot be reached at the start is not waited for.
-        self.client.ask(Request("GET", "/livez"), retry_seconds=0.0)
+        self.client.ask(Request("GET", "/livez"), retry=0.0)
         return self
 
     def __exit__(
@@ -111,9 +110,9 @@ class WebsocketConnection:
     """A model over its websocket stream, many requests at a time, learned in order."""
 
     def __init__(
-        self, url: str, model: str, key: str | None = None, retry_seconds: float = RETRY_SECONDS
+        self, url: str, model: str, key: str | None = None, retry: float = RETRY_SECONDS
     ) -> None:
-        self._session = Session(uuid.uuid4().hex, 1, retry_seconds)
+        self._session = Session(uuid.uuid4().hex, 1, Retry(retry))
         self._socket = Socket(address(url, model, key, _ANSWER_SECONDS, verify=True))
 
     def __enter__(self) -> Self:

@@ -8,7 +8,7 @@ from wolfstream.service.client.model_methods import AsyncModelMethods
 from wolfstream.service.client.results import Labelled, Learned, Predictions
 from wolfstream.service.client.sample_calls import SampleCalls
 from wolfstream.service.client.transport import AsyncTransport
-from wolfstream.service.client.wire import ANSWER_SECONDS, RETRY_SECONDS, Verify
+from wolfstream.service.client.wire import ANSWER_SECONDS, Verify
 from wolfstream.service.files.roles import Roles
 
 # websockets is imported when a stream is opened.
@@ -28,13 +28,13 @@ class AsyncClient(AsyncModelMethods):
         key: str | None = None,
         *,
         timeout: float = ANSWER_SECONDS,
-        retry_seconds: float = RETRY_SECONDS,
+        retry: float | None = None,
         verify: Verify = True,
     ) -> None:
-        super().__init__(AsyncTransport(url, key, timeout, verify), retry_seconds)
+        super().__init__(AsyncTransport(url, key, timeout, verify), retry)
         self.url = self._http.url
         self._key, self._timeout = key, timeout
-        self._samples = SampleCalls(retry_seconds)
+        self._samples = SampleCalls(self._retry)
 
     async def __aenter__(self) -> Self:
         return self
@@ -168,5 +168,5 @@ class AsyncClient(AsyncModelMethods):
         from wolfstream.service.client.stream_address import address
 
         at = address(self.url, name, self._key, self._timeout, self._http.trusted)
-        session = Session.of(producer, first, self._retry_seconds)
+        session = Session.of(producer, first, self._retry)
         return AsyncStream(at, session)

@@ -4,17 +4,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from wolfstream.service.client.errors import ClientError, Refused
-from wolfstream.service.client.steps import Patience, Reply, Request, Steps
+from wolfstream.service.client.steps import Patience, Reply, Request, Retry, Steps
 from wolfstream.service.client.wire import decode_reply
 
 T = TypeVar("T")
 
 
 class Asking:
-    """Requests to a server. patience: seconds for which a failing request is tried again."""
+    """Requests to a server. retry: how long a failing one is tried again."""
 
-    def __init__(self, patience: float) -> None:
-        self.patience = patience
+    def __init__(self, retry: Retry) -> None:
+        self.retry = retry
 
     def ask(self, request: Request) -> Steps[dict[str, Any]]:
         """Send a request, retry it while that may help, return the response. Raises ClientError."""
@@ -22,10 +22,12 @@ class Asking:
 
     def tried(self, request: Request, decode: Callable[[Request, Reply], T]) -> Steps[T]:
         """Send a request as `ask` does, and return what `decode` makes of the response."""
-        patience = Patience(self.patience)
+        patience = Patience(self.retry)
         while True:
             try:
-                return decode(request, (yield request))
+                reply = yield request
+                patience.answered()
+                return decode(request, reply)
             except ClientError as error:
                 if not request.again and not isinstance(error, Refused):
                     raise

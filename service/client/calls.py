@@ -13,7 +13,7 @@ _FIRST_LOOK, _LONGEST_LOOK = 0.05, 1.0
 
 
 class Calls(Asking):
-    """The calls about models. patience: seconds for which a failing call is tried again."""
+    """The calls about models. retry: how long a failing one is tried again."""
 
     def get(self, path: str) -> Steps[dict[str, Any]]:
         """Return the response to GET."""
@@ -48,11 +48,13 @@ class Calls(Asking):
     def delete(self, name: str, if_match: str | None = None) -> Steps[None]:
         """Delete a model. A 404 after a lost response means that the first attempt succeeded."""
         request = Request("DELETE", model_path(name), headers=matching(if_match))
-        patience, tries = Patience(self.patience), 0
+        patience, tries = Patience(self.retry), 0
         while True:
             tries += 1
             try:
-                decode_reply(request, (yield request))
+                reply = yield request
+                patience.answered()
+                decode_reply(request, reply)
                 return
             except ClientError as error:
                 if tries > 1 and isinstance(error, Refused) and error.status == 404:

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from wolfstream.service.client.errors import AnswerLost, ClientError
-from wolfstream.service.client.steps import Patience, Pause, Reply, Request
+from wolfstream.service.client.steps import Patience, Pause, Reply, Request, Retry
 from wolfstream.service.client.wire import decode_reply, model_path, plain
 
 # The reason of a stopping server; another one, or the restarted one, may continue.
@@ -15,13 +15,13 @@ class EventReader:
     """The events of one model, over as many connections as it takes.
 
     ended: whether nothing more comes: the model was deleted, or the key is no longer in force.
-    patience: see `client.session.Session`.
+    retry: see `client.session.Session`.
     """
 
-    def __init__(self, name: str, patience: float) -> None:
+    def __init__(self, name: str, retry: Retry) -> None:
         self.ended = False
         self._path = model_path(name, "events")
-        self._patience = Patience(patience)
+        self._patience = Patience(retry)
         self._last_id: str | None = None
         self._event: dict[str, str] = {}
 
@@ -36,6 +36,7 @@ class EventReader:
 
         A model that was there and is no longer was deleted in the meantime: that is the end.
         """
+        self._patience.answered()
         if reply.status == 404 and self._last_id is not None:
             self.ended = True
         else:

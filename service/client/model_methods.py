@@ -8,7 +8,7 @@ from typing import Any
 from wolfstream.service.client.calls import Calls
 from wolfstream.service.client.events import EventReader
 from wolfstream.service.client.portable import content_of, made_of
-from wolfstream.service.client.steps import Request
+from wolfstream.service.client.steps import Request, Retry
 from wolfstream.service.client.transport import AsyncTransport, Transport
 from wolfstream.service.client.wire import model_path
 
@@ -16,9 +16,9 @@ from wolfstream.service.client.wire import model_path
 class ModelMethods:
     """The methods of `client.sync.Client` on whole models."""
 
-    def __init__(self, transport: Transport, retry_seconds: float) -> None:
-        self._http, self._retry_seconds = transport, retry_seconds
-        self._calls = Calls(retry_seconds)
+    def __init__(self, transport: Transport, retry: float | None) -> None:
+        self._http, self._retry = transport, Retry(retry)
+        self._calls = Calls(self._retry)
 
     def models(self) -> list[dict[str, Any]]:
         """List all models: name, sequence, number of features. Raises ClientError, as all calls."""
@@ -98,27 +98,27 @@ class ModelMethods:
     def events(self, name: str) -> Iterator[dict[str, Any]]:
         """Yield a model's state once a second, from now on, as GET .../events describes it.
 
-        A lost connection is opened again, for at most `retry_seconds`; what came meanwhile
+        A lost connection is opened again, for at most `retry` seconds; what came meanwhile
         comes first, if it was within half a minute. It ends when the model is deleted.
         """
-        return self._http.events(EventReader(name, self._retry_seconds))
+        return self._http.events(EventReader(name, self._retry))
 
     def snapshot(self, name: str) -> dict[str, Any]:
         """Have the server write a snapshot of a model."""
         return self._http.run(self._calls.snapshot(name))
 
-    def ask(self, request: Request, retry_seconds: float | None = None) -> dict[str, Any]:
+    def ask(self, request: Request, retry: float | None = None) -> dict[str, Any]:
         """Return the response to any other request. Raises ClientError."""
-        calls = self._calls if retry_seconds is None else Calls(retry_seconds)
+        calls = self._calls if retry is None else Calls(Retry(retry))
         return self._http.run(calls.ask(request))
 
 
 class AsyncModelMethods:
     """The methods of `client.aio.AsyncClient` on whole models; see `ModelMethods`."""
 
-    def __init__(self, transport: AsyncTransport, retry_seconds: float) -> None:
-        self._http, self._retry_seconds = transport, retry_seconds
-        self._calls = Calls(retry_seconds)
+    def __init__(self, transport: AsyncTransport, retry: float | None) -> None:
+        self._http, self._retry = transport, Retry(retry)
+        self._calls = Calls(self._retry)
 
     async def models(self) -> list[dict[str, Any]]:
         """List all models: name, sequence, number of features."""
@@ -184,13 +184,13 @@ class AsyncModelMethods:
 
     def events(self, name: str) -> AsyncIterator[dict[str, Any]]:
         """Yield a model's state once a second, from now on, until the model is deleted."""
-        return self._http.events(EventReader(name, self._retry_seconds))
+        return self._http.events(EventReader(name, self._retry))
 
     async def snapshot(self, name: str) -> dict[str, Any]:
         """Have the server write a snapshot of a model."""
         return await self._http.run(self._calls.snapshot(name))
 
-    async def ask(self, request: Request, retry_seconds: float | None = None) -> dict[str, Any]:
+    async def ask(self, request: Request, retry: float | None = None) -> dict[str, Any]:
         """Return the response to any other request."""
-        calls = self._calls if retry_seconds is None else Calls(retry_seconds)
+        calls = self._calls if retry is None else Calls(Retry(retry))
         return await self._http.run(calls.ask(request))

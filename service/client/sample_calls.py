@@ -31,7 +31,7 @@ _TOO_LARGE = 413
 
 
 class SampleCalls(Asking):
-    """The calls that learn, predict and label. patience: as of `Asking`."""
+    """The calls that learn, predict and label. retry: as of `Asking`."""
 
     def learn(
         self,

@@ -19,7 +19,7 @@ import msgpack
 
 from wolfstream.service.client.batches import Batch, fields_of
 from wolfstream.service.client.errors import AnswerLost, ClientError, Refused, Unsuitable, may_pass
-from wolfstream.service.client.steps import Connect, Patience, Receive, Steps, Transmit
+from wolfstream.service.client.steps import Connect, Patience, Receive, Retry, Steps, Transmit
 from wolfstream.service.client.wire import learning_call, packed, plain
 
 _OPERATIONS = {"samples": "learn", "asset": "asset"}
@@ -38,20 +38,20 @@ class Session:
     producer: a name for this source of samples, which tells its requests from those of
         others; no number may be used again while the server remembers its key.
     first: the number of the first request.
-    patience: seconds for which a lost connection, or a request that found no room, is tried
-        again without any success.
+    retry: how long a lost connection, or a request that found no room, is tried again without
+        any success.
 
     Raises ValueError for a number below 1.
     """
 
-    def __init__(self, producer: str, first: int, patience: float) -> None:
+    def __init__(self, producer: str, first: int, retry: Retry) -> None:
         if first < 1:
             raise ValueError(f"requests are numbered from 1 on, not from {first}")
         self.window = 1
         self.acknowledged = 0
         self._query = {"producer": producer}
         self._next = first
-        self._patience = Patience(patience)
+        self._patience = Patience(retry)
         self._connected = False
         self._broken = False
         self._undelivered: deque[int] = deque()
@@ -62,16 +62,16 @@ class Session:
         self._samples_pending = 0
 
     @classmethod
-    def of(cls, producer: str | None, first: int | None, patience: float) -> "Session":
+    def of(cls, producer: str | None, first: int | None, retry: Retry) -> "Session":
         """Return the session of a source that goes on at a number, or else begins with new numbers.
 
         A source that restarts without saying where it continues would otherwise use numbers again,
         and the server would answer without learning.
         """
         if first is not None:
-            return cls(producer or uuid.uuid4().hex, first, patience)
+            return cls(producer or uuid.uuid4().hex, first, retry)
         run = uuid.uuid4().hex
-        return cls(f"{producer}.{run}" if producer else run, 1, patience)
+        return cls(f"{producer}.{run}" if producer else run, 1, retry)
 
     @property
     def unanswered(self) -> int:
@@ -82,7 +82,9 @@ class Session:
         """Connect, unless the stream is connected."""
         while not self._connected:
             try:
-                self._greet((yield Connect(self._query)))
+                greeting = yield Connect(self._query)
+                self._patience.answered()
+                self._greet(greeting)
                 self._held.clear()
                 self._connected, self._broken = True, False
                 for sent in list(self._pending.values()):

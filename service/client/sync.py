@@ -20,7 +20,7 @@ from wolfstream.service.client.model_methods import ModelMethods
 from wolfstream.service.client.results import Labelled, Learned, Predictions
 from wolfstream.service.client.sample_calls import SampleCalls
 from wolfstream.service.client.transport import Transport
-from wolfstream.service.client.wire import ANSWER_SECONDS, RETRY_SECONDS, Verify
+from wolfstream.service.client.wire import ANSWER_SECONDS, Verify
 from wolfstream.service.files.roles import Roles
 
 # websockets is imported when a stream is opened.
@@ -34,8 +34,10 @@ class Client(ModelMethods):
     url: such as http://127.0.0.1:8000, or https://...
     key: an API key, where the server asks for one.
     timeout: seconds without a response after which a connection counts as lost.
-    retry_seconds: how long a call that fails is tried again, counted from its first failure
-        (for a stream or a call of many batches, from the first one since something succeeded).
+    retry: how many seconds a call that fails is tried again, counted from its first failure (for a
+        stream or a call of many batches, from the first one since something succeeded), also while
+        there is no server yet. By default 60, but the first call fails at once if no server is
+        there. A client that tries for more than a second logs a warning that says until when.
     verify: for https: the certificates to trust, as a file, a folder or an SSLContext. True
         trusts public authorities, False trusts any certificate.
     """
@@ -46,13 +48,13 @@ class Client(ModelMethods):
         key: str | None = None,
         *,
         timeout: float = ANSWER_SECONDS,
-        retry_seconds: float = RETRY_SECONDS,
+        retry: float | None = None,
         verify: Verify = True,
     ) -> None:
-        super().__init__(Transport(url, key, timeout, verify), retry_seconds)
+        super().__init__(Transport(url, key, timeout, verify), retry)
         self.url = self._http.url
         self._key, self._timeout = key, timeout
-        self._samples = SampleCalls(retry_seconds)
+        self._samples = SampleCalls(self._retry)
 
     def __enter__(self) -> Self:
         return self
@@ -228,4 +230,4 @@ class Client(ModelMethods):
         from wolfstream.service.client.stream_address import address
 
         at = address(self.url, name, self._key, self._timeout, self._http.trusted)
-        return Stream(at, Session.of(producer, first, self._retry_seconds))
+        return Stream(at, Session.of(producer, first, self._retry))

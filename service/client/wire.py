@@ -22,9 +22,10 @@ ACCEPTED = f"{MSGPACK}, application/problem+json"
 IDEMPOTENCY_KEY = "idempotency-key"
 REPLAYED = "idempotency-replayed"
 CONNECT_SECONDS = 10.0
-# The defaults of the clients.
+# Without TLS a busy server takes a connection at once, too: its system does.
+_PLAIN_CONNECT_SECONDS = 2.0
+# The default of the clients.
 ANSWER_SECONDS = 60.0
-RETRY_SECONDS = 60.0
 # Shorter than any server's: when the server closes a connection while a request is being sent,
 # the client cannot know whether the request was applied.
 KEEPALIVE_SECONDS = 2.0
@@ -133,10 +134,11 @@ def connection_options(
     url: str, key: str | None, timeout: float, context: ssl.SSLContext | bool
 ) -> dict[str, Any]:
     """Return the arguments of httpx's clients."""
+    connect = _PLAIN_CONNECT_SECONDS if context is False else CONNECT_SECONDS
     return {
         "base_url": url,
         "headers": {"accept": ACCEPTED, **authorization(key)},
-        "timeout": httpx.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS)),
+        "timeout": httpx.Timeout(timeout, connect=min(timeout, connect)),
         "limits": httpx.Limits(keepalive_expiry=KEEPALIVE_SECONDS),
         "trust_env": not is_loopback(url),
         "verify": context,

@@ -13,11 +13,16 @@ request that caused it, the exception if there was one, and the `fields` that th
 import json
 import logging
 import sys
+import threading
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 from wolfstream.service.diagnostics import tracing
 from wolfstream.service.errors.visible_text import visible
+
+# uvicorn's logger of all that is wrong with a connection.
+_CONNECTIONS = "uvicorn.error"
 
 
 def set_up_logging(log_format: Literal["auto", "text", "json"]) -> None:
@@ -25,40 +30,56 @@ def set_up_logging(log_format: Literal["auto", "text", "json"]) -> None:
     text = log_format == "text" or (log_format == "auto" and sys.stderr.isatty())
     handler = logging.StreamHandler()
     handler.setFormatter(TextFormatter() if text else JsonFormatter())
+    handler.addFilter(LineLimit(100, of_connections=10))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     logging.captureWarnings(True)
-    logging.getLogger("uvicorn.error").addFilter(_OF_CONNECTIONS)
 
 
-class ConnectionLines(logging.Filter):
-    """What uvicorn says of connections, of which clients cause as many lines as they like.
+class LineLimit(logging.Filter):
+    """Lets so many lines of each kind pass within a second; the next one has those `left_out`.
 
-    At most `lines_a_second` pass; the next one has the number of those `left_out`. A text that was
-    not UTF-8 is no defect of the server, whose place would have to be known.
+    What one place in the code logs is of one kind, and so is all that uvicorn says of connections,
+    of which clients cause as many lines as they like. A text that was not UTF-8 is no defect of the
+    server, whose place would have to be known. Lines with `unlimited` always pass.
     """
 
-    def __init__(self, lines_a_second: int) -> None:
+    def __init__(self, lines_a_second: int, of_connections: int) -> None:
         super().__init__()
-        self._most = lines_a_second
-        self._second, self._lines, self._left_out = 0.0, 0, 0
+        self._most, self._most_of_connections = lines_a_second, of_connections
+        self._lock = threading.Lock()
+        self._kinds = dict[tuple[str, int], _Second]()
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether to log a record."""
-        if record.created - self._second >= 1.0:
-            self._second, self._lines = record.created, 0
-        self._lines += 1
-        if self._lines > self._most:
-            self._left_out += 1
-            return False
-        if record.exc_info and isinstance(record.exc_info[1], UnicodeDecodeError):
+        of_connections = record.name == _CONNECTIONS
+        error = record.exc_info[1] if record.exc_info else None
+        if of_connections and isinstance(error, UnicodeDecodeError):
             record.exc_info = None
-        if self._left_out:
-            record.fields = {"left_out": self._left_out}
-            self._left_out = 0
+        if getattr(record, "unlimited", False):
+            return True
+        kind = record.name, 0 if of_connections else record.lineno
+        most = self._most_of_connections if of_connections else self._most
+        with self._lock:
+            second = self._kinds.setdefault(kind, _Second())
+            if record.created - second.began >= 1.0:
+                second.began, second.lines = record.created, 0
+            second.lines += 1
+            if second.lines > most:
+                second.left_out += 1
+                return False
+            left_out, second.left_out = second.left_out, 0
+        if left_out:
+            record.fields = {**getattr(record, "fields", {}), "left_out": left_out}
         return True
 
 
-_OF_CONNECTIONS = ConnectionLines(10)
+@dataclass
+class _Second:
+    """What was logged of a kind since a second began, and left out since the last line."""
+
+    began: float = 0.0
+    lines: int = 0
+    left_out: int = 0
 
 
 class JsonFormatter(logging.Formatter):

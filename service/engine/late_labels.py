@@ -18,7 +18,7 @@ from wolfstream.service.model.moment import Moment
 from wolfstream.service.model.pending import Pending
 from wolfstream.service.model.waiting_rows import Labelled, Request, Waiting
 from wolfstream.service.samples.ids import LateLabels, RowId, Status
-from wolfstream.service.samples.predicted import Joined
+from wolfstream.service.samples.predicted import Joined, Predicted
 from wolfstream.service.samples.record import from_record, part_of, to_record
 from wolfstream.service.samples.targets import Targets
 from wolfstream.service.samples.validation import Samples
@@ -102,6 +102,8 @@ class Joining:
     def __init__(self, pending: Pending | None, model: Model, time: int) -> None:
         self._pending, self._model, self._time = pending, model, time
         self._drafted: dict[RowId, Labelled] = {}
+        # Of requests by their first rows: labels may come for rows of one after another in turn.
+        self._decoded: dict[int, tuple[Predicted, Rows]] = {}
 
     def look_up(self, labels: LateLabels) -> Found:
         """Return what becomes of labels, after those that were taken. Raises Invalid."""
@@ -116,7 +118,7 @@ class Joining:
             prediction: Any = None
             if isinstance(there, Waiting):
                 status = "learned"
-                prediction = pending.decoded(there.request)[0].prediction[there.row]
+                prediction = self._decode(pending, there.request)[0].prediction[there.row]
                 new[row_id] = Labelled(label, prediction)
                 rows.append(there)
                 found.places.append(place)
@@ -130,6 +132,12 @@ class Joining:
         self._add_runs(pending, found, rows, labels)
         return found
 
+    def _decode(self, pending: Pending, request: Request) -> tuple[Predicted, Rows]:
+        """Return the predictions and the rows of a request, decoded once for the group."""
+        if request.first not in self._decoded:
+            self._decoded[request.first] = pending.decoded(request)
+        return self._decoded[request.first]
+
     def take(self, found: Found, labels: LateLabels) -> None:
         """Take labels that were looked up and will be written."""
         for place in found.places:
@@ -142,7 +150,12 @@ class Joining:
     ) -> None:
         """Add the samples of rows in the order of their labels, cut where their form changes."""
         start = 0
-        for X in _joined_rows(pending, rows):
+        pieces = (
+            part_of(Samples(self._decode(pending, request)[1], []), first, stop).X
+            for request, first, stop in _pieces(rows)
+        )
+        for _, of_form in groupby(pieces, form_of):
+            X = joined(list(of_form))
             places = found.places[start : start + n_rows(X)]
             y: Targets
             y = [labels.y[k] for k in places] if isinstance(labels.y, list) else labels.y[places]
@@ -153,13 +166,6 @@ class Joining:
             start += len(places)
 
 
-def _joined_rows(pending: Pending, rows: list[Waiting]) -> Iterator[Rows]:
-    """Yield the rows, with consecutive rows of one form together."""
-    pieces = [_rows_of(pending, *piece) for piece in _pieces(rows)]
-    for _, of_form in groupby(pieces, form_of):
-        yield joined(list(of_form))
-
-
 def _pieces(rows: list[Waiting]) -> Iterator[tuple[Request, int, int]]:
     """Yield consecutive rows of a request as pieces: the first row, and the one after the last."""
     start = 0
@@ -168,11 +174,6 @@ def _pieces(rows: list[Waiting]) -> Iterator[tuple[Request, int, int]]:
         if not follows:
             yield row.request, rows[start].row, row.row + 1
             start = place + 1
-
-
-def _rows_of(pending: Pending, request: Request, start: int, stop: int) -> Rows:
-    X = pending.decoded(request)[1]
-    return part_of(Samples(X, []), start, stop).X
 
 
 def _placed(error: SampleError, places: list[int]) -> SampleError:

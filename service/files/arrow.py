@@ -7,6 +7,7 @@ are no numbers, texts, truths or times are refused. pyarrow, an extra, is import
 """
 
 import importlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -121,7 +122,7 @@ def _begins(path: Path, *marks: bytes) -> bool:
 def _read(schema: Any, batches: Iterable[Any], bounds: TableBounds) -> Columns:
     _check_types(schema)
     if len(set(schema.names)) < len(schema):
-        twice = next(name for name in schema.names if schema.names.count(name) > 1)
+        twice = Counter(schema.names).most_common(1)[0][0]
         raise DataFileError(f"two columns are named {twice[:40]!r}: rename one of them")
     parts: list[list[Any]] = [[] for _ in schema]
     budget, rows = _Budget(bounds), 0

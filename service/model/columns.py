@@ -13,6 +13,8 @@ from wolfstream.solver.prepare.schema import Column, late_columns
 from wolfstream.solver.stream.rows import RowsView
 
 _LONGEST_NAME = 40
+# To look for a name that may be meant takes milliseconds of the event loop.
+_MOST_SUGGESTIONS = 4
 _OF_NUMBERS = ("number", "number in text", "boolean", "time", "code", "constant")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -75,16 +77,16 @@ def notices_of_rows(form: RowForm, rows: Rows) -> list[Notice]:
 
 
 def notices_of_names(form: RowForm, names: Sequence[str]) -> list[Notice]:
-    """Return which names of columns the model does not know, each with the nearest known one."""
+    """Return which names of columns the model does not know, the first with the nearest known."""
     schema = form.schema
     if schema is None or not schema.open:
         return []
     known = dict.fromkeys((*schema.names, *schema.late))
     unknown = [name for name in names if name not in known][:MOST_NOTICES]
     found = list[Notice]()
-    for name in unknown:
+    for k, name in enumerate(unknown):
         shown = name[:_LONGEST_NAME]
-        close = nearest_name(name, known)
+        close = nearest_name(name, known) if k < _MOST_SUGGESTIONS else None
         hint = "" if close is None else f"; did you mean `{close[:_LONGEST_NAME]}`?"
         message = f"`{shown}` is no column of the model and was passed over{hint}"
         found.append(Notice("unknown-column", shown, message))

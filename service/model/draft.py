@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from difflib import get_close_matches
 from typing import NamedTuple
 
 from wolfstream.service.errors import InvalidSamples, NoSuchHead, Refusal, SampleError, refuse_all
@@ -17,6 +16,7 @@ from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HEADS, HeadName
 from wolfstream.solver.prepare.cells import NO_TEXT, Cells
 from wolfstream.solver.prepare.named_rows import NamedRows, NameTable, Rows
+from wolfstream.solver.prepare.nearest_name import nearest_name
 from wolfstream.solver.prepare.row_form import AnotherKind, RowForm, sparse_rows
 from wolfstream.solver.prepare.schema import Misfit
 from wolfstream.solver.stream.labels import LabelKey, key_of
@@ -25,6 +25,8 @@ _LONGEST_ECHO = 40
 # Of a table. A model that has so many takes 0.8 s of processor time to check and learn its first
 # 127 rows, if they are alike.
 MOST_TEXT_COLUMNS = 1024
+# Of the requests of a group.
+MOST_SUGGESTIONS = 2
 # Requests of so few samples are not each asked what they add where so many samples add nothing.
 _SMALL, _AHEAD = 16, 256
 
@@ -50,13 +52,13 @@ class Draft:
 
     def __init__(self, learner: Learner, limits: Limits) -> None:
         self.sequence = learner.sequence
-        self._grown = 0
+        self._grown = self._suggestions = 0
         # How many columns the form has that heads see, and how many texts of rows beside them.
         self._columns = _columns_of(learner.rows.form)
         self._learner = learner
         self._limits = limits
         self._form = learner.rows.form
-        self._names: set[str] = set()
+        self._names: dict[str, None] = {}
         self._labels: dict[HeadName, set[LabelKey]] = {name: set() for name in HEADS}
 
     def check(self, expected: Collection[Moment]) -> None:
@@ -76,12 +78,12 @@ class Draft:
             name = self._learner.model.name
             raise NoSuchHead(f"the spec of model {name!r} has null for {head}")
         if spec.classes is not None and isinstance(samples.y, list):
-            _check_declared(spec.classes, samples.y)
+            self._check_declared(spec.classes, samples.y)
         self._check_texts(_columns_with_texts(samples.X))
         try:
             form = self._form.after(samples.X)
         except (Misfit, AnotherKind) as error:
-            raise not_fitting(samples.X, error) from None
+            raise not_fitting(samples.X, error, suggest=self._may_suggest()) from None
         if form.sparse:
             samples = samples._replace(X=sparse_rows(samples.X))
         elif form.schema is not None:
@@ -100,9 +102,9 @@ class Draft:
         memory, new = self._limits.memory, len(self._names) + len(names)
         if memory is not None and not self._is_steady(samples, form, labels, new):
             self._take(memory, samples, form, labels, new)
-        self._names.update(names)
+        self._names |= dict.fromkeys(names)
         self._form = form
-        self._labels |= labels
+        self._labels = self._labels | labels
         self.sequence += len(samples.y)
 
     def _is_steady(
@@ -162,12 +164,39 @@ class Draft:
     @contextmanager
     def whole(self) -> Iterator[None]:
         """Undo all additions within the block if one of them is refused."""
-        before = self.sequence, self._form, set(self._names), self._labels
+        before, names = (self.sequence, self._form, self._labels), len(self._names)
         try:
             yield
         except Refusal:
-            self.sequence, self._form, self._names, self._labels = before
+            self.sequence, self._form, self._labels = before
+            while len(self._names) > names:
+                self._names.popitem()  # the last one
             raise
+
+    def _check_declared(self, classes: list[Label], y: list[Label]) -> None:
+        """Raise InvalidSamples for labels that are none of the classes that a spec declares."""
+        declared = set(map(key_of, classes))
+        if declared.issuperset(map(key_of, set(y))):
+            return
+        by_text = {str(label): label for label in classes}
+        wrong: Iterator[SampleError] = (
+            {
+                "row": i,
+                "pointer": f"/y/{i}",
+                "detail": _not_declared(label, by_text, self._may_suggest()),
+            }
+            for i, label in enumerate(y)
+            if key_of(label) not in declared
+        )
+        refuse_all("some labels are none of the classes that the model's spec declares", wrong)
+
+    def _may_suggest(self) -> bool:
+        """Return whether one more name is looked for that may be meant by a wrong one.
+
+        Each takes milliseconds of the writer's time, and a group may have thousands of requests.
+        """
+        self._suggestions += 1
+        return self._suggestions <= MOST_SUGGESTIONS
 
     def _new_names(self, rows: NamedRows) -> list[str]:
         """Return the new names in sparse rows. Raises InvalidSamples for too many."""
@@ -239,23 +268,9 @@ def _text_columns(form: RowForm) -> int:
     return 0 if form.schema is None else sum(column.slots > 0 for column in form.schema.columns)
 
 
-def _check_declared(classes: list[Label], y: list[Label]) -> None:
-    """Raise InvalidSamples for labels that are none of the classes that a spec declares."""
-    declared = set(map(key_of, classes))
-    if declared.issuperset(map(key_of, set(y))):
-        return
-    by_text = {str(label): label for label in classes}
-    wrong: Iterator[SampleError] = (
-        {"row": i, "pointer": f"/y/{i}", "detail": _not_declared(label, by_text)}
-        for i, label in enumerate(y)
-        if key_of(label) not in declared
-    )
-    refuse_all("some labels are none of the classes that the model's spec declares", wrong)
-
-
-def _not_declared(label: Label, by_text: Mapping[str, Label]) -> str:
+def _not_declared(label: Label, by_text: Mapping[str, Label], suggest: bool) -> str:
     text = str(label)[:_LONGEST_ECHO]
-    close = get_close_matches(text, by_text, 1)
-    if close:
-        return f"{text!r} is no class of the model; did you mean {by_text[close[0]]!r}?"
+    close = nearest_name(text, by_text) if suggest else None
+    if close is not None:
+        return f"{text!r} is no class of the model; did you mean {by_text[close]!r}?"
     return f"{text!r} is no class of the model; its classes are {', '.join(by_text)[:200]}"

@@ -18,14 +18,14 @@ def preparing(prepare: PrepareSpec | None) -> Preparing | None:
     return Preparing(**{**prepare.model_dump(), **given})
 
 
-def not_fitting(rows: Rows, error: Misfit | AnotherKind) -> InvalidSamples:
-    """Return the refusal of rows that turned out not to fit."""
+def not_fitting(rows: Rows, error: Misfit | AnotherKind, *, suggest: bool = True) -> InvalidSamples:
+    """Return the refusal of rows that turned out not to fit. suggest: as of `Misfit`."""
     if isinstance(error, AnotherKind):
         return InvalidSamples(str(error), [{"pointer": "/x", "detail": error.must}])
     pointer = _pointer(rows, error.row, error.name)
     of_row = error.detail if error.name is None else "does not fit the model's columns"
     # The name of a column without a name is its place, which reads like a value.
-    detail = error.detail if _is_place(rows, error.name) else error.named_detail
+    detail = error.full_detail(named=not _is_place(rows, error.name), suggest=suggest)
     return InvalidSamples(
         f"row {error.row} of x {of_row}",
         [{"row": error.row, "pointer": pointer, "detail": detail}],

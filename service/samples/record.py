@@ -5,12 +5,11 @@ from typing import Any
 
 import msgpack
 import numpy as np
-from numpy.typing import NDArray
 
 from wolfstream.service.samples.targets import Targets
 from wolfstream.service.samples.validation import Samples
-from wolfstream.solver.prepare.cells import NO_TEXT, Cells
-from wolfstream.solver.prepare.named_rows import NamedRows, Rows, joined
+from wolfstream.solver.prepare.cells import Cells
+from wolfstream.solver.prepare.named_rows import NamedRows, Rows, joined, with_own_words
 from wolfstream.solver.rows.sample_weights import Weights, joined_weights
 
 
@@ -128,25 +127,4 @@ def one_after_another(parts: Sequence[Samples]) -> Samples:
 def part_of(samples: Samples, start: int, stop: int) -> Samples:
     """Return the samples from one place to another, as a request that holds no others has them."""
     X, y, weight = samples.part(start, stop)
-    return Samples(_with_own_names(X) if isinstance(X, NamedRows) else X, y, weight)
-
-
-def _with_own_names(rows: NamedRows) -> NamedRows:
-    """Rows without the names and texts that they do not use, in the order of their appearance."""
-    names, place = _in_order(rows.names, rows.place)
-    if not len(rows.texts):
-        return rows._replace(names=names, place=place)
-    text = rows.text.copy()
-    texts, text[text != NO_TEXT] = _in_order(rows.texts, text[text != NO_TEXT])
-    return rows._replace(names=names, place=place, texts=texts, text=text)
-
-
-def _in_order(
-    words: Sequence[str], place: NDArray[np.integer[Any]]
-) -> tuple[list[str], NDArray[np.int64]]:
-    """The words that occur, in the order of their first appearance, and each entry's place."""
-    used, firsts, places = np.unique(place, return_index=True, return_inverse=True)
-    order = np.argsort(firsts)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return [words[k] for k in used[order].tolist()], rank[places]
+    return Samples(with_own_words(X), y, weight)

@@ -1,5 +1,6 @@
 """Rows out of decoded bodies, checked: arrays of numbers, values by name, or tables."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Annotated, Any
@@ -45,28 +46,26 @@ def rows_of(fields: Mapping[str, Any], prepared: bool) -> tuple[Rows, bool]:
     X, single = _read_x(fields["x"], prepared)
     if fields.get("names") is None:
         return X, single
-    names = _read_names(fields["names"])
-    if isinstance(X, NamedRows):
+    table = X if isinstance(X, Cells | NamedRows) else cells_of_numbers(None, X)
+    if isinstance(table, NamedRows):
         refuse("/names", "belong to rows that are arrays; these have their own")
-    table = X if isinstance(X, Cells) else cells_of_numbers(None, X)
-    width = table.numbers.shape[1]
-    if len(names) != width:
-        refuse("/names", f"has {len(names)} names, the rows of x have {width} values")
-    return table._replace(names=names), single
+    return table._replace(names=_read_names(fields["names"], table.numbers.shape[1])), single
 
 
-def _read_names(names: Any) -> tuple[str, ...]:
+def _read_names(names: Any, width: int) -> tuple[str, ...]:
     if not isinstance(names, list):
         refuse("/names", "must be an array, a name for each column of x")
+    if len(names) != width:
+        refuse("/names", f"has {len(names)} names, the rows of x have {width} values")
     wrong: Iterator[SampleError] = (
         {"pointer": f"/names/{k}", "detail": detail}
         for k, name in enumerate(names)
         if (detail := name_problem(name))
     )
     refuse_all("some names are not valid", wrong)
-    if len(set(names)) != len(names):
-        twice = next(name for k, name in enumerate(names) if name in names[:k])
-        refuse("/names", f"has {twice[:40]!r} twice")
+    (most_frequent, times), *_ = Counter(names).most_common(1)
+    if times > 1:
+        refuse("/names", f"has {most_frequent[:40]!r} twice")
     return tuple(names)
 
 

@@ -3,13 +3,13 @@
 import json
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any, NamedTuple, get_args
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from wolfstream.service.errors import SampleError, pointer_to
+from wolfstream.service.errors import MOST_ERRORS, SampleError, pointer_to
 from wolfstream.service.spec.kernel import Part
 
 Path = tuple[str, ...]
@@ -80,10 +80,10 @@ class Refusals:
         self._names = {name for part in self._parts for name in part.fields}
 
     def problems(self, error: ValidationError) -> list[SampleError]:
-        """Return one problem for each place at which something is wrong."""
+        """Return one problem for each of the first places at which something is wrong."""
         found = error.errors(include_url=False)
         problems: list[SampleError] = []
-        for place, group in groupby(found, self._place):
+        for place, group in islice(groupby(found, self._place), MOST_ERRORS):
             items = list(group)
             if items[0]["type"] == "contradiction":
                 pointer, detail = items[0]["ctx"]["pointer"], items[0]["msg"]

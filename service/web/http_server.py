@@ -84,8 +84,13 @@ def read_ring(settings: Settings) -> KeyRing:
         raise StartupError(str(error)) from None
 
 
-async def watch_keys(ring: KeyRing, streams: Streams) -> None:
-    """Apply changes of the keys, and end the streams of revoked ones."""
+async def watch_keys(
+    ring: KeyRing, streams: Streams, note: Callable[[], None] = lambda: None
+) -> None:
+    """Apply changes of the keys, and end the streams of revoked ones.
+
+    note: notes, on another thread, that there are keys. Raises StartupError.
+    """
     logged = ""
     while True:
         await asyncio.sleep(_KEYS_SECONDS)
@@ -93,7 +98,8 @@ async def watch_keys(ring: KeyRing, streams: Streams) -> None:
             if ring.refresh():
                 logged = ""
                 logger.info("the keys have changed")
-        except KeysError as error:
+                await asyncio.to_thread(note)
+        except (KeysError, StartupError) as error:
             if str(error) != logged:
                 logged = str(error)
                 logger.error("%s; the keys stay as they were", logged)

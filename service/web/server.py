@@ -30,6 +30,7 @@ from wolfstream.service.monitor.webhook import Webhook, deliver
 from wolfstream.service.replicas.membership import Membership
 from wolfstream.service.settings import Settings, taken_bytes
 from wolfstream.service.storage.data_directory import open_storage, owned, running_path, side_path
+from wolfstream.service.storage.key_mark import JournalKeyMark, ReplicaKeyMark, check_keys
 from wolfstream.service.storage.process_mark import ProcessMark
 from wolfstream.service.views.feeds import Feeds
 from wolfstream.service.web.formats.memory import MemoryBudget
@@ -62,11 +63,13 @@ def serve(
     loads: Mapping[str, Path],
     recover: bool = False,
     compiling: Process | None = None,
+    no_keys: bool = False,
 ) -> None:
     """Run the server until SIGTERM or SIGINT. Raises StartupError.
 
     loads: model files by the names of the models that they become.
     recover: whether to go on without what the data directory has lost.
+    no_keys: whether there are to be no keys, although there were.
     compiling: see `WarmUp`.
     """
     set_up_logging(settings.log_format)
@@ -101,6 +104,7 @@ def serve(
                     webhook,
                     fleet,
                     mark,
+                    no_keys,
                 )
             )
 
@@ -116,8 +120,15 @@ async def _serve(
     webhook: Webhook | None,
     fleet: "Fleet | None",
     mark: ProcessMark,
+    no_keys: bool,
 ) -> None:
     storage = fleet.storage if fleet else open_storage(settings.data, settings.snapshots)
+    key_mark = ReplicaKeyMark(settings.data) if fleet else JournalKeyMark(settings.data)
+    try:
+        check_keys(key_mark, ring.required, no_keys, ring.name)
+    except StartupError:
+        storage.close()
+        raise
     engine, streams = Engine(settings, storage, WarmUp(compiling), loads), Streams()
     side_file = SideFile(side_path(settings.data), points.SCHEMA + alerts.SCHEMA)
     noted = alerts.Alerts(side_file, posted=webhook is not None)
@@ -143,7 +154,7 @@ async def _serve(
     engine.ready.add_done_callback(lambda _: server.recovery_ended())
     watching = [
         asyncio.create_task(monitor.run()),
-        asyncio.create_task(watch_keys(ring, streams)),
+        asyncio.create_task(watch_keys(ring, streams, lambda: key_mark.set(ring.required))),
         asyncio.create_task(watch_connections(server.server_state, settings.patience_seconds)),
     ]
     if workers is not None or membership is not None:

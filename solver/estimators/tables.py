@@ -43,7 +43,7 @@ def explaining() -> Iterator[None]:
     try:
         yield
     except Misfit as misfit:
-        raise ValueError(f"row {misfit.row} of X: {misfit.named_detail}") from None
+        raise ValueError(f"row {misfit.row} of X: {misfit.full_detail()}") from None
 
 
 def _of_frame(X: Any, timestamps: Collection[str]) -> Rows:

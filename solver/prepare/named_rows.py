@@ -42,8 +42,8 @@ class NamedRows(NamedTuple):
 
     def part(self, start: int, stop: int) -> "NamedRows":
         """Return some of the rows, with all names."""
-        ends = np.concatenate([[0], np.cumsum(self.lengths, dtype=np.int64)])
-        of_rows = slice(int(ends[start]), int(ends[stop]))
+        first = int(self.lengths[:start].sum())
+        of_rows = slice(first, first + int(self.lengths[start:stop].sum()))
         return self._replace(
             lengths=self.lengths[start:stop],
             place=self.place[of_rows],
@@ -148,6 +148,34 @@ def rows_between(rows: Rows, start: int, stop: int) -> Rows:
     if isinstance(rows, NamedRows):
         return rows.part(start, stop)
     return rows[start:stop]
+
+
+def with_own_words(rows: Rows) -> Rows:
+    """Return rows without the names and texts of other rows, in the order of their appearance.
+
+    Some of a request's rows have all its names and texts; a table keeps its names.
+    """
+    if isinstance(rows, NamedRows):
+        names, place = _in_order(rows.names, rows.place)
+        rows = rows._replace(names=names, place=place)
+    if isinstance(rows, np.ndarray) or not len(rows.texts):
+        return rows
+    text = rows.text.copy()
+    texts, text[text != NO_TEXT] = _in_order(rows.texts, text[text != NO_TEXT])
+    if isinstance(rows, Cells):
+        return rows._replace(texts=tuple(texts), text=text)
+    return rows._replace(texts=texts, text=text)
+
+
+def _in_order(
+    words: Sequence[str], place: NDArray[np.integer[Any]]
+) -> tuple[list[str], NDArray[np.int64]]:
+    """The words that occur, in the order of their first appearance, and each entry's place."""
+    used, firsts, places = np.unique(place, return_index=True, return_inverse=True)
+    order = np.argsort(firsts)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return [words[k] for k in used[order].tolist()], rank[places]
 
 
 def form_of(rows: Rows) -> Hashable:

@@ -17,6 +17,7 @@ from wolfstream.solver.prepare.named_rows import (
     n_rows,
     named_columns,
     rows_between,
+    with_own_words,
     without_zeros,
 )
 from wolfstream.solver.prepare.repeats import codes_of_numbers, columns_of_codes
@@ -259,10 +260,12 @@ class RowForm(NamedTuple):
         while i < n:
             stop = n if schema.settled else i + 1
             part = rows_between(rows, i, stop)
+            if not schema.settled:
+                part = with_own_words(part)
             try:
                 wider = extended(schema, self._replace(schema=schema).cells(part))
             except Misfit as misfit:
-                raise Misfit(misfit.row + i, misfit.name, misfit.detail) from None
+                raise misfit.moved(i) from None
             if wider is None:
                 return RowForm(self.prepare, sparse=True).after(rows_between(rows, i, n))
             schema, i = wider, stop
@@ -328,14 +331,15 @@ def _refused(schema: Schema, rows: NamedRows) -> Cells:
 
     So no request reserves room for more names than the table has.
     """
-    unknown = [k for k, name in enumerate(rows.names) if name not in set(schema.names)]
+    known = frozenset(schema.names)
+    unknown = [k for k, name in enumerate(rows.names) if name not in known]
     has = np.isin(rows.place, unknown)
     if has.any():
         row = int(np.repeat(np.arange(n_rows(rows)), rows.lengths)[np.argmax(has)])
         try:
             check(schema, cells(rows.part(row, row + 1)))
         except Misfit as misfit:
-            raise Misfit(row, misfit.name, misfit.detail) from None
+            raise misfit.moved(row) from None
     return cells(rows)
 
 

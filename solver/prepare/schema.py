@@ -35,6 +35,8 @@ MOST_LATE = 256
 # Columns of moments whose differences are learned, each pair's.
 _MOST_PAIRED = 3
 _LONGEST_ECHO = 40
+_MOST_LISTED, _LONGEST_LIST = 100, 200
+UNKNOWN_NAME = "is no name that the model knows"
 
 # Whether a settled table learns new names, and predictions pass over unknown ones; or all are
 # refused.
@@ -42,16 +44,34 @@ Names = Literal["learned", "strict"]
 
 
 class Misfit(ValueError):
-    """A value that a table cannot take. row, name: where it is; name is None for a whole row."""
+    """A value that a table cannot take. row, name: where it is; name is None for a whole row.
 
-    def __init__(self, row: int, name: str | None, detail: str) -> None:
+    known: the names of the table, if it lacks this one.
+    """
+
+    def __init__(self, row: int, name: str | None, detail: str, known: Sequence[str] = ()) -> None:
         super().__init__(detail)
-        self.row, self.name, self.detail = row, name, detail
+        self.row, self.name, self.detail, self.known = row, name, detail, known
 
-    @property
-    def named_detail(self) -> str:
-        """What is wrong, with the name that it is about."""
-        return self.detail if self.name is None else f"{self.name[:_LONGEST_ECHO]!r} {self.detail}"
+    def moved(self, rows: int) -> "Misfit":
+        """Return the same where so many rows come before."""
+        return Misfit(self.row + rows, self.name, self.detail, self.known)
+
+    def full_detail(self, *, named: bool = True, suggest: bool = True) -> str:
+        """Return what is wrong and what to do, named: with the name that it is about.
+
+        suggest: whether the name that may be meant is looked for, which takes milliseconds.
+        """
+        if self.name is None:
+            return self.detail
+        detail = f"{self.name[:_LONGEST_ECHO]!r} {self.detail}" if named else self.detail
+        if not self.known:
+            return detail
+        close = nearest_name(self.name, self.known) if suggest else None
+        if close is not None:
+            return f"{detail}; did you mean {close!r}?"
+        listed = ", ".join(self.known[:_MOST_LISTED])[:_LONGEST_LIST]
+        return f"{detail}; leave it out, or make a new model: it has {listed}"
 
 
 class Column(NamedTuple):
@@ -400,7 +420,7 @@ def places_of(schema: Schema, cells: Cells) -> list[int | None]:
         known_names = frozenset(known)
         for name, j in place.items():
             if name not in known_names and cells.given[:, j].any():
-                raise Misfit(int(np.argmax(cells.given[:, j])), name, unknown_name(name, known))
+                raise Misfit(int(np.argmax(cells.given[:, j])), name, UNKNOWN_NAME, known)
     return [place.get(name) for name in known]
 
 
@@ -410,12 +430,3 @@ def in_order(values: NDArray[Any], places: Sequence[int | None], none: float) ->
         return values
     wider = np.concatenate([values, np.full((len(values), 1), none, values.dtype)], axis=1)
     return np.take(wider, [-1 if j is None else j for j in places], axis=1)
-
-
-def unknown_name(name: str, known: tuple[str, ...]) -> str:
-    """Return the message for an unknown name, with the similar one that may be meant."""
-    close = nearest_name(name, known)
-    if close is not None:
-        return f"is no name that the model knows; did you mean {close!r}?"
-    listed = ", ".join(known)[:200]
-    return f"is no name that the model knows; leave it out, or make a new model: it has {listed}"

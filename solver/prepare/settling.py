@@ -19,6 +19,7 @@ from wolfstream.solver.prepare.read_cells import read, readings, values_in
 from wolfstream.solver.prepare.schema import (
     MOST_LATE,
     SETTLING,
+    UNKNOWN_NAME,
     Column,
     Head,
     Misfit,
@@ -26,7 +27,6 @@ from wolfstream.solver.prepare.schema import (
     check,
     places_of,
     spilled_cells,
-    unknown_name,
 )
 
 # Rows of more names are sparse: learners of dense rows become slow beyond.
@@ -58,7 +58,7 @@ def extended(schema: Schema, cells: Cells) -> Schema | None:
             check(schema, rest)
             schema = _with_late(_with_texts(schema, rest), rest)
     except Misfit as misfit:
-        raise Misfit(misfit.row + i, misfit.name, misfit.detail) from None
+        raise misfit.moved(i) from None
     return schema
 
 
@@ -117,7 +117,7 @@ def _widened(schema: Schema, given: list[str], row: Cells) -> tuple[Column, ...]
         if may_be_sparse and 2 * len(new) > len(given):
             return None
         if not schema.open:
-            raise Misfit(0, new[0], unknown_name(new[0], known) + _BESIDE)
+            raise Misfit(0, new[0], UNKNOWN_NAME + _BESIDE, known)
     if len(known) + len(new) > MOST_COLUMNS and not row.whole:
         if may_be_sparse:
             return None

@@ -1,6 +1,7 @@
 """Many clients that each do what one may: probes are answered soon, and memory is bounded.
 
-Streams whose frames take some milliseconds each, and listeners of a wide table that read nothing.
+Streams whose frames take some milliseconds each, connections on which nothing follows, and
+listeners of a wide table that read nothing.
 """
 
 import json
@@ -24,7 +25,7 @@ from tests.service.process import CommandProcess
 pytestmark = [pytest.mark.hard, pytest.mark.timeout(600)]
 
 SECONDS = float(os.environ.get("HARD_OVERLOAD_SECONDS", "60")) / 4
-STREAMS, LISTENERS = 50, 300
+STREAMS, LISTENERS, HALF_SENT = 50, 300, 880
 SPEC = {"working_set": None, "adaptive": None, "serve": "asset", "asset": {"dimension": 16}}
 GROWTH_BYTES = 96 << 20
 
@@ -76,6 +77,22 @@ def test_streams_whose_frames_take_milliseconds(server: CommandProcess, report: 
     report(streams=STREAMS, answers=sum(answers), livez_median_and_worst_ms=figures(waits))
     assert statistics.median(waits) < 0.25
     assert min(answers) > 0
+    assert "Traceback" not in server.log()
+
+
+@pytest.mark.parametrize("content", [b"", b"GET / HTTP/1.1\r\nHost: localhost\r\n"])
+def test_connections_on_which_nothing_follows(
+    server: CommandProcess, report: Report, content: bytes
+) -> None:
+    with ExitStack() as waiting:
+        for _ in range(HALF_SENT):
+            connection = socket.create_connection(("127.0.0.1", server.port))
+            waiting.enter_context(connection)
+            connection.sendall(content)
+        waits = waits_of(server, 5)
+        assert httpx.get(f"{server.url}/v1/models").status_code == 200
+    report(connections=HALF_SENT, livez_median_and_worst_ms=figures(waits))
+    assert max(waits) < 1.0
     assert "Traceback" not in server.log()
 
 

@@ -57,7 +57,7 @@ _STATUS: dict[type[Refusal], int] = {
 
 
 # HTTP has no status for a client that closed the connection; proxies log such requests as 499.
-_CLIENT_LEFT = 499
+CLIENT_LEFT = 499
 
 
 def add_problems(app: FastAPI) -> None:
@@ -74,7 +74,7 @@ def add_problems(app: FastAPI) -> None:
 
     @app.exception_handler(ClientDisconnect)
     async def forget(_: Request, __: ClientDisconnect) -> Response:
-        return Response(status_code=_CLIENT_LEFT)  # the client is gone
+        return Response(status_code=CLIENT_LEFT)  # the client is gone
 
     @app.exception_handler(HTTPException)
     async def refuse_route(request: Request, error: HTTPException) -> Response:

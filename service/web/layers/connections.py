@@ -2,7 +2,8 @@
 
 | event | response |
 |---|---|
-| more than `connections` | 503, and the connection is closed; the health paths respond as usual |
+| more than `connections` | those that wait for their clients give way (`web.layers.room`): 503 |
+| none of which does | 503, and the connection is closed; the health paths respond as usual |
 | far more | none: the connection is closed at once |
 | a request takes longer than `patience_seconds`, and is below `upload_bytes_per_second` | 408 |
 | a message on a websocket does | closed with 1008 |
@@ -12,7 +13,7 @@
 | a `Transfer-Encoding` other than `chunked` | 400 |
 | a client reads nothing for `patience_seconds` | none; a websocket is closed with 1008 |
 
-`web.layers.guard`, which knows the path, decides the first. One task looks for slow clients among
+`web.layers.guard`, which knows the path, decides the second. One task looks for slow clients among
 all connections every few seconds, so that no request needs its own timer.
 """
 
@@ -25,15 +26,24 @@ from starlette.responses import Response
 from uvicorn.server import ServerState
 from websockets.frames import CloseCode
 
-from wolfstream.service.errors import HeadTooLarge, Refusal, TooSlow, Unreadable
+from wolfstream.service.errors import (
+    HeadTooLarge,
+    Refusal,
+    TooManyConnections,
+    TooSlow,
+    Unreadable,
+)
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import RESERVE
 from wolfstream.service.web.layers.one_write import OneWrite
 from wolfstream.service.web.layers.paced_requests import PacedRequests
+from wolfstream.service.web.layers.room import UNREAD_SECONDS, Awaited, Waiting, make_room
 from wolfstream.service.web.layers.stream_connections import BoundedStream
 
-# Connections beyond the limit that are accepted, to be refused with a response.
+# Connections beyond the limit, to be refused with a response, or to be asked whether it lives.
 _REFUSED_CONNECTIONS = 64
+# Of the limit, the part that is dropped at once, so that not each new one looks for the next.
+_DROPPED_SHARE = 64
 _HEAD_BYTES = 1 << 16
 # Those that are empty take fifty times their bytes.
 _MOST_HEADERS = 256
@@ -91,17 +101,57 @@ class BoundedProtocol(PacedRequests):
         self._arrives = 0
         self._in_head = True
         self._wrong: Refusal | None = None
+        # Since when the client has not read a response; 0 if it never had to.
+        self._unread_since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Put all `connections` into the state of requests, and `crowded` if there are too many."""
-        others = len(self.connections) + self._elsewhere()
+        """Put all `connections` into the state of requests, and `crowded` if there are too many.
+
+        `is_gone` says whether the client has left, or was left.
+        """
+        others = self._make_room()
         super().connection_made(transport)
-        self.app_state = self.app_state | {"connections": self.connections}
+        of_connection = {"connections": self.connections, "is_gone": transport.is_closing}
+        self.app_state = self.app_state | of_connection
         if others >= self._most_connections:
             self.app_state = self.app_state | {"crowded": True}
         if others >= self._most_connections + _REFUSED_CONNECTIONS:
             transport.abort()
         self._changed()
+
+    def _make_room(self) -> int:
+        """Return how many connections there are, after some gave way if there are too many."""
+        elsewhere, most = self._elsewhere(), self._most_connections
+        if (others := len(self.connections) + elsewhere) < most:
+            return others
+        bounded = [c for c in self.connections if isinstance(c, BoundedProtocol | BoundedStream)]
+        # What was closed goes away with the loop's next turn.
+        others = elsewhere + sum(_is_held(connection.transport) for connection in bounded)
+        if others >= most:
+            others -= make_room(bounded, self.loop.time(), 1 + most // _DROPPED_SHARE)
+        return others
+
+    def waiting(self, now: float) -> Waiting | None:
+        """Return what it waits for from its client; see `make_room`."""
+        closing, unread = self.transport.is_closing(), self.transport.get_write_buffer_size()
+        if closing or self.flow.write_paused:
+            waits = unread and now - self._unread_since > UNREAD_SECONDS
+            return Waiting(Awaited.READING, self._unread_since) if waits else None
+        if (idle := self.timeout_keep_alive_task) is not None:
+            return Waiting(Awaited.REQUEST, idle.when() - self.timeout_keep_alive)
+        if self._since is None or (self._in_head and self._is_answering):
+            return None
+        return Waiting(Awaited.REQUEST if self._in_head else Awaited.BODY, self._since)
+
+    def give_way(self) -> None:
+        """Close it for another one."""
+        self._end(TooManyConnections("the server needs the connection for others; try again"))
+        self.transport.abort()
+
+    def pause_writing(self) -> None:
+        """Note since when the client does not read."""
+        super().pause_writing()
+        self._unread_since = self.loop.time()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Say that it was closed, and let go of what came."""
@@ -119,6 +169,9 @@ class BoundedProtocol(PacedRequests):
         except MemoryError:
             self._end(RESERVE.give_up())
         self._received += self._arrives
+        if self._since is None and self.timeout_keep_alive_task is None and not self._is_answering:
+            # Line ends before a request are none of it, and end the wait for one.
+            self._since, self._in_head = self.loop.time(), True
         if self._since is not None and (
             self._unfinished > _HEAD_BYTES or self._is_head_too_large()
         ):
@@ -174,10 +227,15 @@ class BoundedProtocol(PacedRequests):
         """End a request that should have arrived by now."""
         if self._since is None or self.flow.read_paused or self.transport.is_closing():
             return
-        if self._in_head and self.cycle is not None and not self.cycle.response_complete:
+        if self._in_head and self._is_answering:
             return  # the response to an earlier request is still being made
         if now - self._since > self._patience + self._received / self._bytes_a_second:
             self._end(TooSlow(f"the request had not arrived after {now - self._since:.0f} s"))
+
+    @property
+    def _is_answering(self) -> bool:
+        """Whether a response is being made."""
+        return self.cycle is not None and not self.cycle.response_complete
 
     def _wrong_head(self) -> Refusal | None:
         """Return what is wrong with a complete head."""
@@ -224,10 +282,13 @@ class BoundedProtocol(PacedRequests):
         if not (answered or self._silent):
             path = "" if self._in_head else self.scope["path"]
             self.transport.write(_raw(self._refuse(error, path)))
-        if cycle is not None:
-            cycle.disconnected = True
-            cycle.message_event.set()
+        self.leave()
         self.transport.close()
+
+
+def _is_held(transport: asyncio.Transport) -> bool:
+    """Return whether a connection takes its place still: it is open, or has more to send."""
+    return not transport.is_closing() or transport.get_write_buffer_size() > 0
 
 
 def _is_of_memory(error: BaseException | None) -> bool:

@@ -15,14 +15,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from wolfstream.service.diagnostics import tracing
 from wolfstream.service.diagnostics.metrics import Histogram
 from wolfstream.service.web.formats.paths import is_open
+from wolfstream.service.web.formats.problems import CLIENT_LEFT
 
 logger = logging.getLogger(__name__)
 
 OTHER = "other"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
 _SLOW_SECONDS = 1.0
-# In mode `errors`, a client that keeps repeating a refused request would fill the disk.
-_LINES_A_SECOND = 100
 # The header of a response that lasts for as long as the client listens.
 _EVENTS = (b"content-type", b"text/event-stream; charset=utf-8")
 _STATUS_OF = {"websocket.accept": 101, "websocket.close": 403}
@@ -50,7 +49,6 @@ class Observer:
         self._requests = requests
         self._which = which
         self._is_model = is_model
-        self._second, self._lines, self._left_out = 0.0, 0, 0
         self._templates: dict[tuple[Any, ...], str] = {}
         # Histograms of `requests` by what is known about a request without finding its route.
         self._by_endpoint: dict[tuple[Any, ...], Histogram] = {}
@@ -70,6 +68,8 @@ class Observer:
             if not status:
                 lasting = _EVENTS in message.get("headers", ())
                 status = message.get("status") or _STATUS_OF[message["type"]]
+                if (is_gone := scope["state"].get("is_gone")) is not None and is_gone():
+                    status = CLIENT_LEFT
                 seconds = time.monotonic() - began
                 self._histogram(scope, status).observe(seconds)
                 if self._is_logged(scope, status, seconds):
@@ -110,8 +110,6 @@ class Observer:
         return self._which == "all"
 
     def _log(self, scope: Scope, samples: int, status: int, seconds: float) -> None:
-        if self._which == "errors" and not self._has_room():
-            return
         route, method = self._route(scope), _method(scope)
         fields = {
             "method": method,
@@ -123,10 +121,10 @@ class Observer:
         name = scope.get("path_params", {}).get("name")
         if name is not None and (status < 400 or self._is_model(name)):
             fields["model"] = name
-        if self._left_out:
-            fields["left_out"], self._left_out = self._left_out, 0
         level = logging.WARNING if status >= 500 else logging.INFO
-        logger.log(level, "%s %s %d", method, route, status, extra={"fields": fields})
+        # Where errors alone are logged, a client that repeats one would fill the disk.
+        extra = {"fields": fields, "unlimited": self._which == "all"}
+        logger.log(level, "%s %s %d", method, route, status, extra=extra)
 
     def _route(self, scope: Scope) -> str:
         """Return the template of the path, like `/v1/models/{name}`."""
@@ -139,16 +137,6 @@ class Observer:
         # A layer refused the request before it reached a route.
         matching = (route for route in _routes(scope) if route.matches(scope)[0] is not Match.NONE)
         return next((route.path for route in matching), OTHER)
-
-    def _has_room(self) -> bool:
-        now = time.monotonic()
-        if now - self._second >= 1.0:
-            self._second, self._lines = now, 0
-        self._lines += 1
-        if self._lines > _LINES_A_SECOND:
-            self._left_out += 1
-            return False
-        return True
 
 
 def _routes(scope: Scope) -> list[Route | WebSocketRoute]:

@@ -5,8 +5,9 @@ them. Parsed all at once they would keep the event loop, and take memory, before
 is answered; here one part of them is parsed ahead.
 """
 
+from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 # What is parsed at once, unless it is a body: at most a hundred requests without one.
 _PART_BYTES = 1 << 12
@@ -19,11 +20,21 @@ class PacedRequests(HttpToolsProtocol):
     _unparsed = memoryview(b"")
     # Bytes of the body of the request that is being parsed, which follow for certain.
     _body_left = 0
+    # The request that is being answered; uvicorn knows the last one that was parsed alone.
+    _answered: RequestResponseCycle | None = None
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget what came."""
         super().connection_lost(exc)
         self._unparsed = memoryview(b"")
+        self.leave()
+
+    def leave(self) -> None:
+        """Tell the application that the client is gone: nothing more can be written."""
+        for cycle in (self._answered, self.cycle):
+            if cycle is not None:
+                cycle.disconnected = True
+                cycle.message_event.set()
 
     def data_received(self, data: bytes) -> None:
         """Take what came."""
@@ -36,6 +47,10 @@ class PacedRequests(HttpToolsProtocol):
     def parse(self, data: bytes) -> None:
         """Parse a part of what came."""
         super().data_received(data)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._answered = cycle
+        super()._start_asgi_task(cycle, app)
 
     def on_headers_complete(self) -> None:
         """Begin a request, and note the length of its body."""

@@ -17,6 +17,7 @@ from websockets.frames import CloseCode, Frame
 from wolfstream.service.errors import MemoryFull
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import UNCOUNTED_BYTES, MemoryBudget
+from wolfstream.service.web.layers.room import UNREAD_SECONDS, Awaited, Waiting
 
 # The approximate memory of a fragment in addition to its content.
 _FRAGMENT_BYTES = 64
@@ -55,6 +56,9 @@ class BoundedStream(WebSocketsSansIOProtocol):
         self._second, self._control_frames = 0.0, 0
         # When the message began of which a part has come.
         self._since: float | None = None
+        self._began = self.loop.time()
+        # Since when the client has not read what was sent; 0 if it never had to.
+        self._unread_since = 0.0
 
     def data_received(self, data: bytes) -> None:
         """Take what came, which is parsed in parts."""
@@ -157,6 +161,25 @@ class BoundedStream(WebSocketsSansIOProtocol):
             self.handshake_complete = True
         if self.close_sent and self._unparsed:
             self._parse_soon()  # the client's own close may be in it
+
+    def waiting(self, now: float) -> Waiting | None:
+        """Return what it waits for from its client; see `make_room`."""
+        if not self.writable.is_set() or self.transport.is_closing():
+            unread = self.transport.get_write_buffer_size()
+            waits = unread and now - self._unread_since > UNREAD_SECONDS
+            return Waiting(Awaited.READING, self._unread_since) if waits else None
+        return None if self.handshake_complete else Waiting(Awaited.BODY, self._began)
+
+    def give_way(self) -> None:
+        """Close it for another one."""
+        if not self.transport.is_closing():
+            self.end(CloseCode.TRY_AGAIN_LATER, "the server needs the connection for others")
+        self.transport.abort()
+
+    def pause_writing(self) -> None:
+        """Note since when the client does not read."""
+        super().pause_writing()
+        self._unread_since = self.loop.time()
 
     def end_if_late(self, now: float) -> None:
         """End the connection if a message should have arrived by now."""

@@ -139,6 +139,43 @@ class TestServe:
         assert needed in error_line(run("serve", option))
         assert not served
 
+    @pytest.mark.parametrize(
+        ("variable", "told"),
+        [
+            ("WOLFSTREAM_POTR", "WOLFSTREAM_POTR is no setting; did you mean WOLFSTREAM_PORT?"),
+            ("WOLFSTREAM_PATIENCE", "did you mean WOLFSTREAM_PATIENCE_SECONDS?"),
+            ("WOLFSTREAM_XYZZY", "WOLFSTREAM_XYZZY is no setting. `wolfstream serve --help`"),
+            ("wolfstream_potr", "did you mean WOLFSTREAM_PORT?"),
+        ],
+    )
+    def test_unknown_variable(
+        self, served: list[Settings], monkeypatch: pytest.MonkeyPatch, variable: str, told: str
+    ):
+        monkeypatch.setenv(variable, "8080")
+        result = run("serve")
+        assert result.exit_code == 2
+        assert told in error_line(result)
+        assert not served
+
+    @pytest.mark.parametrize(
+        "variable",
+        [
+            "WOLFSTREAM_KEY",
+            "WOLFSTREAM_URL",
+            "WOLFSTREAM_SERVICE_HOST",
+            "WOLFSTREAM_SERVICE_PORT_HTTP",
+            "WOLFSTREAM_PORT_8000_TCP_ADDR",
+            "WOLFSTREAM_REPLICAS_SERVICE_PORT",
+            "WOLFSTREAM_REPLICAS_PORT",
+        ],
+    )
+    def test_variables_of_others(
+        self, served: list[Settings], monkeypatch: pytest.MonkeyPatch, variable: str
+    ):
+        monkeypatch.setenv(variable, "value")
+        assert run("serve").exit_code == 0
+        assert served
+
     def test_wrong_variable(self, served: list[Settings], monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setenv("WOLFSTREAM_GROUP_SAMPLES", "0")
         result = run("serve")

@@ -218,8 +218,8 @@ NOT_OURS = (200, {}, "text/html", b"<html>")
 
 
 class TestHttpTrouble:
-    def run(self, fake: FakeHttp, count: int = 3, retry_seconds: float = 60.0) -> Replay:
-        with HttpConnection(fake.url, "m", retry_seconds=retry_seconds) as http:
+    def run(self, fake: FakeHttp, count: int = 3, retry: float = 60.0) -> Replay:
+        with HttpConnection(fake.url, "m", retry=retry) as http:
             run = Replay(http, ["working_set"])
             run.run(batches(count))
         return run
@@ -233,7 +233,7 @@ class TestHttpTrouble:
 
     def test_patience_ends(self):
         with fake_http(*[BUSY] * 50) as fake, pytest.raises(Refused, match="503 Full"):
-            self.run(fake, retry_seconds=0.2)
+            self.run(fake, retry=0.2)
         assert not fake.learned
 
     def test_503_of_a_proxy_is_no_end(self):
@@ -412,7 +412,7 @@ class TestStreamTrouble:
         score: list[Frame] = []
         with (
             fake_stream(handle) as url,
-            WebsocketConnection(url, "m", retry_seconds=0.2) as connection,
+            WebsocketConnection(url, "m", retry=0.2) as connection,
         ):
             run = Replay(connection, ["asset"])
             with pytest.raises(AnswerLost, match="1001"):

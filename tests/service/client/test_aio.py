@@ -110,13 +110,13 @@ class TestRealServer:
             assert client.describe(name)["sequence"] == 80
 
 
-def client_of(model: PretendModel, url: str, retry_seconds: float) -> AsyncClient:
+def client_of(model: PretendModel, url: str, retry: float) -> AsyncClient:
     """A client of a pretend model over HTTP that waits only for what comes."""
 
     async def hook(request: httpx.Request) -> None:
         hasten(model, request)
 
-    client = AsyncClient(url, retry_seconds=retry_seconds)
+    client = AsyncClient(url, retry=retry)
     client._http._http.event_hooks = {"request": [hook]}
     return client
 
@@ -128,7 +128,7 @@ class TestFaults:
         model = PretendModel(faults)
 
         async def learn(url: str) -> Learned:
-            async with client_of(model, url, retry_seconds=30) as client:
+            async with client_of(model, url, retry=30) as client:
                 return await client.learn("m", np.zeros((20, 2)), list(range(20)), batch=6)
 
         with faulty_http(model) as url:
@@ -143,7 +143,7 @@ class TestFaults:
 
         async def learn(url: str) -> list[Any]:
             async with (
-                AsyncClient(url, timeout=TIMEOUT, retry_seconds=5) as client,
+                AsyncClient(url, timeout=TIMEOUT, retry=5) as client,
                 client.stream("m") as stream,
             ):
                 return [result async for result in stream.learn_each(pairs)]
@@ -156,7 +156,7 @@ class TestFaults:
     @pytest.mark.parametrize("fault", FAULTS)
     def test_it_gives_up_in_time_and_says_how_far_it_came(self, fault: str):
         async def learn(url: str) -> None:
-            async with client_of(model, url, retry_seconds=0.2) as client:
+            async with client_of(model, url, retry=0.2) as client:
                 await client.learn("m", np.zeros((20, 2)), list(range(20)), batch=6)
 
         model = PretendModel(["", "", *[fault] * 1000])

@@ -14,7 +14,7 @@ from tests.service.web.test_events import looks_often
 from wolfstream import AsyncClient, Client, Refused
 from wolfstream.service.client.errors import AnswerLost
 from wolfstream.service.client.events import EventReader
-from wolfstream.service.client.steps import Reply
+from wolfstream.service.client.steps import Reply, Retry
 
 SPEC = PAPERS | {"asset": None}
 
@@ -26,13 +26,13 @@ def given(reader: EventReader, event: str, number: int = 1, **data: object) -> o
 
 class TestWithoutAServer:
     def test_a_state_is_taken_and_its_id_goes_into_the_next_request(self):
-        reader = EventReader("rooms", 1.0)
+        reader = EventReader("rooms", Retry(1.0))
         assert reader.request().headers == {}
         assert given(reader, "state", 7, sequence=3) == {"sequence": 3}
         assert reader.request().headers == {"last-event-id": "run-7"}
 
     def test_half_an_event_is_forgotten_with_its_connection(self):
-        reader = EventReader("rooms", 1.0)
+        reader = EventReader("rooms", Retry(1.0))
         reader.take("event: end")
         reader.request()
         assert given(reader, "state", sequence=4) == {"sequence": 4}
@@ -41,13 +41,13 @@ class TestWithoutAServer:
         ("reason", "ended"), [("deleted", True), ("key", True), ("stopping", False)]
     )
     def test_an_end_is_final_unless_the_server_stops(self, reason: str, ended: bool):
-        reader = EventReader("rooms", 1.0)
+        reader = EventReader("rooms", Retry(1.0))
         assert given(reader, "end", reason=reason) is None
         assert reader.ended is ended
 
     def test_a_model_that_is_gone_when_it_comes_back_is_the_end(self):
         gone = Reply(404, "Not Found", {"content-type": "application/json"}, b"{}")
-        reader = EventReader("rooms", 1.0)
+        reader = EventReader("rooms", Retry(1.0))
         with pytest.raises(Refused, match="404"):
             reader.check(gone)
         given(reader, "state", sequence=1)
@@ -56,7 +56,7 @@ class TestWithoutAServer:
 
     def test_patience_ends(self):
         with pytest.raises(AnswerLost):
-            EventReader("rooms", 0.0).again()
+            EventReader("rooms", Retry(0.0)).again()
 
 
 def test_states_come_and_go_on_after_a_restart(tmp_path: Path):

@@ -83,9 +83,9 @@ class Killing:
         assert self.done
 
 
-def client_of(model: PretendModel, url: str, retry_seconds: float) -> Client:
+def client_of(model: PretendModel, url: str, retry: float) -> Client:
     """A client of a pretend model over HTTP that waits only for what comes."""
-    client = Client(url, retry_seconds=retry_seconds)
+    client = Client(url, retry=retry)
     client._http._http.event_hooks = {"request": [partial(hasten, model)]}
     return client
 
@@ -95,7 +95,7 @@ class TestFaults:
     @given(scripts)
     def test_each_sample_is_learned_once_in_order(self, faults: list[str]):
         model = PretendModel(faults)
-        with faulty_http(model) as url, client_of(model, url, retry_seconds=30) as client:
+        with faulty_http(model) as url, client_of(model, url, retry=30) as client:
             result = client.learn("m", np.zeros((20, 2)), list(range(20)), batch=6)
         assert model.learned == result.predictions.tolist() == list(range(20))
         assert (result.learned, result.sequence) == (20, 20)
@@ -107,7 +107,7 @@ class TestFaults:
         pairs = [(np.zeros(2), k) for k in range(12)]
         with (
             faulty_stream(model) as url,
-            Client(url, timeout=TIMEOUT, retry_seconds=5) as client,
+            Client(url, timeout=TIMEOUT, retry=5) as client,
             client.stream("m") as stream,
         ):
             results = list(stream.learn_each(pairs))
@@ -116,7 +116,7 @@ class TestFaults:
 
     def test_a_server_that_takes_less_gets_less(self):
         model = PretendModel(most=7)
-        with faulty_http(model) as url, Client(url, retry_seconds=5) as client:
+        with faulty_http(model) as url, Client(url, retry=5) as client:
             assert client.learn("m", np.zeros((50, 2)), list(range(50)), batch=40).learned == 50
         assert model.learned == list(range(50))
 
@@ -125,13 +125,13 @@ class TestFaults:
         model = PretendModel(["", "", *[fault] * 1000])
         with (
             faulty_http(model) as url,
-            client_of(model, url, retry_seconds=0.5) as client,
+            client_of(model, url, retry=0.5) as client,
             pytest.raises((AnswerLost, Refused), match="; 12 samples were acknowledged") as caught,
         ):
             client.learn("m", np.zeros((20, 2)), list(range(20)), batch=6, idempotency_key="k")
         assert (caught.value.acknowledged, caught.value.idempotency_key) == (12, "k")
         model.faults.clear()
-        with faulty_http(model) as url, Client(url, retry_seconds=5) as client:
+        with faulty_http(model) as url, Client(url, retry=5) as client:
             again = client.learn("m", np.zeros((20, 2)), range(20), batch=6, idempotency_key="k")
         assert again.replayed
         assert model.learned == list(range(20))
@@ -140,7 +140,7 @@ class TestFaults:
         model = PretendModel(["", "", *["drop after"] * 3, *["drop before"] * 1000])
         with (
             faulty_stream(model) as url,
-            Client(url, timeout=TIMEOUT, retry_seconds=0.3) as client,
+            Client(url, timeout=TIMEOUT, retry=0.3) as client,
             client.stream("m") as stream,
         ):
             with pytest.raises((AnswerLost, Unreachable), match="2 samples were acknowledged"):
@@ -153,7 +153,7 @@ class TestFaults:
     def test_nobody_there(self):
         start = time.monotonic()
         url = f"http://127.0.0.1:{free_port()}"
-        with Client(url, retry_seconds=0.2) as client:
+        with Client(url, retry=0.2) as client:
             with pytest.raises(Unreachable, match="is the server running"):
                 client.models()
             with pytest.raises(Unreachable), client.stream("m"):
@@ -168,14 +168,14 @@ class TestFaults:
         monkeypatch.setattr(aio_stream, "connect", ends)
         url = f"http://127.0.0.1:{free_port()}"
         with (
-            Client(url, retry_seconds=0) as client,
+            Client(url, retry=0) as client,
             pytest.raises(Unreachable),
             client.stream("m"),
         ):
             pass
 
         async def opened() -> None:
-            async with AsyncClient(url, retry_seconds=0) as client, client.stream("m"):
+            async with AsyncClient(url, retry=0) as client, client.stream("m"):
                 pass
 
         with pytest.raises(Unreachable):

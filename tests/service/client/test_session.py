@@ -19,7 +19,7 @@ from wolfstream.service.client.errors import (
     Unsuitable,
 )
 from wolfstream.service.client.session import Session
-from wolfstream.service.client.steps import Connect, Effect, Pause, Receive, Transmit, run
+from wolfstream.service.client.steps import Connect, Effect, Pause, Receive, Retry, Transmit, run
 
 FULL = {"status": 503, "title": "Full", "retry_after_seconds": 0}
 
@@ -96,7 +96,7 @@ def test_each_frame_is_learned_once_and_answered_in_order(
     script: list[str], window: int, unread: int
 ) -> None:
     server = InMemory(PretendModel(script), window)
-    session = Session("p", 1, 60)
+    session = Session("p", 1, Retry(60))
     run(session.open(), server)
     received = []
     for k in range(12):
@@ -116,7 +116,7 @@ def test_each_frame_is_learned_once_and_answered_in_order(
 def test_a_source_that_begins_again_learns_the_rest(script: list[str], again_from: int) -> None:
     model = PretendModel(script)
     for first in (1, again_from):
-        server, session = InMemory(model), Session("p", first, 60)
+        server, session = InMemory(model), Session("p", first, Retry(60))
         for k in range(first - 1, 12):
             sent(session, server, k)
         run(session.flush(), server)
@@ -125,7 +125,7 @@ def test_a_source_that_begins_again_learns_the_rest(script: list[str], again_fro
 
 def test_answers_that_came_before_the_end_are_read() -> None:
     server = InMemory(PretendModel(["", "lost before"]))
-    session = Session("p", 1, 60)
+    session = Session("p", 1, Retry(60))
     for k in range(3):
         sent(session, server, k)
     run(session.flush(), server)
@@ -135,7 +135,7 @@ def test_answers_that_came_before_the_end_are_read() -> None:
 
 def test_a_server_that_does_not_keep_the_order_is_found_out() -> None:
     server = InMemory(PretendModel(["busy"]), keeps_order=False)
-    session = Session("p", 1, 60)
+    session = Session("p", 1, Retry(60))
     for k in range(3):
         sent(session, server, k)
     with pytest.raises(Refused, match="503") as caught:
@@ -148,7 +148,7 @@ def test_a_server_that_does_not_keep_the_order_is_found_out() -> None:
 
 def test_no_room_for_longer_than_patience() -> None:
     server = InMemory(PretendModel(["busy"] * 9))
-    session = Session("p", 1, 0)
+    session = Session("p", 1, Retry(0))
     for k in range(3):
         sent(session, server, k)
     for ticket in (1, 2, 3):
@@ -161,7 +161,7 @@ def test_no_room_for_longer_than_patience() -> None:
 
 def test_samples_on_their_way_are_bounded_too() -> None:
     server = InMemory(PretendModel(), window=100)
-    session = Session("p", 1, 60)
+    session = Session("p", 1, Retry(60))
     for k in range(10):
         run(session.learn(one_batch(np.zeros((3000, 1)), [k] * 3000), "asset"), server)
     assert server.most == 2
@@ -197,7 +197,7 @@ def answer(ticket: Any) -> dict[str, Any]:
 
 def test_an_error_without_an_id_ends_all_that_is_on_its_way() -> None:
     replies = Replies({"error": {"status": 400, "title": "Unreadable"}}, answer(3))
-    session = Session("p", 1, 60)
+    session = Session("p", 1, Retry(60))
     for k in range(2):
         sent(session, replies, k)  # type: ignore[arg-type]
     for _ in range(2):
@@ -210,7 +210,7 @@ def test_an_error_without_an_id_ends_all_that_is_on_its_way() -> None:
 
 def test_answers_to_nobody_are_passed_over() -> None:
     replies = Replies(answer(7), answer("1"), answer(None), answer([]), {}, answer(1), answer(1))
-    session = Session("p", 1, 60)
+    session = Session("p", 1, Retry(60))
     sent(session, replies, 0)  # type: ignore[arg-type]
     assert run(session.receive(), replies) == (1, answer(1))
     with pytest.raises(ClientError, match="every response has been received"):
@@ -219,7 +219,7 @@ def test_answers_to_nobody_are_passed_over() -> None:
 
 def test_a_message_that_is_too_big_is_not_sent_again() -> None:
     replies = Replies(TooLargeMessage("1009"))
-    session = Session("p", 1, 60)
+    session = Session("p", 1, Retry(60))
     sent(session, replies, 0)  # type: ignore[arg-type]
     with pytest.raises(TooLargeMessage):
         run(session.receive(), replies)
@@ -229,9 +229,9 @@ def test_a_message_that_is_too_big_is_not_sent_again() -> None:
 @pytest.mark.parametrize("hello", [{"hi": 1}, {"hello": {}}, {"hello": 1}, {"error": 3}, [1]])
 def test_greetings_of_others(hello: Any) -> None:
     with pytest.raises(Unsuitable, match="is this wolfstream"):
-        run(Session("p", 1, 60).open(), Replies(hello=hello))
+        run(Session("p", 1, Retry(60)).open(), Replies(hello=hello))
 
 
 def test_numbers_begin_at_one() -> None:
     with pytest.raises(ValueError, match="from 1 on"):
-        Session("p", 0, 60)
+        Session("p", 0, Retry(60))

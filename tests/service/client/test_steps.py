@@ -21,7 +21,7 @@ from wolfstream.service.client.errors import (
     may_pass,
 )
 from wolfstream.service.client.sample_calls import SampleCalls
-from wolfstream.service.client.steps import Effect, Patience, Pause, Reply, Request, run
+from wolfstream.service.client.steps import Effect, Patience, Pause, Reply, Request, Retry, run
 from wolfstream.service.client.wire import MSGPACK, decode_reply, trusted
 
 GET = Request("GET", "/v1/models/m")
@@ -42,13 +42,13 @@ class TestPatience:
         return [patience.pause(error).seconds for _ in range(count)]
 
     def test_pauses_double_to_a_bound(self):
-        pauses = self.pauses(Patience(1e9, chance=lambda: 1.0), AnswerLost(), 8)
+        pauses = self.pauses(Patience(Retry(1e9), chance=lambda: 1.0), AnswerLost(), 8)
         assert pauses == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0])
 
     @given(st.floats(0, 1, exclude_max=True))
     def test_half_of_a_pause_is_chance(self, chance: float):
         for seconds, longest in zip(
-            self.pauses(Patience(1e9, chance=lambda: chance), Unreachable(), 3),
+            self.pauses(Patience(Retry(1e9), chance=lambda: chance), Unreachable(), 3),
             (0.1, 0.2, 0.4),
             strict=True,
         ):
@@ -56,12 +56,12 @@ class TestPatience:
 
     @given(st.floats(0, 30), st.floats(0, 1, exclude_max=True))
     def test_never_sooner_than_the_server_wants(self, asked: float, chance: float):
-        (seconds,) = self.pauses(Patience(1e9, chance=lambda: chance), full(asked), 1)
+        (seconds,) = self.pauses(Patience(Retry(1e9), chance=lambda: chance), full(asked), 1)
         assert max(0.05, asked) <= seconds <= max(0.05, asked) * 1.1
 
     def test_it_ends_some_time_after_the_first_failure(self):
         now = [0.0]
-        patience = Patience(10.0, clock=lambda: now[0], chance=lambda: 0.0)
+        patience = Patience(Retry(10.0), clock=lambda: now[0], chance=lambda: 0.0)
         now[0] = 100.0
         patience.pause(full(4))
         now[0] = 105.9
@@ -74,7 +74,7 @@ class TestPatience:
 
     def test_success_renews_it(self):
         now = [0.0]
-        patience = Patience(1.0, clock=lambda: now[0], chance=lambda: 1.0)
+        patience = Patience(Retry(1.0), clock=lambda: now[0], chance=lambda: 1.0)
         self.pauses(patience, AnswerLost(), 3)
         patience.renew()
         now[0] = 5.0
@@ -90,7 +90,7 @@ class TestPatience:
         assert may_pass(error) is passes
         if not passes:
             with pytest.raises(ClientError):
-                Patience(1e9).pause(error)
+                Patience(Retry(1e9)).pause(error)
 
 
 class TestAnswers:
@@ -171,14 +171,15 @@ class TestCalls:
         y = list(range(samples))
         X: Any = np.zeros((samples, 1))
         result = run(
-            SampleCalls(60).learn("m", iter(X) if iterated else X, y, "samples", batch, "k"), server
+            SampleCalls(Retry(60)).learn("m", iter(X) if iterated else X, y, "samples", batch, "k"),
+            server,
         )
         assert server.model.learned == y
         assert (result.learned, result.sequence) == (samples, samples)
         assert result.predictions.tolist() == y
         assert all(len(msgpack.unpackb(r.body or b"")["y"]) <= batch for r in server.asked)
         before = len(server.model.keys)
-        again = run(SampleCalls(60).learn("m", X, y, "samples", batch, "other"), server)
+        again = run(SampleCalls(Retry(60)).learn("m", X, y, "samples", batch, "other"), server)
         assert again.sequence == 2 * samples
         assert not set(server.model.keys[before:]) & set(server.model.keys[:before])
 
@@ -186,7 +187,9 @@ class TestCalls:
         server = InMemory(PretendModel(["", "lost"]))
         with pytest.raises(AnswerLost) as caught:
             run(
-                SampleCalls(0).learn("m", np.zeros((4, 1)), [0, 1, 2, 3], "samples", 2, None),
+                SampleCalls(Retry(0)).learn(
+                    "m", np.zeros((4, 1)), [0, 1, 2, 3], "samples", 2, None
+                ),
                 server,
             )
         assert (caught.value.acknowledged, server.slept) == (2, 0.0)
@@ -196,7 +199,9 @@ class TestCalls:
         server = InMemory(PretendModel())
         with pytest.raises(ValueError, match="zip") as caught:
             run(
-                SampleCalls(60).learn("m", iter(np.zeros((9, 1))), iter([0, 1]), "asset", 1, "k"),
+                SampleCalls(Retry(60)).learn(
+                    "m", iter(np.zeros((9, 1))), iter([0, 1]), "asset", 1, "k"
+                ),
                 server,
             )
         assert caught.value.__notes__ == ["2 samples were acknowledged, under idempotency key 'k'"]
@@ -209,7 +214,7 @@ class TestCalls:
             raise AnswerLost
 
         with pytest.raises(AnswerLost):
-            run(Calls(60).rollback("m", 5), lose)
+            run(Calls(Retry(60)).rollback("m", 5), lose)
         assert len(asked) == 1
 
     def test_a_second_attempt_to_delete_may_find_nothing(self):
@@ -223,10 +228,10 @@ class TestCalls:
                 raise response
             return response
 
-        run(Calls(60).delete("m"), answer)
+        run(Calls(Retry(60)).delete("m"), answer)
         replies.append(reply(404, {}, "application/problem+json"))
         with pytest.raises(Refused, match="404"):
-            run(Calls(60).delete("m"), answer)
+            run(Calls(Retry(60)).delete("m"), answer)
 
     def test_a_job_that_goes_on_is_said_to(self):
         job = {"job": "a", "status": "running", "error": None}
@@ -235,7 +240,7 @@ class TestCalls:
             return None if isinstance(effect, Pause) else reply(202, job)
 
         with pytest.raises(NotDone, match="still running") as caught:
-            run(Calls(60).refit("m", 1.0), answer)
+            run(Calls(Retry(60)).refit("m", 1.0), answer)
         assert caught.value.job == job
 
     def test_predictions_of_a_model_that_meets_a_class_are_asked_for_anew(self):
@@ -254,6 +259,6 @@ class TestCalls:
             response = {"sequence": 9 - n, "head": "asset", "classes": known}
             return reply(data={**response, "prediction": ["a"] * n, "decision": decision})
 
-        said = run(SampleCalls(60).predict("m", np.zeros((5, 2)), None, None), answer)
+        said = run(SampleCalls(Retry(60)).predict("m", np.zeros((5, 2)), None, None), answer)
         assert sizes == [5, 3, 2, 3, 2]
         assert (said.decisions.shape, said.sequence) == ((5, 3), 6)

@@ -26,6 +26,7 @@ from tests.service.process import ServerProcess
 from wolfstream.service.diagnostics import tracing
 from wolfstream.service.diagnostics.logging_setup import (
     JsonFormatter,
+    LineLimit,
     TextFormatter,
     set_up_logging,
 )
@@ -295,21 +296,13 @@ def test_a_slow_request_is_told_of(
     assert line["status"] == 200
 
 
-def test_refusals_do_not_fill_the_disk(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("which", "unlimited"), [("errors", False), ("all", True)])
+def test_refusals_are_limited_unless_all_requests_are_asked_for(
+    caplog: pytest.LogCaptureFixture, which: str, unlimited: bool
 ) -> None:
-    """A hundred lines a second; the next one says how many are not there."""
-    now = 1000.0
-    monkeypatch.setattr(observer.time, "monotonic", lambda: now)
-    server = InProcess("errors")
-    server.get(*["/m/refused"] * 130)
-    assert len(fields(caplog)) == 100
-    now += 1.0
-    server.get("/m/refused", "/m/refused")
-    assert [line.get("left_out") for line in fields(caplog)[98:]] == [None, None, 30, None]
-    everything = InProcess("all")
-    everything.get(*["/m/refused"] * 130)
-    assert len(fields(caplog)) == 102 + 130
+    InProcess(which).get("/m/refused")
+    of_observer = [one for one in caplog.records if one.name == observer.__name__]
+    assert [one.__dict__["unlimited"] for one in of_observer] == [unlimited]
 
 
 # -- over a server ----------------------------------------------------------------------
@@ -435,3 +428,34 @@ def test_by_default_only_what_goes_wrong_is_told(tmp_path: Path) -> None:
         assert f"request_id={refused.json()['request_id']} " in told[0]
         begin = r"[\d-]{10} [\d:]{8} INFO GET /v1/models/\{name\} 404 "
         assert re.match(begin, told[0])
+
+
+class TestLineLimit:
+    @staticmethod
+    def record(line: int, created: float, name: str = "a", **more: Any) -> logging.LogRecord:
+        record = logging.LogRecord(name, logging.INFO, "a.py", line, "text", (), None)
+        record.created = created
+        record.__dict__ |= more
+        return record
+
+    def test_each_kind_has_lines_of_its_own(self):
+        limit = LineLimit(2, of_connections=1)
+        passed = [limit.filter(self.record(line, 0.5)) for line in (1, 1, 1, 2, 2, 2)]
+        assert passed == [True, True, False] * 2
+
+    def test_what_was_left_out_is_counted_in_the_next_line(self):
+        limit = LineLimit(1, of_connections=1)
+        for _ in range(4):
+            limit.filter(self.record(1, 0.5))
+        later = self.record(1, 2.0, fields={"model": "m"})
+        assert limit.filter(later)
+        assert later.__dict__["fields"] == {"model": "m", "left_out": 3}
+
+    def test_all_of_connections_is_one_kind(self):
+        limit = LineLimit(9, of_connections=1)
+        passed = [limit.filter(self.record(line, 0.5, "uvicorn.error")) for line in (1, 2)]
+        assert passed == [True, False]
+
+    def test_lines_without_a_limit_all_pass(self):
+        limit = LineLimit(1, of_connections=1)
+        assert all(limit.filter(self.record(1, 0.5, unlimited=True)) for _ in range(9))

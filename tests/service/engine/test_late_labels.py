@@ -23,6 +23,7 @@ from wolfstream.service.errors import (
     StorageFailed,
     TooLarge,
 )
+from wolfstream.service.model import pending
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.moment import Moment
 from wolfstream.service.model.pending import PendingCounts
@@ -155,6 +156,29 @@ def test_the_answer_has_what_was_predicted_then_and_the_score_counts_it(
     assert after["samples"] == between["samples"] + 2 == before["samples"] + 82
     hits = [round(score["accuracy"] * score["samples"]) for score in (between, after)]
     assert hits[0] == hits[1]
+
+
+def test_rows_of_large_requests_in_turn_are_decoded_once(
+    bench: Bench, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pending, "_DECODED_BYTES", 1)  # so that one request is kept at a time
+    decoded, read = list[bytes](), pending.from_prediction_record
+    monkeypatch.setattr(
+        pending, "from_prediction_record", lambda record: (decoded.append(record), read(record))[1]
+    )
+    for name, start in (("a", 60), ("b", 70)):
+        predict(
+            bench,
+            model,
+            [f"{name}{k}" for k in range(10)],
+            rows(SAMPLES, *range(start, start + 10)),
+        )
+    decoded.clear()
+    ids = [f"{name}{k}" for k in range(10) for name in "ab"]
+    order = [start + k for k in range(10) for start in (60, 70)]
+    assert status(label(bench, model, list(ids), labels_of(SAMPLES, *order))) == ["learned"] * 20
+    # The view that is published looks at the last ones, too.
+    assert len(decoded) <= 4
 
 
 def test_predictions_leave_the_sequence(bench: Bench, model: Model) -> None:

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from wolfstream.service.errors import Invalid, InvalidSamples
-from wolfstream.service.model.draft import MOST_TEXT_COLUMNS, Draft, Limits
+from wolfstream.service.model.draft import MOST_SUGGESTIONS, MOST_TEXT_COLUMNS, Draft, Limits
 from wolfstream.service.model.fitting_rows import preparing
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.samples.record import as_recorded, from_record, to_record
 from wolfstream.service.samples.validation import Samples, read_rows, read_samples
 from wolfstream.service.spec.model import read_spec
-from wolfstream.solver.prepare.row_form import Preparing
-from wolfstream.solver.prepare.schema import SETTLING
+from wolfstream.solver.prepare.row_form import Preparing, RowForm
+from wolfstream.solver.prepare.schema import SETTLING, Schema
 
 QUICK: dict[str, Any] = {"working_set": None, "asset": {"dimension": 16}, "serve": "adaptive"}
 LIMITS = Limits(classes=100, features=1000)
@@ -233,6 +233,55 @@ class TestFirstSamples:
             np.testing.assert_array_equal(a[1][name], b[1][name])
 
 
+def test_few_names_of_a_group_are_compared_with_the_known_ones():
+    learner = learner_of(prepare={"names": "strict"})
+    learn(learner, samples(rooms(SETTLING)))
+    draft, details = Draft(learner, LIMITS), list[str]()
+    for _ in range(2 * MOST_SUGGESTIONS):
+        with pytest.raises(InvalidSamples) as error:
+            draft.add("asset", samples([{"warmt": 1.0}], ["hot"]))
+        details += [wrong["detail"] for wrong in error.value.errors]
+    assert sum("did you mean 'warmth'" in detail for detail in details) == MOST_SUGGESTIONS
+    assert all("'warmt' is no name" in detail for detail in details)
+
+
+def test_rows_of_unknown_names_are_refused_with_one_look_at_the_known_ones(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    learner = learner_of(prepare={"names": "strict"})
+    learn(learner, samples(rooms(SETTLING)))
+    looks, names = list[None](), Schema.names.fget
+    monkeypatch.setattr(Schema, "names", property(lambda s: (looks.append(None), names(s))[1]))
+    row = {f"n{k}": 1.0 for k in range(1000)}
+    with pytest.raises(InvalidSamples):
+        Draft(learner, LIMITS).add("asset", samples([row], ["hot"]))
+    assert len(looks) < 20
+
+
+def test_what_is_refused_in_part_leaves_no_labels_and_names_behind():
+    learner = learner_of(prepare={"named": "sparse"})
+    draft = Draft(learner, Limits(classes=2, features=3))
+    draft.add("asset", samples([{"a": 1}], ["one"]))
+
+    def refused() -> None:
+        with draft.whole():
+            draft.add("asset", samples([{"b": 1}], ["two"]))
+            draft.add("asset", samples([{"c": 1}], ["three"]))
+
+    with pytest.raises(InvalidSamples):
+        refused()
+    draft.add("asset", samples([{"c": 1}, {"d": 1}], ["three", "one"]))
+    assert draft.sequence == 3
+
+
+def test_the_first_rows_of_a_request_have_no_room_for_the_names_of_later_ones():
+    form = RowForm(preparing(read_spec(QUICK).prepare))
+    rows = [{"city": "Rome"}] * 3 + [{f"n{k}": 1.0 for k in range(200)}]
+    schema = form.after(read_rows({"x": rows}, prepared=True)).schema
+    assert schema is not None
+    assert [row.names for row in schema.head.rows[:3]] == [("city",)] * 3
+
+
 def test_text_in_sparse_rows_is_refused():
     learner = learner_of(prepare={"named": "sparse"})
     learn(learner, samples([{"a": 1}, {"b": 2}], [0, 1]))
@@ -265,6 +314,16 @@ class TestDeclaredClasses:
         (wrong,) = error.value.errors
         assert (wrong["row"], wrong["pointer"]) == (1, "/y/1")
         assert hint in wrong["detail"]
+
+    def test_few_labels_of_a_group_are_compared_with_the_classes(self):
+        learner = learner_of(**self.SPEC)
+        draft, details = Draft(learner, LIMITS), list[str]()
+        for _ in range(MOST_SUGGESTIONS):
+            with pytest.raises(InvalidSamples) as error:
+                draft.add("asset", samples([[1.0], [2.0]], ["humdi", "humdi"]))
+            details += [wrong["detail"] for wrong in error.value.errors]
+        assert sum("did you mean" in detail for detail in details) == MOST_SUGGESTIONS
+        assert all("is no class" in detail for detail in details)
 
     def test_the_declared_ones_are_learned(self):
         learner = learner_of(**self.SPEC)

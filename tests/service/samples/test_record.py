@@ -7,8 +7,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from tests.service.streams import plain_rows
-from wolfstream.service.samples.record import as_recorded, from_record, one_after_another, to_record
+from wolfstream.service.samples.record import (
+    as_recorded,
+    from_record,
+    one_after_another,
+    part_of,
+    to_record,
+)
 from wolfstream.service.samples.validation import Samples, read_samples
+from wolfstream.solver.prepare.cells import Cells
 from wolfstream.solver.prepare.named_rows import NamedRows, n_rows
 
 LABELS = st.one_of(st.booleans(), st.integers(-(2**63), 2**63 - 1), st.text(max_size=256))
@@ -217,3 +224,12 @@ class TestAsRecorded:
         live = as_recorded(Samples(x, y))
         assert live.X is x
         assert live.y is y
+
+
+def test_a_part_of_a_table_has_its_own_texts_alone():
+    rows = [[f"text {k}", float(k), None] for k in range(100)]
+    samples = read_samples({"x": rows, "y": [0] * 100}, prepared=True)
+    part = part_of(samples, 40, 42)
+    assert isinstance(part.X, Cells)
+    assert part.X.texts == ("text 40", "text 41")
+    assert part.X.text.tolist() == [[0, -1, -1], [1, -1, -1]]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from tests.service.spec.test_model import ALMOST_SPECS, refused
-from wolfstream.service.errors import Invalid
+from wolfstream.service.errors import MOST_ERRORS, Invalid
 from wolfstream.service.spec.model import read_spec
 
 
@@ -70,6 +70,14 @@ def regression(**own: Any) -> dict[str, Any]:
 )
 def test_an_unknown_field_is_sent_where_it_belongs(given_spec: Any, pointer: str, detail: str):
     assert only(given_spec) == (pointer, detail)
+
+
+def test_of_many_unknown_fields_the_first_are_named():
+    with pytest.raises(Invalid) as error:
+        read_spec({f"colour{k}": 1 for k in range(5000)})
+    assert [wrong["pointer"] for wrong in error.value.errors] == [
+        f"/colour{k}" for k in range(MOST_ERRORS)
+    ]
 
 
 @pytest.mark.parametrize(

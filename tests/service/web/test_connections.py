@@ -3,7 +3,9 @@
 import asyncio
 import functools
 import json
+import re
 import socket
+import struct
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
@@ -484,6 +486,29 @@ class TestManyAtOnce:
             return waiting
 
         assert 0 < asyncio.run(run()) < 128
+
+    def test_clients_that_leave_are_no_errors(self, tmp_path: Path):
+        request = post(json.dumps({"x": [[1]] * 2000}).encode()) * 10
+        with closing(ServerProcess(tmp_path / "data", log_requests="all")) as own:
+            own.start()
+            with httpx.Client(base_url=own.url, timeout=30) as client:
+                client.put("/v1/models/m", json=PAPERS).raise_for_status()
+                samples = {"x": [[0], [1], [2]], "y": [0, 1, 0]}
+                client.post("/v1/models/m/samples", json=samples).raise_for_status()
+                with ExitStack() as leaving:
+                    for _ in range(150):
+                        connection = leaving.enter_context(opened(own))
+                        reset = struct.pack("ii", 1, 0)
+                        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+                        connection.sendall(request)
+                deadline = time.monotonic() + SOON
+                while '"status": 499' not in own.log():
+                    assert time.monotonic() < deadline
+                    time.sleep(0.1)
+                metrics = client.get("/metrics").text
+            assert own.terminate() == 0
+            assert "Traceback" not in own.log()
+        assert re.search(r'http_requests_total\{.*/predict".*"4xx".*\} [1-9]', metrics)
 
     def test_a_head_of_many_headers(self, raw: socket.socket):
         raw.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n" + b"a:\r\n" * 300 + b"\r\n")

@@ -37,3 +37,16 @@ def test_of_many_names_a_bounded_number_is_compared(compared: list[str]):
 def test_long_names_are_not_compared(compared: list[str]):
     assert nearest_name("a" * 10**6, ["a" * 10**6, "a" * 38]) == "a" * 38
     assert compared == ["a" * 38]
+
+
+def test_of_long_names_the_beginnings_are_compared(compared: list[str]):
+    known = ["a" * 40 + "b" * 30, "c" * 40]
+    assert nearest_name("a" * 60, known) == known[0]
+    assert max(map(len, compared)) == 40
+
+
+def test_names_that_begin_alike_are_compared_first(compared: list[str]):
+    known = [f"xy{i:04}" for i in range(1000)] + [f"am{i:04}" for i in range(20)]
+    nearest_name("amount", known)
+    assert all(name.startswith("am") for name in compared[:20])
+    assert len(set(compared)) == MOST_COMPARED

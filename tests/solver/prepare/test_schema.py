@@ -80,9 +80,11 @@ def test_an_absent_name_and_null_are_missing():
 @pytest.mark.parametrize("first", [1, SETTLING])
 def test_an_unknown_name_is_refused_with_the_one_that_is_close(first):
     schema = after(*[{"warmth": 1, "humidity": 2}] * first, schema=Schema(names_are="strict"))
-    with pytest.raises(Misfit, match="did you mean 'warmth'") as refused:
+    with pytest.raises(Misfit) as refused:
         extended(schema, cells_of_rows([{"warmth": 1, "humidity": 2}, {"warmt": 1, "humidity": 2}]))
     assert (refused.value.row, refused.value.name) == (1, "warmt")
+    assert "did you mean 'warmth'" in refused.value.full_detail()
+    assert "it has warmth, humidity" in refused.value.full_detail(suggest=False)
 
 
 def test_new_names_are_columns_until_the_table_settles_and_late_names_from_then_on():

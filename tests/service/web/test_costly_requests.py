@@ -1,0 +1,122 @@
+"""Requests that once took seconds for each kilobyte: others are answered meanwhile."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.service.process import ServerProcess
+
+# Each of these requests took 7 to 35 s, during which nothing else was answered.
+SOON = 3.0
+LIGHT = {"working_set": None, "adaptive": None, "asset": {"dimension": 16}, "serve": "asset"}
+COLUMNS = [f"column_{k}" for k in range(25_000)]
+
+
+@contextmanager
+def pulse(url: str) -> Iterator[list[float]]:
+    """The seconds that each of many calls of `/livez` took within the block."""
+    seconds, ended = list[float](), threading.Event()
+
+    def ask() -> None:
+        with httpx.Client(base_url=url, timeout=60) as client:
+            while not ended.is_set():
+                began = time.monotonic()
+                assert client.get("/livez").is_success
+                seconds.append(time.monotonic() - began)
+                time.sleep(0.01)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        yield seconds
+    finally:
+        ended.set()
+        asking.join()
+
+
+def wide_model(client: httpx.Client, name: str, **prepare: Any) -> str:
+    """A model that has met 25,000 columns; its path."""
+    path = f"/v1/models/{name}"
+    client.put(path, json={**LIGHT, "prepare": prepare}).raise_for_status()
+    rows = [[float(k % (2 + row)) for k in range(len(COLUMNS))] for row in range(2)]
+    body = {"x": rows, "names": COLUMNS, "y": ["a", "b"]}
+    client.post(f"{path}/asset", json=body).raise_for_status()
+    return path
+
+
+def test_repeated_names_are_refused_at_once_and_the_server_stops(server: ServerProcess):
+    names = [f"n{k}" for k in range(60_000)]
+    names[-1] = names[-2]
+    body = json.dumps({"x": [[0.0] * len(names)], "names": names})
+    narrow = json.dumps({"x": [[0.0]], "names": names})
+    with closing(ServerProcess(server.data.with_name("repeated"))) as own:
+        own.start()
+        with httpx.Client(base_url=own.url, timeout=60) as client:
+            client.put("/v1/models/m", json=LIGHT).raise_for_status()
+            samples = {"x": [[0.0], [1.0]], "y": [0, 1]}
+            client.post("/v1/models/m/asset", json=samples).raise_for_status()
+            for detail, content in (("twice", body), ("60000 names", narrow)):
+                began = time.monotonic()
+                refused = client.post("/v1/models/m/predict", content=content)
+                assert (refused.status_code, detail in refused.text) == (422, True)
+                assert time.monotonic() - began < SOON
+            for _ in range(7):  # whose clients do not wait
+                with pytest.raises(httpx.TimeoutException):
+                    client.post("/v1/models/m/predict", content=body, timeout=1e-3)
+            rows = {"x": [[0.5]] * 20_000}
+            assert client.post("/v1/models/m/predict", json=rows).is_success
+        began = time.monotonic()
+        assert own.terminate() == 0
+        assert time.monotonic() - began < 10 * SOON
+
+
+def test_unknown_columns_of_a_prediction_hold_nothing_up(
+    server: ServerProcess, client: httpx.Client, name: str
+):
+    path = wide_model(client, name)
+    row = dict.fromkeys([*COLUMNS[:10], *(f"colum_{k}" for k in range(16))], 1.0)
+    with pulse(server.url) as seconds:
+        for _ in range(5):
+            answer = client.post(f"{path}/predict", json={"x": row})
+    assert "did you mean" in answer.json()["warnings"][0]["message"]
+    assert max(seconds) < SOON
+
+
+def test_unknown_columns_of_samples_hold_no_other_model_up(
+    server: ServerProcess, client: httpx.Client, name: str
+):
+    path, other = wide_model(client, name, names="strict"), f"/v1/models/other-{name}"
+    client.put(other, json=LIGHT).raise_for_status()
+    row, waits = {**dict.fromkeys(COLUMNS[:3], 1.0), "colum_7": 1.0}, list[float]()
+
+    def refuse() -> None:
+        with httpx.Client(base_url=server.url, timeout=60) as own:
+            for _ in range(10):
+                assert own.post(f"{path}/asset", json={"x": row, "y": "a"}).status_code == 422
+
+    attack = [threading.Thread(target=refuse) for _ in range(16)]
+    for thread in attack:
+        thread.start()
+    with pulse(server.url) as seconds:
+        while any(thread.is_alive() for thread in attack):
+            began = time.monotonic()
+            client.post(f"{other}/asset", json={"x": [1.0], "y": 1}).raise_for_status()
+            waits.append(time.monotonic() - began)
+    assert max(waits) < SOON
+    assert max(seconds) < SOON
+
+
+def test_first_rows_beside_many_names_are_read_at_once(client: httpx.Client, name: str):
+    path = f"/v1/models/{name}"
+    client.put(path, json=LIGHT).raise_for_status()
+    rows = [{"city": "Rome"}] * 120 + [{f"n{i}_{k}": 1 for k in range(20_000)} for i in range(20)]
+    began = time.monotonic()
+    answer = client.post(f"{path}/asset", json={"x": rows, "y": [0] * len(rows)}, timeout=60)
+    assert answer.status_code == 422
+    assert time.monotonic() - began < 2 * SOON

@@ -1,0 +1,188 @@
+"""Connections that wait for their clients give way where there are too many; over real sockets."""
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, suppress
+from unittest.mock import Mock
+
+import httpx
+import pytest
+from websockets.sync.client import connect
+
+from tests.service.process import ServerProcess
+from tests.service.specs import PAPERS
+from tests.service.web.test_connections import all_that_comes, one_answer, told
+from wolfstream.service.web.layers.room import Awaited, Waiting, make_room
+
+MOST, SOON = 40, 20.0
+# Beyond those that are refused with a response, too.
+FLOOD = MOST + 64 + 20
+GET = b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n"
+LIVEZ = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
+UPGRADE = b"GET /v1/models/m/stream HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n"
+HALVES = {
+    "nothing": b"",
+    "half of a head": GET,
+    "half of a handshake": UPGRADE,
+    "half of a body": b"POST /v1/models/m/predict HTTP/1.1\r\nHost: localhost\r\n"
+    b'Content-Length: 100\r\n\r\n{"x"',
+    "a call, and nothing more": LIVEZ,
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server that has patience, with a model m."""
+    data = tmp_path_factory.mktemp("room") / "data"
+    with closing(ServerProcess(data, connections=MOST, patience_seconds=60)) as running:
+        running.start()
+        with httpx.Client(base_url=running.url, timeout=30) as client:
+            client.put("/v1/models/m", json=PAPERS).raise_for_status()
+            samples = {"x": [[0], [1], [2]], "y": [0, 1, 0]}
+            client.post("/v1/models/m/samples", json=samples).raise_for_status()
+        yield running
+
+
+def opened(server: ServerProcess, source: str = "127.0.0.1") -> socket.socket:
+    address, own = ("127.0.0.1", server.port), (source, 0)
+    return socket.create_connection(address, timeout=SOON, source_address=own)
+
+
+def flood(server: ServerProcess, content: bytes, stack: ExitStack, source: str = "127.0.0.1"):
+    """Many connections on which no more than this is sent."""
+    connections = [stack.enter_context(opened(server, source)) for _ in range(FLOOD)]
+    for connection in connections:
+        with suppress(ConnectionError):
+            connection.sendall(content)
+    return connections
+
+
+def is_open(connection: socket.socket) -> bool:
+    connection.settimeout(0.2)
+    try:
+        return connection.recv(1, socket.MSG_PEEK) != b""
+    except TimeoutError:
+        return True
+    except ConnectionError:
+        return False
+
+
+class TestAFlood:
+    @pytest.mark.parametrize("content", HALVES.values(), ids=HALVES.keys())
+    def test_keeps_nobody_out(self, server: ServerProcess, content: bytes):
+        with ExitStack() as stack:
+            flood(server, content, stack)
+            for _ in range(22):
+                began = time.monotonic()
+                assert httpx.get(f"{server.url}/livez", timeout=SOON).status_code == 200
+                assert time.monotonic() - began < 1.0
+            answer = httpx.post(f"{server.url}/v1/models/m/predict", json={"x": [[1]]})
+            assert answer.status_code == 200
+
+    def test_that_goes_on_keeps_no_probe_out(self, server: ServerProcess):
+        ended, waits = threading.Event(), list[float]()
+
+        def attack() -> None:
+            with ExitStack() as stack:
+                while not ended.is_set():
+                    with suppress(OSError):
+                        connection = stack.enter_context(opened(server, "127.0.0.2"))
+                        connection.sendall(GET)
+                    time.sleep(0.002)
+
+        attacking = threading.Thread(target=attack)
+        attacking.start()
+        try:
+            for _ in range(22):
+                began = time.monotonic()
+                assert httpx.get(f"{server.url}/livez", timeout=SOON).status_code == 200
+                waits.append(time.monotonic() - began)
+                time.sleep(0.05)
+        finally:
+            ended.set()
+            attacking.join()
+        assert max(waits) < 1.0
+
+    def test_of_clients_that_do_not_read(self, server: ServerProcess):
+        document = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        with ExitStack() as stack:
+            for connection in flood(server, document * 20, stack):
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            deadline = time.monotonic() + SOON
+            while httpx.get(f"{server.url}/v1/models", timeout=SOON).status_code == 503:
+                assert httpx.get(f"{server.url}/livez", timeout=SOON).status_code == 200
+                assert time.monotonic() < deadline
+
+    def test_ends_no_client_of_another_address(self, server: ServerProcess):
+        with ExitStack() as stack:
+            slow = stack.enter_context(opened(server))
+            slow.sendall(GET)
+            flood(server, GET, stack, "127.0.0.2")
+            slow.sendall(b"\r\n")
+            assert b"HTTP/1.1 200" in one_answer(slow)
+
+    def test_ends_no_stream(self, server: ServerProcess):
+        url = server.url.replace("http", "ws", 1) + "/v1/models/m/stream"
+        with connect(url) as stream, ExitStack() as stack:
+            stream.recv(SOON)
+            flood(server, GET, stack)
+            stream.send(json.dumps({"id": 1, "op": "predict", "x": [[1]]}))
+            assert "prediction" in json.loads(stream.recv(SOON))
+
+
+def test_the_oldest_is_told_why(server: ServerProcess):
+    with ExitStack() as stack:
+        first = stack.enter_context(opened(server))
+        first.sendall(GET)
+        time.sleep(0.1)
+        rest = [stack.enter_context(opened(server)) for _ in range(MOST)]
+        for connection in rest:
+            connection.sendall(GET)
+        assert told(all_that_comes(first)) == (b"503", "too-many-connections")
+        assert is_open(rest[-1])
+
+
+def test_line_ends_between_requests_do_not_keep_a_connection_for_ever(tmp_path):
+    with closing(ServerProcess(tmp_path / "data", patience_seconds=1)) as own:
+        own.start()
+        with opened(own) as connection:
+            connection.sendall(LIVEZ)
+            assert b"200" in one_answer(connection)
+            connection.sendall(b"\r\n")
+            assert b"408" in all_that_comes(connection)
+
+
+class TestMakeRoom:
+    @staticmethod
+    def waits(host: str, since: float, what: Awaited = Awaited.REQUEST) -> Mock:
+        return Mock(client=(host, 1), waiting=lambda _: Waiting(what, since))
+
+    def dropped(self, *connections: Mock, most: int = 1) -> list[bool]:
+        make_room(connections, 100.0, most)
+        return [connection.give_way.called for connection in connections]
+
+    def test_the_oldest_first(self):
+        assert self.dropped(self.waits("a", 3), self.waits("a", 1), self.waits("a", 2)) == [
+            False,
+            True,
+            False,
+        ]
+
+    def test_what_costs_its_client_least_first(self):
+        body = self.waits("a", 1, Awaited.BODY)
+        assert self.dropped(body, self.waits("a", 2)) == [False, True]
+
+    def test_those_of_the_address_with_the_most(self):
+        given = [self.waits("10.0.0.1", 1), *(self.waits("10.0.0.2", 2) for _ in range(4))]
+        assert sum(self.dropped(*given, most=8)) == 3  # as many as the other has are left
+        assert not given[0].give_way.called
+
+    def test_a_network_of_ipv6_is_one_address(self):
+        given = [self.waits("10.0.0.1", 1), *(self.waits(f"2001:db8::{k}", 2) for k in (1, 2))]
+        assert self.dropped(*given) == [False, True, False]
+
+    def test_nobody_where_nobody_waits(self):
+        assert make_room([Mock(client=None, waiting=lambda _: None)], 1.0, 8) == 0
