@@ -8,7 +8,7 @@ import pytest
 
 from tests.service.streams import few_words, part, plain_rows, three_classes
 from tests.service.writer_bench import Bench, state_of, work_off
-from wolfstream.service.engine import journal_parts
+from wolfstream.service.engine import expected_time, journal_parts
 from wolfstream.service.engine.learn_request import LearnRequest
 from wolfstream.service.engine.queue_items import Order
 from wolfstream.service.errors import NotYetLearned
@@ -24,7 +24,7 @@ SMALL = 100
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal_parts, "PART_SAMPLES", SMALL)
+    monkeypatch.setattr(expected_time, "PART_SAMPLES", SMALL)
 
 
 def request(model: Model, samples: Samples, key: bytes | None = None) -> LearnRequest:
