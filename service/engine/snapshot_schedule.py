@@ -103,7 +103,7 @@ class SnapshotSchedule:
 
     def start_due(self, learner: Learner) -> None:
         """Start a snapshot that is due."""
-        self._start(learner, full=self._due.pop(learner.model))
+        self._start(learner, full=self._due[learner.model])
 
     def start(self, model: Model) -> tuple[int, "Future[int]"]:
         """Start a snapshot now; return its sequence, and a future that is done when it is saved.
@@ -177,6 +177,7 @@ class SnapshotSchedule:
 
     def _start(self, learner: Learner, full: bool = False) -> None:
         model = learner.model
+        self._due.pop(model, None)
         if model.broken:
             return
         learner.snapshot_attempt, learner.fitted = learner.sequence, 0
