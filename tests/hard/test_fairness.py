@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -59,10 +60,9 @@ def keep_learning(spec: Any, n: int, width: int, classes: int) -> Tenant:
 
     def run(client: httpx.Client, goes_on: Callable[[], bool]) -> None:
         put(client, "heavy", spec)
-        bodies = [rows(n, width, classes, seed) for seed in range(3)]
+        bodies = cycle([rows(n, width, classes, seed) for seed in range(3)])
         while goes_on():
-            for body in bodies:
-                learn(client, "heavy", body)
+            learn(client, "heavy", next(bodies))
 
     return run
 
@@ -114,12 +114,14 @@ def challengers(client: httpx.Client, goes_on: Callable[[], bool]) -> None:
 LARGE_SET = {"adaptive": None, "asset": None, "serve": "working_set"}
 LARGE_SET["working_set"] = {"max_size": 10_000, "horizon": None}  # type: ignore[assignment]
 MANY_STEPS = {**LARGE_SET, "working_set": {"max_size": 20_000, "corrective_steps": 100}}
+REFITTED = {"task": "regression", "asset": None, "adaptive": None, "working_set": None}
+REFITTED |= {"semiparametric": {"window": 5_000}, "serve": "semiparametric"}
 TENANTS: dict[str, Tenant] = {
     "wide rows": keep_learning({}, 1_000, 2_040, 100),
-    "many classes": keep_learning({}, 5_000, 20, 100),
-    "corrective steps": keep_learning(MANY_STEPS, 2_000, 50, 10),
+    "many classes": keep_learning({}, 1_000, 20, 100),
+    "corrective steps": keep_learning(MANY_STEPS, 1_000, 50, 10),
     "width search": keep_learning({"adaptive": None, "serve": "working_set"}, 500, 2_040, 2),
-    "refits": with_large_set(refit, LARGE_SET),
+    "refits": with_large_set(refit, REFITTED),
     "challengers": challengers,
     "snapshots": with_large_set(snapshot, LARGE_SET),
     "promotion": with_large_set(promote, LARGE_SET),
