@@ -22,11 +22,11 @@ from wolfstream.service.engine.followed_log import FollowedBlock, following_bloc
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.new_models import NewModels
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
+from wolfstream.service.engine.writer_role import Products
 from wolfstream.service.errors import SnapshotFailed, StartupError, StorageFailed, UnknownModel
 from wolfstream.service.heads.fit import fit_from_record
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.native.threads import Threads
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.following import Start
 from wolfstream.service.spec.model import ModelSpec
@@ -49,13 +49,13 @@ class _Challenger:
         self.learner = learner
         self.own = deque(own)
         self.turns = 0
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
 
 
 class Challengers:
     """The models that follow others. Methods run on the writer's thread unless stated otherwise.
 
-    threads: of products, which are `settings.threads` between two calls.
+    aside: entered around what may take long, for models that are in use, with a number of threads.
     """
 
     def __init__(
@@ -65,11 +65,11 @@ class Challengers:
         commits: Commits,
         snapshots: SnapshotSchedule,
         settings: Settings,
-        threads: Threads,
+        aside: Products,
     ) -> None:
         self._models, self._new_models = models, new_models
         self._commits, self._snapshots = commits, snapshots
-        self._settings, self._threads = settings, threads
+        self._settings, self._aside = settings, aside
         self._of: dict[Model, _Challenger] = {}
 
     def recover(self) -> None:
@@ -95,7 +95,9 @@ class Challengers:
         if model is not None:
             check_same(model, champion, spec)
             return model, False
-        loaded = starting(above, spec, start, self._models.term(champion).log)
+        log = self._models.term(champion).log
+        with self._aside(1):  # as recovery does
+            loaded = starting(above, spec, start, log)
         learner = self._new_models.add_follower(name, loaded, champion)
         above.record_losses()
         self.begin(learner)
@@ -109,7 +111,9 @@ class Challengers:
             for model in models:
                 one = None if model is None else self._of.get(model)
                 if one is not None:
-                    stack.enter_context(one.lock)
+                    with self._aside(self._settings.threads):  # the worker may be in a long block
+                        one.lock.acquire()
+                    stack.callback(one.lock.release)
                     one.turns += 1
             yield
 
@@ -124,13 +128,12 @@ class Challengers:
         here, since the process has only one such number. Raises UnknownModel.
         """
         one = self._challenger(model)
-        self._snapshots.start_if_due(one.learner)
+        self._snapshots.note_if_due(one.learner)
         blocks = self._next_blocks(one)
         threads = self._settings.threads
         while blocks and blocks[0].entries[0].threads != threads:
-            with self._threads.using(blocks[0].entries[0].threads):
+            with self._aside(blocks[0].entries[0].threads):
                 self._learn(one.learner, blocks[0])
-            self._threads.use(threads)
             blocks = self._next_blocks(one)
         alike = takewhile(lambda block: block.entries[0].threads == threads, blocks)
         return Turn(list(alike), one.turns)
@@ -152,7 +155,9 @@ class Challengers:
         """Have a paused challenger learn everything that its champion has. Raises ModelBroken."""
         while turn := self.next_turn(model).blocks:
             for block in turn:
-                self._learn(self._models.usable(model), block)
+                learner = self._models.usable(model)
+                with self._aside(self._settings.threads):
+                    self._learn(learner, block)
         self._models.usable(model)
 
     def keep(self, champion: Model) -> None:
@@ -220,12 +225,11 @@ class Challengers:
         learner = one.learner
         while one.own and one.own[0].sequence <= learner.sequence:
             entry = one.own.popleft()
-            with self._threads.using(entry.threads):
+            with self._aside(entry.threads):
                 if entry.kind == "fit":
                     learner.adopt(entry.head, fit_from_record(entry.record))
                 elif entry.kind == "checkpoint":
                     learner.go_on_from(learner.checkpoint())
-            self._threads.use(self._settings.threads)
             learner.publish()
 
     def _learn(self, learner: Learner, block: FollowedBlock) -> None:

@@ -1,11 +1,13 @@
 """One group of requests is admitted, committed, learned, published and answered, in that order.
 
 A group is everything that waited when the writer looked. All of it goes into the journal in one
-commit; after that each model absorbs its own part as one block. A large request is absorbed in
-parts (`engine.turns`), and requests to other models are learned between two of them.
+commit; after that each model absorbs its own part as one block, or as several that take long. In
+which order models do so is up to `engine.turns`.
 """
 
 import logging
+import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import groupby
@@ -28,9 +30,9 @@ from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
 from wolfstream.service.engine.turns import Turns, Work
 from wolfstream.service.engine.unfinished import Committed, UnfinishedCommits
 from wolfstream.service.engine.waiter import Waiter
+from wolfstream.service.engine.writer_role import Products, WriterRole
 from wolfstream.service.errors import NotYetLearned, Refusal, ServerFailed, StorageFailed
 from wolfstream.service.model.live import Model
-from wolfstream.service.native.threads import Threads
 from wolfstream.service.settings import Settings
 from wolfstream.service.storage.entries import now
 from wolfstream.service.storage.journal import LogFull
@@ -43,15 +45,13 @@ Acknowledge: TypeAlias = Callable[[list[Reply], Iterable[Model]], None]
 
 # While nothing else comes, unfinished commits are looked at this often.
 _UNFINISHED_SECONDS = 0.01
-# Learning this many samples may take a second.
-_LONG_BLOCK = 1024
 
 
 class GroupLearning:
     """Learns groups of requests. Used by the writer's thread.
 
     acknowledge: delivers replies (a future and its result or error) and names the models
-        whose view is new.
+        whose view is new. short: see `Turns`.
     """
 
     def __init__(
@@ -62,40 +62,54 @@ class GroupLearning:
         snapshots: SnapshotSchedule,
         challengers: Challengers,
         settings: Settings,
-        threads: Threads,
+        products: Products,
         metrics: Metrics,
+        role: WriterRole,
         acknowledge: Acknowledge,
+        short: float,
     ) -> None:
         self._models, self._keys, self._commits = models, keys, commits
         self._snapshots, self._challengers = snapshots, challengers
-        self._settings, self._threads = settings, threads
-        self._acknowledge = acknowledge
-        self._turns = Turns(models, metrics, self._keep_answer)
+        self._settings, self._products = settings, products
+        self._acknowledge, self._role = acknowledge, role
+        self._turns = Turns(models, metrics, role, self._keep_answer, short)
         self._unfinished = UnfinishedCommits(commits)
+        # What is due since the last delivery: replies, and the models whose views are new.
+        self._replies, self._changed = list[Reply](), dict[Model, None]()
 
     @property
     def busy(self) -> set[Model]:
         """The models of which nothing else may begin.
 
-        They are in the middle of a large request, or have a commit that is unfinished.
+        They have something left to learn, or a commit that is unfinished, or are in use.
         """
-        return self._turns.busy | self._unfinished.models
+        return self._turns.busy | self._unfinished.models | self._role.in_use
 
     def waiting(self) -> list[Waiter]:
         """Return what waits for the answers to requests that have begun."""
         return [*self._turns.waiting(), *self._unfinished.waiting()]
 
-    def learn(self, requests: list[GroupRequest]) -> None:
-        """Take a group from admission to its answers. Large requests are only begun."""
+    @property
+    def can_go_on(self) -> bool:
+        """Whether there is more to do than to wait for threads that are aside."""
+        return self._turns.may_begin or bool(self._unfinished.models or self._replies)
+
+    def learn(self, requests: list[GroupRequest], seconds: float = math.inf) -> None:
+        """Take a group from admission to its answers.
+
+        What takes long is only begun, and so is what would come after these seconds.
+        """
         self.settle()
         duplicates = Duplicates(self._keys)
         admission = self._admitted(requests, duplicates)
         if admission is not None:
             self._commit(admission, duplicates)
+        self._learn_short(seconds)
 
     def refuse(self, model: Model, reply: Reply) -> None:
         """Answer an order that is for another state, once a commit shows that the state is new."""
         self._commit(Admission([], [], [], [], [(model, reply)]), Duplicates(self._keys))
+        self._deliver()
 
     def _commit(self, admission: Admission, duplicates: Duplicates) -> None:
         failures = self._commits.append(admission.entries, duplicates.new, admission.confirmed)
@@ -125,28 +139,40 @@ class GroupLearning:
             if isinstance(failures.get(item.request.model.id), LogFull)
         }
         self._acknowledge_durable(committed)
-        changed: dict[Model, None] = {}
-        replies += self._remember(admission.remembered, failures, changed)
+        replies += self._remember(admission.remembered, failures)
         replies += self._without_learning(admission.settled, failures)
-        delivered: list[Reply] = []
-        for work in _shortest_first(committed, duplicates):
-            if work.large:
-                self._turns.leave(work)
-                continue
-            if replies and work.samples > _LONG_BLOCK:
-                # The others need not wait for it.
-                self._acknowledge(replies, list(changed))
-                delivered += replies
-                replies = []
-            while work.blocks:
-                replies += self._turns.turn(work)
-            changed[work.model] = None
-        self._acknowledge(replies + duplicates.replies(delivered + replies), changed)
-        for model in changed:
-            self._after_learning(model)
+        self._replies += replies + duplicates.replies(replies)
+        for work in _works(committed, duplicates):
+            self._turns.leave(work)
         for model in full:
             with _logged(f"model {model.name}: no snapshot; its log stays full"):
                 self._snapshots.make_room(self._models.learner(model))
+
+    def _learn_short(self, seconds: float) -> None:
+        """Take the short turns, for some seconds, and answer."""
+        until = time.monotonic() + seconds
+        while (work := self._turns.next_short()) is not None:
+            self._take_turn(work)
+            if time.monotonic() >= until:
+                break
+        self._deliver()
+
+    def _take_turn(self, work: Work) -> None:
+        if self._turns.is_long(work):  # the others need not wait for it
+            self._deliver()
+        replies = self._turns.turn(work)
+        if replies:
+            self._replies += replies + work.duplicates.replies(replies)
+            self._changed[work.model] = None
+
+    def _deliver(self) -> None:
+        """Answer what is due, and see to the models that have learned."""
+        replies, changed = self._replies, self._changed
+        self._replies, self._changed = [], {}
+        if replies or changed:
+            self._acknowledge(replies, changed)
+        for model in changed:
+            self._after_learning(model)
 
     def give_up(self, models: Iterable[Model]) -> None:
         """Answer what was left to learn for models whose terms have ended."""
@@ -155,23 +181,34 @@ class GroupLearning:
                 self._acknowledge(replies, ())
 
     def go_on(self) -> None:
-        """Learn what has become durable, and the next part of a large request."""
+        """Learn what has become durable, and take the next turn.
+
+        What is due is answered first: whoever was about to may have stepped aside.
+        """
+        self._deliver()
         for committed in self._unfinished.take(0.0 if self._turns.busy else _UNFINISHED_SECONDS):
             self._learn_committed(committed)
-        if self._turns.busy:
-            self._take_turn()
+        if (work := self._turns.next()) is not None:
+            self._take_turn(work)
+        self._deliver()
 
-    def _take_turn(self) -> None:
-        work, replies = self._turns.take()
-        if replies:
-            self._acknowledge(replies + work.duplicates.replies(replies), [work.model])
-        if not work.blocks:
-            self._after_learning(work.model)
+    def start_snapshots(self) -> None:
+        """Start the snapshots that are due, unless another job is under way."""
+        for learner in self._snapshots.due():
+            model = learner.model
+            if model in self.busy or not self._role.may_begin_job([model]):
+                continue
+            with (
+                _logged(f"model {model.name}: no snapshot; the journal is kept"),
+                self._role.job([model]),
+                self._challengers.paused([model]),
+            ):
+                self._snapshots.start_due(learner)
 
     def snapshot_if_due(self, model: Model) -> None:
-        """Start a snapshot of a model that has learned enough since its last one."""
+        """Have a snapshot made of a model that has learned enough since its last one."""
         with _logged(f"model {model.name}: no snapshot; the journal is kept"):
-            self._snapshots.start_if_due(self._models.learner(model))
+            self._snapshots.note_if_due(self._models.learner(model))
 
     def _admitted(self, requests: list[GroupRequest], duplicates: Duplicates) -> Admission | None:
         """Admit requests, or answer all of them with the error that admission failed with."""
@@ -188,10 +225,7 @@ class GroupLearning:
             return None
 
     def _remember(
-        self,
-        remembered: list[Remembered],
-        failures: Mapping[int, StorageFailed],
-        changed: dict[Model, None],
+        self, remembered: list[Remembered], failures: Mapping[int, StorageFailed]
     ) -> Iterator[Reply]:
         """Keep predicted rows, now durable, until their labels come; yield the predictions."""
         for request, new, prediction in remembered:
@@ -206,7 +240,7 @@ class GroupLearning:
             except Exception as error:  # the journal has them: no state between is served
                 yield request.answer, self._broken(model, error)
             else:
-                changed[model] = None
+                self._changed[model] = None
                 yield request.answer, prediction
 
     def _without_learning(
@@ -242,9 +276,8 @@ class GroupLearning:
         if not doubtful:
             return
         with self._challengers.paused(doubtful):
-            settled = list(self._commits.settle(self._threads.using))
+            settled = list(self._commits.settle(self._products))
         if settled:
-            self._threads.use(self._settings.threads)
             self._acknowledge([], settled)
 
     def _acknowledge_durable(self, committed: list[Admitted]) -> None:
@@ -269,15 +302,14 @@ class GroupLearning:
                 self._keys.answer(item.request.model.id, item.sequence, answer)
 
 
-def _shortest_first(committed: list[Admitted], duplicates: Duplicates) -> list[Work]:
-    """Return what each model has to learn of a commit, the fewest samples first."""
+def _works(committed: list[Admitted], duplicates: Duplicates) -> list[Work]:
+    """Return what each model has to learn of a commit."""
     blocks = dict[Model, list[list[Admitted]]]()
     for (model, _), block in groupby(
         committed, lambda item: (item.request.model, item.parts[0].entry.block)
     ):
         blocks.setdefault(model, []).append(list(block))
-    works = [Work(model, of_model, duplicates) for model, of_model in blocks.items()]
-    return sorted(works, key=lambda work: work.samples)
+    return [Work(model, of_model, duplicates) for model, of_model in blocks.items()]
 
 
 @contextmanager

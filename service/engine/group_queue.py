@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
 from wolfstream.service.errors import QueueFull
@@ -29,8 +29,9 @@ class _Item(NamedTuple, Generic[T]):
 
 
 class GroupQueue(Generic[T]):
-    """A queue that many threads put into and one takes groups from.
+    """A queue that many threads put into and one at a time takes groups from.
 
+    changes: how often there was something new to look at.
     most_samples, most_bytes: the bounds. An item that exceeds one by itself is accepted when the
         queue is empty. Of one owner at most half as many samples and bytes wait, so that there is
         room for others; an item that exceeds that is accepted when none of its owner waits.
@@ -48,6 +49,7 @@ class GroupQueue(Generic[T]):
         self._closed = False
         # Whether all items that wait are held.
         self._held = False
+        self.changes = 0
         self._changed = threading.Condition()
 
     def put(
@@ -84,13 +86,13 @@ class GroupQueue(Generic[T]):
             if not alone:
                 self._add_share(owner, samples, n_bytes)
             if not self._held:
-                self._changed.notify()
+                self._note_change()
 
     def release(self) -> None:
         """Let items that are held be taken."""
         with self._changed:
             self._held = False
-            self._changed.notify()
+            self._note_change()
 
     def waiting(self) -> Waiting:
         """Return what is in the queue now."""
@@ -102,26 +104,61 @@ class GroupQueue(Generic[T]):
         """End `groups` once the queue is empty."""
         with self._changed:
             self._closed = True
-            self._changed.notify()
+            self._note_change()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it is closed and empty."""
+        with self._changed:
+            return self._closed and not self._items
+
+    def wake(self) -> None:
+        """Let whoever waits look again, though nothing was put."""
+        with self._changed:
+            self._note_change()
+
+    def _note_change(self) -> None:
+        self.changes += 1
+        self._changed.notify()
+
+    def wait(self, since: int) -> None:
+        """Wait until the number of changes is another one."""
+        with self._changed:
+            while self.changes == since:
+                self._changed.wait()
 
     def groups(self) -> Iterator[list[T]]:
         """Wait for items and yield all of them, up to a group's size, until closed."""
-        while group := self.take():
-            yield group
+        while not self.is_done:
+            since = self.changes
+            if group := self.take():
+                yield group
+            elif not self.is_done:
+                self.wait(since)
 
-    def take(self, busy: Collection[Hashable] = ()) -> list[T]:
-        """Wait for items and return all of them, up to a group's size; none once closed.
+    def take(
+        self,
+        busy: Collection[Hashable] = (),
+        may_begin: Callable[[Hashable], bool] = lambda _: True,
+    ) -> list[T]:
+        """Return all items that wait, up to a group's size; those that are held wait on.
 
-        busy: owners whose items keep their places. Where there are any, it does not wait.
+        Args:
+            busy: owners whose items keep their places.
+            may_begin: whether an item of an owner that is `alone` may be taken now. If not, it
+                keeps its place, and so do those of the owner behind it.
         """
-        group, kept = list[T](), list[_Item[T]]()
+        group, kept, behind = list[T](), list[_Item[T]](), set[Hashable]()
         taken, ends = 0, False
         with self._changed:
-            while (self._held or not self._items) and not self._closed and not busy:
-                self._changed.wait()
+            if self._held and not self._closed:
+                return []
             while self._items and taken < self._group_samples and not ends:
                 item = self._items.popleft()
-                if item.owner in busy:
+                waits = item.alone and not may_begin(item.owner)
+                if waits and item.owner is not None:
+                    behind.add(item.owner)
+                if waits or item.owner in busy or item.owner in behind:
                     kept.append(item)
                     continue
                 ends = item.alone

@@ -1,8 +1,7 @@
 """A model's kept snapshots: they are described, and the model is rolled back to one."""
 
 import logging
-from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,6 +10,7 @@ from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.model_files import ModelFileError, fill_model, spec_in
 from wolfstream.service.engine.recovery import check_creation
 from wolfstream.service.engine.remembered_keys import RememberedKeys
+from wolfstream.service.engine.writer_role import Products
 from wolfstream.service.errors import StorageFailed, UnknownSnapshot, UnusableSnapshot
 from wolfstream.service.heads.scores import score_in
 from wolfstream.service.model.learner import Learner
@@ -35,11 +35,11 @@ class History:
         storage: Storage,
         models: LiveModels,
         keys: RememberedKeys,
-        one_thread: Callable[[], AbstractContextManager[None]],
+        aside: Products,
     ) -> None:
         self._snapshots, self._replays = storage.snapshots, storage.journal.replays
         self._models, self._keys = models, keys
-        self._one_thread = one_thread
+        self._aside = aside
 
     def describe(self, model: Model) -> list[dict[str, Any]]:
         """Return the kept snapshots of a model, newest first."""
@@ -55,7 +55,7 @@ class History:
         """
         learner, term = self._models.learner(model), self._models.term(model)
         try:
-            with self._one_thread():  # as recovery does
+            with self._aside(1):  # as recovery does
                 content, source = _restored(learner, self._snapshots, sequence)
         except OSError as error:
             raise StorageFailed(
@@ -68,7 +68,9 @@ class History:
         rolled_back = {"to": sequence, "at": at, "time": rfc3339(datetime.now(UTC))}
         # What comes before a rollback is not replayed, so its answers must be written.
         self._keys.write(term)
-        rollback = Rollback(rolled_back, self.pin(model, content), new_epoch())
+        with self._aside(1):
+            digest = self.pin(model, content)
+        rollback = Rollback(rolled_back, digest, new_epoch())
         self.roll_back_to(learner, term, source, rollback, learned)
         logger.info("model %s: rolled back to %d at sequence %d", model.name, sequence, at)
         return model.describe()

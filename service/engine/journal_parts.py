@@ -1,6 +1,8 @@
-"""Accepted requests, divided into the parts that are learned at a time, with their journal entries.
+"""Accepted requests, divided into blocks that are learned at a time, with their journal entries.
 
-A replay learns the same parts, so that it computes the same bits.
+A block is bounded by the time that it is expected to take, so that a model's turn is short
+(`engine.turns`). Blocks are divided before they are written: a replay learns the same ones, so that
+it computes the same bits, whatever it would have expected itself.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -8,11 +10,12 @@ from itertools import groupby
 from typing import NamedTuple
 
 from wolfstream.service.engine.absorb import Recorded
+from wolfstream.service.engine.expected_time import samples_of_a_block, seconds_of_sample
 from wolfstream.service.engine.late_labels import Found, LabelRequest, Run
 from wolfstream.service.engine.learn_request import LearnRequest
 from wolfstream.service.samples.predicted import to_labels_record
 from wolfstream.service.samples.record import part_of, with_record
-from wolfstream.service.storage.entries import PART_BYTES, PART_SAMPLES, Entry
+from wolfstream.service.storage.entries import PART_BYTES, Entry
 from wolfstream.solver.prepare.named_rows import form_of
 
 
@@ -25,10 +28,14 @@ class Accepted(NamedTuple):
     found: Found | None = None
 
     @property
-    def large(self) -> bool:
-        """Whether others come between its parts."""
+    def samples(self) -> int:
+        """How many are learned."""
+        return sum([len(run.samples.y) for run in self.runs])
+
+    def is_large(self, most: int) -> bool:
+        """Return whether others come between its parts. most: samples of a block."""
         run = self.runs[0]
-        small = len(run.samples.y) <= PART_SAMPLES and len(run.record) <= PART_BYTES
+        small = len(run.samples.y) <= most and len(run.record) <= PART_BYTES
         return not small or len(self.runs) > 1
 
 
@@ -65,43 +72,56 @@ def in_parts(accepted: Sequence[Accepted], threads: int) -> Iterator[Admitted]:
 
     threads: how many compute the products of a part, now and in a replay.
     """
-    for block in _blocks(accepted):
-        yield from _admitted(block, threads)
+    for head, of_head in groupby(accepted, key=lambda item: item.request.head):
+        items = list(of_head)
+        model, first = items[0].request.model, items[0].runs[0].samples
+        most = samples_of_a_block(seconds_of_sample(model, head, first))
+        for block in _blocks(items, most):
+            yield from _admitted(block, most, threads)
 
 
-def _blocks(accepted: Sequence[Accepted]) -> list[list[Accepted]]:
-    """Requests that are learned together: rows of different forms are not joined."""
-    if len(accepted) == 1:
-        return [list(accepted)]
-    return [list(block) for _, block in groupby(accepted, key=_kind_of_block)]
+def _blocks(accepted: list[Accepted], most: int) -> Iterator[list[Accepted]]:
+    """Yield requests that are learned together: rows of different forms are not joined.
+
+    most: samples of a block, unless a single request has more.
+    """
+    block, samples, kind = list[Accepted](), 0, None
+    for item in accepted:
+        before, kind = kind, _kind_of_block(item, most)
+        if block and (kind != before or samples + item.samples > most):
+            yield block
+            block, samples = [], 0
+        block.append(item)
+        samples += item.samples
+    yield block
 
 
-def _kind_of_block(item: Accepted) -> Hashable:
-    return item.request.head, item.large, item.found is None, form_of(item.runs[0].samples.X)
+def _kind_of_block(item: Accepted, most: int) -> Hashable:
+    return item.is_large(most), item.found is None, form_of(item.runs[0].samples.X)
 
 
-def _admitted(block: list[Accepted], threads: int) -> list[Admitted]:
+def _admitted(block: list[Accepted], most: int, threads: int) -> list[Admitted]:
     """Journal entries of consecutive requests for one head of one model.
 
     Small ones are one block. Of a large one each part is a block, so that a replay learns it in the
     same parts.
     """
-    if not block[0].large:
+    if not block[0].is_large(most):
         ends = block[-1].sequence
         return [
             Admitted(item.request, [_part(item, run, item.sequence, ends, threads)], item.found)
             for item in block
             for run in item.runs
         ]
-    return [Admitted(item.request, list(_parts(item, threads)), item.found) for item in block]
+    return [Admitted(item.request, list(_parts(item, most, threads)), item.found) for item in block]
 
 
-def _parts(item: Accepted, threads: int) -> Iterator[Part]:
+def _parts(item: Accepted, most: int, threads: int) -> Iterator[Part]:
     """The parts of a large request: as many samples in each as its bounds allow, at least one."""
-    sequence = item.sequence - sum(len(run.samples.y) for run in item.runs)
+    sequence = item.sequence - item.samples
     for run in item.runs:
         n = len(run.samples.y)
-        step = max(1, min(PART_SAMPLES, n * PART_BYTES // len(run.record)))
+        step = max(1, min(most, n * PART_BYTES // len(run.record)))
         for start in range(0, n, step):
             samples, record = with_record(part_of(run.samples, start, min(start + step, n)))
             joined = None if run.joined is None else run.joined.part(start, start + step)

@@ -2,16 +2,24 @@
 
 from wolfstream.service.engine.broken import mark_broken
 from wolfstream.service.engine.commits import Commits
+from wolfstream.service.engine.writer_role import Products
 from wolfstream.service.errors import RefitFailed
 from wolfstream.service.heads.fit import Fit, Window, fit_from_record, fit_to_record
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.storage.entries import Entry
 
 
-def keep_fit(learner: Learner, commits: Commits, threads: int, window: Window, fit: Fit) -> None:
+def keep_fit(
+    learner: Learner,
+    commits: Commits,
+    aside: Products,
+    threads: int,
+    window: Window,
+    fit: Fit,
+) -> None:
     """Persist, apply and publish a window's fit; on the writer's thread.
 
-    threads: of products in a replay, as of every entry.
+    aside: see `Writer`. threads: of products in a replay, as of every entry.
 
     Raises ModelBroken, RefitFailed, StorageFailed.
     """
@@ -21,6 +29,8 @@ def keep_fit(learner: Learner, commits: Commits, threads: int, window: Window, f
             f"model {model.name!r} was rolled back while the refit ran, on samples "
             "that it no longer knows; ask for another refit"
         )
+    with aside(threads):
+        record = fit_to_record(fit)
     entry = Entry(
         model=model.id,
         sequence=learner.sequence,
@@ -28,12 +38,13 @@ def keep_fit(learner: Learner, commits: Commits, threads: int, window: Window, f
         block=learner.sequence,
         head=window.head,
         threads=threads,
-        record=fit_to_record(fit),
+        record=record,
         kind="fit",
     )
     commits.append_alone(entry)
     try:
-        learner.adopt(entry.head, fit_from_record(entry.record))
-        learner.publish()
+        with aside(threads):
+            learner.adopt(entry.head, fit_from_record(entry.record))
+            learner.publish()
     except Exception as error:  # the journal has the fit: no state between is served
         raise mark_broken(learner, error) from None

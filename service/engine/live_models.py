@@ -18,7 +18,6 @@ from wolfstream.service.model.live import Model
 from wolfstream.service.model.memory import ModelMemory
 from wolfstream.service.model.moment import Moment, check_moment
 from wolfstream.service.storage.interfaces import Storage
-from wolfstream.service.storage.snapshot_format import State
 from wolfstream.service.storage.term import Term, TermState
 
 logger = logging.getLogger(__name__)
@@ -128,14 +127,14 @@ class LiveModels:
                 for follower in self.followers(model):
                     self._terms[follower.model].end()
 
-    def remove_ended(self) -> list[Model]:
-        """Forget the models whose terms are over, and return them.
+    def remove_ended(self, is_used: Callable[[Model], bool]) -> list[Model]:
+        """Forget the models whose terms are over, unless they are in use, and return them.
 
         On the writer's thread, between two steps.
         """
         removed = list[Model]()
-        while self._ended:
-            model = self._ended.pop()
+        for model in [model for model in self._ended.copy() if not is_used(model)]:
+            self._ended.discard(model)
             if self.is_live(model):
                 self._released.add(model.name)
                 self._remove(model)
@@ -213,14 +212,6 @@ class LiveModels:
     def terms(self) -> list[tuple[Learner, Term]]:
         """Return the learners and terms of all models, oldest first."""
         return [(one, self._terms[one.model]) for one in self.learners()]
-
-    def state(self, model: Model) -> State:
-        """Return a copy of what a model has learned, to be gone on from by one learner.
-
-        Raises UnknownModel, ModelBroken.
-        """
-        plain, arrays = self.usable(model).state()
-        return State({**plain, "spec": model.spec.of_one_learner.plain()}, arrays)
 
     def delete(self, model: Model) -> None:
         """Delete a model with its journal and snapshots. Raises UnknownModel, StorageFailed."""

@@ -119,7 +119,7 @@ class Orders:
     async def state(self, model: Model) -> State:
         """Return a copy of what a model has learned so far. Raises ModelBroken, UnknownModel."""
         self._phase.check_usable(model)
-        state: State = await self.in_order(model, lambda: self._writer.models.state(model))
+        state: State = await self.in_order(model, lambda: self._writer.state(model))
         return state
 
     async def delete(self, model: Model, expected: Collection[Moment] = ()) -> None:

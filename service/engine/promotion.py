@@ -6,9 +6,9 @@ wait for their labels stay where they are.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
+from concurrent.futures import wait as wait_for
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,6 +20,7 @@ from wolfstream.service.engine.model_files import ModelFileError, fill_model, sp
 from wolfstream.service.engine.remembered_keys import RememberedKeys
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
 from wolfstream.service.engine.uploads import OF_ANOTHER_LIFE
+from wolfstream.service.engine.writer_role import Products
 from wolfstream.service.errors import LagsBehind, NotFollowing, SnapshotFailed, UnusableState
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model, rfc3339
@@ -35,7 +36,7 @@ _WAITING_ROWS = "pending"
 
 
 class Promotion:
-    """Exchanges models. Used by the writer's thread. one_thread: entered around matrix products."""
+    """Exchanges models. Used by the writer's thread. aside: see `Writer`."""
 
     def __init__(
         self,
@@ -45,11 +46,11 @@ class Promotion:
         history: History,
         snapshots: SnapshotSchedule,
         keys: RememberedKeys,
-        one_thread: Callable[[], AbstractContextManager[None]],
+        aside: Products,
     ) -> None:
         self._journal, self._models, self._challengers = journal, models, challengers
         self._history, self._snapshots, self._keys = history, snapshots, keys
-        self._one_thread = one_thread
+        self._aside = aside
 
     def promote(self, champion: Model, challenger: Model) -> dict[str, Any]:
         """Exchange the specs and states of two models: persist, apply and publish.
@@ -78,16 +79,17 @@ class Promotion:
         pair = above, below
         terms = [self._models.term(one.model) for one in pair]
         saving = self._begin_to_save(pair)
-        states = _state_for(above, below), _state_for(below, above)
-        with self._one_thread():  # as recovery does
+        with self._aside(1):  # as recovery does
+            states = _state_for(above, below), _state_for(below, above)
             sources = _source(above, below, states[0]), _source(below, above, states[1])
+            rollbacks = [
+                self._rollback(one, other.model.name, state)
+                for one, other, state in zip(pair, pair[::-1], states, strict=True)
+            ]
+            wait_for(saving)
         # What comes before a rollback is not replayed, so its answers must be written.
         for term in terms:
             self._keys.write(term)
-        rollbacks = [
-            self._rollback(one, other.model.name, state)
-            for one, other, state in zip(pair, pair[::-1], states, strict=True)
-        ]
         self._wait_until_saved(saving)
         self._journal.exchange(dict(zip(terms, rollbacks, strict=True)))
         for learner, source, rollback in zip(pair, sources, rollbacks, strict=True):

@@ -3,9 +3,8 @@
 import logging
 import math
 import time
-from collections.abc import Callable
-from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager
+from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
 from weakref import WeakKeyDictionary
 
 from wolfstream.service.diagnostics.metrics import Metrics
@@ -14,6 +13,7 @@ from wolfstream.service.engine.followed_log import needed_by_challengers
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.origin import present_origin
 from wolfstream.service.engine.remembered_keys import RememberedKeys
+from wolfstream.service.engine.writer_role import Products, WriterRole
 from wolfstream.service.errors import SnapshotFailed, StorageFailed
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
@@ -31,8 +31,8 @@ _AT_A_TIME = 2
 class SnapshotSchedule:
     """The snapshots that are being saved, at most one of each model. Used by the writer's thread.
 
-    samples: how many are learned between two snapshots of a model. one_thread: entered around
-    matrix products. last_seconds: how long `close` goes on to save; None for as long as it takes.
+    samples: how many are learned between two snapshots of a model. aside: see `Writer`. role: of
+    the writer. last_seconds: how long `close` goes on to save; None for as long as it takes.
     """
 
     def __init__(
@@ -43,7 +43,8 @@ class SnapshotSchedule:
         metrics: Metrics,
         samples: int,
         commits: Commits,
-        one_thread: Callable[[], AbstractContextManager[None]],
+        aside: Products,
+        role: WriterRole,
         last_seconds: float | None,
     ) -> None:
         self._storage = storage
@@ -51,29 +52,31 @@ class SnapshotSchedule:
         self._models, self._keys = models, keys
         self._metrics = metrics
         self._samples = samples
-        self._commits, self._one_thread = commits, one_thread
+        self._commits, self._aside, self._role = commits, aside, role
         self._last_seconds = last_seconds
         self._saver = ThreadPoolExecutor(1, "snapshot")
         # The result is how many remembered rows had left by then.
         self._saving: dict[Model, Future[int]] = {}
         # The models among them whose logs are full.
         self._full: set[Model] = set()
+        # The models of which a snapshot is to be started, and whether their logs are full.
+        self._due: dict[Model, bool] = {}
         # The sequences of the last snapshots that were read back for want of room.
         self._read_back: WeakKeyDictionary[Model, int] = WeakKeyDictionary()
 
-    def start_if_due(self, learner: Learner) -> None:
-        """Start a snapshot if enough has been learned since the last one."""
+    def note_if_due(self, learner: Learner) -> None:
+        """Note that a snapshot is due if enough has been learned since the last one."""
         self.finish()
         model = learner.model
         # Counted from the last attempt: a full disk is not tried again with every group.
         # A fit counts as much as the samples of its window; so do rows that were remembered.
         learned = learner.sequence - max(model.snapshot_sequence, learner.snapshot_attempt)
         learned += learner.fitted
-        if learned >= self._samples and model not in self._saving and not self._is_full():
-            self._start(learner)
+        if learned >= self._samples and model not in self._saving:
+            self._due.setdefault(model, False)
 
     def make_room(self, learner: Learner) -> None:
-        """Start a snapshot of a model whose log takes no samples, once for each of its ends.
+        """Note that a snapshot is due of a model whose log takes no samples, once for each end.
 
         All of its log is dropped then, once the snapshot has been read back, but for what those
         that follow it have not learned yet; of these snapshots are made, too.
@@ -82,7 +85,25 @@ class SnapshotSchedule:
         for one in (learner, *self._models.followers(learner.model)):
             begun = max(one.model.snapshot_sequence, one.snapshot_attempt)
             if one.sequence > begun and one.model not in self._saving:
-                self._start(one, full=True)
+                self._due[one.model] = True
+
+    def due(self) -> list[Learner]:
+        """Return the learners of which a snapshot is due, and may be started."""
+        if not self._due:
+            return []
+        self._due = {model: full for model, full in self._due.items() if self._is_here(model)}
+        return [
+            self._models.learner(model)
+            for model, full in self._due.items()
+            if full or not self._is_full()
+        ]
+
+    def _is_here(self, model: Model) -> bool:
+        return model.led and self._models.is_live(model)
+
+    def start_due(self, learner: Learner) -> None:
+        """Start a snapshot that is due."""
+        self._start(learner, full=self._due[learner.model])
 
     def start(self, model: Model) -> tuple[int, "Future[int]"]:
         """Start a snapshot now; return its sequence, and a future that is done when it is saved.
@@ -105,11 +126,17 @@ class SnapshotSchedule:
         many times the room, and recovery needs one snapshot to fall back on; a full log cannot be
         kept for that one either.
         """
+        if wait:
+            with self._role.aside():
+                wait_for(list(self._saving.values()))
         for model, saving in list(self._saving.items()):
             # What a snapshot makes superfluous is dropped in the log, which may be busy now.
-            if wait or (saving.done() and not self._commits.is_busy(model)):
+            if wait or (saving.done() and not self._is_busy(model)):
                 del self._saving[model]
                 self._finish(model, saving)
+
+    def _is_busy(self, model: Model) -> bool:
+        return self._commits.is_busy(model) or model in self._role.computing
 
     def close(self) -> None:
         """Save what the models have learned since their last snapshots, while there is time.
@@ -145,15 +172,16 @@ class SnapshotSchedule:
         """Note the snapshots that are saved by a moment, or one of them."""
         seconds = None if until == math.inf else max(until - time.monotonic(), 0.0)
         left = [saving for saving in self._saving.values() if not saving.done()]
-        wait(left, seconds, when)
+        wait_for(left, seconds, when)
         self.finish()
 
     def _start(self, learner: Learner, full: bool = False) -> None:
         model = learner.model
+        self._due.pop(model, None)
         if model.broken:
             return
         learner.snapshot_attempt, learner.fitted = learner.sequence, 0
-        with self._one_thread():
+        with self._aside(1):
             checkpoint = learner.checkpoint()
         try:
             # What comes before a snapshot is not replayed, so its answers must be written.

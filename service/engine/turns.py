@@ -1,13 +1,21 @@
-"""Turns: models that have a large request to learn take them part by part, and others come between.
+"""Turns: which model learns next, so that none waits for what others have to learn.
 
-A small request is learned as one block. A large request is published and answered once all of
-its parts are learned; until then the writer takes nothing else of its model.
+A turn is one block, or one part of a large request. It goes to the model that has had the least
+time so far; one that had nothing to learn counts as if it had had as much as the others
+(start-time fair queueing, Goyal et al. 1996). Turns that are expected to take long are taken one at
+a time, and short ones beside them.
+
+A large request is published and answered once all of its parts are learned; until then the writer
+takes nothing else of its model.
 """
 
+import heapq
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.absorb import (
@@ -20,33 +28,60 @@ from wolfstream.service.engine.absorb import (
 from wolfstream.service.engine.admission import count_rejected
 from wolfstream.service.engine.broken import learned_elsewhere, mark_broken, not_yet_learned
 from wolfstream.service.engine.duplicates import Duplicates
+from wolfstream.service.engine.expected_time import seconds_of_sample
 from wolfstream.service.engine.journal_parts import Admitted
 from wolfstream.service.engine.late_labels import Found, LabelRequest, count_unlearned
 from wolfstream.service.engine.learn_request import LearnRequest, Reply
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.waiter import Waiter
+from wolfstream.service.engine.writer_role import WriterRole
 from wolfstream.service.errors import ModelBroken, NotYetLearned
 from wolfstream.service.model.live import Model
+
+# A turn that is expected to take no longer is short.
+SHORT_SECONDS = 0.05
 
 
 class Work:
     """What a model has to learn of one commit, block by block in order.
 
-    samples: how many. seconds: that it has taken. duplicates: of the requests in the commit.
+    samples: how many. duplicates: of the requests in the commit. had: the time that its model has
+    had before its next turn. seconds: that this is expected to take.
     """
 
     def __init__(self, model: Model, blocks: list[list[Admitted]], duplicates: Duplicates) -> None:
         self.model, self.duplicates = model, duplicates
         self.blocks = deque(blocks)
         self.samples = sum(item.samples for block in blocks for item in block)
-        self.seconds = 0.0
+        self.had = 0.0
         self.next_part = 0
         self.results: list[Results] = []
+        self.seconds = self._expected()
+
+    def _expected(self) -> float:
+        block = self.blocks[0]
+        if self.in_parts:
+            parts = [block[0].parts[self.next_part]]
+        else:
+            parts = [item.parts[0] for item in block]
+        first = parts[0]
+        of_sample = seconds_of_sample(self.model, first.entry.head, first.content.samples)
+        return of_sample * sum([part.entry.samples for part in parts])
+
+    def took(self, seconds: float) -> None:
+        """Note the time of a turn."""
+        self.had += seconds
+        if self.blocks:
+            self.seconds = self._expected()
 
     @property
-    def large(self) -> bool:
-        """Whether a request of it is learned in parts."""
-        return any(len(block[0].parts) > 1 for block in self.blocks)
+    def in_parts(self) -> bool:
+        """Whether its next turn is one of several for a request."""
+        return len(self.blocks[0][0].parts) > 1
+
+    def __lt__(self, other: "Work") -> bool:
+        """Whether its next turn comes first."""
+        return (self.had, self.seconds) < (other.had, other.seconds)
 
     def requests(self) -> Iterator[LearnRequest | LabelRequest]:
         """Yield those that have no answer yet."""
@@ -56,18 +91,26 @@ class Work:
 class Turns:
     """Learns what was committed. Used by the writer's thread.
 
-    keep_answer: remembers the answer to a request under its key.
+    keep_answer: remembers the answer to a request under its key. short: a turn that is expected to
+    take no longer, in seconds, is short.
     """
 
     def __init__(
         self,
         models: LiveModels,
         metrics: Metrics,
+        role: WriterRole,
         keep_answer: Callable[[Admitted, dict[str, object]], None],
+        short: float = SHORT_SECONDS,
     ) -> None:
-        self._models, self._metrics = models, metrics
-        self._keep_answer = keep_answer
+        self._models, self._metrics, self._role = models, metrics, role
+        self._keep_answer, self._short_seconds = keep_answer, short
         self._waiting: dict[Model, Work] = {}
+        # Heaps of the works that wait, some of which may have been given up.
+        self._short, self._long = list[Work](), list[Work]()
+        self._long_turns = 0
+        # The time that the model of the last turn had had before, and each model after its last.
+        self._had, self._had_by = 0.0, WeakKeyDictionary[Model, float]()
 
     @property
     def busy(self) -> set[Model]:
@@ -83,29 +126,77 @@ class Turns:
     def leave(self, work: Work) -> None:
         """Leave a model's work for the turns to come."""
         self._waiting[work.model] = work
+        work.had = max(self._had, self._had_by.get(work.model, 0.0))
+        self._push(work)
 
-    def take(self) -> tuple[Work, list[Reply]]:
-        """Return a turn of the model that has taken the least time: its work, and the replies."""
-        work = min(self._waiting.values(), key=lambda work: work.seconds)
-        replies = self.turn(work)
-        if not work.blocks:
-            del self._waiting[work.model]
-        return work, replies
+    def is_long(self, work: Work) -> bool:
+        """Return whether a model's next turn is expected to take long."""
+        return work.in_parts or work.seconds > self._short_seconds
+
+    def _push(self, work: Work) -> None:
+        heapq.heappush(self._long if self.is_long(work) else self._short, work)
+
+    @property
+    def may_begin(self) -> bool:
+        """Whether the turn of any model may begin now."""
+        works = self._short if self._long_turns else [*self._short, *self._long]
+        return any(
+            self._waiting.get(work.model) is work and not self._role.uses(work.model)
+            for work in works
+        )
+
+    def next_short(self) -> Work | None:
+        """Return the work whose turn is next among the short ones; None if none may begin."""
+        return self._next([self._short])
+
+    def next(self) -> Work | None:
+        """Return the work whose turn is next; None if none may begin."""
+        return self._next([self._short] if self._long_turns else [self._short, self._long])
+
+    def _next(self, heaps: list[list[Work]]) -> Work | None:
+        in_use, work = list[Work](), None
+        while work is None and (heap := min(filter(None, heaps), key=itemgetter(0), default=None)):
+            work = heapq.heappop(heap)
+            if self._waiting.get(work.model) is not work:
+                work = None  # it was given up
+            elif self._role.uses(work.model):
+                in_use.append(work)
+                work = None
+        for one in in_use:
+            self._push(one)
+        return work
 
     def turn(self, work: Work) -> list[Reply]:
         """Learn the next block of a model, or the next part of a large request."""
+        is_long = self.is_long(work)
+        self._had = max(self._had, work.had)
+        self._long_turns += is_long
+        try:
+            replies = self._learn_next(work)
+        finally:
+            self._long_turns -= is_long
+        self._had_by[work.model] = work.had
+        if self._waiting.get(work.model) is work:
+            if work.blocks:
+                self._push(work)
+            else:
+                del self._waiting[work.model]
+        return replies
+
+    def _learn_next(self, work: Work) -> list[Reply]:
         began, block = time.monotonic(), work.blocks[0]
         try:
             self._models.usable(work.model)  # an earlier block of this commit may have broken it
-            large = len(block[0].parts) > 1
-            replies = self._learn_part(work, block[0]) if large else self._learn(work, block)
+            in_parts = work.in_parts
+            replies = self._learn_part(work, block[0]) if in_parts else self._learn(work, block)
         except Exception as error:  # its samples are durable: only this model stops
             failed = self._failed(work.model, error)
             for item in work.blocks.popleft():
                 count_rejected(item.request)
+            work.took(time.monotonic() - began)
             return [(item.request.answer, failed) for item in block]
         ended = time.monotonic()
-        work.seconds += ended - began
+        work.took(ended - began)
         answered = [item.request for item in block] if replies else []
         waited = [ended - request.submitted for request in answered]
         self._metrics.count_block(ended - began, waited)
@@ -133,9 +224,10 @@ class Turns:
     def _learn(self, work: Work, block: list[Admitted]) -> list[Reply]:
         """Absorb and publish one block; the answers to its requests."""
         parts = [item.parts[0] for item in block]
-        content = together([part.content for part in parts])
         learner = self._models.learner(work.model)
-        answers = absorb_block(learner, [part.entry for part in parts], content)
+        with self._role.aside(work.model):
+            content = together([part.content for part in parts])
+            answers = absorb_block(learner, [part.entry for part in parts], content)
         work.blocks.popleft()
         return [self._answered(work, *pair) for pair in zip(block, answers, strict=True)]
 
@@ -144,11 +236,12 @@ class Turns:
         entry, content = item.parts[work.next_part]
         learner = self._models.learner(work.model)
         work.next_part += 1
-        if work.next_part < len(item.parts):
-            work.results.append(absorb_part(learner, entry, content))
-            return []
-        (last,) = absorb_block(learner, [entry], content)
-        answer = joined_answer(work.results, last)
+        with self._role.aside(work.model):
+            if work.next_part < len(item.parts):
+                work.results.append(absorb_part(learner, entry, content))
+                return []
+            (last,) = absorb_block(learner, [entry], content)
+            answer = joined_answer(work.results, last)
         work.blocks.popleft()
         work.next_part, work.results = 0, []
         return [self._answered(work, item, answer)]

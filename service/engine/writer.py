@@ -1,15 +1,16 @@
-"""The writer: the one thread that learns. It persists, applies, publishes, acknowledges.
+"""The writer: it persists, applies, publishes, acknowledges, and is one thread at a time.
 
 It works off the queue in groups. Everything that waits is learned together, as
 `engine.group_learning` describes; orders, such as the deletion of a model, run between the requests
-that came before them and those that came after. No other thread touches the journal or a learner.
+that came before them and those that came after. No other thread touches the journal or a learner,
+but for what `engine.writer_role` says of those that have stepped aside.
 """
 
 import logging
+import math
 import os
-import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from wolfstream.service.diagnostics.metrics import Metrics
@@ -29,8 +30,10 @@ from wolfstream.service.engine.queue_items import Item, Order
 from wolfstream.service.engine.recovery_order import Room
 from wolfstream.service.engine.remembered_keys import RememberedKeys
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
+from wolfstream.service.engine.turns import SHORT_SECONDS
 from wolfstream.service.engine.uploads import filled
 from wolfstream.service.engine.waiter import Waiter
+from wolfstream.service.engine.writer_role import WriterRole
 from wolfstream.service.errors import AnotherState, InDoubt, Refusal
 from wolfstream.service.heads.fit import Fit, Window
 from wolfstream.service.model.live import Model
@@ -40,6 +43,7 @@ from wolfstream.service.settings import Settings
 from wolfstream.service.spec.following import Start
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.snapshot_format import State
 
 logger = logging.getLogger(__name__)
 
@@ -53,19 +57,26 @@ class Writer:
 
     acknowledge: delivers replies (a future and its result or error) and names the models
         whose view is new.
+    short: see `Turns`. role: which a thread holds in the methods that work off requests.
     """
 
-    def __init__(self, storage: Storage, settings: Settings, acknowledge: Acknowledge) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        settings: Settings,
+        acknowledge: Acknowledge,
+        short: float = SHORT_SECONDS,
+    ) -> None:
         self._storage = storage
         self.catalogue = storage.catalogue
         self._settings = settings
         self._deliver = acknowledge
         self._keys = RememberedKeys(settings.idempotency_keys, settings.idempotency_bytes)
-        self._threads = Threads()
+        self._threads, self.role = Threads(), WriterRole()
         self.metrics = Metrics()
         self.models = LiveModels(storage, self._keys, ModelMemory(settings.shares.models))
         self.new_models = NewModels(storage, self.models, settings.models)
-        self.history = History(storage, self.models, self._keys, self._one_thread)
+        self.history = History(storage, self.models, self._keys, self._aside)
         self._commits = Commits(storage.journal, self.models, self._keys, self.metrics)
         self.snapshots = SnapshotSchedule(
             storage,
@@ -74,7 +85,8 @@ class Writer:
             self.metrics,
             settings.snapshot_samples,
             self._commits,
-            self._one_thread,
+            self._aside,
+            self.role,
             _LAST_SECONDS if settings.fleet else None,
         )
         self.challengers = Challengers(
@@ -83,7 +95,7 @@ class Writer:
             self._commits,
             self.snapshots,
             settings,
-            self._threads,
+            self._aside,
         )
         self.promotion = Promotion(
             storage.journal,
@@ -92,7 +104,7 @@ class Writer:
             self.history,
             self.snapshots,
             self._keys,
-            self._one_thread,
+            self._aside,
         )
         self._learning = GroupLearning(
             self.models,
@@ -101,9 +113,11 @@ class Writer:
             self.snapshots,
             self.challengers,
             settings,
-            self._threads,
+            self._products,
             self.metrics,
+            self.role,
             self._acknowledge,
+            short,
         )
 
     def _acknowledge(self, replies: list[Reply], changed: Iterable[Model]) -> None:
@@ -112,14 +126,30 @@ class Writer:
         self.models.measure(changed)
         self._deliver(replies, changed)
 
+    def _aside(self, threads: int) -> AbstractContextManager[None]:
+        """Compute for models that are in use, with so many threads of a product.
+
+        Another thread has the role meanwhile, where the number is the server's.
+        """
+        if threads == self._settings.threads:
+            return self.role.aside()
+        return self._products(threads)
+
     @contextmanager
-    def _one_thread(self) -> Iterator[None]:
-        """Compute products on one thread, as recovery does when it loads a snapshot."""
-        try:
-            with self._threads.using(1):
+    def _products(self, threads: int) -> Iterator[None]:
+        """Compute with so many threads of a product.
+
+        The process has one such number: nothing else computes where it is not the server's.
+        """
+        if threads == self._settings.threads:
+            yield
+            return
+        with self.challengers.all_paused(), self.role.alone():
+            self._threads.use(threads)
+            try:
                 yield
-        finally:
-            self._threads.use(self._settings.threads)
+            finally:
+                self._threads.use(self._settings.threads)
 
     def recover(self, report: Callable[[str], None]) -> None:
         """Recover all models. Those of a fleet are recovered later, each when it is needed.
@@ -144,30 +174,46 @@ class Writer:
         self.snapshots.close()
         self._storage.close()
 
-    def begin(self, group: "list[Item]") -> None:
+    def begin(self, group: "list[Item]", seconds: float = math.inf) -> None:
         """Work off a group in order; requests between two orders share commit and block.
 
-        Large requests are only begun: call `go_on` until no model is `busy`.
+        What takes long is only begun, and so is what would be learned after these seconds: call
+        `go_on` until no model is `busy`.
         """
-        self.metrics.busy_since = time.monotonic()
-        self._remove_ended()
-        self._learning.settle()
-        learning: list[GroupRequest] = []
-        for item in group:
-            if isinstance(item, Order):
-                self._learn(learning)
-                learning = []
-                while item.model in self.busy:
-                    self._learning.go_on()
-                self._execute(item)
-            else:
-                learning.append(item)
-        self._learn(learning)
-        self.metrics.busy_since = None
+        with self._step():
+            self._learning.settle()
+            learning: list[GroupRequest] = []
+            for item in group:
+                if isinstance(item, Order):
+                    self._learn(learning, seconds)
+                    learning = []
+                    while item.model in self.busy:
+                        self._learning.go_on()
+                    self._execute(item)
+                else:
+                    learning.append(item)
+            self._learn(learning, seconds)
 
-    def _remove_ended(self) -> None:
-        """Forget the models whose terms have ended, and answer what was left to learn for them."""
-        self._learning.give_up(self.models.remove_ended())
+    @contextmanager
+    def _step(self) -> Iterator[None]:
+        """Hold the role; answer what was left to learn for models whose terms have ended."""
+        with self.role.step():
+            self.metrics.busy_since = self.role.busy_since
+            self._learning.give_up(self.models.remove_ended(self.role.uses))
+            yield
+            self._learning.start_snapshots()
+        self.metrics.busy_since = self.role.busy_since
+
+    def may_begin_order(self, model: Hashable) -> bool:
+        """Return whether no other order is under way, nor a turn of what this one may concern."""
+        return self.role.may_begin_job(self._concerned(model))
+
+    def _concerned(self, model: Hashable) -> list[Model]:
+        """Return the models that an order about one may read or change."""
+        if not isinstance(model, Model):
+            return []
+        above = [] if model.champion is None else [model.champion]
+        return [model, *above, *self.challengers.followers(model)]
 
     @property
     def busy(self) -> set[Model]:
@@ -177,20 +223,35 @@ class Writer:
         """
         return self._learning.busy
 
+    @property
+    def can_go_on(self) -> bool:
+        """Whether `go_on` has something to do."""
+        return self._learning.can_go_on
+
     def waiting(self) -> list[Waiter]:
         """Return what waits for the answers to requests and orders that have begun."""
         return self._learning.waiting()
 
     def go_on(self) -> None:
-        """Learn the next part of a large request."""
-        self.metrics.busy_since = time.monotonic()
-        self._remove_ended()
-        self._learning.go_on()
-        self.metrics.busy_since = None
+        """Learn what has become durable, and take the next turn of what is left to learn."""
+        with self._step():
+            self._learning.go_on()
 
     def window(self, model: Model) -> Window:
         """Return a copy of the samples to refit a model on. Raises UnknownModel, ModelBroken."""
-        return self.models.usable(model).window()
+        learner = self.models.usable(model)
+        with self.role.aside():
+            return learner.window()
+
+    def state(self, model: Model) -> State:
+        """Return a copy of what a model has learned, to be gone on from by one learner.
+
+        Raises UnknownModel, ModelBroken.
+        """
+        learner = self.models.usable(model)
+        with self.role.aside():
+            plain, arrays = learner.state()
+        return State({**plain, "spec": model.spec.of_one_learner.plain()}, arrays)
 
     def leading(
         self,
@@ -204,7 +265,7 @@ class Writer:
     def add(self, name: str, loaded: LoadedModel) -> tuple[Model, bool]:
         """Add a model that was uploaded; see `NewModels.add`."""
         if self._settings.threads > 1:
-            with self._one_thread():  # as recovery does
+            with self._aside(1):  # as recovery does
                 loaded = filled(name, loaded.state, loaded.model.spec)
         return self.new_models.add(name, loaded)
 
@@ -212,8 +273,7 @@ class Writer:
         self, name: str, champion: Model, spec: ModelSpec, start: Start
     ) -> tuple[Model, bool]:
         """Make a model that follows another one; see `Challengers.make`."""
-        with self._one_thread():  # as recovery does
-            return self.challengers.make(name, champion, spec, start)
+        return self.challengers.make(name, champion, spec, start)
 
     def roll_back(self, model: Model, sequence: int) -> dict[str, Any]:
         """Roll a model back to a snapshot; see `History.roll_back`."""
@@ -236,13 +296,16 @@ class Writer:
     def keep_fit(self, model: Model, window: Window, fit: Fit) -> dict[str, Any]:
         """Serve a window's fit from now on; see `kept_fit.keep_fit`."""
         learner = self.models.usable(model)
-        keep_fit(learner, self._commits, self._settings.threads, window, fit)
+        keep_fit(learner, self._commits, self._aside, self._settings.threads, window, fit)
         self._learning.snapshot_if_due(model)
         return fit.plain
 
     def _execute(self, order: Order) -> None:
         try:
-            with self.challengers.paused([order.model]):
+            with (
+                self.role.job(self._concerned(order.model)),
+                self.challengers.paused([order.model]),
+            ):
                 result = order.run()
         except AnotherState as error:
             assert order.model is not None
@@ -258,6 +321,6 @@ class Writer:
                 [(order.answer, result)], () if order.model is None else [order.model]
             )
 
-    def _learn(self, requests: list[GroupRequest]) -> None:
+    def _learn(self, requests: list[GroupRequest], seconds: float) -> None:
         if requests:
-            self._learning.learn(requests)
+            self._learning.learn(requests, seconds)

@@ -1,4 +1,8 @@
-"""The writer's thread: it recovers, compiles, then works off the queue until that is closed."""
+"""The writer's threads: one recovers, compiles, then works off the queue until that is closed.
+
+Whenever it computes for long, another thread goes on with the queue (`engine.writer_role`); the
+first one ends once it has finished what it computed.
+"""
 
 import asyncio
 import logging
@@ -15,9 +19,17 @@ from wolfstream.service.engine.writer import Writer
 
 logger = logging.getLogger(__name__)
 
+# A thread that has been aside for so long is succeeded; whether it has is looked at as often.
+_ASIDE_SECONDS = 0.02
+# Threads at a time: one may be in a long turn, one in a job, and one in a turn that was expected to
+# be short.
+_MOST_THREADS = 4
+# How long short turns are taken before the queue is looked at again.
+_STEP_SECONDS = 0.05
+
 
 class WriterThread:
-    """The thread, started on the event loop and reporting to it through callbacks.
+    """The threads, started on the event loop and reporting to it through callbacks.
 
     loads: model files, by the names of the models that they become after recovery.
     warm_up: compiles the numerics, what the first requests need before these.
@@ -40,12 +52,25 @@ class WriterThread:
         self._failed = failed
         self._loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[None] = self._loop.create_future()
-        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
-        self._thread.start()
+        self._ended, self._working = threading.Event(), threading.Event()
+        # The threads that have not been succeeded and ended; the last one works off the queue.
+        self._threads: list[threading.Thread] = []
+        # Those among them that wait for the queue.
+        self._idle = set[threading.Thread]()
+        self._start(self._run)
+
+    def _start(self, run: Callable[[], None]) -> None:
+        thread = threading.Thread(target=run, name="writer", daemon=True)
+        self._threads.append(thread)
+        try:
+            thread.start()
+        except RuntimeError as error:  # there is no memory for it: the others go on
+            self._threads.remove(thread)
+            logger.warning("no other thread for the writer: error=%s", error)
 
     async def join(self) -> None:
         """Wait until the queue is worked off and the last snapshots are saved."""
-        await asyncio.to_thread(self._thread.join)
+        await asyncio.to_thread(self._ended.wait)
 
     def _run(self) -> None:
         try:
@@ -54,19 +79,85 @@ class WriterThread:
             self._loop.call_soon_threadsafe(self.ready.set_exception, error)
             return
         self._loop.call_soon_threadsafe(self._open)
-        while (group := self._queue.take(self._writer.busy)) or self._writer.busy:
+        threading.Thread(target=self._relieve, name="writer relief", daemon=True).start()
+        self._work()
+
+    def _relieve(self) -> None:
+        """Start another thread whenever the one that works off the queue computes for long."""
+        while not self._ended.wait(_ASIDE_SECONDS):
+            self._working.wait()
+            self._working.clear()
+            if self._threads[-1] not in self._idle:
+                self._working.set()
+                if self._is_relief_due():
+                    self._start(self._work)
+
+    def _is_relief_due(self) -> bool:
+        aside = self._writer.role.seconds_aside(self._threads[-1].ident)
+        return aside >= _ASIDE_SECONDS and len(self._threads) < _MOST_THREADS
+
+    def _work(self) -> None:
+        """Work off the queue until another thread does, or until it is closed and empty."""
+        try:
+            while self._has_queue and not self._ended.is_set():
+                changes = self._queue.changes
+                if not self._step() and self._has_queue:
+                    self._rest(changes)
+        finally:
+            if not self._has_queue:
+                self._threads.remove(threading.current_thread())
+            self._queue.wake()  # what was in use may be free
+
+    @property
+    def _has_queue(self) -> bool:
+        """Whether it is this thread that works off the queue."""
+        return self._threads[-1] is threading.current_thread()
+
+    def _step(self) -> bool:
+        """Take what waits, and work some of it off; return whether there was anything to do."""
+        with self._writer.role.step():
+            if self._ended.is_set():
+                return True
+            group = self._queue.take(self._writer.busy, self._writer.may_begin_order)
             try:
-                self._writer.begin(group)
-                if self._writer.busy:
+                if group:
+                    self._writer.begin(group, _STEP_SECONDS)
+                goes_on = self._writer.can_go_on and self._has_queue
+                if goes_on:
                     self._writer.go_on()
             except Exception:
-                logger.exception(
-                    "the writer failed; restart the server to recover from the journal"
-                )
-                waiting = [*(item.answer for item in group), *self._writer.waiting()]
-                self._loop.call_soon_threadsafe(self._failed, waiting)
-                return
-        self._writer.close()
+                self._fail(group)
+                return True
+            return bool(group) or goes_on
+
+    def _rest(self, changes: int) -> None:
+        """Wait until there is something to look at again, or end if there never will be."""
+        if not self._queue.is_done or self._writer.busy:
+            self._wait(changes)
+        else:
+            try:
+                self._writer.close()
+            finally:
+                self._end()
+
+    def _wait(self, changes: int) -> None:
+        """Wait until there is something to look at again in the queue."""
+        own = threading.current_thread()
+        self._idle.add(own)
+        self._queue.wait(changes)
+        self._idle.discard(own)
+        if not self._working.is_set():
+            self._working.set()
+
+    def _end(self) -> None:
+        self._ended.set()
+        self._working.set()
+
+    def _fail(self, group: list[Item]) -> None:
+        logger.exception("the writer failed; restart the server to recover from the journal")
+        waiting = [*(item.answer for item in group), *self._writer.waiting()]
+        self._loop.call_soon_threadsafe(self._failed, waiting)
+        self._end()
 
     def _prepare(self) -> None:
         self._writer.recover(self._phase.report)

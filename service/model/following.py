@@ -34,20 +34,3 @@ def restored_following(plain: dict[str, Any] | None) -> Following:
     if plain is None:
         return Following()
     return Following(Comparison(*plain["comparison"]), plain["passed_over"], plain["reason"])
-
-
-class LearningTime:
-    """The time that a model has spent learning since the server started, and its samples."""
-
-    def __init__(self) -> None:
-        self.samples, self.seconds = 0, 0.0
-
-    def add(self, samples: int, seconds: float) -> None:
-        """Count samples and the time that they took."""
-        self.samples += samples
-        self.seconds += seconds
-
-    @property
-    def microseconds(self) -> float | None:
-        """The mean time of one sample; None before the first."""
-        return 1e6 * self.seconds / self.samples if self.samples else None

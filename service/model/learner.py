@@ -99,7 +99,7 @@ class Learner:
         if self.losses is not None:
             before = self.sequence - len(samples.y)
             self.losses.add(before, losses_of(whole.prediction, samples.y))
-        self.model.learning_time.add(len(samples.y), time.monotonic() - began)
+        self.model.learning_time.add(head, len(samples.y), time.monotonic() - began)
         return whole
 
     def take_notices(self) -> list[Notice]:

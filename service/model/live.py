@@ -9,9 +9,10 @@ from wolfstream.service.errors import NoSuchHead
 from wolfstream.service.heads.kinds import KINDS, head_of_call
 from wolfstream.service.heads.protocol import HeadView
 from wolfstream.service.model.columns import described_columns
-from wolfstream.service.model.following import Following, LearningTime
+from wolfstream.service.model.following import Following
 from wolfstream.service.model.label_warnings import label_warnings
 from wolfstream.service.model.last_row import LastRow
+from wolfstream.service.model.learning_time import LearningTime
 from wolfstream.service.model.pending import PendingCounts
 from wolfstream.service.model.published import Published
 from wolfstream.service.samples.ids import Status

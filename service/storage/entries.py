@@ -42,8 +42,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from wolfstream.service.spec.heads import HeadName
 
-# A request with more samples or bytes is learned in parts, which others come between.
-PART_SAMPLES, PART_BYTES = 1024, 4 << 20
+# A request with more samples or bytes is learned in parts, which others come between. A part may
+# have fewer samples where they take long, but not fewer than these, unless they have many bytes.
+PART_SAMPLES, PART_BYTES, LEAST_PART_SAMPLES = 1024, 4 << 20, 16
 _EPOCH_BYTES = 6
 
 EntryKind: TypeAlias = Literal["samples", "labels", "prediction", "fit", "checkpoint"]

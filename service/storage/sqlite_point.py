@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from wolfstream.service.storage.entries import PART_BYTES, PART_SAMPLES
+from wolfstream.service.storage.entries import LEAST_PART_SAMPLES, PART_BYTES
 from wolfstream.service.storage.sqlite_file import SqliteFile
 from wolfstream.service.storage.sqlite_rows import LATER, OF_SERVER, WITH_SAMPLES
 
@@ -43,7 +43,7 @@ def _ends(file: SqliteFile, model: int) -> Iterator[int]:
     """Yield the sequences between what was learned together.
 
     The journal does not say which blocks are the parts of one request. They are consecutive and
-    have the same time and head; that many samples or bytes with these in common count as one.
+    have the same time and head, and the first one is no small block: such blocks count as one.
     """
     blocks = file.db.execute(
         f"SELECT block, time, head, sum(samples), sum(length(record)) {_OF_MODEL} "
@@ -52,8 +52,8 @@ def _ends(file: SqliteFile, model: int) -> Iterator[int]:
     )
     for (time, _), group in groupby(blocks, lambda block: (block[1], block[2])):
         together = list(group)
-        samples, n_bytes = (sum(block[column] for block in together) for column in (3, 4))
-        in_parts = time and (samples > PART_SAMPLES or n_bytes > PART_BYTES)
+        n_bytes = sum(block[4] for block in together)
+        in_parts = time and (together[0][3] >= LEAST_PART_SAMPLES or n_bytes > PART_BYTES)
         yield from (block for block, *_ in (together[-1:] if in_parts else together))
 
 

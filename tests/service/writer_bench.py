@@ -1,5 +1,6 @@
 """A writer without a server around it: what a kill leaves is there in milliseconds."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,9 @@ class Bench:
         self.replies: list[Any] = []
         self._settings = Settings(data=data, **{"snapshot_samples": 10**9, **settings})
         self.storage = open_storage(data, self._settings.snapshots)
+        # Only what comes in parts is left to `go_on`, as long as it may take here.
         self.writer = Writer(
-            self.storage, self._settings, lambda given, _: self.replies.extend(given)
+            self.storage, self._settings, lambda given, _: self.replies.extend(given), math.inf
         )
         self.writer.recover(lambda _: None)
 

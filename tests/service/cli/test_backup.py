@@ -17,10 +17,10 @@ from tests.service.specs import PAPERS
 from tests.service.streams import body, part, three_classes
 from tests.service.writer_bench import Bench, state_of
 from wolfstream.service.cli.main import main
-from wolfstream.service.engine import journal_parts
+from wolfstream.service.engine import expected_time
 from wolfstream.service.heads.answers import Predictions
 from wolfstream.service.model.live import Model
-from wolfstream.service.storage import backup, sqlite_point
+from wolfstream.service.storage import backup
 
 SPEC = {"asset": None, "working_set": {"max_size": 60}, "kernel": {"type": "linear"}}
 ROWS = three_classes(20, 9).X
@@ -118,8 +118,7 @@ def test_a_sequence_of_a_model(copied: Path, tmp_path: Path, to: int, blocks: in
 def test_a_large_request_is_brought_back_as_a_whole_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: int
 ) -> None:
-    monkeypatch.setattr(journal_parts, "PART_SAMPLES", 100)
-    monkeypatch.setattr(sqlite_point, "PART_SAMPLES", 100)
+    monkeypatch.setattr(expected_time, "PART_SAMPLES", 100)
     bench = Bench(tmp_path / "data")
     model = bench.create(SPEC)
     for seed, n in enumerate((10, 450, 10)):

@@ -173,8 +173,8 @@ class TestRestart:
         bench = bench.restarted()
         learn(bench, found(bench, "a"), 50, 100, 25)
         used = list[int]()
-        threads = bench.writer.challengers._threads
-        bench.writer.challengers._threads = Noting(threads, used)
+        threads = bench.writer._threads
+        bench.writer._threads = Noting(threads, used)
         catch_up(bench, found(bench, "b"))
         assert found(bench, "b").lag == 0
         assert used == [2, 1, 2, 1]

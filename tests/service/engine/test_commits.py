@@ -3,6 +3,7 @@
 The journal of these tests is in memory: the writer works with any that keeps the interface.
 """
 
+import math
 from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import Any, Literal
@@ -35,7 +36,7 @@ class Server:
 
     def start(self) -> None:
         self.replies: dict[Any, Any] = {}
-        self.writer = Writer(self.memory.storage, Settings(), self._acknowledge)
+        self.writer = Writer(self.memory.storage, Settings(), self._acknowledge, math.inf)
         self.writer.recover(lambda _: None)
 
     def _acknowledge(self, replies: Any, changed: Any) -> None:

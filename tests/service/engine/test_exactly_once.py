@@ -5,6 +5,7 @@ does when it is killed is in `test_exactly_once_server`.
 """
 
 import contextlib
+import math
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
@@ -57,7 +58,7 @@ class Bench:
         self.replies: dict[Any, Any] = {}
         self.storage = open_storage(self.settings.data, self.settings.snapshots)
         self.writer = Writer(
-            self.storage, self.settings, lambda given, _: self.replies.update(given)
+            self.storage, self.settings, lambda given, _: self.replies.update(given), math.inf
         )
         self.writer.recover(lambda _: None)
         if self.writer.models.get("m"):

@@ -4,15 +4,22 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.service.streams import few_words, part, plain_rows, three_classes
 from tests.service.writer_bench import Bench, state_of, work_off
-from wolfstream.service.engine import journal_parts
+from wolfstream.service.engine import expected_time, journal_parts
+from wolfstream.service.engine.duplicates import Duplicates
+from wolfstream.service.engine.expected_time import seconds_of_sample
+from wolfstream.service.engine.journal_parts import Accepted, in_parts
+from wolfstream.service.engine.late_labels import Run
 from wolfstream.service.engine.learn_request import LearnRequest
 from wolfstream.service.engine.queue_items import Order
+from wolfstream.service.engine.turns import Work
 from wolfstream.service.errors import NotYetLearned
 from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.learning_time import LearningTime
 from wolfstream.service.model.live import Model
 from wolfstream.service.samples.record import from_record, part_of, to_record
 from wolfstream.service.samples.validation import Samples
@@ -24,7 +31,7 @@ SMALL = 100
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal_parts, "PART_SAMPLES", SMALL)
+    monkeypatch.setattr(expected_time, "PART_SAMPLES", SMALL)
 
 
 def request(model: Model, samples: Samples, key: bytes | None = None) -> LearnRequest:
@@ -206,3 +213,118 @@ def test_a_part_is_what_its_rows_would_be(make: Any) -> None:
         assert to_record(found) == to_record(rows)
         assert plain_rows(from_record(to_record(found))) == plain_rows(rows)
         assert list(found.y) == list(rows.y)
+
+
+class TestOrder:
+    """Which model's turn is next, and how much a turn is."""
+
+    def test_the_model_that_had_the_least_time(self, tmp_path: Path) -> None:
+        bench = Bench(tmp_path)
+        models = [bench.create(SPEC, name) for name in "abc"]
+        turns = bench.writer._learning._turns
+        for model, had in zip(models, (3.0, 1.0, 2.0), strict=True):
+            turns._had_by[model] = had
+            turns.leave(work_of(model, 300))
+        order = []
+        while (work := turns.next()) is not None:
+            order.append(work.model.name)
+        assert order == ["b", "c", "a"]
+        bench.kill()
+
+    def test_a_newcomer_counts_as_one_that_has_had_as_much(self, tmp_path: Path) -> None:
+        bench = Bench(tmp_path)
+        old, new, busy = (bench.create(SPEC, name) for name in ("old", "new", "busy"))
+        turns = bench.writer._learning._turns
+        turns._had, turns._had_by[busy] = 5.0, 7.0
+        works = [work_of(model, 300) for model in (old, new, busy)]
+        for work in works:
+            turns.leave(work)
+        assert [work.had for work in works] == [5.0, 5.0, 7.0]
+        bench.kill()
+
+    def test_long_turns_come_one_at_a_time_and_short_ones_beside_them(self, tmp_path: Path) -> None:
+        bench = Bench(tmp_path)
+        one, two, short = (bench.create(SPEC, name) for name in ("one", "two", "short"))
+        turns = bench.writer._learning._turns
+        for model, n in ((one, 300), (two, 300), (short, 3)):
+            turns.leave(work_of(model, n))
+        turns._had_by[short] = 1.0
+        turns._long_turns = 1
+        work = turns.next()
+        assert work is not None
+        assert work.model is short
+        assert turns.next() is None
+        assert not turns.may_begin
+        turns._long_turns = 0
+        assert turns.may_begin
+        bench.kill()
+
+    def test_a_model_in_use_is_passed_over(self, tmp_path: Path) -> None:
+        bench = Bench(tmp_path)
+        one, two = bench.create(SPEC, "one"), bench.create(SPEC, "two")
+        turns, role = bench.writer._learning._turns, bench.writer.role
+        for model in (one, two):
+            turns.leave(work_of(model, 3))
+        with role.job([one]):
+            work = turns.next()
+            assert work is not None
+            assert work.model is two
+            assert turns.next() is None
+        assert turns.may_begin
+        bench.kill()
+
+
+def work_of(model: Model, n: int) -> Work:
+    accepted = Accepted(request(model, three_classes(n)), n, [run_of(three_classes(n))])
+    return Work(model, [[item] for item in in_parts([accepted], 1)], Duplicates(None))  # type: ignore[arg-type]
+
+
+def run_of(samples: Samples) -> Run:
+    return Run(samples, to_record(samples))
+
+
+class TestBlocks:
+    @pytest.mark.parametrize(
+        ("of_sample", "expected"),
+        [(0.0, SMALL), (0.001, SMALL), (0.01, 40), (0.1, 16), (10.0, 16)],
+    )
+    def test_they_are_bounded_by_expected_time(self, of_sample: float, expected: int) -> None:
+        assert expected_time.samples_of_a_block(of_sample) == expected
+
+    def test_slow_samples_are_learned_in_smaller_blocks(self, tmp_path: Path) -> None:
+        """A request is divided, and small ones that come together are not one block."""
+        bench = Bench(tmp_path)
+        model = bench.create(SPEC)
+        for _ in range(2):
+            model.learning_time.add("working_set", 10, 0.2)
+        bench.learn(model, three_classes(60))
+        for _ in range(2):
+            model.learning_time.add("working_set", 10, 0.2)
+        work_off(bench.writer, [request(model, three_classes(9, k)) for k in range(6)])
+        blocks = [
+            [entry.samples for entry in block]
+            for block in bench.storage.journal.reader(model.id).blocks(0)
+        ]
+        assert blocks == [[20]] * 3 + [[9, 9]] * 3
+        before = state_of(model, ROWS)
+        bench = bench.restarted()
+        assert state_of(bench.writer.models.all()[0], ROWS) == before
+        bench.close()
+
+    def test_one_slow_block_says_nothing(self) -> None:
+        """It may have waited for a compiler."""
+        time = LearningTime()
+        assert time.of_sample("working_set") is None
+        for seconds in (5.0, 0.012, 7.0):
+            time.add("working_set", 10, seconds)
+        assert time.of_sample("working_set") == pytest.approx(0.001)
+        assert time.of_sample("asset") is None
+
+    def test_before_anything_was_measured_size_counts(self, tmp_path: Path) -> None:
+        bench = Bench(tmp_path)
+        model = bench.create(SPEC)
+        narrow, wide = three_classes(50), Samples(np.zeros((50, 2_000)), [*range(50)])
+        seconds = [seconds_of_sample(model, "working_set", samples) for samples in (narrow, wide)]
+        assert seconds[0] < 0.0002
+        assert seconds[1] > 0.003
+        bench.close()

@@ -4,6 +4,7 @@ The journal of these tests is in memory, and finishes a commit when a test says 
 """
 
 import itertools
+import math
 from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import Any
@@ -35,7 +36,7 @@ class Server:
     def __init__(self) -> None:
         self.memory = MemoryStorage()
         self.replies: dict[Any, Any] = {}
-        self.writer = Writer(self.memory.storage, Settings(), self._acknowledge)
+        self.writer = Writer(self.memory.storage, Settings(), self._acknowledge, math.inf)
         self.writer.recover(lambda _: None)
         self.a, self.b = (self.writer.new_models.create(name, SPEC)[0] for name in "ab")
         self.memory.fate[self.a.id] = "late"

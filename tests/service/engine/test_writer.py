@@ -1,6 +1,7 @@
 """The writer alone: what it does when the disk lets it down."""
 
 import asyncio
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,9 @@ def test_a_failing_snapshot_is_tried_again_after_as_many_samples_and_loses_nothi
     monkeypatch.setattr(SnapshotFiles, "save", full)
     replies: list[Any] = []
     settings = Settings(data=tmp_path, snapshot_samples=10)
-    writer = Writer(open_storage(tmp_path), settings, lambda given, _: replies.extend(given))
+    writer = Writer(
+        open_storage(tmp_path), settings, lambda given, _: replies.extend(given), math.inf
+    )
     writer.recover(lambda _: None)
     model, _ = writer.new_models.create("m", ModelSpec())
     loop = asyncio.new_event_loop()
@@ -59,9 +62,8 @@ def test_names_of_samples_that_could_not_be_logged_are_not_met(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replies: list[Any] = []
-    writer = Writer(
-        open_storage(tmp_path), Settings(data=tmp_path), lambda given, _: replies.extend(given)
-    )
+    storage, settings = open_storage(tmp_path), Settings(data=tmp_path)
+    writer = Writer(storage, settings, lambda given, _: replies.extend(given), math.inf)
     writer.recover(lambda _: None)
     model, _ = writer.new_models.create("m", ModelSpec(prepare={"named": "sparse"}))
     loop = asyncio.new_event_loop()

@@ -1,6 +1,7 @@
 """The writers of several replicas in one process, which tests drive by hand."""
 
 import asyncio
+import math
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
@@ -40,7 +41,9 @@ class Server:
             advertise="http://127.0.0.1:1",
             snapshot_samples=10**9,
         )
-        self.writer = Writer(self.storage, settings, lambda given, _: self.replies.extend(given))
+        self.writer = Writer(
+            self.storage, settings, lambda given, _: self.replies.extend(given), math.inf
+        )
         self.writer.recover(lambda _: None)
         self.leading = self.writer.leading(self._in_order, lambda _: None)
 

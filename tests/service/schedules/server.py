@@ -1,5 +1,6 @@
 """A server without threads, whose process or power may end between any two system calls."""
 
+import math
 import os
 import shutil
 import sqlite3
@@ -99,7 +100,9 @@ class Server:
         )
         self.storage = open_storage(self.data, settings.snapshots)
         self.saver = Saver()
-        self.writer = Writer(self.storage, settings, lambda given, _: self.replies.update(given))
+        self.writer = Writer(
+            self.storage, settings, lambda given, _: self.replies.update(given), math.inf
+        )
         self.writer.snapshots._saver.shutdown()
         self.writer.snapshots._saver = self.saver  # type: ignore[assignment]
         try:
