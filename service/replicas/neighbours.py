@@ -78,10 +78,10 @@ class Neighbours:
                     self._asking[url].add_done_callback(partial(self._forget, url))
                 await asyncio.sleep(_ASK_SECONDS)
         finally:
-            asking = list(self._asking.values())
-            for one in asking:
-                one.cancel()
-            await asyncio.gather(*asking, return_exceptions=True)
+            unfinished = list(self._asking.values())
+            for task in unfinished:
+                task.cancel()
+            await asyncio.gather(*unfinished, return_exceptions=True)
             await self._client.aclose()
 
     def _forget(self, url: str, _: asyncio.Task[None]) -> None:
