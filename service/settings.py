@@ -279,6 +279,12 @@ class Settings(BaseSettings):
     snapshot_samples: int = Field(
         100_000, ge=1, description="Samples learned between two snapshots of a model."
     )
+    snapshot_seconds: float = Field(
+        10.0,
+        gt=0,
+        description="Seconds of learning between two snapshots of a model, if that is sooner: "
+        "about as long as a start, or a new leader of a fleet, replays.",
+    )
     snapshots: int = Field(
         4,
         ge=2,

@@ -73,6 +73,7 @@ class Writer:
             self._keys,
             self.metrics,
             settings.snapshot_samples,
+            settings.snapshot_seconds,
             self._commits,
             self._one_thread,
             _LAST_SECONDS if settings.fleet else None,
