@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.simulation.kernel import Kernel
 from tests.simulation.network import Broken, Network, NotConnected
-from tests.simulation.records import Deleted, Learned, Record, Reply
+from tests.simulation.records import Deleted, Learned, Predicted, Record, Reply
 from tests.simulation.specs import FOLLOWER, LEADER
 
 # Models: one for plain learning, one whose rows wait for labels, one that is rolled back, one that
@@ -234,7 +234,11 @@ class Client:
     async def read(self, model: str) -> None:
         """Describe a model, or predict; no answer tells less than what was acknowledged."""
         if self.random.random() < 0.5:
-            await self.ask("POST", f"/v1/models/{model}/predict", {"x": [[0.5, 1.0, 2.0]]})
+            asked, rows = self.of.now, {"x": [[0.5, 1.0, 2.0]]}
+            reply = await self.ask("POST", f"/v1/models/{model}/predict", rows)
+            if reply.is_success:
+                state = reply.told["epoch"], reply.told["sequence"]
+                self.of.record.predicted.append(Predicted(self.name, model, *state, asked))
             return
         reply = await self.ask("GET", f"/v1/models/{model}")
         if not reply.is_success:
