@@ -79,6 +79,8 @@ class Leader:
         if not self.answering:
             raise httpx.ConnectError("nobody is there")
         told, seal = await self.served.answer(request.content, request.headers[SEAL])
+        if not self.answering:
+            raise httpx.ReadError("it has left")
         return response(told, seal)
 
 

@@ -364,6 +364,7 @@ class TestNeighbourThatAnswersNothing:
                 await self.check_next(call)
                 asking.cancel()
                 await asyncio.wait([asking])
+                await asyncio.sleep(0.05)  # the connections are closed
 
         asyncio.run(run())
         assert "replica unreachable over HTTP" in caplog.text
