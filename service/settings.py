@@ -178,6 +178,27 @@ class Settings(BaseSettings):
         description="Address at which the fleet's other replicas reach this one, like "
         "http://10.0.0.7:8000.",
     )
+    nats_user: str = Field(
+        "", description="User of the NATS servers, whose password is in nats_password_file."
+    )
+    nats_password_file: Path | None = Field(
+        None,
+        description="File with the password of nats_user; with a token, if there is no user. It is "
+        "read again for each connection.",
+    )
+    nats_credentials: Path | None = Field(
+        None, description="File of credentials (.creds), also read for each connection."
+    )
+    nats_nkey_seed: Path | None = Field(None, description="File with the seed of an nkey.")
+    nats_ca: Path | None = Field(
+        None,
+        description="Certificates of the authorities that vouch for the NATS servers, PEM; without "
+        "it, those of the system.",
+    )
+    nats_cert: Path | None = Field(
+        None, description="Certificate chain, PEM, that is shown to NATS servers which ask for it."
+    )
+    nats_key: Path | None = Field(None, description="Private key of nats_cert, PEM.")
     fleet_ca: Path | None = Field(
         None,
         description="Certificates of the authorities that vouch for the fleet's other replicas, "
@@ -307,6 +328,12 @@ class Settings(BaseSettings):
     refits: int = Field(16, ge=1, description="Refits that may wait for their turn.")
     snapshot_samples: int = Field(
         100_000, ge=1, description="Samples learned between two snapshots of a model."
+    )
+    snapshot_seconds: float = Field(
+        10.0,
+        gt=0,
+        description="Seconds of learning between two snapshots of a model, if that is sooner: "
+        "about as long as a start, or a new leader of a fleet, replays.",
     )
     snapshots: int = Field(
         4,

@@ -340,6 +340,7 @@ def test_the_table_of_limits_has_each_limit_with_its_default():
             "port",
             "threads",
             "snapshot_samples",
+            "snapshot_seconds",
             "workers",
             "max_lag_seconds",
             "merge_seconds",

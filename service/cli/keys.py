@@ -54,8 +54,10 @@ def _kept(data: Path, fleet: str) -> "Iterator[ApiKeys]":
             yield KeyFile(data)
             return
         from wolfstream.service.fleet.opening import keys_at
+        from wolfstream.service.settings import Settings
+        from wolfstream.service.web.login import login_of
 
-        with keys_at(fleet.split(",")) as keys:
+        with keys_at(fleet.split(","), login_of(Settings())) as keys:
             yield keys
     except (KeysError, StartupError) as error:
         raise Failure(str(error)) from None

@@ -20,11 +20,13 @@ def joined(servers: str) -> "Iterator[Fleet]":
 
     try:
         from wolfstream.service.fleet.opening import connect, open_fleet
+        from wolfstream.service.web.login import login_of
     except ModuleNotFoundError:
         raise Failure("a fleet needs the client of NATS: pip install 'wolfstream[fleet]'") from None
     settings = Settings()
     try:
-        nats = connect(servers.split(","), settings.fleet_log_bytes, settings.fleet_state_bytes)
+        bounds = settings.fleet_log_bytes, settings.fleet_state_bytes
+        nats = connect(servers.split(","), *bounds, login_of(settings))
         with tempfile.TemporaryDirectory() as own, closing(nats):
             yield open_fleet(nats, Path(own))
     except Refusal as error:

@@ -1,5 +1,6 @@
 """Absorbing a block: what live learning and replay share, so that they give the same bits."""
 
+import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -108,10 +109,13 @@ def absorb_part(learner: Learner, entry: Entry, content: Recorded) -> Results:
 
 def _absorbed(learner: Learner, head: HeadName, content: Recorded) -> Answers:
     samples, joined = content
+    began = time.monotonic()
     if joined is None:
-        return learner.absorb(head, samples)
-    answers = learner.absorb(head, samples, joined.prediction)
-    learner.join(joined, samples.y)
+        answers = learner.absorb(head, samples)
+    else:
+        answers = learner.absorb(head, samples, joined.prediction)
+        learner.join(joined, samples.y)
+    learner.unsaved_seconds += time.monotonic() - began
     return answers
 
 

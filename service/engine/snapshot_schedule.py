@@ -26,13 +26,16 @@ logger = logging.getLogger(__name__)
 
 # The copies that wait to be saved take memory.
 _AT_A_TIME = 2
+# So many times as long as a snapshot keeps the writer is learned before the next one.
+_LEARNING_PER_SNAPSHOT = 50.0
 
 
 class SnapshotSchedule:
     """The snapshots that are being saved, at most one of each model. Used by the writer's thread.
 
-    samples: how many are learned between two snapshots of a model. aside: see `Writer`. role: of
-    the writer. last_seconds: how long `close` goes on to save; None for as long as it takes.
+    samples: how many are learned between two snapshots of a model. seconds: of learning between two
+    of them, whatever comes first. aside: see `Writer`. role: of the writer. last_seconds: how long
+    `close` goes on to save; None for as long as it takes.
     """
 
     def __init__(
@@ -42,6 +45,7 @@ class SnapshotSchedule:
         keys: RememberedKeys,
         metrics: Metrics,
         samples: int,
+        seconds: float,
         commits: Commits,
         aside: Products,
         role: WriterRole,
@@ -51,7 +55,7 @@ class SnapshotSchedule:
         self._snapshots = storage.snapshots
         self._models, self._keys = models, keys
         self._metrics = metrics
-        self._samples = samples
+        self._samples, self._seconds = samples, seconds
         self._commits, self._aside, self._role = commits, aside, role
         self._last_seconds = last_seconds
         self._saver = ThreadPoolExecutor(1, "snapshot")
@@ -61,6 +65,8 @@ class SnapshotSchedule:
         self._full: set[Model] = set()
         # The models of which a snapshot is to be started, and whether their logs are full.
         self._due: dict[Model, bool] = {}
+        # How long the last one kept the writer, in seconds.
+        self._took: WeakKeyDictionary[Model, float] = WeakKeyDictionary()
         # The sequences of the last snapshots that were read back for want of room.
         self._read_back: WeakKeyDictionary[Model, int] = WeakKeyDictionary()
 
@@ -72,7 +78,10 @@ class SnapshotSchedule:
         # A fit counts as much as the samples of its window; so do rows that were remembered.
         learned = learner.sequence - max(model.snapshot_sequence, learner.snapshot_attempt)
         learned += learner.fitted
-        if learned >= self._samples and model not in self._saving:
+        # Where a snapshot takes long, it comes seldom enough to take little of the learning's time.
+        longest = max(self._seconds, _LEARNING_PER_SNAPSHOT * self._took.get(model, 0.0))
+        due = learned >= self._samples or (learned > 0 and learner.unsaved_seconds >= longest)
+        if due and model not in self._saving:
             self._due.setdefault(model, False)
 
     def make_room(self, learner: Learner) -> None:
@@ -180,7 +189,9 @@ class SnapshotSchedule:
         self._due.pop(model, None)
         if model.broken:
             return
+        began = time.monotonic()
         learner.snapshot_attempt, learner.fitted = learner.sequence, 0
+        learner.unsaved_seconds = 0.0
         with self._aside(1):
             checkpoint = learner.checkpoint()
         try:
@@ -195,6 +206,7 @@ class SnapshotSchedule:
         # The name is for the day on which the journal is lost.
         state = State({**plain, "model": model.name, "made": dict(present_origin())}, arrays)
         left = 0 if learner.pending is None else learner.pending.left
+        self._took[model] = time.monotonic() - began
         self._saving[model] = self._saver.submit(self._save, model.id, state, left, full)
         if full:
             self._full.add(model)

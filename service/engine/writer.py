@@ -84,6 +84,7 @@ class Writer:
             self._keys,
             self.metrics,
             settings.snapshot_samples,
+            settings.snapshot_seconds,
             self._commits,
             self._aside,
             self.role,

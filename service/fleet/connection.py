@@ -5,6 +5,7 @@ import base64
 import json
 import logging
 import threading
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeAlias, TypeVar
@@ -15,7 +16,11 @@ from nats.errors import Error, NoRespondersError
 from nats.js import JetStreamContext
 
 from wolfstream.service.errors import StartupError
-from wolfstream.service.fleet.connecting import connected_client, without_passwords
+from wolfstream.service.fleet.connecting import (
+    PersistentClient,
+    connected_client,
+    without_passwords,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +52,18 @@ class Refused(Exception):
 
 class Unanswered(Exception):
     """No server has answered in time: the request may have been done, or may still be done."""
+
+
+class Forbidden(Refused):
+    """The servers do not let this user make a request, and it waited for an answer in vain."""
+
+    def __init__(self, subject: str, why: str) -> None:
+        Exception.__init__(
+            self,
+            f"the NATS servers do not let this user use {subject} ({why}): give it the permissions "
+            "that docs/fleet.md lists",
+        )
+        self.code = 0
 
 
 class NotConnected(Unanswered):
@@ -155,6 +172,7 @@ class NatsConnection:
         Raises Refused, Unanswered, NotConnected.
         """
         await self.reach()
+        began = time.monotonic()
         try:
             reply = await self.client.request(
                 subject, body, timeout=seconds, headers=dict(headers) if headers else None
@@ -162,6 +180,8 @@ class NatsConnection:
         except NoRespondersError:
             raise Unanswered("no NATS server holds the stream now") from None
         except Error as error:
+            if why := _forbidden(self.client, began, subject):
+                raise Forbidden(subject, why) from None
             raise Unanswered(f"no answer from NATS: {error}") from None
         answer: dict[str, Any] = json.loads(reply.data)
         if failure := answer.get("error"):
@@ -272,6 +292,13 @@ class NatsConnection:
 _NOT_NOW, LOG_FULL, NO_ROOM = 503, 10077, 10047
 _FINAL = frozenset({LOG_FULL, NO_ROOM})
 _NO_MESSAGE = 10037
+
+
+def _forbidden(client: Client, began: float, subject: str) -> str:
+    """Return what the servers have forbidden since a time that concerns a request."""
+    if not isinstance(client, PersistentClient):  # of tests
+        return ""
+    return client.forbidden_since(began, subject)
 
 
 def _stored(message: Msg) -> list[Stored]:

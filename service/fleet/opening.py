@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from wolfstream.service.fleet.api_keys import FleetKeys
+from wolfstream.service.fleet.connecting import connected_client
 from wolfstream.service.fleet.connection import NatsConnection
 from wolfstream.service.fleet.identity import identity
 from wolfstream.service.fleet.jetstream_catalogue import JetStreamCatalogue
 from wolfstream.service.fleet.jetstream_journal import JetStreamJournal
 from wolfstream.service.fleet.jetstream_snapshots import JetStreamSnapshots
+from wolfstream.service.fleet.login import NOBODY, Login
 from wolfstream.service.fleet.streams import KEYS_BUCKET, make_bucket, make_streams
 from wolfstream.service.storage.data_directory import high_water_path, replays_path
 from wolfstream.service.storage.high_water import HighWater
@@ -23,12 +26,14 @@ _SECONDS = 60.0
 _ENDED_REPLAYS = 3
 
 
-def connect(servers: Sequence[str], log_bytes: int, state_bytes: int) -> NatsConnection:
+def connect(
+    servers: Sequence[str], log_bytes: int, state_bytes: int, login: Login = NOBODY
+) -> NatsConnection:
     """Connect to servers and create missing streams. Raises StartupError.
 
-    log_bytes, state_bytes: see `streams.make_streams`.
+    log_bytes, state_bytes: see `streams.make_streams`. login: who connects.
     """
-    nats = NatsConnection(servers, "wolfstream")
+    nats = NatsConnection(servers, "wolfstream", partial(connected_client, login=login))
     try:
         make_streams(nats, log_bytes, state_bytes)
     except BaseException:
@@ -69,9 +74,9 @@ def open_fleet(nats: NatsConnection, data: Path, snapshots_kept: int = 4) -> Fle
 
 
 @contextmanager
-def keys_at(servers: Sequence[str]) -> Iterator[FleetKeys]:
+def keys_at(servers: Sequence[str], login: Login = NOBODY) -> Iterator[FleetKeys]:
     """Return the API keys of the fleet at some NATS servers. Raises StartupError, KeysError."""
-    nats = NatsConnection(servers, "wolfstream keys")
+    nats = NatsConnection(servers, "wolfstream keys", partial(connected_client, login=login))
     try:
         nats.run(make_bucket(nats, KEYS_BUCKET), _SECONDS)
         yield FleetKeys(nats)

@@ -16,7 +16,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from wolfstream.service.errors import StartupError
-from wolfstream.service.fleet.connection import NO_ROOM, NatsConnection, Refused, Unanswered
+from wolfstream.service.fleet.connection import (
+    NO_ROOM,
+    Forbidden,
+    NatsConnection,
+    Refused,
+    Unanswered,
+)
 from wolfstream.service.fleet.reserve import bound_of, bounded
 
 logger = logging.getLogger(__name__)
@@ -29,6 +35,8 @@ MODELS_BUCKET, KEYS_BUCKET = "wolfstream-models", "wolfstream-keys"
 STREAMS = (*(f"WOLFSTREAM_LOG_{log}" for log in range(_LOGS)), STATES)
 _REPLICAS = 3
 _NOT_CLUSTERED = 10074
+# Errors of servers, or accounts, that store nothing.
+_WITHOUT_JETSTREAM = "10039", "10076"
 _OLDEST_SERVER = (2, 12)
 # Servers that have just been started need some seconds to find each other.
 _PATIENCE_SECONDS = 30.0
@@ -135,6 +143,8 @@ async def _make(nats: NatsConnection, name: str, subject: str, limits: dict[str,
             # One that was just made is not read yet by all servers.
             await nats.get(name, {"seq": 1})
             return int(found["config"]["num_replicas"])
+        except Forbidden as error:
+            raise StartupError(f"the stream {name} cannot be used: {error}") from None
         except (Refused, Unanswered):
             wanted = await _try_to_make(nats, wanted, deadline)
 
@@ -149,11 +159,15 @@ async def _try_to_make(
         if isinstance(error, Refused) and error.code == _NOT_CLUSTERED:
             return {**wanted, "num_replicas": 1}
         no_room = isinstance(error, Refused) and error.code == NO_ROOM
+        if isinstance(error, Forbidden):
+            raise StartupError(f"the stream {wanted['name']} cannot be made: {error}") from None
         if no_room or time.monotonic() > deadline:
             cure = (
                 "give them more room, or lower WOLFSTREAM_FLEET_LOG_BYTES and "
                 "WOLFSTREAM_FLEET_STATE_BYTES"
                 if no_room
+                else "enable JetStream for the servers and for this user's account"
+                if any(code in str(error) for code in _WITHOUT_JETSTREAM)
                 else "a fleet needs one server, or three that know each other"
             )
             raise StartupError(

@@ -50,6 +50,7 @@ class Learner:
     steady_until: up to which sequence it is known that small requests add nothing to its memory.
     snapshot_attempt: sequence at which a snapshot was last begun.
     fitted: samples in the windows of the fits since then, and rows that were remembered.
+    unsaved_seconds: of learning since the last checkpoint: how long its replay would take.
     pending: predicted rows that wait for their labels; None if the spec has none.
     losses: of its last samples, while others follow it; None otherwise.
     """
@@ -63,6 +64,7 @@ class Learner:
         self.snapshot_attempt = self.steady_until = 0
         self._restored_at = 0
         self.fitted = 0
+        self.unsaved_seconds = 0.0
         # Whether learning failed in this process, so that nothing after it was ever acknowledged.
         self.failed_live = False
         self.pending = None if model.spec.pending is None else Pending(model.spec.pending)
@@ -275,6 +277,7 @@ class Learner:
 
     def go_on_from(self, checkpoint: Checkpoint) -> None:
         """Continue as the learner restored from a checkpoint's state, live or in replay."""
+        self.unsaved_seconds = 0.0
         if checkpoint.restored is not None:
             self._take_heads(checkpoint.restored)
             self._restored_at = self.sequence

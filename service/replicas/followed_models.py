@@ -9,7 +9,7 @@ from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.learn_request import Answer
 from wolfstream.service.engine.sequence_waiters import SequenceWaiters
 from wolfstream.service.engine.serving import AskedRows, Predicting
-from wolfstream.service.errors import NotLeader
+from wolfstream.service.errors import NotLeader, NotReached
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.moment import Moment
 from wolfstream.service.model.published import Published
@@ -85,12 +85,23 @@ class FollowedModels:
             if awaited.epoch is not None and not in_one_life(awaited.epoch, epoch):
                 raise _not_here(model.name)
             await self._waiters.reached(model, awaited)
+        if (told := self.views.awaited(model.name)) is not None:
+            await self._reach(model, told)
         if self.is_stale(model.name):
             raise _not_here(model.name)
         published = model.published
         if head not in published.heads or published.heads[head].lacks:
             raise _not_here(model.name)
         return published
+
+    async def _reach(self, model: Model, told: Moment) -> None:
+        """Wait until a view has what clients were told here. Raises NotLeader."""
+        if told.epoch is not None:
+            raise _not_here(model.name)
+        try:
+            await self._waiters.reached(model, told)
+        except NotReached:
+            raise _not_here(model.name) from None
 
     def check_remembers(self, model: Model) -> NoReturn:
         """Raise NotLeader: rows wait for their labels where these are learned."""

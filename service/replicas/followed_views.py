@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 
 from wolfstream.service.errors import Refusal
 from wolfstream.service.model.live import Model
+from wolfstream.service.model.moment import Moment, read_tag
 from wolfstream.service.replicas.director import Director, Target
 from wolfstream.service.replicas.followed_view import FollowedView
 from wolfstream.service.replicas.peers import NoAnswer, NotConnected, Peers
@@ -66,6 +67,16 @@ class FollowedViews:
         if view is None or view.model is None:
             return 0.0
         return self._loop.time() - view.confirmed
+
+    def note_told(self, name: str, tag: str) -> None:
+        """Note the tag with which a model's leader itself has answered a client here."""
+        if (view := self._views.get(name)) is not None:
+            view.note_told(read_tag(tag))
+
+    def awaited(self, name: str) -> Moment | None:
+        """Return what a view has yet to reach; see `FollowedView.awaited`."""
+        view = self._views.get(name)
+        return None if view is None else view.awaited()
 
     def held(self) -> list[Model]:
         """Return the models whose views are held."""
@@ -167,7 +178,8 @@ class FollowedViews:
         """Take a newer version; return whether it is held now."""
         was_whole = view.held is None
         try:
-            await view.take(answer.newer[view.name])
+            if not await view.take(answer.newer[view.name]):
+                return False
         except (OutOfStep, ValueError) as error:
             if was_whole:  # it would be no other one the next time
                 logger.warning("model %s is not followed: %s", view.name, error)

@@ -8,7 +8,6 @@ asks the others again and again. What is known here moves no model to another le
 import asyncio
 import logging
 import time
-from functools import partial
 from typing import Any
 
 import httpx
@@ -73,19 +72,16 @@ class Neighbours:
                 self._neighbours = {
                     url: self._neighbours.get(url) or _Neighbour() for url in sorted(urls)
                 }
-                for url in self._neighbours.keys() - self._asking.keys():
+                self._asking = {url: one for url, one in self._asking.items() if not one.done()}
+                for url in sorted(self._neighbours.keys() - self._asking.keys()):
                     self._asking[url] = asyncio.create_task(self._ask(url))
-                    self._asking[url].add_done_callback(partial(self._forget, url))
                 await asyncio.sleep(_ASK_SECONDS)
         finally:
-            asking = list(self._asking.values())
-            for one in asking:
-                one.cancel()
-            await asyncio.gather(*asking, return_exceptions=True)
+            unfinished = list(self._asking.values())
+            for task in unfinished:
+                task.cancel()
+            await asyncio.gather(*unfinished, return_exceptions=True)
             await self._client.aclose()
-
-    def _forget(self, url: str, _: asyncio.Task[None]) -> None:
-        del self._asking[url]
 
     async def _ask(self, url: str) -> None:
         asked, error = time.monotonic(), ""

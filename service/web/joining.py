@@ -23,6 +23,7 @@ from wolfstream.service.replicas.served_views import ServedViews
 from wolfstream.service.settings import Settings
 from wolfstream.service.views.feeds import Feeds
 from wolfstream.service.web.formats.paths import VIEWS
+from wolfstream.service.web.login import login_of
 from wolfstream.service.web.roles import Roles
 from wolfstream.service.web.tls import check_advertised, tls_of_replicas
 
@@ -51,7 +52,8 @@ def joined(settings: Settings) -> Iterator[Fleet]:
     """A connection to the fleet with all that it holds. Raises StartupError."""
     # It has a line for each call that is passed on.
     logging.getLogger("httpx").setLevel(logging.WARNING)
-    nats = connect(settings.fleet, settings.fleet_log_bytes, settings.fleet_state_bytes)
+    bounds = settings.fleet_log_bytes, settings.fleet_state_bytes
+    nats = connect(settings.fleet, *bounds, login_of(settings))
     try:
         grow_streams(nats, settings.fleet_log_bytes, settings.fleet_state_bytes)
         warn_of_flushing(settings.fleet_monitors)

@@ -89,7 +89,7 @@ class NatsServers:
         process = self._processes[number]
         assert process is not None
         process.send_signal(by)
-        if by not in (signal.SIGSTOP, signal.SIGCONT):
+        if by not in (signal.SIGSTOP, signal.SIGCONT, signal.SIGHUP):
             process.wait(30)
 
     def close(self) -> None:
@@ -98,6 +98,13 @@ class NatsServers:
             if process is not None and process.poll() is None:
                 process.kill()
                 process.wait(30)
+
+    def renew(self, more: str) -> None:
+        """Let all servers take other lines of settings while they run."""
+        self._more = more
+        for number in range(len(self.ports)):
+            (self._directory / f"{number}.conf").write_text(self._settings(number))
+            self.kill(number, signal.SIGHUP)
 
     def _settings(self, number: int) -> str:
         sync = "sync_interval: always, " if self._sync else ""

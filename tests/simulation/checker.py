@@ -19,6 +19,8 @@ from tests.simulation.log_reader import (
 from tests.simulation.records import Learned, Record
 
 _SHOWN = 12
+# WOLFSTREAM_MAX_LAG_SECONDS, and how late a replica notices that it hears nothing.
+_LAG_SECONDS = 10.0 + 2.5
 
 
 def check(logs: dict[int, Log], changes: Sequence[CatalogueChange], record: Record) -> list[str]:
@@ -42,6 +44,7 @@ def check(logs: dict[int, Log], changes: Sequence[CatalogueChange], record: Reco
     for learned in record.learned:
         faults += _acknowledged(learned, places, names)
     faults += _deleted(record)
+    faults += _stale(record)
     return faults
 
 
@@ -211,6 +214,27 @@ def _deleted(record: Record) -> Iterator[str]:
                     f"{learned.ended}"
                 )
                 break
+
+
+def _stale(record: Record) -> Iterator[str]:
+    """Yield predictions without samples that had been acknowledged for longer than they may lag."""
+    learned_of = defaultdict[tuple[str, str], list[Learned]](list)
+    for learned in record.learned:
+        if learned.sequence is not None:
+            learned_of[learned.model, learned.epoch.partition(".")[0]].append(learned)
+    for one in record.predicted:
+        missing = [
+            learned
+            for learned in learned_of[one.model, one.epoch.partition(".")[0]]
+            if learned.ended < one.asked - _LAG_SECONDS and (learned.sequence or 0) > one.sequence
+        ]
+        if missing:
+            oldest = min(missing, key=lambda learned: learned.ended)
+            yield (
+                f"{one.client} asked {one.model} at {one.asked:.3f} and was answered from "
+                f"{one.epoch}:{one.sequence}; {oldest.sequence} was acknowledged at "
+                f"{oldest.ended:.3f}"
+            )
 
 
 def shortened(faults: Sequence[str]) -> list[str]:

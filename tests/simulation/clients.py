@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.simulation.kernel import Kernel
 from tests.simulation.network import Broken, Network, NotConnected
-from tests.simulation.records import Deleted, Learned, Record, Reply
+from tests.simulation.records import Deleted, Learned, Predicted, Record, Reply
 from tests.simulation.specs import FOLLOWER, LEADER
 
 # Models: one for plain learning, one whose rows wait for labels, one that is rolled back, one that
@@ -135,7 +135,10 @@ class Client:
 
     def __init__(self, of: Clients, name: str, random: Random) -> None:
         self.of, self.name, self.random = of, name, random
-        self._url = random.choice(of.urls)
+        # The replica that is asked next, and the one that was asked last.
+        self._url = self._asked = random.choice(of.urls)
+        # (replica, model) -> (life, sequence) of its last prediction.
+        self._predicted: dict[tuple[str, str], tuple[str, int]] = {}
         # model -> (epoch, sequence) of the last acknowledgement.
         self.acknowledged: dict[str, tuple[str, int]] = {}
         # Whether it has made a model anew, with no call since that might delete that one.
@@ -149,6 +152,7 @@ class Client:
         """Ask one of the replicas, mostly the same one."""
         if self.random.random() < 0.3:
             self._url = self.random.choice(self.of.urls)
+        self._asked = self._url
         given = [(name.replace("_", "-"), value) for name, value in headers.items()]
         reply = await self.of.ask(self.name, self._url, method, path, body, given)
         self.of.busy.pop(self.name, None)
@@ -234,7 +238,12 @@ class Client:
     async def read(self, model: str) -> None:
         """Describe a model, or predict; no answer tells less than what was acknowledged."""
         if self.random.random() < 0.5:
-            await self.ask("POST", f"/v1/models/{model}/predict", {"x": [[0.5, 1.0, 2.0]]})
+            asked, rows = self.of.now, {"x": [[0.5, 1.0, 2.0]]}
+            reply = await self.ask("POST", f"/v1/models/{model}/predict", rows)
+            if reply.is_success:
+                state = reply.told["epoch"], reply.told["sequence"]
+                self.of.record.predicted.append(Predicted(self.name, model, *state, asked))
+                self.check_goes_on(model, reply)
             return
         reply = await self.ask("GET", f"/v1/models/{model}")
         if not reply.is_success:
@@ -242,6 +251,17 @@ class Client:
         if reply.told["status"] != "ok":
             self.contradict(f"{model} is {reply.told['status']}: {reply.told.get('notice')}")
         self.check_told(model, reply)
+
+    def check_goes_on(self, model: str, reply: Reply) -> None:
+        """Compare a prediction with the one before by the same replica."""
+        told, life = reply.told, _life(reply.told)
+        before_life, before = self._predicted.get((self._asked, model), ("", 0))
+        if life == before_life and told["sequence"] < before:
+            self.contradict(
+                f"{self._asked} predicts with {model} at {told['epoch']}:{told['sequence']} after "
+                f"{before}"
+            )
+        self._predicted[self._asked, model] = life, told["sequence"]
 
     def check_told(self, model: str, reply: Reply) -> None:
         """Compare a description with what this client was told before."""

@@ -60,6 +60,16 @@ class Deleted(NamedTuple):
     ended: float
 
 
+class Predicted(NamedTuple):
+    """A prediction, by its state, and when it was asked for."""
+
+    client: str
+    model: str
+    epoch: str
+    sequence: int
+    asked: float
+
+
 class Record:
     """Everything that the clients of a simulation know.
 
@@ -69,6 +79,7 @@ class Record:
     def __init__(self) -> None:
         self.learned = list[Learned]()
         self.deleted = list[Deleted]()
+        self.predicted = list[Predicted]()
         self.contradictions = list[str]()
         self.calls: dict[str, int] = {}
         self.slowest = 0.0

@@ -278,7 +278,7 @@ class Connections:
         self._wire, self._network, self._kernel = wire, network, kernel
         self._made = 0
 
-    def __call__(self, servers: Sequence[str], name: str) -> NatsConnection:
+    def __call__(self, servers: Sequence[str], name: str, _: object = None) -> NatsConnection:
         """Return a connection of the process that runs. Raises StartupError."""
         group = self._kernel.current.group
         assert group is not None

@@ -1,5 +1,6 @@
 """The checker finds what it is for, in logs that are written by hand."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgpack
@@ -8,7 +9,7 @@ import pytest
 from tests.service.jetstream.store import StoredMessage
 from tests.simulation.checker import check
 from tests.simulation.log_reader import CatalogueChange, logs
-from tests.simulation.records import Deleted, Learned, Record
+from tests.simulation.records import Deleted, Learned, Predicted, Record
 from tests.simulation.stream_link import Archived
 
 OLD, NEW = b"writer", b"rival!"
@@ -34,10 +35,16 @@ class Written:
         """Delete the model from the catalogue, a second after all commits so far."""
         self.gone_at = float(len(self.archive))
 
-    def faults(self, *learned: Learned, deleted: Deleted | None = None) -> list[str]:
+    def faults(
+        self,
+        *learned: Learned,
+        deleted: Deleted | None = None,
+        predicted: Sequence[Predicted] = (),
+    ) -> list[str]:
         """Return what the checker finds."""
         record = Record()
         record.learned += learned
+        record.predicted += predicted
         record.deleted += [deleted] if deleted else []
         changes = [CatalogueChange(0.0, "a", 2, None, "e")]
         if self.gone_at:
@@ -71,6 +78,13 @@ def test_whole_log_has_no_faults(written: Written) -> None:
     written.commit(NEW, event("epoch", 2))
     written.commit(NEW, samples(3, 2.5))
     assert written.faults(request(0.5, 1.5, sequence=2), request(2.5, sequence=3)) == []
+
+
+def test_prediction_that_is_too_old_is_found(written: Written) -> None:
+    learned = request(0.5, 1.5, sequence=2)
+    for sequence, asked, n_faults in ((2, 60.0, 0), (1, 13.0, 0), (1, 14.0, 1)):
+        told = [Predicted("c", "a", "e.3", sequence, asked), Predicted("c", "a", "f", 0, asked)]
+        assert len(written.faults(learned, predicted=told)) == n_faults
 
 
 def test_replaced_writer_is_found(written: Written) -> None:

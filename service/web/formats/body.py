@@ -239,15 +239,19 @@ def respond(
     return write(answer_format, data, status, {**tag_of(data), **(headers or {})}, lease)
 
 
-def respond_json(data: Any, lease: Lease | None = None) -> Response:
+def respond_json(
+    data: Any, lease: Lease | None = None, headers: dict[str, str] | None = None
+) -> Response:
     """Return a response in JSON, whatever Accept asks for; see `write`."""
-    return write(JSON, data, lease=lease)
+    return write(JSON, data, headers=headers, lease=lease)
 
 
-def respond_binary(data: Any, tensors: bytes, lease: Lease) -> Response:
+def respond_binary(
+    data: Any, tensors: bytes, lease: Lease, headers: dict[str, str] | None = None
+) -> Response:
     """A response of JSON and the bytes of tensors; many bytes are counted until they are sent."""
     content = JSON.encode(data)
-    headers = {JSON_LENGTH_HEADER: str(len(content))}
+    headers = {JSON_LENGTH_HEADER: str(len(content)), **(headers or {})}
     if len(tensors) <= UNCOUNTED_BYTES:
         return Response(content + tensors, headers=headers, media_type=_BINARY)
     headers["Content-Length"] = str(len(content) + len(tensors))

@@ -42,7 +42,7 @@ _PATIENCE_SECONDS, _PAUSE_SECONDS = 10.0, 0.05
 _DESCRIBED_AT_A_TIME = 16
 _LISTED = ("model", "sequence", "epoch", "status", "features")
 _LIST = ["", "v1", "models"]
-_DELETED, _UNKNOWN = 204, 404
+_OK, _DELETED, _UNKNOWN = 200, 204, 404
 # The slashes in the path of a model.
 _OF_MODEL = 3
 # The version of the interface and the call.
@@ -88,11 +88,28 @@ class Forwarding:
             asked = await self._asked(name, scope, body)
             predicts = (parts[1], *parts[4:]) in _PREDICTIONS
             if not (predicts and await self._predict_here(name, scope, body, send)):
-                await self._answer(asked, scope, body, send)
+                await self._answer(
+                    asked, scope, body, self._noting(name, send) if predicts else send
+                )
         except Refusal as error:
             await self._refuse(error, scope["path"])(scope, receive, send)
         except ClientDisconnect:
             pass
+
+    def _noting(self, name: str, send: Send) -> Send:
+        """Return what sends a prediction of a model's leader, and notes its sequence.
+
+        The view that is followed here may be older; it predicts again once it is not.
+        """
+
+        async def send_and_note(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] == _OK:
+                tags = [value for header, value in message["headers"] if header == b"etag"]
+                for tag in tags:
+                    self._followed.views.note_told(name, tag.decode("latin-1"))
+            await send(message)
+
+        return send_and_note
 
     async def _delete_partitions(self, name: str, scope: Scope, body: KeptBody) -> list[Message]:
         """Delete a model's partitions, which are deleted before it.

@@ -30,6 +30,7 @@ from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.body import receive_inference, respond_binary, respond_json
 from wolfstream.service.web.formats.inference import VERSION, metadata, write_inference
 from wolfstream.service.web.formats.memory import MemoryBudget
+from wolfstream.service.web.formats.moments import tag_of
 from wolfstream.service.web.formats.paths import INFERENCE_PREFIX as PREFIX
 from wolfstream.service.web.formats.pieces import counted_bytes
 from wolfstream.service.web.formats.query import check_query
@@ -97,9 +98,10 @@ def add_predictions(
             large = counted_bytes(predicted) > 0
             write = partial(write_inference, wanted, predicted)
             response, tensors = await asyncio.to_thread(write) if large else write()
+            tag = dict(tag_of(predicted))
             if wanted.binary:
-                return respond_binary(response, tensors, lease)
-            return respond_json(response, lease)
+                return respond_binary(response, tensors, lease, tag)
+            return respond_json(response, lease, tag)
 
     return {f"{_MODEL}/infer": infer}
 

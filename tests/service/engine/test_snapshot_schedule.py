@@ -79,6 +79,33 @@ def test_what_is_deleted_while_it_is_saved_leaves_no_snapshot(server: Server) ->
     assert server.a.id not in server.memory.saved
 
 
+class TestReplayThatWouldTakeLong:
+    """A snapshot is made by the time that its samples took to learn, though they are few."""
+
+    def learn(self, server: Server, number: int) -> list[int]:
+        """Return the sequences of the snapshots after a request."""
+        server.send((server.a, number, None))
+        server.writer.snapshots.finish(wait=True)
+        return list(server.memory.saved.get(server.a.id, {}))
+
+    def test_is_cut_short_by_a_snapshot(self, server: Server) -> None:
+        learner = server.writer.models.learner(server.a)
+        assert self.learn(server, 0) == []
+        assert 0.0 < learner.unsaved_seconds < 5.0
+        learner.unsaved_seconds += 10.0
+        assert self.learn(server, 1) == [20]
+        assert learner.unsaved_seconds == 0.0
+        assert self.learn(server, 2) == [20]
+
+    def test_is_accepted_where_snapshots_take_longer(self, server: Server) -> None:
+        learner = server.writer.models.learner(server.a)
+        server.writer.snapshots._took[server.a] = 1.0
+        learner.unsaved_seconds = 20.0
+        assert self.learn(server, 0) == []
+        learner.unsaved_seconds = 50.0
+        assert self.learn(server, 1) == [20]
+
+
 def first_block(server: Server) -> int:
     """The sequence of the first samples in the log of a."""
     return next(entry.sequence for entry in server.memory.entries[server.a.id] if entry.samples)

@@ -79,6 +79,8 @@ class Leader:
         if not self.answering:
             raise httpx.ConnectError("nobody is there")
         told, seal = await self.served.answer(request.content, request.headers[SEAL])
+        if not self.answering:
+            raise httpx.ReadError("it has left")
         return response(told, seal)
 
 
@@ -300,6 +302,48 @@ def test_view_that_grows_too_old_while_a_prediction_waits_is_the_leaders_matter(
                 await followed.view(model, "working_set", ROWS)
 
     run(work)
+
+
+class TestSequences:
+    """The sequences of one replica's predictions never go back, whoever makes them."""
+
+    def test_reach_what_the_leader_has_answered_here(self):
+        async def work() -> None:
+            async with following() as (leader, followed):
+                model = await model_of(followed)
+                leader.answering = False
+                leader.learn()
+                followed.views.note_told("m", '"life.1:20"')
+                waiting = asyncio.ensure_future(followed.view(model, "working_set", ROWS))
+                await asyncio.sleep(0.1)
+                assert not waiting.done()
+                leader.answering = True
+                assert (await waiting).sequence == 20
+
+        run(work)
+
+    @pytest.mark.parametrize("told", ['"life.2:11"', '"another:3"'])
+    def test_are_the_leaders_matter_where_the_view_does_not_get_there(self, told: str):
+        async def work() -> None:
+            async with following(wait_seconds=0.01) as (_, followed):
+                model = await model_of(followed)
+                followed.views.note_told("m", told)
+                with pytest.raises(NotLeader):
+                    await followed.view(model, "working_set", ROWS)
+
+        run(work)
+
+    def test_do_not_go_back_with_a_leader_that_was_replaced(self):
+        async def work() -> None:
+            async with following() as (leader, followed):
+                model, behind = await model_of(followed), leader.learner.model.published
+                leader.learn()
+                await followed.view(model, "working_set", ROWS, Moment(None, 20))
+                leader.learner.model.published = behind
+                await confirmed_no_more(followed)
+                assert model.published.sequence == 20
+
+        run(work)
 
 
 def test_a_model_that_is_made_anew_is_another_one():

@@ -102,6 +102,8 @@ class Moving(Gone):
     answers: a status and a body each; the last one again and again.
     """
 
+    HEADERS: tuple[str, ...] = ()
+
     def __init__(self, *answers: tuple[int, Any]) -> None:
         super().__init__()
         self._answers = list(answers)
@@ -124,8 +126,15 @@ class Moving(Gone):
             status, body = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
             content = json.dumps(body).encode()
             head = f"HTTP/1.1 {status} -\r\ncontent-length: {len(content)}\r\nconnection: close"
+            head += "".join(f"\r\n{line}" for line in self.HEADERS)
             writer.write(head.encode() + b"\r\n\r\n" + content)
             await writer.drain()
+
+
+class Tagging(Moving):
+    """The replica that leads the model, which says with which state it answers."""
+
+    HEADERS = ('ETag: "e:7"',)
 
 
 class Leaderless(Moving):
@@ -163,8 +172,13 @@ class Views:
         self._held, self._lag_seconds = held, lag_seconds
         self.views = self
 
+        self.told = list[str]()
+
     def predicts(self, _: str) -> bool:
         return self._held
+
+    def note_told(self, _: str, tag: str) -> None:
+        self.told.append(tag)
 
     def is_stale(self, name: str) -> bool:
         return self.lag_seconds(name) > 10.0
@@ -187,6 +201,7 @@ class Call:
     ) -> None:
         self.sent: list[Any] = []
         self._answered, self.bodies = answered, list[bytes]()
+        self._received = False
         tls = ssl.create_default_context()
         self.neighbours = Neighbours(director, client_of_replicas(tls))
         membership = Membership(director, views, None, self.neighbours, tls)  # type: ignore[arg-type]
@@ -222,6 +237,9 @@ class Call:
         await send({"type": "http.response.body", "body": b"of a view"})
 
     async def _receive(self) -> Any:
+        if self._received:
+            await asyncio.Event().wait()  # the client stays
+        self._received = True
         return {"type": "http.request", "body": b"rows", "more_body": False}
 
     async def _send(self, message: Any) -> None:
@@ -346,6 +364,7 @@ class TestNeighbourThatAnswersNothing:
                 await self.check_next(call)
                 asking.cancel()
                 await asyncio.wait([asking])
+                await asyncio.sleep(0.05)  # the connections are closed
 
         asyncio.run(run())
         assert "replica unreachable over HTTP" in caplog.text
@@ -353,6 +372,7 @@ class TestNeighbourThatAnswersNothing:
     async def check_next(self, call: Call) -> None:
         """Nothing more is sent to it, and the answer says so."""
         call.sent.clear()
+        call._received = False
         await call.run()
         assert call.problem["outcome"] == "not-learned"
         assert "nothing was sent to it" in call.problem["detail"]
@@ -383,6 +403,19 @@ class TestTakeoverThatTakesLong:
             return sent.problem
 
         return asyncio.run(run())
+
+
+@pytest.mark.parametrize(("call", "told"), [("predict", ['"e:7"']), ("samples", [])])
+def test_notes_which_sequence_the_leader_has_predicted_with(call: str, told: list[str]):
+    views = Views(held=False)
+
+    async def run() -> None:
+        leader = Tagging((200, {}))
+        async with leader.listening():
+            await Call(leader, views, f"/v1/models/m/{call}").run()
+
+    asyncio.run(run())
+    assert views.told == told
 
 
 class CallOfLeader(Call):
