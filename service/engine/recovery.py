@@ -27,7 +27,7 @@ from wolfstream.service.storage.term import Term
 logger = logging.getLogger(__name__)
 
 # In the place of a sequence: the snapshot is loaded.
-_RESTORING = 2**63
+RESTORING = 2**63
 
 
 def _never() -> bool:
@@ -103,7 +103,7 @@ def bring_back(
     def may_begin(after: int) -> bool:
         return _has_room(model, is_scarce) and _may_begin(learner, replays, after)
 
-    if may_begin(_RESTORING):
+    if may_begin(RESTORING):
         try:
             skipped = restore_newest(learner, log, storage.snapshots, computing)
             epoch = log.epoch_since(learner.sequence)
@@ -168,17 +168,17 @@ def _may_begin(learner: Learner, replays: Replays, after: int) -> bool:
     ended = replays.begin(model.id, after)
     if ended < replays.most:
         return True
-    what = "loading its snapshot" if after == _RESTORING else f"its replay after sequence {after}"
+    what = "loading its snapshot" if after == RESTORING else f"its replay after sequence {after}"
     model.broken = (
-        f"{what} has ended the server {ended} times, perhaps for want of memory; its journal is "
-        "kept: roll it back or delete it. To try again, start `wolfstream serve --recover`, or a "
+        f"{what} has ended the server {ended} times, perhaps for want of memory, or a process that "
+        "was started after a crash of the server; its journal is kept: roll it back or delete it. To try again, start `wolfstream serve --recover`, or a "
         "replica of a fleet with an empty data directory"
     )
     logger.error("model %s: %s", model.name, model.broken)
     return False
 
 
-def _alone(_: int) -> AbstractContextManager[None]:
+def alone(_: int) -> AbstractContextManager[None]:
     """Recover a model alone: nothing else uses the storage or the processors."""
     return nullcontext()
 
@@ -202,7 +202,7 @@ class _ForeignSnapshot(DamagedSnapshot):
 
 
 def restore_newest(
-    learner: Learner, log: LogReader, snapshots: Snapshots, computing: Computing = _alone
+    learner: Learner, log: LogReader, snapshots: Snapshots, computing: Computing = alone
 ) -> Skipped:
     """Fill a new learner with the newest undamaged state, if there is any.
 
