@@ -7,7 +7,7 @@ of the same sequence, which may be older; what came after both at this sequence 
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from wolfstream.service.engine.broken import in_words
 from wolfstream.service.engine.origin import difference
@@ -15,7 +15,7 @@ from wolfstream.service.engine.replay import Computing, replay
 from wolfstream.service.errors import StartupError, StorageFailed
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.spec.stored import read_stored_spec
+from wolfstream.service.spec.stored import other_numerics, read_stored_spec
 from wolfstream.service.storage.entries import KeyedRequest
 from wolfstream.service.storage.interfaces import Storage
 from wolfstream.service.storage.journal import Replays
@@ -282,6 +282,20 @@ def check_creation(learner: Learner, state: State, name: str) -> None:
     """
     if state.plain.get("creation", learner.creation) != learner.creation:
         raise _ForeignSnapshot(name, "belongs to another model, which had the same number")
+
+
+def note_beginning(learner: Learner, spec: Any) -> None:
+    """Say of a model without a snapshot that what it learned may have other bits by now.
+
+    spec: as it was stored when the model was made.
+    """
+    model, changed = learner.model, other_numerics(spec)
+    if changed and learner.sequence and model.snapshot_time is None and model.rolled_back is None:
+        model.notice = (
+            f"it began with {changed}, and all that it has learned is replayed: predictions may "
+            "differ from earlier ones"
+        )
+        logger.warning("model %s: %s", model.name, model.notice)
 
 
 def _note_origin(model: Model, sequence: int, state: State) -> None:
