@@ -1,7 +1,8 @@
 """Where a snapshot was made: what the bits of a replay depend on besides the journal.
 
-A replay gives the same bits where the numerics (`spec.stored.NUMERICS`), numpy, numba and the kind of the processor
-are those that the samples were learned with. Elsewhere a sum may be rounded in another order.
+A replay gives the same bits where the numerics (`spec.stored.NUMERICS`), numpy, numba and the kind
+of the processor are those that the samples were learned with. Elsewhere a sum may be rounded in
+another order.
 """
 
 import functools

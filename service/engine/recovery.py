@@ -171,8 +171,8 @@ def _may_begin(learner: Learner, replays: Replays, after: int) -> bool:
     what = "loading its snapshot" if after == RESTORING else f"its replay after sequence {after}"
     model.broken = (
         f"{what} has ended the server {ended} times, perhaps for want of memory, or a process that "
-        "was started after a crash of the server; its journal is kept: roll it back or delete it. To try again, start `wolfstream serve --recover`, or a "
-        "replica of a fleet with an empty data directory"
+        "tried it after a crash; its journal is kept: roll it back or delete it. To try again, "
+        "start `wolfstream serve --recover`, or a replica of a fleet with an empty data directory"
     )
     logger.error("model %s: %s", model.name, model.broken)
     return False

@@ -1,4 +1,4 @@
-"""The version of the numerics is raised whenever models compute other bits from the same samples."""
+"""The version of the numerics is raised whenever models compute other bits."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""After a crash, a model that crashes a process is left out of the next start, and the others run."""
+"""After a crash, a model that crashes a process is left out of the next start."""
 
 import subprocess
 import sys
