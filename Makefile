@@ -85,11 +85,12 @@ test-pythons:
 # Takes about half an hour; not part of what every change must pass: wrong requests, kills and losses of
 # power, failing disks, damaged files, clocks that jump, slow clients, overload, a browser that attacks,
 # and somebody else's client; before them, every case of the sweeps of which `make test` runs a part,
-# and twice as many generated examples.
+# and twice as many generated examples, and the solvers' tests with machine code that checks its indices.
 # HARD_SEED chooses the cases, HARD_CRASHES how often a server is killed (1000 takes an hour or two;
 # three tenths of the kills that the black box checks are losses of power), HARD_OVERLOAD_SECONDS (600
 # for ten minutes) how long it is overloaded.
 test-hard: .venv/hard
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -n 2 tests/solver tests/service/heads
 	$(BIN)/python -m pytest -n 2 --all-cases -m 'sweep or hypothesis'
 	$(BIN)/python -m pytest -n 2 -m 'hard or not hard' tests/hard tests/service/engine/test_rollback.py \
 	  tests/service/fleet/test_schedules.py tests/service/web/test_triton_client.py

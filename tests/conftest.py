@@ -20,8 +20,12 @@ ROOT = Path(__file__).parents[1]
 
 
 def _digest_of_compiled_sources() -> str:
-    """numba's disk cache overlooks edits of imported helpers; a directory per version does not."""
+    """numba's disk cache overlooks edits of imported helpers; a directory per version does not.
+
+    Nor does it know whether machine code checks its indices.
+    """
     digest = hashlib.sha256(importlib.metadata.version("numba").encode())
+    digest.update(os.environ.get("NUMBA_BOUNDSCHECK", "").encode())
     solver = ROOT / "solver"
     for source in sorted(solver.rglob("*.py")):
         digest.update(str(source.relative_to(solver)).encode())

@@ -8,6 +8,7 @@ before it.
 from wolfstream.service.errors import Divided, Invalid, ModelExists, NotLeader, SampleError
 from wolfstream.service.model.live import Model
 from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.spec.stored import to_stored_spec
 from wolfstream.service.storage.catalogue import Catalogue
 from wolfstream.service.storage.entries import new_epoch
 from wolfstream.service.storage.partitions import partitions_of
@@ -38,7 +39,7 @@ def make_partitions(model: Model, new: bool, catalogue: Catalogue) -> None:
     """
     for name in partitions_of(model.name, model.spec.learners):
         if catalogue.find(name) is None:
-            with catalogue.creating(name, model.spec.of_one_learner.plain(), new_epoch()):
+            with catalogue.creating(name, to_stored_spec(model.spec.of_one_learner), new_epoch()):
                 pass  # nothing is to exist before it
         elif new:
             raise ModelExists(

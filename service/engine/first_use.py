@@ -19,11 +19,10 @@ from wolfstream.service.model.published import Published
 from wolfstream.service.samples.targets import Targets
 from wolfstream.service.samples.validation import Question, Samples
 from wolfstream.service.spec.heads import HeadName
-from wolfstream.solver.adaptive.ridge import CHUNK
 from wolfstream.solver.prepare.named_rows import Rows, named_values, rows_between, table_of
 
-# Enough that what happens once in a chunk happens, unless a row takes too long for so many.
-_ROWS, _SECONDS = CHUNK + 1, 2.0
+# Enough that what happens once in a chunk of 32 happens, unless a row takes too long for so many.
+_ROWS, _SECONDS = 33, 2.0
 _CONFIDENCE = 0.9
 _MOST_NAMES = 20
 

@@ -17,7 +17,7 @@ from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.spec.heads import ALGORITHMS
 from wolfstream.service.spec.model import ModelSpec
-from wolfstream.service.spec.stored import read_stored_spec
+from wolfstream.service.spec.stored import read_stored_spec, to_stored_spec
 from wolfstream.service.storage.entries import new_epoch
 from wolfstream.service.storage.interfaces import Storage
 from wolfstream.service.storage.snapshot_format import (
@@ -112,7 +112,7 @@ def add_loaded(
     plain = {**loaded.state.plain, "model": name, "epoch": epoch, "creation": epoch}
     try:
         with storage.catalogue.creating(
-            name, model.spec.plain(), epoch, follows, learner.sequence
+            name, to_stored_spec(model.spec), epoch, follows, learner.sequence
         ) as term:
             model_id = term.model
             snapshots.save(model_id, loaded.state._replace(plain=plain))

@@ -23,6 +23,7 @@ from wolfstream.service.errors import (
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.spec.stored import to_stored_spec
 from wolfstream.service.storage.catalogue import NameTaken
 from wolfstream.service.storage.entries import new_epoch
 from wolfstream.service.storage.interfaces import Storage
@@ -74,7 +75,7 @@ class NewModels:
     def _create(self, name: str, spec: ModelSpec) -> Model:
         epoch, creating = new_epoch(), self._storage.catalogue.creating
         with self._models.making(name):
-            with creating(name, spec.plain(), epoch) as term:
+            with creating(name, to_stored_spec(spec), epoch) as term:
                 learner = Learner(Model(term.model, name, spec), epoch)
             self._models.register(name, learner, term)
         return learner.model

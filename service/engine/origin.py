@@ -1,7 +1,8 @@
 """Where a snapshot was made: what the bits of a replay depend on besides the journal.
 
-A replay gives the same bits where the rules of replay, numpy, numba and the kind of the processor
-are those that the samples were learned with. Elsewhere a sum may be rounded in another order.
+A replay gives the same bits where the numerics (`spec.stored.NUMERICS`), numpy, numba and the kind
+of the processor are those that the samples were learned with. Elsewhere a sum may be rounded in
+another order.
 """
 
 import functools
@@ -12,11 +13,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-# Counts the changes of what replay does with the entries of a journal. With 2 the sums of a working
-# set of three and more classes, and those of learners of texts, are rounded in another order; with
-# 3 all sums of compiled code may be, and naive Bayes becomes what it was before all labels moved,
-# unless it began in a snapshot of 2.
-_REPLAY_RULES = 3
+from wolfstream.service.spec.stored import NUMERICS
+
 _CPUINFO = Path("/proc/cpuinfo")
 
 
@@ -24,7 +22,7 @@ _CPUINFO = Path("/proc/cpuinfo")
 def present_origin() -> Mapping[str, Any]:
     """Return what snapshots of this process record about where they were made."""
     return {
-        "replay": _REPLAY_RULES,
+        "numerics": NUMERICS,
         "numpy": version("numpy"),
         "numba": version("numba"),
         "processor": _processor(),

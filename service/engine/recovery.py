@@ -7,7 +7,7 @@ of the same sequence, which may be older; what came after both at this sequence 
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from wolfstream.service.engine.broken import in_words
 from wolfstream.service.engine.origin import difference
@@ -15,7 +15,7 @@ from wolfstream.service.engine.replay import Computing, replay
 from wolfstream.service.errors import StartupError, StorageFailed
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.spec.stored import read_stored_spec
+from wolfstream.service.spec.stored import other_numerics, read_stored_spec
 from wolfstream.service.storage.entries import KeyedRequest
 from wolfstream.service.storage.interfaces import Storage
 from wolfstream.service.storage.journal import Replays
@@ -27,7 +27,7 @@ from wolfstream.service.storage.term import Term
 logger = logging.getLogger(__name__)
 
 # In the place of a sequence: the snapshot is loaded.
-_RESTORING = 2**63
+RESTORING = 2**63
 
 
 def _never() -> bool:
@@ -103,7 +103,7 @@ def bring_back(
     def may_begin(after: int) -> bool:
         return _has_room(model, is_scarce) and _may_begin(learner, replays, after)
 
-    if may_begin(_RESTORING):
+    if may_begin(RESTORING):
         try:
             skipped = restore_newest(learner, log, storage.snapshots, computing)
             epoch = log.epoch_since(learner.sequence)
@@ -168,17 +168,17 @@ def _may_begin(learner: Learner, replays: Replays, after: int) -> bool:
     ended = replays.begin(model.id, after)
     if ended < replays.most:
         return True
-    what = "loading its snapshot" if after == _RESTORING else f"its replay after sequence {after}"
+    what = "loading its snapshot" if after == RESTORING else f"its replay after sequence {after}"
     model.broken = (
-        f"{what} has ended the server {ended} times, perhaps for want of memory; its journal is "
-        "kept: roll it back or delete it. To try again, start `wolfstream serve --recover`, or a "
-        "replica of a fleet with an empty data directory"
+        f"{what} has ended the server {ended} times, perhaps for want of memory, or a process that "
+        "tried it after a crash; its journal is kept: roll it back or delete it. To try again, "
+        "start `wolfstream serve --recover`, or a replica of a fleet with an empty data directory"
     )
     logger.error("model %s: %s", model.name, model.broken)
     return False
 
 
-def _alone(_: int) -> AbstractContextManager[None]:
+def alone(_: int) -> AbstractContextManager[None]:
     """Recover a model alone: nothing else uses the storage or the processors."""
     return nullcontext()
 
@@ -202,7 +202,7 @@ class _ForeignSnapshot(DamagedSnapshot):
 
 
 def restore_newest(
-    learner: Learner, log: LogReader, snapshots: Snapshots, computing: Computing = _alone
+    learner: Learner, log: LogReader, snapshots: Snapshots, computing: Computing = alone
 ) -> Skipped:
     """Fill a new learner with the newest undamaged state, if there is any.
 
@@ -282,6 +282,20 @@ def check_creation(learner: Learner, state: State, name: str) -> None:
     """
     if state.plain.get("creation", learner.creation) != learner.creation:
         raise _ForeignSnapshot(name, "belongs to another model, which had the same number")
+
+
+def note_beginning(learner: Learner, spec: Any) -> None:
+    """Say of a model without a snapshot that what it learned may have other bits by now.
+
+    spec: as it was stored when the model was made.
+    """
+    model, changed = learner.model, other_numerics(spec)
+    if changed and learner.sequence and model.snapshot_time is None and model.rolled_back is None:
+        model.notice = (
+            f"it began with {changed}, and all that it has learned is replayed: predictions may "
+            "differ from earlier ones"
+        )
+        logger.warning("model %s: %s", model.name, model.notice)
 
 
 def _note_origin(model: Model, sequence: int, state: State) -> None:

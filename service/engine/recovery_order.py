@@ -11,7 +11,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from wolfstream.service.engine.recovery import recover_model
+from wolfstream.service.engine.recovery import note_beginning, recover_model
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.spec.stored import read_stored_spec
@@ -114,7 +114,9 @@ def _recover(
         learner = Learner(Model(number, name, read_stored_spec(spec)), epoch)
         if one.is_followed:
             learner.record_losses()
-        return recover_model(learner, storage, sharing.computing, one.champion, is_scarce)
+        recovered = recover_model(learner, storage, sharing.computing, one.champion, is_scarce)
+        note_beginning(learner, spec)
+        return recovered
 
 
 class _Ended(BaseException):

@@ -34,6 +34,7 @@ from wolfstream.service.heads.array_checks import (
     require,
     rows_of,
 )
+from wolfstream.solver.kernels.bandwidth import SAMPLES
 
 # The arrays of weights, and the arrays of rows that they belong to.
 _WEIGHTS = {
@@ -45,6 +46,8 @@ _WEIGHTS = {
     "window_weight": "window_X",
 }
 _ROWS = ("rows", "auto_rows", "first_rows", "window_X", "landmarks", "fit.X")
+# How the names of arrays of first samples begin; see `solver.rows.first_samples`.
+_FIRST = ("", "auto_", "first_")
 _LABELS = {"rows": "y", "auto_rows": "auto_y", "first_rows": "first_y", "window_X": "window_y"}
 
 
@@ -76,6 +79,8 @@ def check_arrays(
             check_shape(labels, arrays, (rows_of(rows, arrays),))
             if n_classes is not None:
                 check_numbers(labels, arrays, n_classes)
+    for prefix in _FIRST:
+        _check_first(prefix, arrays, n_classes)
     for name in arrays.keys() & _WEIGHTS.keys():
         check_weights(name, arrays, rows_of(_WEIGHTS[name], arrays))
     of_numbers = "first_seen" in empty  # a working set alone settles a scale on its first samples
@@ -90,6 +95,27 @@ def check_arrays(
         check_machines(arrays, empty, n_classes, dimension)
     if "fit.X" in arrays:
         _check_fit(arrays, dimension)
+
+
+def _check_first(prefix: str, arrays: Arrays, n_classes: int | None) -> None:
+    """Check how many first samples were seen: those that are kept, or as many as settle.
+
+    A learner would otherwise settle anew on a part of them.
+    """
+    seen, rows = f"{prefix}seen", f"{prefix}rows"
+    if seen not in arrays:
+        return
+    check_shape(seen, arrays, (1,))
+    check_numbers(seen, arrays, None)
+    count = int(arrays[seen][0])
+    if rows in arrays or f"{rows}_indptr" in arrays:
+        require(count == rows_of(rows, arrays), seen, f"is not the number of {rows}")
+        require(f"{prefix}y" in arrays, f"{prefix}y", "is missing")
+        return
+    least = SAMPLES if prefix or n_classes is None else 0
+    if "landmarks" in arrays or "landmarks_indptr" in arrays:
+        least = max(least, rows_of("landmarks", arrays))
+    require(count == 0 or count >= least, seen, "is too small for what was settled")
 
 
 def _check_fit(arrays: Arrays, dimension: int | None) -> None:

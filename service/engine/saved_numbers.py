@@ -37,8 +37,7 @@ _ANY = Numbers()
 _COUNT = Numbers(0.0, _MOST_SAMPLES)
 _PLACE = Numbers(-1.0, _MOST_SAMPLES)  # -1 of none
 _FROM_ZERO = Numbers(0.0)
-# Its reciprocal is finite, and so is the square of that.
-_POSITIVE = Numbers(1e-150)
+_POSITIVE = Numbers(5e-324)
 _WIDTH = Numbers(1e-300, 1e100)  # of a kernel, as gamma
 _SHARE = Numbers(0.0, 1.0)
 _MAY_BE_MISSING = Numbers(missing=True)
@@ -89,7 +88,6 @@ _OF_ARRAYS: tuple[tuple[str, Numbers | tuple[Numbers, ...]], ...] = (
     # Calibration: the score of a class of which nothing was known is -inf, and squares overflow.
     (r"calibration_(scores|waiting)", Numbers(below=True)),
     (r"calibration_widths", Numbers(0.0, above=True)),
-    (r"calibration_misses", _SHARE),
 )
 
 

@@ -3,7 +3,12 @@
 import logging
 
 from wolfstream.service.engine.challenger_takeover import products_as_set
-from wolfstream.service.engine.recovery import bring_back, check_complete, note_faults
+from wolfstream.service.engine.recovery import (
+    bring_back,
+    check_complete,
+    note_beginning,
+    note_faults,
+)
 from wolfstream.service.engine.replay import replay
 from wolfstream.service.errors import NotLeader, NotReady, StartupError, StorageFailed
 from wolfstream.service.model.learner import Learner
@@ -106,6 +111,7 @@ class Standby:
         except LogGap:
             self._begun = False
             return
+        note_beginning(self.learner, self.entry.spec)
         self._note(log, keys)
         self._begun = log.n_rollbacks == self._n_rollbacks
 

@@ -6,6 +6,12 @@ from typing import Any
 from wolfstream.service.errors import Invalid
 from wolfstream.service.spec.model import ModelSpec, read_spec
 
+# Counts the changes of what models compute from the same samples, to the last bit. A test compares
+# what they compute with `tests/service/numerics.json`, and says so where this has to be raised.
+NUMERICS = 4
+# In a stored spec, the numerics that its model began with.
+_NUMERICS = "numerics"
+
 # The meaning of specs that were stored before these fields existed.
 _BEFORE: dict[str, Any] = {"prepare": None, "adaptive": None}
 _BEFORE_TABLES: dict[str, Any] = {
@@ -69,13 +75,27 @@ def _with_counted_pairs(spec: ModelSpec, given: Any) -> ModelSpec:
     return spec.model_copy(update={"working_set": counted})
 
 
+def to_stored_spec(spec: ModelSpec) -> dict[str, Any]:
+    """Return what is stored of a spec as its model is made; see `read_stored_spec`."""
+    return {**spec.plain(), _NUMERICS: NUMERICS}
+
+
+def other_numerics(given: Any) -> str:
+    """Return in words with which numerics the model of a stored spec began.
+
+    "" with the present ones, or where that is unknown.
+    """
+    began = given.get(_NUMERICS) if isinstance(given, dict) else None
+    return "" if began in (None, NUMERICS) else f"numerics {began} (now {NUMERICS})"
+
+
 def read_stored_spec(given: Any) -> ModelSpec:
     """Check a spec that was stored with every default filled in, by this version or an older one.
 
     Models that were made before rows were prepared, or were tables, go on without. Raises Invalid.
     """
     if isinstance(given, dict):
-        given = _BEFORE | given
+        given = {name: part for name, part in (_BEFORE | given).items() if name != _NUMERICS}
         if isinstance(given["prepare"], dict):
             given["prepare"] = _BEFORE_TABLES | given["prepare"]
         if isinstance(bank := given["adaptive"], dict):

@@ -61,6 +61,11 @@ def fleet_path(data: Path) -> Path:
     return data / "fleet"
 
 
+def crash_path(data: Path) -> Path:
+    """Return the path of the trace of a process that crashed."""
+    return data / "crash"
+
+
 def snapshots_path(data: Path) -> Path:
     """Return the path of the directory of the snapshots."""
     return data / "snapshots"
@@ -139,7 +144,7 @@ def _check_files(data: Path) -> None:
     To open a pipe waits for ever, and a device may have no end.
     """
     journal = journal_path(data)
-    marks = high_water_path(data), replays_path(data), running_path(data)
+    marks = high_water_path(data), replays_path(data), running_path(data), crash_path(data)
     for path in (data / "lock", data / "keys.json", journal, write_ahead_path(journal), *marks):
         with suppress(FileNotFoundError):
             if not is_plain_file(path):

@@ -20,6 +20,7 @@ from wolfstream.service.access.keys import KeysError
 from wolfstream.service.diagnostics.logging_setup import set_up_logging
 from wolfstream.service.engine.compilation import Process
 from wolfstream.service.engine.facade import Engine
+from wolfstream.service.engine.rehearsal import leave_out_what_crashes
 from wolfstream.service.engine.salvage import recover_directory
 from wolfstream.service.engine.warm_up import WarmUp
 from wolfstream.service.errors import StartupError
@@ -29,7 +30,14 @@ from wolfstream.service.monitor.side_file import SideFile
 from wolfstream.service.monitor.webhook import Webhook, deliver
 from wolfstream.service.replicas.membership import Membership
 from wolfstream.service.settings import Settings, taken_bytes
-from wolfstream.service.storage.data_directory import open_storage, owned, running_path, side_path
+from wolfstream.service.storage.crash_trace import last_crash, watch_for_crashes
+from wolfstream.service.storage.data_directory import (
+    crash_path,
+    open_storage,
+    owned,
+    running_path,
+    side_path,
+)
 from wolfstream.service.storage.key_mark import JournalKeyMark, ReplicaKeyMark, check_keys
 from wolfstream.service.storage.process_mark import ProcessMark
 from wolfstream.service.views.feeds import Feeds
@@ -85,6 +93,7 @@ def serve(
         mark.report()
         if recover and not settings.fleet:
             recover_directory(settings.data)
+        _after_a_crash(settings)
         fleet = _join(settings, loads, recover, stack) if settings.fleet else None
         ring = _read_ring(settings, fleet)
         listeners = stack.enter_context(listening(settings, ring.required))
@@ -107,6 +116,18 @@ def serve(
                     no_keys,
                 )
             )
+
+
+def _after_a_crash(settings: Settings) -> None:
+    """Leave out the models that crash a process, if the last one crashed; trace this one.
+
+    The replicas of a fleet notice by the marks of their replays alone.
+    """
+    path = crash_path(settings.data)
+    if last_crash(path) and not settings.fleet:
+        for number in leave_out_what_crashes(settings.data):
+            logger.error("model crashes a process, it is left out: number=%d", number)
+    watch_for_crashes(path)
 
 
 async def _serve(

@@ -253,7 +253,7 @@ class WorkingSet:
             pairs.enter(block, slots)
         self.seen += n
         pairs.refresh_where_due()
-        stored_as = np.where(slots == FREE, FREE, self.store.entered[slots])
+        stored_as = self.store.entered_of(slots)
         decision, margin = traces.decision.T, traces.margin.T
         return BlockTrace(decision, margin, admitted, traces.step, known, stored_as)
 

@@ -91,6 +91,15 @@ class SampleStore:
         """Return the slots of all samples, in ascending order."""
         return np.flatnonzero(self.code[: self.used] != FREE)
 
+    def entered_of(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the `entered` numbers of slots, FREE for FREE.
+
+        A restored store without samples has no slots at all.
+        """
+        numbers, stored = np.full(len(slots), FREE, np.int64), slots != FREE
+        numbers[stored] = self.entered[slots[stored]]
+        return numbers
+
     def slots_of_entered(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the slots of the samples with these `entered` numbers, FREE where none has."""
         slots = np.full(len(numbers), FREE, np.int64)

@@ -202,7 +202,7 @@ class TubeSet:
         self.seen += len(y)
         self.steps += len(y) * (1 + self.rule.corrective_steps)
         self._refresh_if_due()
-        return TubeBlock(*trace, np.where(slots == FREE, FREE, self.store.entered[slots]))
+        return TubeBlock(*trace, self.store.entered_of(slots))
 
     def _seat(self, values: KernelValues, y: Float64Array, ridge: Float64Array) -> None:
         """Write what is known about a block's samples into the columns after all slots."""

@@ -18,7 +18,7 @@ def replayed(data: Path) -> Bench:
     return bench.restarted()
 
 
-@pytest.mark.parametrize("part", ["replay", "numpy", "numba", "processor"])
+@pytest.mark.parametrize("part", ["numerics", "numpy", "numba", "processor"])
 def test_a_replay_elsewhere_says_so(
     tmp_path: Path,
     part: str,

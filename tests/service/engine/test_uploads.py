@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.service.forging import streams
 from tests.service.streams import curve, few_words, three_classes
 from wolfstream.service.engine.model_files import ModelFileError, fill_model
 from wolfstream.service.engine.uploads import in_same_state, read_uploaded, usable
@@ -285,3 +286,31 @@ def test_first_samples_of_other_rows_are_refused():
         made(State(state.plain, {**state.arrays, "first": other.arrays["first"]}))
     with pytest.raises(UnusableState):
         made(State(state.plain, {**state.arrays, "first": np.arange(9, dtype=np.uint8)}))
+
+
+@pytest.mark.parametrize("name", ["default", "numbers", "a set of numbers", "papers", "a table"])
+@pytest.mark.parametrize("stop", [0, 1, 2, 33])
+def test_a_young_model_is_taken(name: str, stop: int) -> None:
+    given, samples, _ = streams()[name]
+    learner = Learner(Model(1, "m", read_spec(given)))
+    if stop:
+        rows = rows_between(samples.X, 0, stop)
+        learner.absorb(
+            "working_set" if "working_set" in learner.heads else "asset",
+            Samples(rows, samples.y[:stop]),
+        )
+    made(State(*learner.state()))
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-300, 1e150, 1e300])
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_a_model_of_strange_numbers_is_taken(scale: float, task: str) -> None:
+    """What a model could learn it can hold, however large or small; 0 makes all rows alike."""
+    random = np.random.default_rng(0)
+    X = scale * random.standard_normal((120, 3))
+    y: Any = ["a" if value > 0.0 else "b" for value in X[:, 0]]
+    if task == "regression":
+        y = np.clip(X[:, 0], -1e100, 1e100) if scale else np.ones(120)
+    given = {"task": task, **({"working_set": {}, "asset": None} if task == "regression" else {})}
+    _, state = learned(given, Samples(X, y), "working_set")
+    made(state)
