@@ -131,6 +131,12 @@ def chain_of(name: str, voter: ClassHeadView, bank: ClassHeadView) -> Chain | No
     return Chain(arrays, words, model.n_classes) if words[0] == _CHAIN_KEY else None
 
 
+def is_compiled() -> bool:
+    """Return whether this process has the chains' code, or would compile it first."""
+    compiled_for: Any = _predict
+    return bool(compiled_for.signatures)
+
+
 def _is_plain(bank: ClassView) -> bool:
     """Whether all learners of a bank see a row's shared features alone."""
     return bank.history is None and bank.inputs.moments is None and bank.learners.texts is None
