@@ -2,9 +2,9 @@
 
 python -m benchmarks.single_rows [--rows 3000] [--columns 20]
 
-Two classes, dense rows. Times are medians of the thread's processor time, in matrix products
-(277 x 32)(32 x 277) of float64 that are timed in turn with them, so that figures of machines, and
-of busy ones, can be compared.
+Two classes, dense rows. Times are medians of the thread's processor time in matrix products
+(277 x 32)(32 x 277) of float64, timed in turn with them: so figures of busy machines and of other
+ones can be compared.
 """
 
 import argparse

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import gc
+import time
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -12,7 +13,7 @@ from wolfstream.service.heads.exercise import rows_of_kind, rows_to_learn
 from wolfstream.service.heads.kinds import KINDS
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.native.compile_cache import compile_once
+from wolfstream.service.native.compile_cache import compile_once, is_complete
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.solver.frank_wolfe.methods import METHODS
 from wolfstream.solver.frank_wolfe.one_versus_one import solve_pairs
@@ -31,6 +32,7 @@ _PREPARATION = "preparation", None
 _BATCH = "batch", None
 # Compilation allocates much that lives on, and each full collection visits all of it.
 _COLLECT_AFTER = 100_000, 50, 1000
+_SECONDS_BETWEEN_LOOKS = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +87,16 @@ def parts_of(spec: ModelSpec, sparse: bool) -> list[Part]:
 def needed_first() -> list[Part]:
     """Return what the default model runs on dense rows."""
     return parts_of(*_OFTEN[0])
+
+
+def load_later_parts() -> None:
+    """Load what makes the default model faster, once everything is compiled; on its own thread."""
+    while not is_complete():
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+    codes = _codes_of(ModelSpec())
+    for part in parts():
+        if part.later and not part.sparse and part.code in codes:
+            part.compile()
 
 
 def compile_all(

@@ -18,6 +18,7 @@ from wolfstream.service.engine.compiled_parts import (
     collect_garbage,
     collecting_seldom,
     compile_all,
+    load_later_parts,
     needed_first,
     parts,
     parts_of,
@@ -85,6 +86,7 @@ class WarmUp:
                 part.compile()
             if compiles:
                 collect_garbage()
+        threading.Thread(target=load_later_parts, daemon=True).start()
 
     def is_compiled(self, spec: ModelSpec, sparse: bool) -> bool:
         """Return whether all that a model of this spec runs on such rows is in the cache.

@@ -19,7 +19,7 @@ from wolfstream.service.heads.cost import (
     COST_OF_FUNCTION,
     COST_OF_ROW,
 )
-from wolfstream.service.heads.exercise import exercise
+from wolfstream.service.heads.exercise import exercise, rows_to_learn
 from wolfstream.service.heads.kind import Asked, Kind, SavedHead
 from wolfstream.service.heads.online_learner import WithoutMembers
 from wolfstream.service.heads.regression import RegressionHead
@@ -34,8 +34,10 @@ from wolfstream.solver.adaptive.standing import Standing
 from wolfstream.solver.adaptive.texts import TextLearners
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.named_rows import Rows
+from wolfstream.solver.prepare.row_form import Preparing
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.stream.bank import Bank, BankLearner, BankPicture
+from wolfstream.solver.stream.model import StreamModel
 from wolfstream.solver.stream.reasons import Gradient
 from wolfstream.solver.stream.votes import Answer, Hints
 
@@ -195,6 +197,17 @@ def _exercise_texts(spec: ModelSpec, sparse: bool) -> None:
         learners.absorb(one, one, np.ones(1))
 
 
+def _exercise_chain(spec: ModelSpec, sparse: bool) -> None:
+    if sparse or spec.task == "regression" or spec.temporal:
+        return
+    model = StreamModel(
+        "classification", "working_set", preparing=Preparing(), temporal=False, seed=0
+    )
+    X = rows_to_learn()
+    model.absorb(X, [i % 2 for i in range(len(X))])
+    model.view().predict(X[:1])
+
+
 def _code(spec: ModelSpec) -> Hashable:
     return spec.task, spec.temporal
 
@@ -231,7 +244,7 @@ KIND = Kind(
     calls=("samples", "asset"),
     specs=_specs,
     exercises={"all": lambda spec, sparse: exercise(_build, spec, sparse)},
-    later={"texts": _exercise_texts},
+    later={"texts": _exercise_texts, "chain": _exercise_chain},
     code=_code,
     spec_part=_spec_part,
     reported=("learners", "bytes"),

@@ -25,6 +25,8 @@ from wolfstream.solver.calibration.merge import merge as merge_calibrations
 from wolfstream.solver.rows.matrix import Matrix, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
 from wolfstream.solver.rows.seen import Seen
+from wolfstream.solver.stream.bank import BankPicture
+from wolfstream.solver.stream.chain import Chain, chained
 from wolfstream.solver.stream.class_head import ClassHead, ClassHeadView
 from wolfstream.solver.stream.explanations import Contest
 from wolfstream.solver.stream.labels import LabelKey, key_of, text_of
@@ -114,7 +116,13 @@ class ClassificationView(NamedTuple):
         """Return labels and decisions for finite rows. Raises Untrained, InvalidSamples."""
         if self.lacks:
             raise Untrained(f"the head {self.lacks}")
-        head_answer = self.head.predict(X, heard)
+        return self._told(self.head.predict(X, heard))
+
+    def chained(self, chain: Chain, bank: BankPicture, X: Float64Array) -> Predictions:
+        """Return those of a bank's head by the chain of its view, for dense prepared rows."""
+        return self._told(chained(chain, self.head._replace(learner=bank), X))
+
+    def _told(self, head_answer: HeadAnswer) -> Predictions:
         classes = self.classes
         labels = [classes[code] for code in head_answer.prediction.tolist()]
         return Predictions(labels, head_answer.decisions[0].tolist(), head_answer)

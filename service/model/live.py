@@ -8,6 +8,7 @@ from wolfstream.service.diagnostics.metrics import SampleCounts
 from wolfstream.service.errors import NoSuchHead
 from wolfstream.service.heads.kinds import KINDS, head_of_call
 from wolfstream.service.heads.protocol import HeadView
+from wolfstream.service.model.chains import PublishedChain
 from wolfstream.service.model.columns import described_columns
 from wolfstream.service.model.following import Following
 from wolfstream.service.model.label_warnings import label_warnings
@@ -27,6 +28,7 @@ class Model:
 
     Its learner (`model.learner`) changes it; any thread may read `published`.
 
+    chain: of its published view.
     counts: samples for each head since the server started.
     notice: what its clients should know of its recovery; empty if nothing.
     head_of: the head that names the entries and responses of a learning call.
@@ -51,6 +53,7 @@ class Model:
         self.name = name
         self.spec = spec
         self.published = Published(0, "", RowsView(RowForm(None)), {})
+        self.chain = PublishedChain()
         self.counts = {head: SampleCounts() for head in HEADS}
         self.learning_time = LearningTime()
         self.champion: Model | None = None

@@ -47,7 +47,10 @@ class Published(NamedTuple):
 
         Raises Untrained, InvalidSamples.
         """
-        predictions = self.heads[head].predict(rows.X, self._heard(head, rows))
+        return self.with_beside(self.heads[head].predict(rows.X, self._heard(head, rows)), rows)
+
+    def with_beside(self, predictions: Predictions, rows: Seen) -> Predictions:
+        """Return predictions for rows with the columns of heads that predict nothing."""
         if BESIDE.isdisjoint(self.heads):
             return predictions
         columns = {

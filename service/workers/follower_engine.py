@@ -2,11 +2,18 @@
 
 import asyncio
 import logging
+import threading
 import time
 from typing import Any
 
 from wolfstream.service.diagnostics.metrics import Metrics
-from wolfstream.service.engine.compiled_parts import Part, collecting_seldom, needed_first, parts_of
+from wolfstream.service.engine.compiled_parts import (
+    Part,
+    collecting_seldom,
+    load_later_parts,
+    needed_first,
+    parts_of,
+)
 from wolfstream.service.engine.learn_request import Answer
 from wolfstream.service.engine.readiness import become_sparse
 from wolfstream.service.engine.serving import AskedRows
@@ -91,6 +98,7 @@ class FollowerEngine:
         async with self._loading:
             await asyncio.to_thread(self._load, needed_first())
         self.warm.set()
+        threading.Thread(target=load_later_parts, daemon=True).start()
 
     @property
     def phase(self) -> str:

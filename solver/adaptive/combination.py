@@ -143,25 +143,7 @@ def _combine(
         classes, u = known[i], scores[i]
         if classes == 0:
             continue
-        total = 0.0
-        for e in range(experts):
-            speaks[e] = awake[i, e]
-            _centre(u[e], classes, speaks[e])
-            for k in range(classes):
-                p[e, k] = c.beta[e] * u[e, k]
-        for s in range(stackers):
-            for k in range(classes):
-                p[experts + s, k] = 0.0
-                for e in range(experts):
-                    p[experts + s, k] += c.a[s, e] * p[e, k]
-        for e in range(experts + stackers):
-            softmax(p[e], classes)
-            if speaks[e]:
-                total += c.weight[e]
-                for k in range(classes):
-                    probability[i, k] += c.weight[e] * p[e, k]
-        for k in range(classes):
-            probability[i, k] /= total
+        combine_row(c, u, awake[i], classes, p, speaks, probability[i])
         if not learn or classes < 2 or y[i] >= classes:
             continue
         label, w = y[i], weight[i]
@@ -179,6 +161,42 @@ def _combine(
         if w != 1.0:
             weigh_likelihood(likelihood, speaks, w, LEAST)
         share_step(c.weight, likelihood, speaks, least)
+
+
+@inner
+def combine_row(
+    c: Combination,
+    u: Float64Array,
+    awake: NDArray[np.bool_],
+    classes: int,
+    p: Float64Array,
+    speaks: NDArray[np.bool_],
+    probability: Float64Array,
+) -> None:
+    """Write the probabilities of a row's first classes, from zeros, and what they are made of.
+
+    u: (E, K) scores, overwritten. awake: (E,). p: (E + S, K) those of each expert and stacker;
+    speaks: (E + S,) whether it counts.
+    """
+    experts, stackers, total = c.a.shape[1], c.a.shape[0], 0.0
+    for e in range(experts):
+        speaks[e] = awake[e]
+        _centre(u[e], classes, speaks[e])
+        for k in range(classes):
+            p[e, k] = c.beta[e] * u[e, k]
+    for s in range(stackers):
+        for k in range(classes):
+            p[experts + s, k] = 0.0
+            for e in range(experts):
+                p[experts + s, k] += c.a[s, e] * p[e, k]
+    for e in range(experts + stackers):
+        softmax(p[e], classes)
+        if speaks[e]:
+            total += c.weight[e]
+            for k in range(classes):
+                probability[k] += c.weight[e] * p[e, k]
+    for k in range(classes):
+        probability[k] /= total
 
 
 @inner

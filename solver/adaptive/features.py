@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.weights import add
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.compiled import compiled, larger, smaller
+from wolfstream.solver.compiled import compiled, inner, larger, smaller
 from wolfstream.solver.rows.cosine import TURN, cosine_of_turns
 
 FREQUENCIES = 128
@@ -88,22 +88,28 @@ def transform(features: FeatureMap, Z: Float64Array) -> Float64Array:
 
 @compiled
 def _transform(W: Float64Array, Z: Float64Array, Phi: Float64Array) -> None:
+    for i in range(len(Z)):
+        transform_row(W, Z[i], Phi[i])
+
+
+@inner
+def transform_row(W: Float64Array, z: Float64Array, phi: Float64Array) -> None:
+    """Write phi (D,) of a row z (d,)."""
     d, m = W.shape
     root, scale = 1.0 / math.sqrt(d), 1.0 / math.sqrt(m)
-    for i in range(len(Z)):
-        # The angles, where their cosines are to be.
-        angle, sine = Phi[i, 1 + d : 1 + d + m], Phi[i, 1 + d + m :]
-        Phi[i, 0] = 1.0
-        for k in range(m):
-            angle[k] = 0.0
-        for j in range(d):
-            z = smaller(larger(Z[i, j], -LARGEST), LARGEST)
-            Phi[i, 1 + j] = z * root
-            add(angle, z, W[j])
-        for k in range(m):
-            turns = angle[k] * TURN
-            angle[k] = scale * cosine_of_turns(turns)
-            sine[k] = scale * cosine_of_turns(turns - 0.25)
+    # The angles, where their cosines are to be.
+    angle, sine = phi[1 + d : 1 + d + m], phi[1 + d + m :]
+    phi[0] = 1.0
+    for k in range(m):
+        angle[k] = 0.0
+    for j in range(d):
+        value = smaller(larger(z[j], -LARGEST), LARGEST)
+        phi[1 + j] = value * root
+        add(angle, value, W[j])
+    for k in range(m):
+        turns = angle[k] * TURN
+        angle[k] = scale * cosine_of_turns(turns)
+        sine[k] = scale * cosine_of_turns(turns - 0.25)
 
 
 def shares(features: FeatureMap) -> Float64Array:

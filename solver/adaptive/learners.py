@@ -31,7 +31,7 @@ from wolfstream.solver.adaptive.settings import Settings
 from wolfstream.solver.adaptive.texts import TextLearners, TextsView, text_scores
 from wolfstream.solver.adaptive.weights import dot, for_classes
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.compiled import compiled
+from wolfstream.solver.compiled import compiled, inner
 from wolfstream.solver.rows.matrix import SparseRows
 
 # What stands for learners that a bank has not.
@@ -257,10 +257,10 @@ def score(
     scores: (n, experts, K), of which the learners are the first experts; of classification K need
     not include the class that never comes. A row has the same bits alone and among others.
     """
-    near, bayes = view.neighbours or NO_NEIGHBOURS, NO_BAYES if view.bayes is None else view.bayes
-    search = search_for(near)
-    _score(Phi, view.weights, view.shapes, *near[:4], search, bayes, scores)
-    stop = int((view.shapes[:, 0] * view.shapes[:, 1]).sum()) + 2 * len(near.counts) + len(bayes)
+    of_row = row_learners(view)
+    _score(Phi, of_row, search_for(of_row.memory, of_row.counts), scores)
+    stop = int((view.shapes[:, 0] * view.shapes[:, 1]).sum())
+    stop += 2 * len(of_row.counts) + len(of_row.bayes)
     targets = scores.shape[2]
     if view.diagonal is not None and sparse is not None:
         found = diagonal_scores(view.diagonal, sparse).transpose(1, 0, 2)
@@ -271,41 +271,57 @@ def score(
         scores[:, stop : stop + found.shape[1]] = found[:, :, :targets]
 
 
+class RowLearners(NamedTuple):
+    """The learners of a view that see a row's shared features; fields as of their views."""
+
+    weights: Float64Array
+    shapes: NDArray[np.int64]
+    memory: Memory
+    counts: NDArray[np.int64]
+    relevance: NDArray[np.float32]
+    regression: bool
+    bayes: Float64Array
+
+
+def row_learners(view: LearnersView) -> RowLearners:
+    """Return them, with arrays without elements in the place of those that there are not."""
+    near, bayes = view.neighbours or NO_NEIGHBOURS, NO_BAYES if view.bayes is None else view.bayes
+    return RowLearners(view.weights, view.shapes, *near[:4], bayes)
+
+
 @compiled
-def _score(
-    Phi: Float64Array,
-    weights: Float64Array,
-    shapes: NDArray[np.int64],
-    memory: Memory,
-    counts: NDArray[np.int64],
-    weight: NDArray[np.float32],
-    regression: bool,
-    search: Search,
-    bayes: Float64Array,
-    scores: Float64Array,
-) -> None:
-    columns, targets = bayes.shape[3] // 2, scores.shape[2]
+def _score(Phi: Float64Array, learners: RowLearners, search: Search, scores: Float64Array) -> None:
     for i in range(len(Phi)):
-        e, place = 0, 0
-        for g in range(len(shapes)):
-            learners, every, width = shapes[g, 0] * shapes[g, 1], shapes[g, 2], shapes[g, 3]
-            phi = Phi[i, :width]
-            for _ in range(learners):
-                for k in range(targets):
-                    first = place + k * width
-                    scores[i, e, k] = dot(weights[first : first + width], phi)
-                place += every * width
-                e += 1
-        if len(counts):
-            for c in range(len(search.z)):
-                search.z[c] = Phi[i, 1 + c]
-            of_near = scores[i, e : e + 2 * len(counts)]
-            row_scores(memory, counts, weight, regression, search, of_near)
-            e += 2 * len(counts)
-        z = Phi[i, 1 : 1 + columns]
-        for h in range(len(bayes)):
+        score_row(learners, Phi[i], search, scores[i])
+
+
+@inner
+def score_row(
+    learners: RowLearners, phi: Float64Array, search: Search, scores: Float64Array
+) -> None:
+    """Write the scores (learners, K) of a row with the shared features phi (D,)."""
+    shapes, weights = learners.shapes, learners.weights
+    counts, bayes = learners.counts, learners.bayes
+    e, place, targets = 0, 0, scores.shape[1]
+    for g in range(len(shapes)):
+        every, width = shapes[g, 2], shapes[g, 3]
+        for _ in range(shapes[g, 0] * shapes[g, 1]):
             for k in range(targets):
-                w = bayes[h, 0, k]
-                linear, square = w[1 : 1 + columns], w[1 + columns :]
-                scores[i, e, k] = w[0] + quadratic(z, linear, square)
+                first = place + k * width
+                scores[e, k] = dot(weights[first : first + width], phi[:width])
+            place += every * width
             e += 1
+    if len(counts):
+        for c in range(len(search.z)):
+            search.z[c] = phi[1 + c]
+        of_near = scores[e : e + 2 * len(counts)]
+        weight, regression = learners.relevance, learners.regression
+        row_scores(learners.memory, counts, weight, regression, search, of_near)
+        e += 2 * len(counts)
+    columns = bayes.shape[3] // 2
+    z = phi[1 : 1 + columns]
+    for h in range(len(bayes)):
+        for k in range(targets):
+            w = bayes[h, 0, k]
+            scores[e, k] = w[0] + quadratic(z, w[1 : 1 + columns], w[1 + columns :])
+        e += 1

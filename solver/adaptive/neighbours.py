@@ -63,7 +63,7 @@ class Neighbours:
         view = NeighboursView(self.memory, self.counts, self.weight, self.regression, Y.shape[1])
         scores = np.empty((len(Z), 2 * len(self.counts), Y.shape[1]))
         rows, targets = np.ascontiguousarray(Z), np.ascontiguousarray(Y)
-        _learn(*view[:4], rows, targets, weight, search_for(view), scores)
+        _learn(*view[:4], rows, targets, weight, search_for(self.memory, self.counts), scores)
         return scores
 
     def weigh(self, relevance: Float64Array) -> None:
@@ -138,10 +138,10 @@ class Search(NamedTuple):
     slot: NDArray[np.int64]
 
 
-def search_for(view: NeighboursView) -> Search:
-    """Return memory for searches in these rows."""
-    columns, capacity = view.memory.rows.shape
-    most = int(view.counts[-1]) if len(view.counts) else 0
+def search_for(memory: Memory, counts: NDArray[np.int64]) -> Search:
+    """Return memory for searches of so many neighbours in these rows."""
+    columns, capacity = memory.rows.shape
+    most = int(counts[-1]) if len(counts) else 0
     distance = np.empty((2, capacity), np.float32)
     return Search(
         np.empty(columns, np.float32),

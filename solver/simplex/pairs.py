@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled, inner, larger, smaller
 
 # A support vector of a pair has a margin of 1: its probability in the pair is 0.98.
 SLOPE = 4.0
@@ -74,7 +75,31 @@ def coupled_scores(margin: Float64Array, n_classes: int) -> Float64Array:
     Knerr, Personnaz and Dreyfus 1995). It says how clearly a class loses its worst pair, where
     votes say how many pairs it wins.
     """
-    return -np.log(1.0 + _against(margin, n_classes))
+    scores = np.empty((len(margin), n_classes))
+    _couple_rows(np.ascontiguousarray(margin, np.float64), scores)
+    return scores
+
+
+@compiled
+def _couple_rows(margin: Float64Array, scores: Float64Array) -> None:
+    for i in range(len(scores)):
+        couple(margin[i], scores[i])
+
+
+@inner
+def couple(margin: Float64Array, scores: Float64Array) -> None:
+    """Write the scores (classes,) of a row from its margins (pairs,), as `coupled_scores`."""
+    for c in range(len(scores)):
+        scores[c] = 1.0
+    pair = 0
+    for b in range(1, len(scores)):
+        for a in range(b):
+            odds = math.exp(smaller(larger(SLOPE * margin[pair], -_LARGEST), _LARGEST))
+            scores[a] += odds
+            scores[b] += 1.0 / odds
+            pair += 1
+    for c in range(len(scores)):
+        scores[c] = -math.log(scores[c])
 
 
 def coupled_slopes(margin: Float64Array, direction: Float64Array) -> Float64Array:
@@ -83,16 +108,9 @@ def coupled_slopes(margin: Float64Array, direction: Float64Array) -> Float64Arra
     direction: (classes,).
     """
     minus, plus = pair_classes(len(direction)).T
-    weight = direction / (1.0 + _against(margin[None], len(direction))[0])
+    weight = direction * np.exp(coupled_scores(margin[None], len(direction))[0])
     for_minus = np.exp(np.clip(SLOPE * margin, -_LARGEST, _LARGEST))
     return np.asarray(SLOPE * (weight[plus] / for_minus - weight[minus] * for_minus))
-
-
-def _against(margin: Float64Array, n_classes: int) -> Float64Array:
-    """sum_b exp(-SLOPE m_cb), (n, classes)."""
-    minus, plus = _sides(n_classes)
-    for_minus = np.exp(np.clip(SLOPE * margin, -_LARGEST, _LARGEST))
-    return np.asarray(for_minus @ minus + (1.0 / for_minus) @ plus)
 
 
 def predicted_class(margin: Float64Array, n_classes: int) -> NDArray[np.int64]:

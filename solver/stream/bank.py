@@ -14,7 +14,7 @@ from wolfstream.solver.adaptive.regressor import AdaptiveRegressor, predict_valu
 from wolfstream.solver.adaptive.ridge import CHUNK
 from wolfstream.solver.adaptive.settings import CLASSIFICATION, NO_PINS, REGRESSION, Pins, pinned
 from wolfstream.solver.adaptive.standing import Standing
-from wolfstream.solver.adaptive.view import ClassView, predict_classes
+from wolfstream.solver.adaptive.view import ClassAnswers, ClassView, predict_classes
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.rows.matrix import Matrix, SparseRows
 from wolfstream.solver.rows.sample_weights import Weights
@@ -73,11 +73,14 @@ class BankPicture(NamedTuple):
     def predict(self, X: Matrix, hints: Hints = NO_HINTS) -> Answer:
         """Return the bank's answers for rows."""
         if isinstance(self.model, ClassView):
-            answers = predict_classes(self.model, X, *hints)
-            if self.class_weight is None:
-                return answers
-            return WeightedAnswers(answers, self.class_weight[: answers.probability.shape[1]])
+            return self.weighted(predict_classes(self.model, X, *hints))
         return predict_values(self.model, X, *hints)
+
+    def weighted(self, answers: ClassAnswers) -> Answer:
+        """Return answers whose predictions follow the weights of the classes."""
+        if self.class_weight is None:
+            return answers
+        return WeightedAnswers(answers, self.class_weight[: answers.probability.shape[1]])
 
     def pulls(self, _: Matrix, wanted: int, other: int) -> None:
         """It has no members."""

@@ -155,11 +155,15 @@ def class_scores(
         return None
     n = len(next(iter(votes.values())).scores)
     scores = np.full((n, len(voters), len(classes)), np.nan)
-    place = {key_of(label): k for k, label in enumerate(classes)}
+    place: dict[Any, int] = {}
     for e, voter in enumerate(voters):
         vote = votes.get(voter)
         if vote is None:
             continue
+        if vote.classes == tuple(classes):
+            scores[:, e] = vote.scores
+            continue
+        place = place or {key_of(label): k for k, label in enumerate(classes)}
         for k, label in enumerate(vote.classes or ()):
             if (column := place.get(key_of(label))) is not None:
                 scores[:, e, column] = vote.scores[:, k]

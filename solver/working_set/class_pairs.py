@@ -194,7 +194,7 @@ class ClassPairs:
         slots = block.slots
         # Where no sample of the block is stored, all its slots are FREE, which is -1.
         member = slots[None, :]
-        if (slots != FREE).any():
+        if slots.max(initial=FREE) != FREE:
             member = np.array([positions(p, slots, self._store.used) for p in self.problems])
         by_column = self._by_column(block.values.block)
         return Block(block.codes, block.column, member, block.inverse_weight, by_column)

@@ -109,12 +109,15 @@ class Intake:
         codes: NDArray[np.int64],
         inverse_weight: Float64Array,
         entered: NDArray[np.int64] | None = None,
+        *,
+        weighed: bool = True,
     ) -> Arriving:
         """Return a block of rows with their kernel values, which the next block's overwrite.
 
         entered: their `SampleStore.entered` numbers, of those that may be stored already.
+        weighed: whether an inverse weight may differ from 1.
         """
-        rows = self.prepared(X, inverse_weight)
+        rows = self.prepared(X, inverse_weight if weighed else None)
         values = self._values.of(rows, self.store)
         if entered is None:
             slots = np.full(n_rows(X), FREE, np.int64)

@@ -241,7 +241,7 @@ class WorkingSet:
         self.meet_classes(int(codes[0]) + 1)
         pairs.make_room(codes)
         inverse_weight = self.ridges.inverse_weights(codes, weight, self.precision)
-        block = self._intake.arriving(X, codes, inverse_weight, entered)
+        block = self._intake.arriving(X, codes, inverse_weight, entered, weighed=weight is not None)
         away_steps = self.algorithm == "msfw"
         traces = pairs.take_steps(
             block, away_steps=away_steps, corrective_steps=self.corrective_steps

@@ -6,11 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array, FloatArray
-from wolfstream.solver.compiled import compiled
+from wolfstream.solver.compiled import compiled, inner
 from wolfstream.solver.kernels.blocks import kernel_block
 from wolfstream.solver.kernels.prepared_rows import prepare_rows
+from wolfstream.solver.kernels.row_values import StoredRows, row_values, stored_rows
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, check_same_kind, n_rows, take_rows
-from wolfstream.solver.simplex.pairs import classes_of, coupled_scores, one_versus_one_scores
+from wolfstream.solver.simplex.pairs import (
+    classes_of,
+    couple,
+    coupled_scores,
+    one_versus_one_scores,
+)
 from wolfstream.solver.working_set.view import WorkingSetView
 
 _ROWS_AT_ONCE = 256
@@ -75,9 +81,18 @@ def _margins(decision: Float64Array, q: Float64Array) -> Float64Array:
 
 
 def pair_decisions(view: WorkingSetView, X: Matrix) -> Float64Array:
-    """Return the decision values of all problems, (n, problems); raises TypeError as `predict`."""
+    """Return the decision values of all problems, (n, problems); raises TypeError as `predict`.
+
+    Of narrow dense rows those of a row have the same bits alone and among others.
+    """
     check_same_kind(view.rows.exact, X)
     decision = np.empty((n_rows(X), len(view.ends)))
+    expansion = None if isinstance(X, SparseRows) else expansion_of(view)
+    if expansion is not None:
+        work = vote_work(expansion)
+        plain = np.require(X, np.float64, ("C", "W"))
+        _decide_rows(expansion, plain, work.values, work.own, decision)
+        return decision
     dtype = view.rows.fast.dtype
     few = len(decision) < _FEW_ROWS
     # For dense rows the product can write its values support vector by support vector for free.
@@ -97,6 +112,83 @@ def pair_decisions(view: WorkingSetView, X: Matrix) -> Float64Array:
     return decision
 
 
+class Expansion(NamedTuple):
+    """What the decisions of single rows are computed from; the other fields are `WorkingSetView`'s.
+
+    rows: the stored ones.
+    """
+
+    rows: StoredRows
+    column: NDArray[np.int64]
+    coefficient: Float64Array
+    ends: NDArray[np.int64]
+    bias: Float64Array
+    q: Float64Array
+
+
+def expansion_of(view: WorkingSetView) -> Expansion | None:
+    """Return a view for single rows; None if it decides on blocks of them only."""
+    rows = stored_rows(view.kernel, view.rows, view.origin, view.tolerance)
+    if rows is None:
+        return None
+    return Expansion(rows, view.column, view.coefficient, view.ends, view.bias, view.q)
+
+
+class VoteWork(NamedTuple):
+    """Reused memory of `vote_row`.
+
+    values: of the kernel. own: as of `row_values`. margin: (problems,).
+    """
+
+    values: NDArray[np.float32]
+    own: NDArray[np.float32]
+    margin: Float64Array
+
+
+def vote_work(expansion: Expansion) -> VoteWork:
+    """Return memory for the votes of a set."""
+    values = np.empty(len(expansion.rows.far), np.float32)
+    own = np.empty(len(expansion.rows.operand), np.float32)
+    return VoteWork(values, own, np.empty(len(expansion.q)))
+
+
+@inner
+def vote_row(expansion: Expansion, x: Float64Array, work: VoteWork, scores: Float64Array) -> None:
+    """Write a row's scores (classes,), as `Predicted.scores` has them."""
+    margin, q = work.margin, expansion.q
+    decide(expansion, x, work.values, work.own, margin)
+    for pair in range(len(margin)):
+        # Where q < 0, an indefinite kernel has turned the decision's sign.
+        margin[pair] /= q[pair] if q[pair] != 0.0 else 1.0
+    couple(margin, scores)
+
+
+@compiled
+def _decide_rows(
+    expansion: Expansion,
+    X: Float64Array,
+    values: NDArray[np.float32],
+    own: NDArray[np.float32],
+    out: Float64Array,
+) -> None:
+    for i in range(len(X)):
+        decide(expansion, X[i], values, own, out[i])
+
+
+@inner
+def decide(
+    expansion: Expansion,
+    x: Float64Array,
+    values: NDArray[np.float32],
+    own: NDArray[np.float32],
+    out: Float64Array,
+) -> None:
+    """Write the decisions (problems,) of a row. values, own: as of `row_values`, overwritten."""
+    row_values(expansion.rows, x, own, values)
+    column, coefficient = expansion.column, expansion.coefficient
+    sum_row(values, column, coefficient, expansion.ends, expansion.bias, out)
+
+
 @compiled
 def _sum_rows(
     values: FloatArray,
@@ -106,15 +198,27 @@ def _sum_rows(
     bias: Float64Array,
     out: Float64Array,
 ) -> None:
-    """out[i, problem] = b + sum_m alpha_m y_m k(x_m, x_i) from values[i, column], row by row."""
     for i in range(out.shape[0]):
-        start = 0
-        for problem in range(len(ends)):
-            total = bias[problem]
-            for m in range(np.uint64(start), np.uint64(ends[problem])):
-                total += coefficient[m] * np.float64(values[i, np.uint64(column[m])])
-            out[i, problem] = total
-            start = ends[problem]
+        sum_row(values[i], column, coefficient, ends, bias, out[i])
+
+
+@inner
+def sum_row(
+    values: FloatArray,
+    column: NDArray[np.int64],
+    coefficient: Float64Array,
+    ends: NDArray[np.int64],
+    bias: Float64Array,
+    out: Float64Array,
+) -> None:
+    """out[problem] = b + sum_m alpha_m y_m k(x_m, x) from values[column]."""
+    start = 0
+    for problem in range(len(ends)):
+        total = bias[problem]
+        for m in range(np.uint64(start), np.uint64(ends[problem])):
+            total += coefficient[m] * np.float64(values[np.uint64(column[m])])
+        out[problem] = total
+        start = ends[problem]
 
 
 @compiled

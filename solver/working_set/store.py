@@ -150,7 +150,7 @@ class SampleStore:
 
     def evict(self, slots: NDArray[np.int64]) -> None:
         """Free slots. What views share moves to new arrays, because published ones have the old."""
-        self.rows = take(self.rows, np.arange(len(self.code)))
+        self.rows = _with_capacity(self.rows, len(self.code))
         self.code, self.number = self.code.copy(), self.number.copy()
         self.code[slots] = FREE
 
@@ -187,7 +187,7 @@ class SampleStore:
         rows: all slots, sparse ones without gaps. code, entered, inverse_weight, number: (slots,).
         added: the number of samples that were ever stored.
         """
-        self.rows, self._filled = rows, n_nonzeros(rows.exact)
+        self.rows, self._filled = _with_capacity(rows, len(code)), n_nonzeros(rows.exact)
         self.code, self.entered, self.added = code, entered, added
         self.inverse_weight, self.number = inverse_weight, number
         self.used, self.diagonal = len(code), kernel_diagonal(self._kernel, rows.exact)
@@ -284,5 +284,7 @@ def growth(
 
 
 def _with_capacity(rows: Rows, capacity: int) -> Rows:
-    exact = grown_rows(rows.exact, capacity)
-    return Rows(exact, grown(rows.fast, capacity), grown(rows.far, capacity))
+    """Return copies of rows with room for so many, their operands by column (`row_values`)."""
+    fast: FloatArray = np.zeros((capacity, *rows.fast.shape[1:]), rows.fast.dtype, order="F")
+    fast[: len(rows.fast)] = rows.fast
+    return Rows(grown_rows(rows.exact, capacity), fast, grown(rows.far, capacity))

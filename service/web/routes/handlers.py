@@ -218,7 +218,7 @@ async def _predictions(
         if view.lacks:
             how = _how_to_teach(model, head)
             raise Untrained(f"the head {head} of model {model.name!r} {view.lacks}; {how}")
-        predictions = published.predict(head, seen)
+        predictions = model.chain.predict(published, head, seen)
         return predictions, published.more(head, question, seen, predictions)
 
     entries = n_entries(rows)

@@ -1,0 +1,214 @@
+"""The default model's way from prepared rows to probabilities of classes, in one compiled call.
+
+    vote of the working set  ->  shared features  ->  scores of the bank's learners
+        ->  temperatures, stackers and shares
+
+It is what the heads of a view compute one after another, by the same functions, where Python's part
+takes several times as long as theirs. A row has the same bits alone and among others.
+
+There is a chain of dense narrow rows of classes that both heads know, whose learners have neither
+texts nor labels before a row; `chain_of` returns None for all others.
+"""
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from wolfstream.solver.adaptive.combination import Combination, combine_row, new_combination
+from wolfstream.solver.adaptive.features import transform_row
+from wolfstream.solver.adaptive.learners import NO_BAYES, RowLearners, row_learners, score_row
+from wolfstream.solver.adaptive.neighbours import Search, no_neighbours, search_for
+from wolfstream.solver.adaptive.view import ClassAnswers, ClassView
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled
+from wolfstream.solver.held import Words, held, hold, key_of, room
+from wolfstream.solver.kernels.row_values import StoredRows
+from wolfstream.solver.stream.bank import BankPicture
+from wolfstream.solver.stream.class_head import ClassHeadView
+from wolfstream.solver.stream.paper_learners import SetPicture
+from wolfstream.solver.stream.value_head import ValueHeadView
+from wolfstream.solver.stream.votes import HeadAnswer
+from wolfstream.solver.working_set.auto_widths import TimedView
+from wolfstream.solver.working_set.predictions import (
+    Expansion,
+    VoteWork,
+    expansion_of,
+    vote_row,
+    vote_work,
+)
+
+
+class ChainArrays(NamedTuple):
+    """What a chain reads.
+
+    expansion: of the working set. time: the coordinate of the next sample's time. frequencies:
+    of the shared features. awake: (E,) which experts have something to say. voter: the number of
+    the working set among them.
+    """
+
+    expansion: Expansion
+    time: float
+    frequencies: Float64Array
+    learners: RowLearners
+    combination: Combination
+    awake: NDArray[np.bool_]
+    voter: int
+
+
+class _Work(NamedTuple):
+    """Reused memory: of a row with its time, and of what follows from it.
+
+    p, speaks: as of `combine_row`.
+    """
+
+    x: Float64Array
+    vote: VoteWork
+    phi: Float64Array
+    scores: Float64Array
+    search: Search
+    p: Float64Array
+    speaks: NDArray[np.bool_]
+
+
+class Chain:
+    """The chain of one view, which keeps what it reads. Many threads may use it at a time."""
+
+    def __init__(self, arrays: ChainArrays, words: Words, classes: int) -> None:
+        self._arrays, self._words, self._classes = arrays, words, classes
+        # Reused memory that no thread uses at present.
+        self._idle: list[tuple[_Work, Words]] = []
+
+    def predict(self, X: Float64Array) -> ClassAnswers:
+        """Return the answers about prepared rows (n, d)."""
+        probability = np.zeros((len(X), self._classes))
+        try:
+            work = self._idle.pop()
+        except IndexError:
+            work = self._new_work()
+        _predict(self._words, work[1], np.require(X, np.float64, ("C", "W")), probability)
+        self._idle.append(work)
+        return ClassAnswers(probability.argmax(axis=1), probability)
+
+    def _new_work(self) -> tuple[_Work, Words]:
+        chain, words = self._arrays, room()
+        work = _work_of(chain, self._classes)
+        _hold_work(words, work)
+        return work, words
+
+
+def chain_of(name: str, voter: ClassHeadView, bank: ClassHeadView) -> Chain | None:
+    """Return the chain of two heads that can predict; None if there is none.
+
+    name: of the voter, a working set: the only one that has a vote in the bank.
+    """
+    of_set, of_bank = voter.learner, bank.learner
+    if not isinstance(of_set, SetPicture) or not isinstance(of_bank, BankPicture):
+        return None
+    timed, model = of_set.view, of_bank.model
+    if not isinstance(timed, TimedView) or not isinstance(model, ClassView):
+        return None
+    if name not in bank.voters or voter.classes != bank.classes or not _is_plain(model):
+        return None
+    expansion = expansion_of(timed.set) if timed.set.coupled else None
+    if expansion is None:
+        return None
+    first = len(model.combination.beta) - len(bank.voters)
+    awake = np.ones(len(model.combination.beta), np.bool_)
+    awake[first:] = [one == name for one in bank.voters]
+    arrays = ChainArrays(
+        expansion,
+        timed.widths.scale * (timed.now - timed.widths.centre),
+        model.inputs.features.W,
+        row_learners(model.learners),
+        model.combination,
+        awake,
+        first + bank.voters.index(name),
+    )
+    words = room()
+    _hold_chain(words, arrays)
+    return Chain(arrays, words, model.n_classes) if words[0] == _CHAIN_KEY else None
+
+
+def is_compiled() -> bool:
+    """Return whether this process has the chains' code, or would compile it first."""
+    compiled_for: Any = _predict
+    return bool(compiled_for.signatures)
+
+
+def _is_plain(bank: ClassView) -> bool:
+    """Whether all learners of a bank see a row's shared features alone."""
+    return bank.history is None and bank.inputs.moments is None and bank.learners.texts is None
+
+
+def chained(chain: Chain, bank: ClassHeadView | ValueHeadView, X: Float64Array) -> HeadAnswer:
+    """Return the answers of the bank's head by its chain about prepared rows (n, d)."""
+    assert isinstance(bank, ClassHeadView)
+    assert isinstance(bank.learner, BankPicture)
+    return HeadAnswer(bank.classes, [bank.learner.weighted(chain.predict(X))])
+
+
+def _work_of(chain: ChainArrays, classes: int) -> _Work:
+    c, learners = chain.combination, chain.learners
+    d, m = chain.frequencies.shape
+    stackers, experts = c.a.shape
+    return _Work(
+        x=np.empty(d + 1),
+        vote=vote_work(chain.expansion),
+        phi=np.empty(1 + d + 2 * m),
+        scores=np.zeros((experts, classes)),
+        search=search_for(learners.memory, learners.counts),
+        p=np.empty((experts + stackers, classes)),
+        speaks=np.empty(experts + stackers, np.bool_),
+    )
+
+
+def _example() -> ChainArrays:
+    """Return arrays of the types of all chains."""
+    none, whole = np.zeros(1), np.zeros((1, 1))
+    codes, flags = np.zeros(1, np.int64), np.zeros(1, np.bool_)
+    rows = StoredRows(whole.astype(np.float32), whole, flags, False, none, 1.0, 1.0)
+    learners = RowLearners(none, np.zeros((1, 4), np.int64), *no_neighbours(1)[:4], NO_BAYES)
+    return ChainArrays(
+        Expansion(rows, codes, none, codes, none, none),
+        0.0,
+        whole,
+        learners,
+        new_combination(np.ones(2), [1.0]),
+        flags,
+        0,
+    )
+
+
+# Most of numba carries no types.
+_typeof: Any = numba.typeof
+_CHAIN = _typeof(_example())
+_WORK = _typeof(_work_of(_example(), 1))
+_CHAIN_KEY = key_of(_CHAIN)
+
+
+@compiled
+def _hold_chain(words: Words, chain: ChainArrays) -> None:
+    hold(words, chain)
+
+
+@compiled
+def _hold_work(words: Words, work: _Work) -> None:
+    hold(words, work)
+
+
+@compiled
+def _predict(chain_words: Words, work_words: Words, X: Float64Array, out: Float64Array) -> None:
+    """Write the probabilities (n, K) of prepared rows (n, d), from zeros."""
+    chain, work = held(chain_words, _CHAIN), held(work_words, _WORK)
+    x, phi, scores, d = work.x, work.phi, work.scores, X.shape[1]
+    for i in range(len(X)):
+        for k in range(d):
+            x[k] = X[i, k]
+        x[d] = chain.time
+        vote_row(chain.expansion, x, work.vote, scores[chain.voter])
+        transform_row(chain.frequencies, X[i], phi)
+        score_row(chain.learners, phi, work.search, scores)
+        p, speaks = work.p, work.speaks
+        combine_row(chain.combination, scores, chain.awake, len(out[i]), p, speaks, out[i])

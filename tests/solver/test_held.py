@@ -1,0 +1,73 @@
+"""Tuples of arrays that compiled code reads from words."""
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from wolfstream.solver.compiled import compiled
+from wolfstream.solver.held import held, hold, key_of, room
+
+
+class Inner(NamedTuple):
+    a: np.ndarray
+    flag: bool
+    factor: float
+
+
+class Outer(NamedTuple):
+    first: Inner
+    matrix: np.ndarray
+    second: Inner
+    count: int
+
+
+def outer(seed, flag):
+    random = np.random.default_rng(seed)
+    parts = [Inner(random.normal(size=3 + k), flag, 1.5 + k) for k in range(2)]
+    return Outer(parts[0], random.normal(size=(2, 3)).astype(np.float32), parts[1], 7)
+
+
+KIND = numba.typeof(outer(0, flag=True))
+
+
+@compiled
+def put(words, value):
+    hold(words, value)
+
+
+@compiled
+def total(words):
+    one = held(words, KIND)
+    found = float(one.count)
+    for part in (one.first, one.second):
+        if part.flag:
+            for i in range(len(part.a)):
+                found += part.factor * part.a[i]
+    for i in range(one.matrix.shape[0]):
+        for k in range(one.matrix.shape[1]):
+            found += one.matrix[i, k]
+    return found
+
+
+def test_are_read_as_they_were_held():
+    for seed, flag in ((1, True), (2, False)):
+        one, words = outer(seed, flag), room()
+        put(words, one)
+        sums = sum(part.factor * part.a.sum() for part in (one.first, one.second) if part.flag)
+        assert words[0] == key_of(KIND)
+        np.testing.assert_allclose(total(words), 7.0 + sums + one.matrix.sum(), rtol=1e-6)
+
+
+def test_show_what_has_changed_in_their_arrays():
+    one, words = outer(3, flag=True), room()
+    put(words, one)
+    before = total(words)
+    one.first.a[0] += 2.0
+    np.testing.assert_allclose(total(words), before + 3.0)
+
+
+def test_another_type_has_another_key():
+    words = room()
+    put(words, outer(0, flag=True)._replace(matrix=np.zeros((2, 3))))
+    assert words[0] != key_of(KIND)
