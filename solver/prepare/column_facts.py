@@ -328,7 +328,7 @@ class ColumnFacts:
 
     def plain(self) -> dict[str, Any]:
         """Return all but the arrays that `restore` needs."""
-        read = [[*how[:-1], list(how[-1])] for how in self._read]
+        read = [[list(one) if isinstance(one, tuple) else one for one in how] for how in self._read]
         told = sorted([slug, column or ""] for slug, column in self._told)
         return {"rows": self.rows, "examples": self._examples, "read": read, "told": told}
 
@@ -347,7 +347,10 @@ class ColumnFacts:
         """Take over what `plain` and `arrays` gave. Raises ValueError for what they never give."""
         self.rows = int(plain["rows"])
         self._examples = [tuple(map(_shortened, one)) for one in plain["examples"]]
-        self._read = tuple((*how[:-1], tuple(how[-1])) for how in plain["read"])
+        self._read = tuple(
+            tuple(tuple(one) if isinstance(one, list) else one for one in how)
+            for how in plain["read"]
+        )
         self._told = {(slug, column or None) for slug, column in plain["told"]}
         names = ("columns_missing", "columns_low", "columns_high")
         self._missing, self._low, self._high = (np.array(arrays[n], np.float64) for n in names)

@@ -76,8 +76,10 @@ def sources_of(form: RowForm) -> list[Source]:
     found: list[Source] = []
     for place, column in enumerate(form.schema.columns):
         feature = column.name if form.schema.named else place
-        found += [Source(feature, moment=column.moment)] * (column.n_numbers - len(column.words))
-        found += [Source(feature, word=word) for word in column.words]
+        found += [Source(feature, moment=column.moment)] * (column.n_numbers - column.within)
+        if column.used:
+            words = *column.reading.words, *map("number of {}".format, column.reading.units)
+            found += [Source(feature, word=word.strip()) for word in words]
         if column.used and column.slots:
             found.append(Source(feature, column.texts))
     found += [Source(f"{a.name} - {b.name}") for a, b in paired_moments(form.schema)]

@@ -247,6 +247,8 @@ class RowForm(NamedTuple):
         for column in () if self.schema is None else self.schema.columns:
             if column.moment or column.reading.kind == "text":
                 moments |= set(range(at, at + column.n_numbers))
+            elif column.used:
+                moments |= set(range(at + column.numeric, at + column.n_numbers))
             at += column.n_numbers + (column.used and column.slots > 0)
         if self.schema is not None:  # the differences of moments come last
             moments |= set(range(at, at + len(paired_moments(self.schema))))
