@@ -61,6 +61,11 @@ def influences(
         numbers = preparation.numbers(row[None])
         gradient = gradient * slopes(moments, numbers, rule)[0]
         deviation = np.sqrt(moments.square)
+        for place, bend in layout.bends:
+            # Of asinh(x / bend) in x.
+            slope = 1.0 / (bend * np.cosh(np.nan_to_num(numbers[0, place])))
+            gradient[place] *= slope
+            deviation[place] /= slope
         for place in layout.since:
             # Of log(1 + |s|) in s; without a row before, of nothing.
             gradient[place] *= np.nan_to_num(np.exp(-np.abs(numbers[0, place])))
