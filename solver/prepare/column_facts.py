@@ -5,7 +5,7 @@ bits of a hash (linear counting, Whang and others 1990), those of the first rows
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -300,13 +300,8 @@ class ColumnFacts:
 
     def _unread(self, schema: Schema, plain: Cells, places: Sequence[int | None]) -> list[Notice]:
         found = list[Notice]()
-        for column, j in zip(schema.columns, places, strict=False):
-            if j is None or column.reading.kind not in _UNREAD_KINDS:
-                continue
-            left = plain.text[:, j] != NO_TEXT
-            if left.any() and self._tells("unread-value", column.name):
-                row = int(np.argmax(left))
-                text = _shortened(plain.texts[plain.text[row, j]])
+        for column, row, text in unread_values(schema.columns, plain, places):
+            if self._tells("unread-value", column.name):
                 message = (
                     f"{_quoted(column)} is a {column.reading.kind}; sample "
                     f"{self.rows + row + 1} has {text!r}, which is missing there and learned by "
@@ -365,6 +360,22 @@ class ColumnFacts:
             raise ValueError("the saved facts are of other columns")
         self._filled = np.zeros(d, np.int64)
         self._filled[: len(self._bits)] = self._bits.sum(axis=1)
+
+
+def unread_values(
+    columns: Sequence[Column], plain: Cells, places: Sequence[int | None]
+) -> Iterator[tuple[Column, int, str]]:
+    """Yield each column that has texts which its kind cannot read, the row of the first, and that.
+
+    plain: cells that were read by the columns' kinds.
+    """
+    for column, j in zip(columns, places, strict=False):
+        if j is None or column.reading.kind not in _UNREAD_KINDS:
+            continue
+        left = plain.text[:, j] != NO_TEXT
+        if left.any():
+            row = int(np.argmax(left))
+            yield column, row, _shortened(plain.texts[plain.text[row, j]])
 
 
 def all_columns(schema: Schema, cells: Cells) -> tuple[list[Column], list[int | None]]:
