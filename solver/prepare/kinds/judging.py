@@ -288,14 +288,8 @@ def _of_texts(texts: Sequence[str], numbers: Sequence[float]) -> Reading:
         )
     if count >= _LEAST_IDENTIFIERS and different == count and not spaced:
         return Reading("identifier", f"all of the first {count} values are different single words")
-    wordy = _share_words(set(texts))
-    return Reading(
-        "category",
-        _share(different, count),
-        wordy=wordy,
-        words=_frequent_words(texts) if wordy else (),
-        units=_frequent_units(texts),
-    )
+    wordy, units = _share_words(set(texts)), _frequent_units(texts)
+    return Reading("category", _share(different, count), wordy=wordy, units=units)
 
 
 def _frequent_words(texts: Sequence[str]) -> tuple[str, ...]:
