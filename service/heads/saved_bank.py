@@ -15,10 +15,16 @@ from numpy.typing import NDArray
 from wolfstream.service.heads.array_checks import Arrays, WrongArrays
 from wolfstream.service.heads.kind import SavedHead
 from wolfstream.solver.adaptive.ridge import CHUNK
+from wolfstream.solver.adaptive.skewed_targets import FIRST, FirstSamples
 
 # Arrays that grow with samples, and along which axis. Of those that remember learners as they were,
 # one after another, the blank ones have no shape at all: the number of dimensions.
-_GROWING = {r"ridge\d+_gains": 1, r"endless_(said|y)": 0, r"(diagonal|texts)_\w+": 0}
+_GROWING = {
+    r"ridge\d+_gains": 1,
+    r"endless_(said|y)": 0,
+    r"(diagonal|texts)_\w+": 0,
+    r"first_(rows|codes|y|weight)": 0,
+}
 # Those among them that hold rows until a chunk of them ends.
 _OF_CHUNKS = (r"ridge\d+_gains", r"endless_(said|y)")
 _REMEMBERED = {
@@ -94,6 +100,8 @@ def _check_numbers(arrays: Arrays, n_classes: int | None) -> None:
     if counts.min() < 0 or (n_classes is not None and counts[1] != n_classes):
         raise WrongArrays("its array counts does not have the number of classes")
     _check_chunk(arrays, int(counts[0]) % CHUNK)
+    if n_classes is None:
+        _check_first(arrays, int(counts[0]))
     if not 0 <= arrays["losses_next"][0] <= len(arrays["losses_recent"]):
         raise WrongArrays("its array losses_next names no place")
     if "neighbours_stored" in arrays and arrays["neighbours_stored"][0] < 0:
@@ -108,6 +116,12 @@ def _check_numbers(arrays: Arrays, n_classes: int | None) -> None:
     target = arrays.get("neighbours_target", np.zeros(0))
     if not _name_classes(target, 0, n_classes) or (target != np.floor(target)).any():
         raise WrongArrays("its array neighbours_target names a class that is not known")
+
+
+def _check_first(arrays: Arrays, samples: int) -> None:
+    waiting = samples if samples < FIRST else 0
+    if any(len(arrays[f"first_{field}"]) != waiting for field in FirstSamples._fields):
+        raise WrongArrays("its arrays first_ are not of its first samples")
 
 
 def _check_bayes(arrays: Arrays) -> None:

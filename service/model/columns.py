@@ -5,11 +5,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from wolfstream.solver.prepare.cells import Cells
-from wolfstream.solver.prepare.column_facts import MOST_NOTICES, FactsView, Notice
+from wolfstream.solver.prepare.column_facts import (
+    MOST_NOTICES,
+    FactsView,
+    Notice,
+    unread_values,
+)
 from wolfstream.solver.prepare.named_rows import NamedRows, Rows
 from wolfstream.solver.prepare.nearest_name import nearest_name
+from wolfstream.solver.prepare.read_cells import read
 from wolfstream.solver.prepare.row_form import RowForm
-from wolfstream.solver.prepare.schema import Column, late_columns
+from wolfstream.solver.prepare.schema import Column, late_columns, places_of
 from wolfstream.solver.stream.rows import RowsView
 
 _LONGEST_NAME = 40
@@ -73,7 +79,28 @@ def _shown(value: float, time: bool) -> float | str:
 
 def notices_of_rows(form: RowForm, rows: Rows) -> list[Notice]:
     """Return what is to be said of rows to predict."""
-    return notices_of_names(form, rows.names or ()) if isinstance(rows, NamedRows | Cells) else []
+    if not isinstance(rows, NamedRows | Cells):
+        return []
+    return [*notices_of_names(form, rows.names or ()), *_notices_of_values(form, rows)]
+
+
+def _notices_of_values(form: RowForm, rows: NamedRows | Cells) -> list[Notice]:
+    """Return which columns have values that their kind cannot read, each with the first of them."""
+    schema = form.schema
+    if schema is None or schema.strict or not len(rows.texts):
+        return []
+    cells = form.cells(rows)
+    places = places_of(schema, cells)
+    plain = read(schema.columns, cells, places)
+    return [
+        Notice(
+            "unread-value",
+            column.name,
+            f"`{column.name[:_LONGEST_NAME]}` is a {column.reading.kind}; row {row + 1} has "
+            f"{text!r}, which is missing there",
+        )
+        for column, row, text in unread_values(schema.columns, plain, places)
+    ]
 
 
 def notices_of_names(form: RowForm, names: Sequence[str]) -> list[Notice]:

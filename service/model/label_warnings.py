@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 from wolfstream.service.heads.protocol import HeadView
 from wolfstream.service.samples.targets import Label
+from wolfstream.solver.prepare.read_cells import number_of
 from wolfstream.solver.stream.labels import text_of
 
 # An accuracy says little where so large a share of so many labels is one class.
@@ -42,11 +42,7 @@ def _numbers(classes: Sequence[Label]) -> dict[str, Any] | None:
 
 
 def _is_number(label: Label) -> bool:
-    if isinstance(label, str):
-        with suppress(ValueError):
-            return math.isfinite(float(label))
-        return False
-    return not isinstance(label, bool)
+    return number_of(label) is not None if isinstance(label, str) else not isinstance(label, bool)
 
 
 def _warning(slug: str, message: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 While the form of the rows may still change, the first samples are saved with them.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -39,6 +40,8 @@ def saved_rows(rows: StreamRows) -> tuple[dict[str, Any], dict[str, NDArray[Any]
         plain["first_samples"] = form.samples
     if form.coded:
         plain["coded"] = list(form.coded)
+    if form.bent:
+        plain["bent"] = [list(pair) for pair in form.bent]
     arrays |= _packed(rows.first)
     if rows.preparation is not None:
         arrays |= rows.preparation.state()
@@ -71,7 +74,22 @@ def with_saved_codes(form: RowForm, plain: Mapping[str, Any]) -> RowForm:
     samples, coded = plain.get("first_samples", 0), tuple(plain.get("coded", ()))
     if type(samples) is not int or not 0 <= samples <= SETTLING or not _are_numbers(coded, form):
         raise ValueError("the saved rows have codes that no rows make")
-    return form._replace(samples=samples, coded=coded)
+    bent = tuple((j, bend) for j, bend in plain.get("bent", ()))
+    if not _are_bent(bent, form):
+        raise ValueError("the saved rows have logarithms that no rows make")
+    return form._replace(samples=samples, coded=coded, bent=bent)
+
+
+def _are_bent(bent: tuple[tuple[Any, Any], ...], form: RowForm) -> bool:
+    """Return whether columns of logarithms are different ones that have numbers, in their order."""
+    places = [j for j, _ in bent]
+    if not bent:
+        return True
+    if form.schema is None or not all(type(j) is int for j in places):
+        return False
+    assert form.layout is not None
+    known = set(places).issubset(form.layout.numbers) and places == sorted(set(places))
+    return known and all(type(bend) is float and 0.0 < bend < math.inf for _, bend in bent)
 
 
 def _are_numbers(coded: tuple[Any, ...], form: RowForm) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from wolfstream.service.errors import SampleError, refuse, refuse_all
 from wolfstream.service.samples.raw_arrays import read_raw
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.read_cells import number_of
 
 Label = str | int | bool
 # Labels, or where the model's task is regression an array of its numbers.
@@ -44,7 +45,10 @@ def _is_whole(label: Any) -> bool:
 
 
 def read_targets(y: Any, single: bool) -> Float64Array:
-    """Numbers to be regressed, (n,) float64. single: y is one. Raises InvalidSamples."""
+    """Numbers to be regressed, (n,) float64, also out of texts with a unit or a currency.
+
+    single: y is one. Raises InvalidSamples.
+    """
     if isinstance(y, dict):
         raw = read_raw(y, "/y")
         if raw.ndim != 1:
@@ -56,11 +60,19 @@ def read_targets(y: Any, single: bool) -> Float64Array:
         y = targets.tolist()
     else:
         y = _listed(y, single)
+        if str in set(map(type, y)):
+            y = list(map(_number_of, y))
         if set(map(type, y)) <= _NUMERIC and all(map(_is_in_range, y)):
             return np.array(y, np.float64)
     wrong = _wrong_in(y, single, _target_problem)
     refuse_all("the model's task is regression: each of y must be a number", wrong)
     raise AssertionError("numbers were refused, but each of them is valid")
+
+
+def _number_of(value: Any) -> Any:
+    """Return a text such as "$1,234.50" as its number, and anything else as it is."""
+    number = number_of(value) if type(value) is str else None
+    return value if number is None else number
 
 
 def _is_in_range(value: float) -> bool:

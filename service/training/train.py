@@ -132,7 +132,7 @@ def _encoded(
     except Misfit as misfit:
         wrong = f"row {misfit.row + 1} of the samples: {misfit.full_detail()}"
         raise CannotTrain(wrong) from None
-    form = form.with_codes([rows_between(rows, 0, SETTLING)])
+    form = form.with_first([rows_between(rows, 0, SETTLING)])
     return form.encoded(rows), form.words(rows), form
 
 

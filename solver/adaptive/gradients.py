@@ -17,7 +17,7 @@ from wolfstream.solver.adaptive.inputs import InputView, inputs_of
 from wolfstream.solver.adaptive.learners import LearnersView
 from wolfstream.solver.adaptive.naive_bayes import slopes
 from wolfstream.solver.adaptive.regressor import ValueView, learned_values, with_others
-from wolfstream.solver.adaptive.values import ValueCombination
+from wolfstream.solver.adaptive.values import ValueCombination, combined_values
 from wolfstream.solver.adaptive.view import ClassView, scores_of
 from wolfstream.solver.adaptive.wide_gradients import of_diagonal, through_hashing
 from wolfstream.solver.arrays import Float64Array
@@ -66,12 +66,13 @@ def value_gradient(
     made = _made(view.inputs, x, view.lags)
     found = learned_values(view, made.phi, made.sparse, codes)
     given = None if external is None else external[None]
-    _, awake = with_others(found, past, given, view.external, view.centre, view.unit)
-    of_values = _of_values(view.combination, awake[0])
-    own = view.unit * of_values[: found.shape[1], None]
-    of_row = _of_row(view.inputs, view.learners, x, made, own)
-    of_votes = (of_values * awake[0])[len(of_values) - view.external :]
-    return BankGradient(of_row, of_votes)
+    said, awake = with_others(found, past, given, view.external, view.units)
+    answer, _ = combined_values(view.combination, said.copy(), awake)
+    of_values = view.units.slope(answer) * _of_values(view.combination, awake[0])
+    of_row = _of_row(view.inputs, view.learners, x, made, of_values[: found.shape[1], None])
+    # A vote is a target that comes in the others' units.
+    of_votes = of_values * awake[0] / view.units.slope(said[0])
+    return BankGradient(of_row, of_votes[len(of_votes) - view.external :])
 
 
 class _Made(NamedTuple):

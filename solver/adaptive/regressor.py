@@ -13,8 +13,9 @@ from wolfstream.solver.adaptive.learners import Learners, LearnersView, score
 from wolfstream.solver.adaptive.losses import Losses
 from wolfstream.solver.adaptive.ridge import CHUNK
 from wolfstream.solver.adaptive.settings import REGRESSION, Settings
+from wolfstream.solver.adaptive.skewed_targets import FirstSamples, FirstTargets
 from wolfstream.solver.adaptive.standing import Standing
-from wolfstream.solver.adaptive.target_scale import CENTRE_LIMIT, TargetScale
+from wolfstream.solver.adaptive.target_scale import CENTRE_LIMIT, TargetScale, Units
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.scale import (
     CLIPPED,
@@ -34,15 +35,14 @@ LAGS = 3
 class ValueView(NamedTuple):
     """An immutable picture of a regressor for predictions by other threads.
 
-    centre, unit: of the targets. last, lags: the values before the next row, (LAGS,), and
-    standardised, (1, LAGS), where they are used.
+    units: of the targets. last, lags: the values before the next row, (LAGS,), and standardised,
+    (1, LAGS), where they are used.
     """
 
     inputs: InputView
     learners: LearnersView
     combination: values.ValueCombination
-    centre: float
-    unit: float
+    units: Units
     last: Float64Array | None
     lags: Float64Array | None
     external: int
@@ -90,6 +90,7 @@ class AdaptiveRegressor:
         self.losses = Losses(len(self.combination.weight))
         self.kinds = self._kinds()
         self.scale = TargetScale()
+        self.first = FirstTargets(self.inputs.features.dimension, texts)
         self.last, self.lag_moments = np.full(LAGS, np.nan), no_moments(LAGS)
         self.samples = 0
 
@@ -141,14 +142,17 @@ class AdaptiveRegressor:
         past = self._past(y) if self.temporal else None
         lags = None if past is None else standardise(self.lag_moments, past, CLIPPED)
         found = np.empty((len(y), self.learners.count, 1))
-        self.learners.absorb(*self.inputs.absorb(X, lags), codes, t[:, None], weight, found)
+        phi, sparse = self.inputs.absorb(X, lags)
+        texts = np.empty((len(y), 0)) if codes is None else codes
+        self.first.take(FirstSamples(phi, texts, y, weight), self.samples)
+        self.learners.absorb(phi, sparse, codes, t[:, None], weight, found)
         all_values, awake = with_others(
-            found[:, :, 0], past, external, len(self.external), self.scale.centre, self.scale.unit
+            found[:, :, 0], past, external, len(self.external), self.scale.units
         )
         answers, errors = values.combine_values(self.combination, all_values, awake, t, weight)
         self.losses.add(errors)
+        answered = np.full(1, np.nan) if first else self.scale.units.undone(answers)
         self.scale.absorb(y)
-        answered = np.full(1, np.nan) if first else self.scale.from_units(answers)
         self.samples += len(y)
         if self._at_boundary():
             self._end_chunk()
@@ -162,12 +166,33 @@ class AdaptiveRegressor:
         if self.samples % CHUNK == 0:
             self.learners.end_chunk(self.samples)
             self.endless.end_chunk(self.losses.last(CHUNK), self.combination)
+        first = self.first.decided()
+        if first is not None and (bend := first.bend):
+            self._learn_logarithms(first, bend)
+            return
         moved = self.scale.move()
         if moved is not None and self.scale.jumps(*moved):
             self._begin()
         elif moved is not None:
             self.learners.rescale(*moved)
             values.rescale(self.combination, moved[0])
+
+    def _learn_logarithms(self, first: FirstSamples, bend: float) -> None:
+        """Begin again with the logarithms of targets; learners learn the first ones again.
+
+        Those of wide rows, whose features are not all that they learn, do not.
+        """
+        self.scale.bend(bend, first.y)
+        self.scale.move()
+        self._begin()
+        t = self.scale.to_units(first.y)[:, None]
+        for start in range(0, 0 if self.inputs.wide else len(t), CHUNK):
+            part = slice(start, start + CHUNK)
+            codes = first.codes[part] if self.texts else None
+            found = np.empty((CHUNK, self.learners.count, 1))
+            samples = first.rows[part], None, codes, t[part], first.weight[part], found
+            self.learners.absorb(*samples)
+            self.learners.end_chunk(start + CHUNK)
 
     def _begin(self) -> None:
         self.learners = Learners(
@@ -194,8 +219,7 @@ class AdaptiveRegressor:
             self.inputs.view(),
             self.learners.view(),
             type(self.combination)(*(field.copy() for field in self.combination)),
-            self.scale.centre,
-            self.scale.unit,
+            self.scale.units,
             self.last.copy() if self.temporal else None,
             lags,
             len(self.external),
@@ -214,7 +238,7 @@ class AdaptiveRegressor:
     def nbytes(self) -> int:
         """Memory in bytes of what learning reads and writes."""
         own = self.learners.nbytes + self.losses.nbytes + self.inputs.features.W.nbytes
-        return own + sum(array.nbytes for array in self.combination)
+        return own + self.first.nbytes + sum(array.nbytes for array in self.combination)
 
     def _kinds(self) -> list[dict[str, Any]]:
         """Return the parameters of each learner, in the order of the weights."""
@@ -236,6 +260,7 @@ class AdaptiveRegressor:
             self.inputs.state() | self.learners.state() | self.losses.state() | self.scale.state()
         )
         arrays |= moments_arrays("lags_", self.lag_moments) | self.endless.state()
+        arrays |= self.first.state()
         return arrays | values.value_combination_arrays(self.combination)
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
@@ -246,6 +271,7 @@ class AdaptiveRegressor:
         self.losses.restore(state)
         self.endless.restore(state)
         self.scale.restore(state)
+        self.first.restore(state)
         self.lag_moments = moments_from_arrays("lags_", state)
         self.combination = values.value_combination_from_arrays(state)
 
@@ -268,9 +294,10 @@ def predict_values(
     )
     Phi, sparse = inputs_of(view.inputs, X, lags)
     found = learned_values(view, Phi, sparse, codes)
-    all_values, awake = with_others(found, past, external, view.external, view.centre, view.unit)
+    all_values, awake = with_others(found, past, external, view.external, view.units)
     answers, variances = values.combined_values(view.combination, all_values, awake)
-    return ValueAnswers(view.centre + view.unit * answers, view.unit * np.sqrt(variances))
+    deviations = view.units.slope(answers) * np.sqrt(variances)
+    return ValueAnswers(view.units.undone(answers), deviations)
 
 
 def learned_values(
@@ -288,8 +315,7 @@ def with_others(
     past: Float64Array | None,
     external: Float64Array | None,
     count: int,
-    centre: float,
-    unit: float,
+    units: Units,
 ) -> tuple[Float64Array, NDArray[np.bool_]]:
     """(values (n, E) in target units, awake (n, E)) of own learners and others beside them.
 
@@ -299,7 +325,7 @@ def with_others(
     n = len(found)
     parts = [np.empty((n, 0))] if past is None else [past[:, :1]]
     parts.append(np.full((n, count), np.nan) if external is None else external)
-    other = (np.clip(np.concatenate(parts, axis=1), -CENTRE_LIMIT, CENTRE_LIMIT) - centre) / unit
+    other = units.of(np.clip(np.concatenate(parts, axis=1), -CENTRE_LIMIT, CENTRE_LIMIT))
     there = np.isfinite(other)
     awake = np.concatenate([np.ones(found.shape, np.bool_), there], axis=1)
     return np.concatenate([found, np.where(there, other, 0.0)], axis=1), awake

@@ -5,15 +5,23 @@
 Every learner of a bank is linear in the targets, so that a change of centre and unit can be made
 good exactly in its weights: they move whenever the running mean and deviation have left them
 behind, by half a deviation or a factor of two.
+
+Where the first targets say so (`skewed_targets`), learners see logarithms:
+
+    t = (asinh(y / bend) - centre) / unit
+
+Answers are in the units of the targets again, not below the least target, and not beyond the
+largest by more than half a deviation: a small error of a logarithm is a large one of a price.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.bends import bent
 from wolfstream.solver.prepare.scale import (
     CLIPPED,
     moments_arrays,
@@ -27,38 +35,86 @@ LARGEST = 30.0
 # deviations, the unit's factor.
 LARGEST_SHIFT, LARGEST_FACTOR = 10.0, 30.0
 CENTRE_LIMIT = 1e150
+# Answers about skewed targets reach so many deviations beyond the largest.
+_BEYOND = 0.5
+
+
+class Units(NamedTuple):
+    """What targets are measured in.
+
+    bend: 0 where they are not skewed. lowest, highest: of the bent targets so far.
+    """
+
+    centre: float = 0.0
+    unit: float = 1.0
+    bend: float = 0.0
+    lowest: float = 0.0
+    highest: float = 0.0
+
+    def bent(self, y: Float64Array) -> Float64Array:
+        """Targets, or their logarithms."""
+        return bent(y, self.bend) if self.bend else y
+
+    def of(self, y: Float64Array) -> Float64Array:
+        """Return values in these units."""
+        return np.asarray((self.bent(y) - self.centre) / self.unit)
+
+    def undone(self, t: Float64Array) -> Float64Array:
+        """Return values in these units as targets."""
+        u = self.centre + self.unit * t
+        return self.bend * np.sinh(self._bounded(u)) if self.bend else u
+
+    def slope(self, t: Float64Array) -> Float64Array:
+        """Return how fast `undone` grows."""
+        if not self.bend:
+            return np.full(np.shape(t), self.unit)
+        u = self.centre + self.unit * t
+        return self.unit * self.bend * np.cosh(self._bounded(u))
+
+    def _bounded(self, u: Float64Array) -> Float64Array:
+        return np.clip(u, self.lowest, self.highest + _BEYOND * self.unit)
 
 
 class TargetScale:
-    """centre, unit: as above. moments: of the targets so far."""
+    """units: as above, as of the last `move`. moments: of the bent targets so far.
+
+    range: the least and the largest bent one so far.
+    """
 
     def __init__(self) -> None:
-        self.centre, self.unit = 0.0, 1.0
+        self.units = Units()
         self.moments = no_moments(1)
+        self.range = np.zeros(2)
 
     def to_units(self, y: Float64Array) -> Float64Array:
         """Targets in the present units."""
-        return np.clip((y - self.centre) / self.unit, -LARGEST, LARGEST)
-
-    def from_units(self, t: Float64Array) -> Float64Array:
-        """Return what `to_units` undoes."""
-        return self.centre + self.unit * t
+        return np.clip(self.units.of(y), -LARGEST, LARGEST)
 
     def begin(self, y: Float64Array) -> None:
         """Set the units by the first targets, as long as all before them were equal.
 
         Nothing but the centre has been learned then, so no answer depends on the unit.
         """
-        y = np.clip(y, -CENTRE_LIMIT, CENTRE_LIMIT)
+        y = np.clip(self.units.bent(y), -CENTRE_LIMIT, CENTRE_LIMIT)
         if self.moments.weight[0] == 0.0:
-            self.centre = float(y[0])
+            self.units = self.units._replace(centre=float(y[0]))
         if self.moments.square[0] == 0.0:
-            distance = np.abs(y - self.centre)
-            self.unit = float(distance[distance > 0.0][0]) if distance.any() else 1.0
+            distance = np.abs(y - self.units.centre)
+            unit = float(distance[distance > 0.0][0]) if distance.any() else 1.0
+            self.units = self.units._replace(unit=unit)
 
     def absorb(self, y: Float64Array) -> None:
         """Take targets into the moments; the units stay."""
-        standardise(self.moments, y[:, None], CLIPPED)
+        u = self.units.bent(y)
+        self.range[:] = min(self.range[0], u.min()), max(self.range[1], u.max())
+        standardise(self.moments, u[:, None], CLIPPED)
+
+    def bend(self, bend: float, y: Float64Array) -> None:
+        """Begin again with logarithms. y: all targets so far."""
+        self.units, self.moments = Units(bend=bend), no_moments(1)
+        self.begin(y)
+        self.range[:] = self.units.bent(y[:1])
+        self.absorb(y)
 
     def move(self) -> tuple[float, float] | None:
         """Have the units follow the moments, where they are too far off.
@@ -68,13 +124,13 @@ class TargetScale:
         scale = float(self.moments.unit[0]) or 1.0
         mean = float(np.clip(self.moments.mean[0] / scale, -CENTRE_LIMIT, CENTRE_LIMIT))
         deviation = min(float(np.sqrt(self.moments.square[0])) / scale, CENTRE_LIMIT)
-        unit = deviation if deviation > 0.0 else self.unit
-        near = abs(mean - self.centre) <= 0.5 * unit and 0.5 * unit <= self.unit <= 2.0 * unit
-        if near:
+        own = self.units
+        self.units = own._replace(lowest=float(self.range[0]), highest=float(self.range[1]))
+        unit = deviation if deviation > 0.0 else own.unit
+        if abs(mean - own.centre) <= 0.5 * unit and 0.5 * unit <= own.unit <= 2.0 * unit:
             return None
-        factor, shift = self.unit / unit, (self.centre - mean) / unit
-        self.centre, self.unit = mean, unit
-        return factor, shift
+        self.units = self.units._replace(centre=mean, unit=unit)
+        return own.unit / unit, (own.centre - mean) / unit
 
     @staticmethod
     def jumps(factor: float, shift: float) -> bool:
@@ -84,10 +140,11 @@ class TargetScale:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the state as plain arrays."""
-        units = {"target_units": np.array([self.centre, self.unit])}
-        return moments_arrays("target_", self.moments) | units
+        own = {"target_units": np.array(self.units), "target_range": self.range.copy()}
+        return moments_arrays("target_", self.moments) | own
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
         self.moments = moments_from_arrays("target_", state)
-        self.centre, self.unit = (float(value) for value in state["target_units"])
+        self.units = Units(*(float(value) for value in state["target_units"]))
+        self.range = np.array(state["target_range"])

@@ -5,7 +5,7 @@ bits of a hash (linear counting, Whang and others 1990), those of the first rows
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -300,13 +300,8 @@ class ColumnFacts:
 
     def _unread(self, schema: Schema, plain: Cells, places: Sequence[int | None]) -> list[Notice]:
         found = list[Notice]()
-        for column, j in zip(schema.columns, places, strict=False):
-            if j is None or column.reading.kind not in _UNREAD_KINDS:
-                continue
-            left = plain.text[:, j] != NO_TEXT
-            if left.any() and self._tells("unread-value", column.name):
-                row = int(np.argmax(left))
-                text = _shortened(plain.texts[plain.text[row, j]])
+        for column, row, text in unread_values(schema.columns, plain, places):
+            if self._tells("unread-value", column.name):
                 message = (
                     f"{_quoted(column)} is a {column.reading.kind}; sample "
                     f"{self.rows + row + 1} has {text!r}, which is missing there and learned by "
@@ -328,7 +323,7 @@ class ColumnFacts:
 
     def plain(self) -> dict[str, Any]:
         """Return all but the arrays that `restore` needs."""
-        read = [[*how[:-1], list(how[-1])] for how in self._read]
+        read = [[list(one) if isinstance(one, tuple) else one for one in how] for how in self._read]
         told = sorted([slug, column or ""] for slug, column in self._told)
         return {"rows": self.rows, "examples": self._examples, "read": read, "told": told}
 
@@ -347,7 +342,10 @@ class ColumnFacts:
         """Take over what `plain` and `arrays` gave. Raises ValueError for what they never give."""
         self.rows = int(plain["rows"])
         self._examples = [tuple(map(_shortened, one)) for one in plain["examples"]]
-        self._read = tuple((*how[:-1], tuple(how[-1])) for how in plain["read"])
+        self._read = tuple(
+            tuple(tuple(one) if isinstance(one, list) else one for one in how)
+            for how in plain["read"]
+        )
         self._told = {(slug, column or None) for slug, column in plain["told"]}
         names = ("columns_missing", "columns_low", "columns_high")
         self._missing, self._low, self._high = (np.array(arrays[n], np.float64) for n in names)
@@ -362,6 +360,22 @@ class ColumnFacts:
             raise ValueError("the saved facts are of other columns")
         self._filled = np.zeros(d, np.int64)
         self._filled[: len(self._bits)] = self._bits.sum(axis=1)
+
+
+def unread_values(
+    columns: Sequence[Column], plain: Cells, places: Sequence[int | None]
+) -> Iterator[tuple[Column, int, str]]:
+    """Yield each column that has texts which its kind cannot read, the row of the first, and that.
+
+    plain: cells that were read by the columns' kinds.
+    """
+    for column, j in zip(columns, places, strict=False):
+        if j is None or column.reading.kind not in _UNREAD_KINDS:
+            continue
+        left = plain.text[:, j] != NO_TEXT
+        if left.any():
+            row = int(np.argmax(left))
+            yield column, row, _shortened(plain.texts[plain.text[row, j]])
 
 
 def all_columns(schema: Schema, cells: Cells) -> tuple[list[Column], list[int | None]]:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.bends import bent
 from wolfstream.solver.prepare.scale import (
     RULES,
     Moments,
@@ -45,7 +46,8 @@ class Layout(NamedTuple):
 
     numbers, categories: column numbers. slots: of each category. indicators: numbers of the
     columns whose missing values have a column of their own. since: places among the numbers of
-    those that are seconds, and learned as the time since the row before.
+    those that are seconds, and learned as the time since the row before. bends: places among the
+    numbers of those whose logarithms are learned, each with its bend (`bends`).
     """
 
     numbers: tuple[int, ...]
@@ -53,6 +55,7 @@ class Layout(NamedTuple):
     slots: tuple[int, ...] = ()
     indicators: tuple[int, ...] = ()
     since: tuple[int, ...] = ()
+    bends: tuple[tuple[int, float], ...] = ()
 
     @property
     def width(self) -> int:
@@ -166,6 +169,17 @@ def log_size(seconds: Float64Array) -> Float64Array:
 
 def encoded(layout: Layout, X: Float64Array) -> Float64Array:
     """Rows (n, d) as numbers (n, width) that are not standardised yet; NaN where missing."""
+    rows = _apart(layout, X)
+    if not layout.bends:
+        return rows
+    places, bends = (list(each) for each in zip(*layout.bends, strict=True))
+    rows = rows.copy()
+    rows[:, places] = bent(rows[:, places], np.array(bends))
+    return rows
+
+
+def _apart(layout: Layout, X: Float64Array) -> Float64Array:
+    """Return numbers as they are, and each category as its slots."""
     if len(layout.numbers) == layout.width == X.shape[1]:
         return np.ascontiguousarray(X)  # numbers alone are in their order
     parts = [X[:, list(layout.numbers)]]

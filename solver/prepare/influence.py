@@ -61,6 +61,11 @@ def influences(
         numbers = preparation.numbers(row[None])
         gradient = gradient * slopes(moments, numbers, rule)[0]
         deviation = np.sqrt(moments.square)
+        for place, bend in layout.bends:
+            # Of asinh(x / bend) in x.
+            slope = 1.0 / (bend * np.cosh(np.nan_to_num(numbers[0, place])))
+            gradient[place] *= slope
+            deviation[place] /= slope
         for place in layout.since:
             # Of log(1 + |s|) in s; without a row before, of nothing.
             gradient[place] *= np.nan_to_num(np.exp(-np.abs(numbers[0, place])))
@@ -76,8 +81,10 @@ def sources_of(form: RowForm) -> list[Source]:
     found: list[Source] = []
     for place, column in enumerate(form.schema.columns):
         feature = column.name if form.schema.named else place
-        found += [Source(feature, moment=column.moment)] * (column.n_numbers - len(column.words))
-        found += [Source(feature, word=word) for word in column.words]
+        found += [Source(feature, moment=column.moment)] * (column.n_numbers - column.within)
+        if column.used:
+            words = *column.reading.words, *map("number of {}".format, column.reading.units)
+            found += [Source(feature, word=word.strip()) for word in words]
         if column.used and column.slots:
             found.append(Source(feature, column.texts))
     found += [Source(f"{a.name} - {b.name}") for a, b in paired_moments(form.schema)]

@@ -23,6 +23,7 @@ from wolfstream.solver.prepare.kinds.judging import (
     judge,
     like_a_time,
 )
+from wolfstream.solver.prepare.kinds.numerals import amounts, numeral, plain_number
 from wolfstream.solver.prepare.kinds.words import (
     MOST_CODES,
     codes_of_number,
@@ -33,6 +34,13 @@ from wolfstream.solver.prepare.kinds.words import (
 
 # Of longer texts, what they are is not kept for the next time.
 _LONGEST_KEPT = 64
+
+
+def number_of(text: str) -> float | None:
+    """Return the number that a text is, also with a unit or a currency; None for another text."""
+    plain = plain_number(text.strip())
+    quantity = numeral(text) if plain is None else None
+    return plain if quantity is None else quantity.value
 
 
 class ReadColumn(Protocol):
@@ -95,17 +103,26 @@ def _found(reading: Reading, text: str) -> tuple[float, bool]:
 _short_value = lru_cache(8192)(_found)
 
 
-def has_words(wanted: Sequence[str], cells: Cells, j: int | None) -> Float64Array:
-    """Return whether each row has each word (n, words), 1 or 0; NaN where there is no text."""
-    n = len(cells.numbers)
+def within_texts(reading: Reading, cells: Cells, j: int | None) -> Float64Array:
+    """Return what of the texts in the cells' column j are columns: (n, words + units).
+
+    Whether a row has each word, 1 or 0, and its number before each unit; NaN where there is none.
+    """
+    width = len(reading.words) + len(reading.units)
     if j is None:
-        return np.full((n, len(wanted)), nan)
-    rows = np.full((len(cells.texts) + 1, len(wanted)), nan)
+        return np.full((len(cells.numbers), width), nan)
+    rows = np.full((len(cells.texts) + 1, width), nan)
     for place in np.unique(cells.text[:, j]).tolist():
         if place != NO_TEXT:
-            present = set(words_of(cells.texts[place]))
-            rows[place] = [float(word in present) for word in wanted]
+            rows[place] = _within_text(reading, cells.texts[place])
     return rows[cells.text[:, j]]
+
+
+def _within_text(reading: Reading, text: str) -> list[float]:
+    present = set(words_of(text)) if reading.words else ()
+    numbers = amounts(text) if reading.units else {}
+    words = [float(word in present) for word in reading.words]
+    return words + [numbers.get(unit, nan) for unit in reading.units]
 
 
 def words(

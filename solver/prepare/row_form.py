@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.bends import bend_of_column
 from wolfstream.solver.prepare.cells import Cells
 from wolfstream.solver.prepare.columns import Layout, layout_of
 from wolfstream.solver.prepare.kinds.judging import Kind
@@ -82,7 +83,8 @@ class RowForm(NamedTuple):
     prepare: None if rows are learned as they come. width: numbers in a row where rows are
     arrays. schema: where they are a table. sparse: whether they are sparse rows by name.
     samples: of arrays that were seen while they settled what is a code. coded: the columns of
-    encoded rows whose numbers are codes.
+    encoded rows whose numbers are codes. bent: those whose logarithms are learned, with their
+    bends.
     """
 
     prepare: Preparing | None
@@ -91,6 +93,7 @@ class RowForm(NamedTuple):
     sparse: bool = False
     samples: int = 0
     coded: tuple[int, ...] = ()
+    bent: tuple[tuple[int, float], ...] = ()
 
     @property
     def begun(self) -> bool:
@@ -114,7 +117,9 @@ class RowForm(NamedTuple):
         """Of the numbers and codes that `encoded` gives; None if there are none."""
         indicators = self.prepare is not None and self.prepare.missing == "indicator"
         if self.schema is not None:
-            return layout(self.schema, indicators=indicators)
+            of_table = layout(self.schema, indicators=indicators)
+            bends = ((of_table.numbers.index(j), bend) for j, bend in self.bent)
+            return of_table._replace(bends=tuple(bends))
         if self.width is None:
             return None
         return layout_of(["number"] * self.width, indicators=indicators)
@@ -170,13 +175,20 @@ class RowForm(NamedTuple):
             form = self._replace(width=None, schema=self._first_schema(rows))
         return form._extended(rows)
 
-    def with_codes(self, first: Sequence[Rows]) -> "RowForm":
-        """Return a settled form that knows by its first rows which numbers are codes."""
-        if not self._codes or self.sparse or self.layout is None:
+    def with_first(self, first: Sequence[Rows]) -> "RowForm":
+        """Return a settled form that knows by its first rows which numbers are codes.
+
+        Of a table, also which ones have heavy tails.
+        """
+        if self.prepare is None or self.sparse or self.layout is None:
             return self
         X = np.concatenate([self.encoded(rows) for rows in first])
         numbers = np.array(self._amounts(), np.int64)
-        return self._replace(coded=tuple(numbers[list(columns_of_codes(X[:, numbers]))].tolist()))
+        coded, bent = list(columns_of_codes(X[:, numbers])) if self._codes else [], []
+        if self.schema is not None:
+            bends = ((j, bend_of_column(X[~np.isnan(X[:, j]), j])) for j in numbers.tolist())
+            bent = [(j, bend) for j, bend in bends if bend]
+        return self._replace(coded=tuple(numbers[coded].tolist()), bent=tuple(bent))
 
     def for_good(self) -> "RowForm":
         """Return the form, whose columns no further sample changes."""
@@ -248,6 +260,8 @@ class RowForm(NamedTuple):
         for column in () if self.schema is None else self.schema.columns:
             if column.moment or column.reading.kind == "text":
                 moments |= set(range(at, at + column.n_numbers))
+            elif column.used:
+                moments |= set(range(at + column.numeric, at + column.n_numbers))
             at += column.n_numbers + (column.used and column.slots > 0)
         if self.schema is not None:  # the differences of moments come last
             moments |= set(range(at, at + len(paired_moments(self.schema))))

@@ -27,7 +27,7 @@ from wolfstream.solver.prepare.columns import MOST_SLOTS, Layout
 from wolfstream.solver.prepare.kinds.judging import EMPTY, NUMBER, Kind, Reading, reading_from_plain
 from wolfstream.solver.prepare.kinds.words import MOST_CODES
 from wolfstream.solver.prepare.nearest_name import nearest_name
-from wolfstream.solver.prepare.read_cells import has_words, read, words
+from wolfstream.solver.prepare.read_cells import read, within_texts, words
 
 SETTLING = 128
 # Names that come once a table has settled: so many are learned, by their words.
@@ -103,6 +103,11 @@ class Column(NamedTuple):
         return self.reading.words
 
     @property
+    def within(self) -> int:
+        """How many columns its words and the numbers within its texts are."""
+        return len(self.reading.words) + len(self.reading.units)
+
+    @property
     def numeric(self) -> bool:
         """Whether it is learned as a number; so is a column of which nothing is known."""
         return self.number or not self.slots
@@ -110,14 +115,14 @@ class Column(NamedTuple):
     @property
     def plain(self) -> bool:
         """Whether it is one of numbers, learned as they come."""
-        return not self.slots and self.reading.plain and not self.reading.words
+        return not self.slots and self.reading.plain and not self.within
 
     @property
     def n_numbers(self) -> int:
         """How many columns of encoded rows are its numbers."""
         if not self.used:
             return 0
-        return MOMENT_COLUMNS if self.moment else self.numeric + len(self.reading.words)
+        return MOMENT_COLUMNS if self.moment else self.numeric + self.within
 
 
 class Head(NamedTuple):
@@ -294,8 +299,9 @@ def encode(schema: Schema, cells: Cells) -> Float64Array:
         parts += _encoded_column(column, cells, j, codes, place_of)
         if column.moment:
             seconds[column.name] = parts[-1 - (column.slots > 0)][:, -1]
-        if column.reading.words:
-            parts.append(has_words(column.reading.words, given, j))
+        if column.used and column.within:
+            within = within_texts(column.reading, given, j)
+            parts.insert(len(parts) - (column.slots > 0), within)
     parts += [seconds[a.name] - seconds[b.name] for a, b in paired_moments(schema)]
     return np.concatenate([part.reshape(len(cells.numbers), -1) for part in parts], axis=1)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from wolfstream.solver.prepare.cells import NO_TEXT, Cells
 from wolfstream.solver.prepare.columns import MOST_SLOTS, own_codes
-from wolfstream.solver.prepare.kinds.judging import first_order
+from wolfstream.solver.prepare.kinds.judging import Reading, first_order
 from wolfstream.solver.prepare.read_cells import read, readings, values_in
 from wolfstream.solver.prepare.schema import (
     MOST_LATE,
@@ -35,6 +35,8 @@ MOST_COLUMNS = 256
 _LONGEST_TEXT = 256
 # Of all categories of a table together.
 MOST_SLOTS_IN_ALL = 128
+# Of all words, and of all units, of a table that are columns together.
+MOST_WITHIN_IN_ALL = 96
 # Kinds that sparse rows may seem to have.
 _OF_SPARSE = ("number", "empty")
 _BESIDE = (
@@ -93,6 +95,7 @@ def _judged(schema: Schema, head: Head) -> tuple[Column, ...] | None:
     if found and all(reading.kind == "identifier" for reading in found):
         # Something must be learned.
         found[0] = found[0]._replace(kind="category")
+    found = _few_within(found)
     if all(c.reading.how == r.how for c, r in zip(schema.columns, found, strict=True)):
         return None
     columns = tuple(
@@ -102,6 +105,17 @@ def _judged(schema: Schema, head: Head) -> tuple[Column, ...] | None:
     for row in head.rows:
         columns = _seen(schema._replace(columns=columns), row)
     return columns
+
+
+def _few_within(found: list[Reading]) -> list[Reading]:
+    """Return readings whose words and units are few columns together, each with its share."""
+    having = [reading for reading in found if reading.words or reading.units]
+    share = MOST_WITHIN_IN_ALL // max(len(having), 1)
+    if sum(len(reading.words) for reading in having) > MOST_WITHIN_IN_ALL:
+        found = [reading._replace(words=reading.words[:share]) for reading in found]
+    if sum(len(reading.units) for reading in having) > MOST_WITHIN_IN_ALL:
+        found = [reading._replace(units=reading.units[:share]) for reading in found]
+    return found
 
 
 def _widened(schema: Schema, given: list[str], row: Cells) -> tuple[Column, ...] | None:

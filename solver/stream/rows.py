@@ -107,7 +107,7 @@ def _of_same_columns(before: RowForm, after: RowForm) -> bool:
 def _as_seen(form: RowForm) -> tuple[Any, ...]:
     """Return what decides what heads see of rows."""
     read = None if form.schema is None else form.schema.read
-    return form.layout, form.sparse, form.coded, read
+    return form.layout, form.sparse, form.coded, form.bent, read
 
 
 class StreamRows:
@@ -171,7 +171,7 @@ class StreamRows:
             after = self.form.after(rows_between(samples.X, i, i + 1))
             if after.settled:
                 own = rows_between(samples.X, start, i + 1)
-                after = after.with_codes([*(part.X for part in self.first), own])
+                after = after.with_first([*(part.X for part in self.first), own])
             if _changes(self.form, after):
                 if start < i:
                     yield self._settled(self._kept(samples.between(start, i)))

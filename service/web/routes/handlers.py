@@ -157,8 +157,6 @@ async def predict(
         "decision": predictions.decision,
         **more,
     }
-    if notices := notices_of_rows(published.rows.form, rows):
-        response["warnings"] = plain_notices(notices)
     if ids is None:
         return response
     return await engine.remember(model, ids, rows, {**response, "ids": ids})
@@ -219,7 +217,10 @@ async def _predictions(
             how = _how_to_teach(model, head)
             raise Untrained(f"the head {head} of model {model.name!r} {view.lacks}; {how}")
         predictions = model.chain.predict(published, head, seen)
-        return predictions, published.more(head, question, seen, predictions)
+        more = published.more(head, question, seen, predictions)
+        if notices := notices_of_rows(published.rows.form, rows):
+            more["warnings"] = plain_notices(notices)
+        return predictions, more
 
     entries = n_entries(rows)
     inline = published.cost(head, n_rows(rows), entries) <= _INLINE_COST and not question.explain

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
-from wolfstream.solver.prepare.kinds.numerals import numeral, plain_number
+from wolfstream.solver.prepare.kinds.numerals import amounts, numeral, plain_number
 from wolfstream.solver.prepare.kinds.times import epoch, moment
 from wolfstream.solver.prepare.kinds.words import words_of
 
@@ -36,10 +36,14 @@ _BOOLEAN = {"true": 1.0, "yes": 1.0, "y": 1.0, "t": 1.0, "on": 1.0}
 _BOOLEAN |= {"false": 0.0, "no": 0.0, "n": 0.0, "f": 0.0, "off": 0.0}
 # So many of the values of a column must be read by its kind.
 NEARLY_ALL = 0.9
+# Beside numbers that are most of them, so many other texts may recur, such as "varies by device".
+_MOST_OTHERS = 2
 # A text has so many words in a cell on average; and so many of its cells are different.
 _WORDS, _DIFFERENT = 2.5, 0.5
 # So many words are columns of their own, of those in so many texts; the first texts show none.
 _MOST_WORDS, _LEAST_TEXTS, _FIRST_TEXTS = 24, 3, 32
+# Numbers before so many units are columns, of units in such a share of texts with so many numbers.
+_MOST_UNITS, _OF_A_UNIT, _LEAST_NUMBERS = 4, 0.25, 3
 # Values before one that never repeats itself is an identifier.
 _LEAST_IDENTIFIERS = 100
 _LONGEST_CATEGORY = 256
@@ -58,7 +62,8 @@ class Reading(NamedTuple):
     why: in words. unit: what stands around the digits of a number in text. commas: whether 1,234
     has a decimal comma. day_first: whether 1/2/2025 is in February. wordy: whether words are
     learned, too. fixed: whether the kind was given. words: those of texts that are columns of their
-    own, 1 in a row that has the word. ordered: whether some date has shown if its day comes first.
+    own, 1 in a row that has the word. units: those whose numbers within texts are columns. ordered:
+    whether some date has shown if its day comes first.
     """
 
     kind: Kind = "number"
@@ -69,6 +74,7 @@ class Reading(NamedTuple):
     wordy: bool = False
     fixed: bool = False
     words: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
     ordered: bool = False
 
     @property
@@ -113,6 +119,13 @@ def _plain(_: Reading, text: str) -> float:
     return _or_nan(plain_number(text))
 
 
+def _number(_: Reading, text: str) -> float:
+    """Of a column of plain digits also what may come later: 1,234 after numbers below 1000."""
+    plain = plain_number(text)
+    found = numeral(text) if plain is None else None
+    return found.value if found is not None and found.unit == "#" else _or_nan(plain)
+
+
 def _in_text(reading: Reading, text: str) -> float:
     plain = plain_number(text)
     found = None if plain is not None else numeral(text, commas=reading.commas)
@@ -145,7 +158,7 @@ def _nothing(_: Reading, __: str) -> float:
 
 
 _READ = {
-    "number": _plain,
+    "number": _number,
     "number in text": _in_text,
     "boolean": _boolean,
     "time": _time,
@@ -244,7 +257,11 @@ def _as_number(texts: Sequence[str], numbers: Sequence[float]) -> Reading | None
     unit = max((one for one in units if one != "#"), key=lambda one: units[one], default="#")
     read = units[unit] + (units["#"] if unit != "#" else 0) + len(numbers)
     count = len(texts) + len(numbers)
-    if read < NEARLY_ALL * count or len(found) < (1.0 - NEARLY_ALL) * count:
+    others = {
+        text for text in texts if (one := numeral(text)) is None or one.unit not in (unit, "#")
+    }
+    few = 2 * read > count and len(others) <= _MOST_OTHERS
+    if read < NEARLY_ALL * count and not few:
         return None
     shown = " ".join(unit.split("#")).strip()
     around = f" with {shown!r} around the digits" if shown else ""
@@ -266,10 +283,13 @@ def _of_texts(texts: Sequence[str], numbers: Sequence[float]) -> Reading:
     long = max(map(len, texts)) > _LONGEST_CATEGORY
     if long or (words >= _WORDS and different >= _DIFFERENT * count):
         why = f"{words:.0f} words in a value, {_share(different, count)}"
-        return Reading("text", why, wordy=True, words=_frequent_words(texts))
+        return Reading(
+            "text", why, wordy=True, words=_frequent_words(texts), units=_frequent_units(texts)
+        )
     if count >= _LEAST_IDENTIFIERS and different == count and not spaced:
         return Reading("identifier", f"all of the first {count} values are different single words")
-    return Reading("category", _share(different, count), wordy=_share_words(set(texts)))
+    wordy, units = _share_words(set(texts)), _frequent_units(texts)
+    return Reading("category", _share(different, count), wordy=wordy, units=units)
 
 
 def _frequent_words(texts: Sequence[str]) -> tuple[str, ...]:
@@ -288,6 +308,25 @@ def _frequent_words(texts: Sequence[str]) -> tuple[str, ...]:
     found = [rows for rows in different if _LEAST_TEXTS <= len(rows) <= most]
     found.sort(key=lambda rows: (-len(rows), rows))
     return tuple(different[rows] for rows in found[:_MOST_WORDS])
+
+
+def _frequent_units(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the units whose numbers some of the texts have, the most frequent first.
+
+    The unit of numbers without one is "".
+    """
+    if len(texts) < _FIRST_TEXTS:
+        return ()
+    numbers: dict[str, list[float]] = {}
+    for text in texts:
+        for unit, number in amounts(text).items():
+            numbers.setdefault(unit, []).append(number)
+    found = [
+        unit
+        for unit, each in numbers.items()
+        if len(each) >= _OF_A_UNIT * len(texts) and len(set(each)) >= _LEAST_NUMBERS
+    ]
+    return tuple(sorted(found, key=lambda unit: (-len(numbers[unit]), unit))[:_MOST_UNITS])
 
 
 def _share_words(different: set[str]) -> bool:
@@ -316,18 +355,24 @@ def given_kind(kind: Kind, values: Sequence[Value]) -> Reading:
         commas = found is not None and found.commas
         return reading._replace(kind="number in text", unit=unit, commas=commas)
     return reading._replace(
-        wordy=kind == "text", words=_frequent_words(texts) if kind == "text" else ()
+        wordy=kind == "text",
+        words=_frequent_words(texts) if kind == "text" else (),
+        units=_frequent_units(texts) if kind == "text" else (),
     )
 
 
 def reading_from_plain(plain: Sequence[Any]) -> Reading:
     """Return a reading from its fields, as saved. Raises ValueError for what is none."""
-    kind, why, unit, *flags, words, ordered = plain
+    kind, why, unit, *flags, words, units, ordered = plain
     known = kind in KINDS and isinstance(why, str) and isinstance(unit, str)
     if not known or len(flags) != 4 or not all(type(flag) is bool for flag in flags):
         raise ValueError("the saved columns are read in a way that there is none")
     if len(words) > _MOST_WORDS or not all(isinstance(word, str) for word in words):
         raise ValueError("the saved columns have words that no rows make")
+    if len(units) > _MOST_UNITS or not all(isinstance(unit, str) for unit in units):
+        raise ValueError("the saved columns have units that no rows make")
     if type(ordered) is not bool:
         raise ValueError("the saved columns have dates that no rows make")
-    return Reading(kind, why, unit, flags[0], flags[1], flags[2], flags[3], tuple(words), ordered)
+    commas, day_first, wordy, fixed = flags
+    parts = tuple(words), tuple(units), ordered
+    return Reading(kind, why, unit, commas, day_first, wordy, fixed, *parts)

@@ -14,6 +14,8 @@ from typing import NamedTuple
 # No quantity is written longer; so a text of a megabyte costs nothing.
 LONGEST = 40
 _LONGEST_UNIT = 12
+# Of a longer text, what is read of numbers within it.
+MOST_CHARACTERS = 4096
 # Letters before digits are a name with a number, such as "user 12", unless they are a currency.
 _CURRENCIES = frozenset(
     [
@@ -70,6 +72,7 @@ _POINTED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d*)?")
 _COMMAED = re.compile(r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}")
 _SPACED = re.compile(r"\d{1,3}(?:['’\u00a0\u202f ]\d{3})+(?:[.,]\d+)?")
 # A small m is a metre, and a small b or t no multiplier either.
+_AMOUNT = re.compile(r"(?<![^\W_])(\d+(?:,\d{3})*(?:\.\d+)?)(?:[\s-]?([^\W\d_]{1,12}|[%\"'+°]))?")
 _MULTIPLIERS = {"k": 1e3, "K": 1e3, "M": 1e6, "mn": 1e6, "B": 1e9, "bn": 1e9, "T": 1e12}
 _MINUS = {"-", "−"}
 
@@ -125,6 +128,18 @@ def numeral(text: str, *, commas: bool = False) -> Numeral | None:
     if not math.isfinite(value):
         return None
     return Numeral(value, f"{before.casefold()}#{unit.casefold()}", comma)
+
+
+def amounts(text: str) -> dict[str, float]:
+    """Return the first number before each unit in a text, and the first without one, by unit.
+
+    "300.0HP 3.7L V6" has 300.0 hp and 3.7 l: the digits of V6 are part of a word.
+    """
+    found = dict[str, float]()
+    for digits, unit in _AMOUNT.findall(text[:MOST_CHARACTERS].casefold()):
+        if unit not in found and len(digits) <= LONGEST:
+            found[unit] = float(digits.replace(",", ""))
+    return found
 
 
 def _may_precede(before: str) -> bool:

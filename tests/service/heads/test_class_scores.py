@@ -170,6 +170,7 @@ class TestLabelWarnings:
     def test_of_many_numbers_ask_for_a_regression(self):
         assert self.slugs([100 * k for k in range(40)]) == ["numeric-labels"]
         assert self.slugs([f"{k}.5" for k in range(40)]) == ["numeric-labels"]
+        assert self.slugs([f"${k},500" for k in range(40)]) == ["numeric-labels"]
 
     @pytest.mark.parametrize(
         "labels",

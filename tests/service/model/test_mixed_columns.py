@@ -28,10 +28,14 @@ PREPARE = read_spec({}).prepare
 WORDS = ["paid", "gift", "card", "shop", "hotel", "late", "night", "ÅNGSTRÖM", "don't"]
 KINDS: dict[str, Callable[[Random], Any]] = {
     "number": lambda r: round(r.gauss(10.0, 5.0), 2),
+    "heavy tails": lambda r: round(r.lognormvariate(4, 2), 2),
     "code": lambda r: r.randrange(7),
     "digits": lambda r: f"{r.randrange(1000):03d}",
     "money": lambda r: f"${r.lognormvariate(4, 2):,.2f}",
     "size": lambda r: f"{r.randrange(1, 64)}GB",
+    "engine": lambda r: (
+        f"{r.randrange(90, 400)}.0HP {r.randrange(10, 60) / 10}L V{r.choice('468')}"
+    ),
     "boolean": lambda r: r.choice(["yes", "No", "TRUE", "false"]),
     "time": lambda r: f"2025-0{r.randrange(1, 10)}-1{r.randrange(10)}T0{r.randrange(10)}:30:00Z",
     "open date": lambda r: f"{r.randrange(1, 13)}/{r.randrange(1, 13)}/2025",

@@ -113,6 +113,12 @@ class TestEveryTransport:
             (warning,) = table("predict", wrong)["warnings"]
             assert (warning["slug"], warning["column"]) == ("unknown-column", "rom")
             assert "did you mean `room`" in warning["message"]
+        unread = {"x": [{"room": "hall", "warmth": 20}, {"room": "hall", "warmth": "cosy"}]}
+        (warning,) = table("predict", unread)["warnings"]
+        assert (warning["slug"], warning["column"]) == ("unread-value", "warmth")
+        assert warning["message"] == (
+            "`warmth` is a number; row 2 has 'cosy', which is missing there"
+        )
 
     def test_keeps_to_the_kind_of_the_first_sample(self, ask: Ask):
         assert ask("learn", {"x": [{"a": 1}, {}], "y": [1, 2]})["learned"] == 2

@@ -146,6 +146,11 @@ class TestTargets:
             body = spoken.decode(spoken.encode({"x": [[0]] * len(values), "y": values}), BOUNDS)
             assert read_samples(body, "regression").y.tobytes() == y.tobytes()
 
+    def test_texts_with_one_number_are_numbers(self):
+        y = ["$1,234.50", "1.5", " 55.0% ", 2, "(1,200)"]
+        samples = read_samples({"x": [[0]] * len(y), "y": y}, "regression")
+        assert samples.y.tolist() == [1234.5, 1.5, 55.0, 2.0, -1200.0]
+
     def test_whole_numbers_are_numbers(self):
         assert self.of(1, -2.5, 10**30, -(2**63)).tolist() == [1.0, -2.5, 1e30, -(2.0**63)]
 
@@ -156,7 +161,8 @@ class TestTargets:
     @pytest.mark.parametrize(
         ("value", "detail"),
         [
-            ("1.5", "must be a number, not text"),
+            ("soon", "must be a number, not text"),
+            ("2025-03-01", "must be a number, not text"),
             ("", "must be a number, not text"),
             (True, "must be a number, not a boolean"),
             (None, "must be a number, not null"),

@@ -69,21 +69,23 @@ def test_a_class_that_a_voter_does_not_know_stands_for_its_least():
     np.testing.assert_allclose(found[:2], central(odds, told[0, :2]), rtol=1e-5, atol=1e-8)
 
 
+@pytest.mark.parametrize("skewed", [False, True])
 @pytest.mark.parametrize("temporal", [False, True])
-def test_gradients_of_values(temporal):
+def test_gradients_of_values(temporal, skewed):
     bank = AdaptiveRegressor(
         3, pinned(REGRESSION, NO_NEIGHBOURS), external_experts=("one", "other"), temporal=temporal
     )
-    y = 100.0 + 20.0 * np.sin(X[:, 0])
+    y = 100.0 * np.exp(np.sin(X[:, 0]) + X[:, 1]) if skewed else 100.0 + 20.0 * np.sin(X[:, 0])
     bank.absorb(X, y, 100.0 + 10.0 * votes_of((2,)))
     view, told = bank.view(), np.array([104.0, np.nan])
+    assert bool(view.units.bend) == skewed
 
     def value(x, votes):
         return predict_values(view, x[None], votes[None]).prediction[0]
 
     found = value_gradient(view, AT, told)
     expected = central(lambda x: value(x, told), AT)
-    np.testing.assert_allclose(found.of_row, expected, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(found.of_row, expected, rtol=1e-5, atol=1e-6)
     of_first = central(lambda v: value(AT, np.array([v[0], np.nan])), told[:1], 1e-3)
     np.testing.assert_allclose(found.of_votes, [of_first[0], 0.0], rtol=1e-5, atol=1e-9)
 

@@ -167,3 +167,78 @@ def test_deviations_are_those_of_the_targets():
     # Of a Gaussian, 68% lie within one standard deviation and 95% within two.
     assert 0.6 < np.mean(off < 1.0) < 0.8
     assert np.mean(off < 2.0) > 0.92
+
+
+def prices(seed, n, unit=1000.0):
+    """Return rows and skewed targets: a few are many times the others."""
+    X, y = waves(seed, n)
+    return X, unit * np.exp(y)
+
+
+class TestSkewedTargets:
+    def test_their_logarithms_are_learned(self):
+        X, y = prices(21, 3000)
+        learner, values = learned(X, y)
+        assert learner.scale.units.bend > 0.0
+        _, straight = learned(X, np.log(y))
+        errors = np.abs(values - y)[1000:]
+        assert errors.mean() < 1.1 * np.abs(np.exp(straight) - y)[1000:].mean()
+
+    def test_their_unit_does_not_matter(self):
+        X, y = prices(22, 600)
+        _, given = learned(X, y)
+        _, other = learned(X, 1024.0 * y)
+        np.testing.assert_allclose(other, 1024.0 * given, rtol=1e-6)
+
+    @pytest.mark.parametrize("length", LENGTHS)
+    def test_values_do_not_depend_on_the_blocks(self, length):
+        X, y = prices(23, 400)
+        _, once = learned(X, y, 400)
+        _, other = learned(X, y, length)
+        np.testing.assert_allclose(once, other, rtol=1e-6)
+
+    def test_targets_below_zero_may_come_later(self):
+        X, y = prices(24, 600)
+        y[300::50] = -1000.0
+        _, values = learned(X, y)
+        assert np.isfinite(values[1:]).all()
+
+    def test_answers_stay_near_the_targets(self):
+        X, y = prices(25, 600)
+        learner, _ = learned(X, y)
+        far = predict_values(learner.view(), 1e6 * np.sign(X[:50])).prediction
+        assert (far >= 0.0).all()
+        assert (far <= 3.0 * y.max()).all()
+
+    def test_deviations_are_those_of_the_errors(self):
+        X, y = prices(26, 2000)
+        learner, _ = learned(X[:1500], y[:1500])
+        said = predict_values(learner.view(), X[1500:])
+        inside = np.abs(said.prediction - y[1500:]) < 2.0 * said.deviation
+        assert 0.9 < inside.mean() < 0.995
+
+    @pytest.mark.parametrize("stop", [31, 32, 64, 100, 128, 200])
+    def test_a_restored_one_goes_on_with_the_same_bits(self, stop):
+        X, y = prices(27, 300)
+        learner, _ = learned(X[:stop], y[:stop], stop)
+        other = AdaptiveRegressor(3)
+        other.restore(learner.state())
+        np.testing.assert_array_equal(
+            learner.absorb(X[stop:], y[stop:]), other.absorb(X[stop:], y[stop:])
+        )
+
+    @pytest.mark.parametrize(
+        "y",
+        [
+            np.random.default_rng(1).normal(size=200),
+            np.random.default_rng(2).uniform(size=200),
+            np.arange(200.0) % 5.0,
+            (np.arange(200.0) % 20.0 == 0.0).astype(float),
+            np.full(200, 3.0),
+            -np.exp(np.random.default_rng(3).normal(size=200)),
+        ],
+        ids=["normal", "uniform", "few numbers", "rare", "constant", "below zero"],
+    )
+    def test_others_stay_as_they_are(self, y):
+        learner, _ = learned(np.random.default_rng(4).normal(size=(200, 3)), y)
+        assert learner.scale.units.bend == 0.0

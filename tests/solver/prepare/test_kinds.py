@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from wolfstream.solver.prepare.cells import cells_of_rows
 from wolfstream.solver.prepare.kinds.judging import Reading, given_kind, judge, reading_from_plain
-from wolfstream.solver.prepare.kinds.numerals import numeral, plain_number
+from wolfstream.solver.prepare.kinds.numerals import amounts, numeral, plain_number
 from wolfstream.solver.prepare.kinds.times import moment
 from wolfstream.solver.prepare.kinds.words import (
     MOST_CHARACTERS,
@@ -19,9 +19,10 @@ from wolfstream.solver.prepare.kinds.words import (
     codes_of_words,
     column_key,
 )
-from wolfstream.solver.prepare.read_cells import read
+from wolfstream.solver.prepare.read_cells import read, within_texts
 from wolfstream.solver.prepare.row_form import Preparing, RowForm
 from wolfstream.solver.prepare.schema import SETTLING
+from wolfstream.solver.prepare.settling import MOST_WITHIN_IN_ALL
 
 KEY = column_key("note")
 
@@ -60,6 +61,22 @@ def test_a_number_in_a_text_is_read(text: str, value: float):
 )
 def test_a_text_that_is_not_one_quantity_is_none(text: str):
     assert numeral(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("300.0HP 3.7L V6 Cylinder", {"hp": 300.0, "l": 3.7}),
+        ("256GB SSD +  1TB HDD", {"gb": 256.0, "tb": 1.0}),
+        ("6-Speed A/T", {"speed": 6.0}),
+        ("1,200 sq. ft at 35%", {"sq": 1200.0, "%": 35.0}),
+        ("2 beds and 1 bed, 3 beds", {"beds": 2.0, "bed": 1.0}),
+        ("room 12", {"": 12.0}),
+        ("no number, V6", {}),
+    ],
+)
+def test_numbers_before_units_are_read(text: str, expected: dict[str, float]):
+    assert amounts(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -132,6 +149,8 @@ def test_words_are_folded_and_those_of_a_long_text_bounded():
         (["a", "x" * 300], "text"),
         ([f"k{k}x" for k in range(128)], "identifier"),
         ([None, "", "n/a"], "empty"),
+        (["19M", "201k", "varies with device", "8.7M", "varies with device"], "number in text"),
+        (["1056", "1133 - 1384", "2600", "1440", "980"], "number in text"),
     ],
 )
 def test_a_column_is_judged_by_its_values(values: list[float | str | None], kind: str):
@@ -145,15 +164,47 @@ def test_large_numbers_are_times_where_the_name_says_so():
     assert judge("created_at", [1.75e9, 3.0]).kind == "number"
 
 
+def test_thousands_that_come_after_small_numbers_are_read():
+    reading = judge("price", [980.0, "12.5"])
+    assert reading.kind == "number"
+    assert reading.number("1,234.50") == 1234.5
+    assert math.isnan(reading.number("$5"))
+
+
+def test_words_and_units_of_many_columns_are_few_columns_together():
+    names = [f"note {j}" for j in range(40)]
+    texts = [f"{i}kg of {'salt' if i % 3 else 'sand'} for house {i % 5} ab{i}" for i in range(64)]
+    form = RowForm(Preparing()).after(cells_of_rows([dict.fromkeys(names, t) for t in texts]))
+    assert form.schema is not None
+    readings = [column.reading for column in form.schema.columns]
+    assert 40 <= sum(len(reading.words) for reading in readings) <= MOST_WITHIN_IN_ALL
+    assert 40 <= sum(len(reading.units) for reading in readings) <= MOST_WITHIN_IN_ALL
+
+
+def test_units_that_recur_in_texts_are_columns():
+    engines = [f"{90 + k}.0HP {1 + k % 4}.5L V{4 + k % 2}" for k in range(40)]
+    reading = judge("engine", engines)
+    assert reading.units == ("hp", "l")
+    assert judge("engine", engines[:20]).units == ()  # too few to say
+    assert judge("engine", ["V6", "V8"] * 40).units == ()
+    cells = cells_of_rows([{"engine": "250HP 3.5L"}, {"engine": "electric"}, {"engine": None}])
+    found = within_texts(reading._replace(words=("electric",)), cells, 0)
+    np.testing.assert_array_equal(
+        found, [[0.0, 250.0, 3.5], [1.0, np.nan, np.nan], [np.nan, np.nan, np.nan]]
+    )
+
+
 def test_a_reading_is_the_same_after_it_was_saved():
     readings = [
         judge("when", ["13/02/2025"]),
         judge("x", ["12,5 EUR"]),
         judge("note", [f"paid {w} at the web store" for w in ("one", "two") * 40]),
+        judge("engine", [f"{k}.0HP 3.7L" for k in range(40)]),
         given_kind("number", ["$5"]),
     ]
     for reading in readings:
-        assert reading_from_plain([*reading[:-2], list(reading.words), reading.ordered]) == reading
+        parts = list(reading.words), list(reading.units)
+        assert reading_from_plain([*reading[:-3], *parts, reading.ordered]) == reading
     for wrong in (["mood", *Reading()[1:]], ["number", "", "", 1, *Reading()[4:]]):
         with pytest.raises(ValueError, match="saved columns"):
             reading_from_plain(wrong)

@@ -1,0 +1,102 @@
+"""Whether the logarithms of targets are learned, by the first ones and their rows.
+
+Targets that are skewed to large ones, such as prices, are often products of what their rows say,
+and their logarithms sums; others, such as fares by distance, are sums as they are. Both are tried
+on the first FIRST samples: ridge regression on the features that all learners share, each target
+left out (Allen 1974),
+
+    H = K (K + rho I)^-1,   y_i - y_i' = (y_i - (H y)_i) / (1 - H_ii),   K = Phi Phi'
+
+and logarithms are learned, of the first samples again, if the mean absolute error of their answers
+is the smaller one, in the units of the targets.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.bends import bend_of_targets, bent
+
+FIRST = 128
+_RIDGES = (0.1, 1.0, 10.0)
+
+
+class FirstSamples(NamedTuple):
+    """rows: (n, features). codes: (n, texts) of the rows' texts. y, weight: (n,)."""
+
+    rows: Float64Array
+    codes: Float64Array
+    y: Float64Array
+    weight: Float64Array
+
+    @property
+    def bend(self) -> float:
+        """The bend of the targets; 0 leaves them as they are."""
+        bend = bend_of_targets(self.y)
+        return bend if bend and _suits(bend, self.rows, self.y) else 0.0
+
+
+class FirstTargets:
+    """Keeps the first samples until they decide whether logarithms are learned."""
+
+    def __init__(self, features: int, texts: int) -> None:
+        self._widths = features, texts
+        self._forget()
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that they take at most."""
+        return 8 * FIRST * (sum(self._widths) + 2)
+
+    def take(self, samples: FirstSamples, before: int) -> None:
+        """Take samples, of which none or all are among the FIRST. before: how many came before."""
+        if before < FIRST:
+            each = zip(self.samples, samples, strict=True)
+            self.samples = FirstSamples(*(np.concatenate(pair) for pair in each))
+
+    def decided(self) -> FirstSamples | None:
+        """Return all of them, once, when they are FIRST."""
+        samples = self.samples
+        if len(samples.y) < FIRST:
+            return None
+        self._forget()
+        return samples
+
+    def _forget(self) -> None:
+        rows, codes = (np.empty((0, width)) for width in self._widths)
+        self.samples = FirstSamples(rows, codes, np.empty(0), np.empty(0))
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return the state as plain arrays."""
+        return {f"first_{name}": array.copy() for name, array in self.samples._asdict().items()}
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take over what `state` gave, perhaps where rows had fewer texts."""
+        fields = FirstSamples._fields
+        samples = FirstSamples(*(np.array(state[f"first_{field}"]) for field in fields))
+        codes = np.full((len(samples.y), self._widths[1]), np.nan)
+        codes[:, : samples.codes.shape[1]] = samples.codes
+        self.samples = samples._replace(codes=codes)
+
+
+def _suits(bend: float, rows: Float64Array, y: Float64Array) -> bool:
+    """Return whether answers by logarithms are nearer to targets."""
+    u = bent(y, bend)
+    straight, curved = np.inf, np.inf
+    values, vectors = np.linalg.eigh(rows @ rows.T)
+    for ridge in _RIDGES:
+        H = (vectors * (values / (values + ridge))) @ vectors.T
+        straight = min(straight, float(np.abs(_left_out(H, y) - y).mean()))
+        said = bend * np.sinh(np.clip(_left_out(H, u), u.min(), u.max()))
+        curved = min(curved, float(np.abs(said - y).mean()))
+    return curved < straight
+
+
+def _left_out(H: Float64Array, y: Float64Array) -> Float64Array:
+    """Return the answers to each row of a ridge regression of the others, around their mean."""
+    difference = y - y.mean()
+    residual = (difference - H @ difference) / (1.0 - np.diag(H))
+    return y - residual
