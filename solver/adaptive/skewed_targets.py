@@ -44,7 +44,7 @@ class FirstTargets:
 
     def __init__(self, features: int, texts: int) -> None:
         self._widths = features, texts
-        self._forget()
+        self.samples = self._none()
 
     @property
     def nbytes(self) -> int:
@@ -62,12 +62,12 @@ class FirstTargets:
         samples = self.samples
         if len(samples.y) < FIRST:
             return None
-        self._forget()
+        self.samples = self._none()
         return samples
 
-    def _forget(self) -> None:
+    def _none(self) -> FirstSamples:
         rows, codes = (np.empty((0, width)) for width in self._widths)
-        self.samples = FirstSamples(rows, codes, np.empty(0), np.empty(0))
+        return FirstSamples(rows, codes, np.empty(0), np.empty(0))
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the state as plain arrays."""
@@ -99,4 +99,4 @@ def _left_out(H: Float64Array, y: Float64Array) -> Float64Array:
     """Return the answers to each row of a ridge regression of the others, around their mean."""
     difference = y - y.mean()
     residual = (difference - H @ difference) / (1.0 - np.diag(H))
-    return y - residual
+    return np.asarray(y - residual)
