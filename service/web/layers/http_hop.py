@@ -18,6 +18,8 @@ MARK = b"wolfstream-forwarded"
 # Headers of one connection, which each connection sends again.
 OF_A_HOP = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"te"})
 _LOOK_SECONDS, _LIST_SECONDS = 0.05, 5.0
+# How often a replica that is silent on NATS is asked whether it lives.
+_ASK_SECONDS = 0.5
 # Longer than any call takes: a replica that answers others, and not this one, has lost it.
 _LOST_SECONDS = 300.0
 # Checked here, and answered here: the leader would say it once more.
@@ -78,7 +80,7 @@ class HttpHop:
         )
         begun = False
         try:
-            response = await self._sent(request, target)
+            response = await self._sent(request, target, patient=not _is_safe(scope))
             if response.status_code == NOT_LEADER:
                 await response.aclose()
                 return False
@@ -98,28 +100,52 @@ class HttpHop:
             raise _cut_off(scope) from None
         return True
 
-    async def _sent(self, request: httpx.Request, target: Target) -> httpx.Response:
-        """The beginning of a response, while the replica answers. Raises TransportError."""
+    async def _sent(
+        self, request: httpx.Request, target: Target, *, patient: bool
+    ) -> httpx.Response:
+        """The beginning of a response, while the replica answers. Raises TransportError.
+
+        patient: see `_wait_while_it_answers`.
+        """
         sending = asyncio.ensure_future(self._client.send(request, stream=True))
         try:
             async with asyncio.timeout(_LOST_SECONDS):
-                await self._wait_while_it_answers(target, sending)
+                await self._wait_while_it_answers(target, sending, patient=patient)
             return sending.result()
         except TimeoutError:
             raise httpx.ReadTimeout(f"no answer within {_LOST_SECONDS:.0f} s") from None
         finally:
             sending.cancel()
 
-    async def _wait_while_it_answers(self, target: Target, *first: "asyncio.Future[Any]") -> None:
-        """Wait until a future is done. Raises ReadTimeout where the replica falls silent."""
+    async def _wait_while_it_answers(
+        self, target: Target, *first: "asyncio.Future[Any]", patient: bool = False
+    ) -> None:
+        """Wait until a future is done. Raises ReadTimeout where the replica falls silent.
+
+        patient: a call that cannot be sent to another replica is also waited for while this one is
+        silent on NATS alone. It says itself, and soon, what became of the samples, where a caller
+        could only say that it does not know.
+        """
         while not (
             await asyncio.wait(first, timeout=_LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         )[0]:
             if self._director.is_gone(target):
+                if patient and await self._lives(target):
+                    await asyncio.wait(
+                        first, timeout=_ASK_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                    )
+                    continue
                 raise httpx.ReadTimeout(f"the replica {target.url} is silent")
             if why := self._neighbours.why_unreachable(target.url):
                 self._neighbours.unanswered += 1
                 raise httpx.ReadTimeout(why)
+
+    async def _lives(self, target: Target) -> bool:
+        try:
+            await self._client.get(f"{target.url}/livez", timeout=CONNECT_SECONDS)
+        except httpx.TransportError:
+            return False
+        return True
 
     async def _send_while_read(
         self, response: httpx.Response, target: Target, receive: Receive, send: Send

@@ -96,6 +96,34 @@ class Silent(Gone):
             await reader.read()
 
 
+class SilentOnNats(Gone):
+    """The replica that leads the model, which NATS has lost, and which answers late or never.
+
+    lives: whether it answers at all.
+    """
+
+    def __init__(self, *, lives: bool) -> None:
+        super().__init__()
+        self._lives = lives
+
+    @contextlib.asynccontextmanager
+    async def listening(self) -> AsyncIterator[None]:
+        async with await asyncio.start_server(self._take, "127.0.0.1", 0) as server:
+            self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            yield
+
+    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.closing(writer):
+            head = await reader.readuntil(b"\r\n\r\n")
+            if not self._lives:
+                await reader.read()
+                return
+            if b"/livez" not in head:
+                await asyncio.sleep(1.2)
+            writer.write(b"HTTP/1.1 200 -\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}")
+            await writer.drain()
+
+
 class Moving(Gone):
     """The replica that is to lead the model, which answers what is asked of it in turn.
 
@@ -461,6 +489,27 @@ def test_call_waits_while_another_server_of_nats_is_reached(
     sent = asyncio.run(run())
     assert sent[0]["status"] == status
     assert status == 200 or b"NATS does not answer" in sent[1]["body"]
+
+
+class TestSilenceOnNats:
+    """As while servers of NATS are replaced: the replica goes on answering."""
+
+    def call(self, leader: SilentOnNats) -> Call:
+        call = Call(leader, Views(held=False), "/v1/models/m/samples")
+
+        async def run() -> None:
+            async with leader.listening(), asyncio.timeout(30.0):
+                await call.run()
+
+        asyncio.run(run())
+        return call
+
+    def test_samples_wait_for_the_answer(self):
+        call = self.call(SilentOnNats(lives=True))
+        assert call.sent[0]["status"] == 200
+
+    def test_nobody_waits_for_a_replica_that_has_stopped(self):
+        assert self.call(SilentOnNats(lives=False)).problem["outcome"] == "unknown"
 
 
 class TestList:
