@@ -500,6 +500,7 @@ class TestSilenceOnNats:
         async def run() -> None:
             async with leader.listening(), asyncio.timeout(30.0):
                 await call.run()
+                await asyncio.sleep(0.05)  # the connections are closed
 
         asyncio.run(run())
         return call
