@@ -3,7 +3,7 @@
     python -m benchmarks.largest_requests --write docs/authentication-and-limits.md
 
 Each has as many values as the default limits allow, which is tried; it is sent by curl to a server
-of its own that does nothing else. The models have ASSET alone, with a dimension of 16, so that the
+that does nothing else. The models have ASSET alone, with a dimension of 16, so that the
 time is that of reading, checking and answering; the last rows are of the default model. `/livez`
 is asked meanwhile.
 """
@@ -11,6 +11,7 @@ is asked meanwhile.
 import argparse
 import io
 import json
+import os
 import subprocess
 import tempfile
 import threading
@@ -26,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.machine import machine_line
-from benchmarks.processes import wolfstream
+from benchmarks.processes import Server, wolfstream
 
 ROWS = 100_000  # and as many numbers in a row, by default
 _BEGIN, _END = "<!-- benchmarks.largest_requests: begin -->", "<!-- end -->"
@@ -158,49 +159,64 @@ _BOTH = (_TALL, _WIDE)
 _NAMED_TALL, _NAMED_BOTH = (ROWS, 20), ((ROWS, 20), (20, ROWS))
 LEARN, PREDICT, INFER = "asset", "predict", "infer"
 CASES = (
+    Case(PREDICT, "JSON, rows of numbers", Body(_JSON, _rows), _BOTH),
+    Case(PREDICT, "MessagePack, raw arrays", Body(_MSGPACK, _raw_rows), ((ROWS, 170),)),
+    Case(INFER, "JSON tensor", Body(_JSON, _tensor), (_TALL,)),
     Case(LEARN, "JSON, rows of numbers", Body(_JSON, _json), _BOTH),
     Case(LEARN, "JSON, flat rows", Body(_JSON, _flat, "label=y"), (_NAMED_TALL,)),
     Case(LEARN, "JSON, sparse rows", Body(_JSON, _named), _NAMED_BOTH, _SPARSE),
-    Case(LEARN, "JSON, different texts", Body(_JSON, _texts), (_TALL,)),
-    Case(LEARN, "MessagePack, rows of numbers", Body(_MSGPACK, _packed), _BOTH),
-    Case(LEARN, "MessagePack, raw arrays", Body(_MSGPACK, _raw), ((ROWS, 170), (170, ROWS))),
-    Case(LEARN, "NDJSON", Body("application/x-ndjson", _lines), _BOTH),
+    Case(LEARN, "MessagePack, rows of numbers", Body(_MSGPACK, _packed), (_TALL,)),
+    Case(LEARN, "MessagePack, raw arrays", Body(_MSGPACK, _raw), ((ROWS, 170),)),
+    Case(LEARN, "NDJSON", Body("application/x-ndjson", _lines), (_TALL,)),
     Case(LEARN, "CSV", Body("text/csv", _csv), (_TALL,)),
-    Case(LEARN, "svmlight", Body("text/x-libsvm", _svmlight), _NAMED_BOTH, _SPARSE),
+    Case(LEARN, "svmlight", Body("text/x-libsvm", _svmlight), (_NAMED_TALL,), _SPARSE),
     Case(LEARN, "Arrow", Body("application/vnd.apache.arrow.stream", _arrow), (_TALL,)),
     Case(LEARN, "Parquet", Body("application/vnd.apache.parquet", _parquet), (_TALL,)),
-    Case(PREDICT, "JSON, rows of numbers", Body(_JSON, _rows), _BOTH),
-    Case(PREDICT, "MessagePack, raw arrays", Body(_MSGPACK, _raw_rows), ((ROWS, 170), (170, ROWS))),
-    Case(INFER, "JSON tensor", Body(_JSON, _tensor), _BOTH),
+    Case(LEARN, "JSON, different texts", Body(_JSON, _texts), (_TALL,)),
     Case("samples", "JSON, rows of numbers, default model", Body(_JSON, _json), (_TALL,), {}),
 )
 
 
 class Taken(NamedTuple):
-    """What became of a request. livez: the longest answer of `/livez` meanwhile, in seconds."""
+    """What became of a request, in seconds.
+
+    processor: that the server took. livez: the longest answer of `/livez` meanwhile.
+    """
 
     case: Case
     shape: tuple[int, int]
     n_bytes: int
     status: int
     seconds: float
+    processor: float
     livez: float
 
 
-def measured(case: Case, shape: tuple[int, int], folder: Path) -> Taken:
-    """Send the largest request of a shape that a new server takes, narrowing what is too large."""
-    with wolfstream(folder / "data") as server, httpx.Client(base_url=server.url) as client:
-        client.put("/v1/models/m", json=case.spec).raise_for_status()
-        if case.call != LEARN and case.call != "samples":
-            _learn_few(client, shape[1])
+def measured(server: Server, case: Case, shape: tuple[int, int], folder: Path) -> Taken:
+    """Send the largest request of a shape to a new model, narrowing what is too large."""
+    url = server.url
+    with httpx.Client(base_url=url, timeout=60) as client:
+        path = folder / "body"
         while True:
-            path = folder / "body"
+            client.put("/v1/models/m", json=case.spec).raise_for_status()
+            if case.call in (PREDICT, INFER):
+                _learn_few(client, shape[1])
             path.write_bytes(_body(case, shape))
-            with _pulse(server.url) as livez:
-                status, seconds = _sent(server.url, case, path)
+            before = _processor_seconds(server.pid)
+            with _pulse(url) as livez:
+                status, seconds = _sent(url, case, path)
+            processor = _processor_seconds(server.pid) - before
+            client.delete("/v1/models/m").raise_for_status()
             if status != _TOO_LARGE:
-                return Taken(case, shape, path.stat().st_size, status, seconds, max(livez))
+                break
             shape = _narrower(shape)
+        return Taken(case, shape, path.stat().st_size, status, seconds, processor, max(livez))
+
+
+def _processor_seconds(pid: int) -> float:
+    """Return the processor's time that a process has taken."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _learn_few(client: httpx.Client, width: int) -> None:
@@ -260,16 +276,19 @@ def _pulse(url: str) -> Iterator[list[float]]:
 def table(taken: list[Taken]) -> str:
     """Return the results as Markdown."""
     lines = [
-        f"By `python -m benchmarks.largest_requests`: {machine_line()}.",
+        f"By `python -m benchmarks.largest_requests`: {machine_line()}, where "
+        f"{os.getloadavg()[2]:.0f} processes wanted to run.",
         "",
-        "| call | format | rows × values | MB | status | seconds | longest `/livez`, ms |",
-        "|---|---|---:|---:|---:|---:|---:|",
+        "| call | format | rows × values | MB | status | seconds | of the processor "
+        "| longest `/livez`, ms |",
+        "|---|---|---:|---:|---:|---:|---:|---:|",
     ]
     for one in taken:
         rows, width = one.shape
         lines.append(
             f"| `{one.case.call}` | {one.case.name} | {rows:,} × {width:,} | "
             f"{one.n_bytes / 1e6:.1f} | {one.status} | {one.seconds:.1f} | "
+            f"{one.processor:.1f} | "
             f"{1e3 * one.livez:.0f} |"
         )
     return "\n".join(lines)
@@ -281,17 +300,22 @@ def main() -> None:
     parser.add_argument("--write", type=Path, help="the page whose table is replaced")
     parser.add_argument("--only", default="", help="cases whose call and format have this text")
     options = parser.parse_args()
+    cases = [case for case in CASES if options.only in f"{case.call} {case.name}"]
     taken = list[Taken]()
-    for case in CASES:
-        for shape in case.shapes if options.only in f"{case.call} {case.name}" else ():
-            with tempfile.TemporaryDirectory() as folder:
-                taken.append(measured(case, shape, Path(folder)))
-            print(table(taken[-1:]).splitlines()[-1], flush=True)
-    if options.write is not None:
-        text = options.write.read_text()
-        before, _, rest = text.partition(_BEGIN)
-        after = rest.partition(_END)[2]
-        options.write.write_text(f"{before}{_BEGIN}\n{table(taken)}\n{_END}{after}")
+    with tempfile.TemporaryDirectory() as folder, wolfstream(Path(folder) / "data") as server:
+        for case in cases:
+            for shape in case.shapes:
+                taken.append(measured(server, case, shape, Path(folder)))
+                print(table(taken[-1:]).splitlines()[-1], flush=True)
+                if options.write is not None:
+                    write(taken, options.write)
+
+
+def write(taken: list[Taken], page: Path) -> None:
+    """Replace what stands between the marks of a page by the results."""
+    text = page.read_text()
+    before, _, rest = text.partition(_BEGIN)
+    page.write_text(f"{before}{_BEGIN}\n{table(taken)}\n{_END}{rest.partition(_END)[2]}")
 
 
 if __name__ == "__main__":
