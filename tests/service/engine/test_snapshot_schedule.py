@@ -179,3 +179,14 @@ def test_no_other_snapshot_is_begun_when_time_is_up(
     monkeypatch.setattr(snapshots._commits, "append_alone", append)
     snapshots.close()
     assert tried == [server.a.id]
+
+
+def test_one_that_was_made_meanwhile_is_not_due(server: Server) -> None:
+    """A second one of the same sequence would take the place of the state before an exchange."""
+    server.send((server.a, 0, None))
+    learner, snapshots = server.writer.models.learner(server.a), server.writer.snapshots
+    learner.fitted = 10**9
+    snapshots.note_if_due(learner)
+    assert snapshots.due() == [learner]
+    snapshots.start(server.a)
+    assert snapshots.due() == []
