@@ -71,6 +71,7 @@ class PersistentClient(Client):
     """A client that stays one when a server ends its connection for want of an authorization.
 
     The library's own gives up for good then, though the next connection may show what was renewed.
+    So it does also where it connects again already, as the end of the connection came first.
     """
 
     def __init__(self, problems: "_Problems") -> None:
@@ -82,7 +83,7 @@ class PersistentClient(Client):
         return self._problems.forbidden_since(began, subject)
 
     async def _process_err(self, err_msg: str) -> None:
-        if any(word in err_msg.lower() for word in _OF_AUTHORIZATION) and self.is_connected:
+        if any(word in err_msg.lower() for word in _OF_AUTHORIZATION):
             await self._problems.note(Error(f"nats: {err_msg.strip()}"))
             await self._process_op_err(Error(f"nats: {err_msg.strip()}"))
             return

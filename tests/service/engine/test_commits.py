@@ -23,6 +23,8 @@ from wolfstream.service.web.formats.problems import problem_of
 
 SAMPLES = two_classes(60)
 SPEC = read_papers_spec({"working_set": {"max_size": 20}, "asset": {"dimension": 4}})
+# The first samples may wait for a compiler, which counts as learning.
+SNAPSHOT_SECONDS = 3600.0
 
 
 class Server:
@@ -36,7 +38,8 @@ class Server:
 
     def start(self) -> None:
         self.replies: dict[Any, Any] = {}
-        self.writer = Writer(self.memory.storage, Settings(), self._acknowledge, math.inf)
+        settings = Settings(snapshot_seconds=SNAPSHOT_SECONDS)
+        self.writer = Writer(self.memory.storage, settings, self._acknowledge, math.inf)
         self.writer.recover(lambda _: None)
 
     def _acknowledge(self, replies: Any, changed: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.service.engine.test_commits import SPEC, Server, sequences
+from tests.service.engine.test_commits import SNAPSHOT_SECONDS, SPEC, Server, sequences
 from wolfstream.service.errors import StorageFailed
 from wolfstream.service.storage.entries import CatalogueEntry, Entry
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State
@@ -91,18 +91,18 @@ class TestReplayThatWouldTakeLong:
     def test_is_cut_short_by_a_snapshot(self, server: Server) -> None:
         learner = server.writer.models.learner(server.a)
         assert self.learn(server, 0) == []
-        assert 0.0 < learner.unsaved_seconds < 5.0
-        learner.unsaved_seconds += 10.0
+        assert 0.0 < learner.unsaved_seconds < SNAPSHOT_SECONDS
+        learner.unsaved_seconds += SNAPSHOT_SECONDS
         assert self.learn(server, 1) == [20]
         assert learner.unsaved_seconds == 0.0
         assert self.learn(server, 2) == [20]
 
     def test_is_accepted_where_snapshots_take_longer(self, server: Server) -> None:
         learner = server.writer.models.learner(server.a)
-        server.writer.snapshots._took[server.a] = 1.0
-        learner.unsaved_seconds = 20.0
+        server.writer.snapshots._took[server.a] = SNAPSHOT_SECONDS
+        learner.unsaved_seconds = 20 * SNAPSHOT_SECONDS
         assert self.learn(server, 0) == []
-        learner.unsaved_seconds = 50.0
+        learner.unsaved_seconds = 50 * SNAPSHOT_SECONDS
         assert self.learn(server, 1) == [20]
 
 

@@ -1,5 +1,6 @@
 """How replicas show NATS servers who they are, and what they say where they are not let in."""
 
+import asyncio
 import base64
 import json
 import logging
@@ -94,6 +95,20 @@ class TestPasswords:
         with closing(NatsConnection(servers.addresses, "test")) as nats:
             nats.run(nats.client._process_err(f"'{word}'"), 10)
             wait_for(lambda: nats.connected)
+            nats.run(nats.client.flush(), 10)
+
+    def test_that_have_expired_end_no_client_that_connects_again(self, servers: NatsServers):
+        """The end of a connection may be noticed before the reason for it is read."""
+
+        async def told_late(client: Any) -> bool:
+            client._status = client.RECONNECTING
+            await client._process_err("'Authorization Violation'")
+            await asyncio.sleep(0.1)
+            status, client._status = client._status, client.CONNECTED
+            return bool(status == client.RECONNECTING)
+
+        with closing(NatsConnection(servers.addresses, "test")) as nats:
+            assert nats.run(told_late(nats.client), 10)
             nats.run(nats.client.flush(), 10)
 
     def test_are_of_one_user(self, tmp_path: Path):
