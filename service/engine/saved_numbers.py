@@ -70,7 +70,10 @@ _OF_ARRAYS: tuple[tuple[str, Numbers | tuple[Numbers, ...]], ...] = (
     (r"combination_step", _FROM_ZERO),
     (r"history_(counts|table)", _FROM_ZERO),
     (r"history_last", _PLACE),
-    (r"target_units|target_scale", (_ANY, _POSITIVE)),
+    (r"target_units", (_ANY, _POSITIVE, _FROM_ZERO, _ANY, _ANY)),
+    (r"target_scale", (_ANY, _POSITIVE)),
+    (r"early_codes", _MAY_BE_MISSING),
+    (r"early_weight", _FROM_ZERO),
     (r"(diagonal|texts)_(G|square)", _FROM_ZERO),
     (r"diagonal_entries", _COUNT),
     # ASSET.

@@ -5,6 +5,7 @@ same spec that has learned nothing: names, types and shapes, but for what grows 
 that, numbers that name a class or a place exist.
 """
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,8 @@ from wolfstream.service.heads.array_checks import Arrays, WrongArrays
 from wolfstream.service.heads.kind import SavedHead
 from wolfstream.solver.adaptive.ridge import CHUNK
 from wolfstream.solver.adaptive.skewed_targets import FIRST, FirstSamples
+from wolfstream.solver.adaptive.target_scale import Units
+from wolfstream.solver.prepare.bends import is_bend
 
 # Arrays that grow with samples, and along which axis. Of those that remember learners as they were,
 # one after another, the blank ones have no shape at all: the number of dimensions.
@@ -23,7 +26,7 @@ _GROWING = {
     r"ridge\d+_gains": 1,
     r"endless_(said|y)": 0,
     r"(diagonal|texts)_\w+": 0,
-    r"first_(rows|codes|y|weight)": 0,
+    r"early_(rows|codes|y|weight)": 0,
 }
 # Those among them that hold rows until a chunk of them ends.
 _OF_CHUNKS = (r"ridge\d+_gains", r"endless_(said|y)")
@@ -120,8 +123,13 @@ def _check_numbers(arrays: Arrays, n_classes: int | None) -> None:
 
 def _check_first(arrays: Arrays, samples: int) -> None:
     waiting = samples if samples < FIRST else 0
-    if any(len(arrays[f"first_{field}"]) != waiting for field in FirstSamples._fields):
-        raise WrongArrays("its arrays first_ are not of its first samples")
+    if any(len(arrays[f"early_{field}"]) != waiting for field in FirstSamples._fields):
+        raise WrongArrays("its arrays early_ are not of its first samples")
+    units = Units(*arrays["target_units"].tolist())
+    with np.errstate(all="ignore"):
+        largest = units.undone(np.array([math.inf, -math.inf]))
+    if units.bend and not (is_bend(units.bend) and np.isfinite(largest).all()):
+        raise WrongArrays("its array target_units has logarithms that no targets make")
 
 
 def _check_bayes(arrays: Arrays) -> None:

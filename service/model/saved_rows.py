@@ -3,7 +3,6 @@
 While the form of the rows may still change, the first samples are saved with them.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from wolfstream.service.model.fitting_rows import preparing
 from wolfstream.service.samples.record import from_record, to_record
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.prepare import PrepareSpec
+from wolfstream.solver.prepare.bends import is_bend
 from wolfstream.solver.prepare.cells import Cells
 from wolfstream.solver.prepare.named_rows import NameTable, cells, rows_between
 from wolfstream.solver.prepare.repeats import MOST
@@ -89,7 +89,7 @@ def _are_bent(bent: tuple[tuple[Any, Any], ...], form: RowForm) -> bool:
         return False
     assert form.layout is not None
     known = set(places).issubset(form.layout.numbers) and places == sorted(set(places))
-    return known and all(type(bend) is float and 0.0 < bend < math.inf for _, bend in bent)
+    return known and all(type(bend) is float and is_bend(bend) for _, bend in bent)
 
 
 def _are_numbers(coded: tuple[Any, ...], form: RowForm) -> bool:

@@ -71,12 +71,12 @@ class FirstTargets:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the state as plain arrays."""
-        return {f"first_{name}": array.copy() for name, array in self.samples._asdict().items()}
+        return {f"early_{name}": array.copy() for name, array in self.samples._asdict().items()}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `state` gave, perhaps where rows had fewer texts."""
         fields = FirstSamples._fields
-        samples = FirstSamples(*(np.array(state[f"first_{field}"]) for field in fields))
+        samples = FirstSamples(*(np.array(state[f"early_{field}"]) for field in fields))
         codes = np.full((len(samples.y), self._widths[1]), np.nan)
         codes[:, : samples.codes.shape[1]] = samples.codes
         self.samples = samples._replace(codes=codes)

@@ -15,6 +15,7 @@ from wolfstream.solver.arrays import Float64Array
 _SHARE = 0.1
 # A skewness, and a kurtosis, of so much are large; of the logarithms they are at most this share.
 _SKEWED, _HEAVY, _STRAIGHTENED = 1.0, 8.0, 0.5
+# Of numbers that are bent; and one part of it the least bend, so that all quotients are finite.
 LARGEST = 1e150
 
 
@@ -40,15 +41,21 @@ def bend_of_column(x: Float64Array) -> float:
 
 def bent(x: Float64Array, bend: float | Float64Array) -> Float64Array:
     """asinh(x / bend)."""
-    return np.asarray(np.arcsinh(x / bend))
+    return np.asarray(np.arcsinh(np.clip(x, -LARGEST, LARGEST) / bend))
+
+
+def is_bend(bend: float) -> bool:
+    """Return whether a number is one that others can be bent by."""
+    return 1.0 / LARGEST <= bend <= LARGEST
 
 
 def _bend(x: Float64Array) -> float:
-    """Return the bend that numbers would have; 0 if most are 0, or one is too large."""
+    """Return the bend that numbers would have; 0 if most are 0, or some too large or too small."""
     sizes = np.abs(x[x != 0.0])
     if 2 * len(sizes) < len(x) or sizes.max() > LARGEST:
         return 0.0
-    return _SHARE * float(np.median(sizes))
+    bend = _SHARE * float(np.median(sizes))
+    return bend if is_bend(bend) else 0.0
 
 
 def _moment(x: Float64Array, power: int) -> float:

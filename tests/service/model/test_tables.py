@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from wolfstream.service.engine.model_files import ModelFileError, fill_model
 from wolfstream.service.errors import Invalid, InvalidSamples
 from wolfstream.service.model.draft import MOST_SUGGESTIONS, MOST_TEXT_COLUMNS, Draft, Limits
 from wolfstream.service.model.fitting_rows import preparing
@@ -13,6 +14,7 @@ from wolfstream.service.model.live import Model
 from wolfstream.service.samples.record import as_recorded, from_record, to_record
 from wolfstream.service.samples.validation import Samples, read_rows, read_samples
 from wolfstream.service.spec.model import read_spec
+from wolfstream.service.storage.snapshot_format import State
 from wolfstream.solver.prepare.row_form import Preparing, RowForm
 from wolfstream.solver.prepare.schema import SETTLING, Schema
 
@@ -381,3 +383,71 @@ def test_a_settled_model_with_more_columns_of_texts_goes_on():
     given = samples([["a"] * width] * SETTLING, ["x", "y"] * (SETTLING // 2))
     learner.absorb("asset", given)
     Draft(learner, LIMITS).add("asset", given)
+
+
+def cars(n: int, seed: int = 0) -> list[dict[str, Any]]:
+    """Return rows with prices, numbers before units in texts, and a few very large numbers."""
+    random = np.random.default_rng(seed)
+    return [
+        {
+            "paid": f"${np.exp(random.normal(4.0, 2.0)):,.2f}",
+            "miles": float(np.exp(random.normal(0.0, 2.0))),
+            "engine": f"{random.integers(90, 400)}.0HP {random.integers(10, 60) / 10}L V6",
+            "city": CITIES[random.integers(3)],
+        }
+        for _ in range(n)
+    ]
+
+
+def prices(rows: list[dict[str, Any]]) -> list[float]:
+    return [
+        float(row["engine"].partition(".")[0]) * (1 + (row["city"] == "Oslo")) * row["miles"] ** 0.5
+        for row in rows
+    ]
+
+
+class TestSkewedNumbers:
+    def learned(self, rows: list[dict[str, Any]]) -> Learner:
+        learner = learner_of(task="regression")
+        learn(learner, self.samples(rows))
+        return learner
+
+    def samples(self, rows: list[dict[str, Any]]) -> Samples:
+        body = {"x": rows, "y": prices(rows)}
+        return as_recorded(read_samples(body, "regression", prepared=True))
+
+    def test_logarithms_and_units_are_learned(self):
+        learner = self.learned(cars(SETTLING))
+        assert [place for place, _ in learner.rows.form.bent] == [0, 1]
+        schema = learner.rows.form.schema
+        assert schema is not None
+        assert schema.columns[2].reading.units == ("hp", "l")
+        later = cars(300, seed=1)
+        said = learn(learner, self.samples(later), 64)
+        errors = np.abs(np.array(said) - prices(later))
+        assert errors[100:].mean() < 0.3 * np.std(prices(later))
+
+    @pytest.mark.parametrize("stop", [5, 100, SETTLING, SETTLING + 20])
+    def test_a_model_file_at_any_time_goes_on_with_the_same_bits(self, stop: int):
+        rows = cars(SETTLING + 80)
+        first = self.learned(rows[:stop])
+        state = State(*first.state())
+        fill_model(Model(1, "rooms", first.model.spec), state, "it")
+        second = restored(first)
+        rest = self.samples(rows[stop:])
+        assert learn(second, rest) == learn(first, rest)
+        for name, array in first.state()[1].items():
+            np.testing.assert_array_equal(array, second.state()[1][name])
+
+    @pytest.mark.parametrize("bend", [1e-300, np.inf, -1.0, np.nan])
+    def test_logarithms_that_no_rows_make_are_refused(self, bend: float):
+        learner = self.learned(cars(SETTLING))
+        plain, arrays = learner.state()
+        units = arrays["adaptive.target_units"].copy()
+        units[2] = bend
+        forged = State(plain, {**arrays, "adaptive.target_units": units})
+        with pytest.raises(ModelFileError, match="target_units"):
+            fill_model(Model(1, "rooms", learner.model.spec), forged, "it")
+        forged = State({**plain, "bent": [[0, bend]]}, arrays)
+        with pytest.raises(ModelFileError, match="logarithms that no rows make"):
+            fill_model(Model(1, "rooms", learner.model.spec), forged, "it")
