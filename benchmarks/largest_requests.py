@@ -155,6 +155,8 @@ _JSON = "application/json"
 _MSGPACK = "application/vnd.msgpack"
 _TALL, _WIDE = (ROWS, 41), (41, ROWS)
 _BOTH = (_TALL, _WIDE)
+# What a table of more values is refused with does not say that it is too large.
+_TABLE = (ROWS, 40)
 # Where each value has its name.
 _NAMED_TALL, _NAMED_BOTH = (ROWS, 20), ((ROWS, 20), (20, ROWS))
 LEARN, PREDICT, INFER = "asset", "predict", "infer"
@@ -170,8 +172,8 @@ CASES = (
     Case(LEARN, "NDJSON", Body("application/x-ndjson", _lines), (_TALL,)),
     Case(LEARN, "CSV", Body("text/csv", _csv), (_TALL,)),
     Case(LEARN, "svmlight", Body("text/x-libsvm", _svmlight), (_NAMED_TALL,), _SPARSE),
-    Case(LEARN, "Arrow", Body("application/vnd.apache.arrow.stream", _arrow), (_TALL,)),
-    Case(LEARN, "Parquet", Body("application/vnd.apache.parquet", _parquet), (_TALL,)),
+    Case(LEARN, "Arrow", Body("application/vnd.apache.arrow.stream", _arrow), (_TABLE,)),
+    Case(LEARN, "Parquet", Body("application/vnd.apache.parquet", _parquet), (_TABLE,)),
     Case(LEARN, "JSON, different texts", Body(_JSON, _texts), (_TALL,)),
     Case("samples", "JSON, rows of numbers, default model", Body(_JSON, _json), (_TALL,), {}),
 )
