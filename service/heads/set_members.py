@@ -6,6 +6,7 @@ model.
 
 import numpy as np
 
+from wolfstream.solver.kernels.row_values import WIDEST
 from wolfstream.solver.rows.matrix import Matrix, n_rows, take_rows
 from wolfstream.solver.simplex.pairs import pair_classes
 from wolfstream.solver.working_set.eviction import (
@@ -21,6 +22,8 @@ from wolfstream.solver.working_set.predictions import predict
 
 # Of three and more classes the steps and the eviction are other functions.
 _CLASSES = 2
+# So many rows are summed in another way than a few.
+_MANY = 32
 
 
 def exercise_predictions(learner: WorkingSet, restored: WorkingSet, X: Matrix) -> None:
@@ -69,6 +72,14 @@ def exercise_classes(learner: WorkingSet, restored: WorkingSet, X: Matrix) -> No
     for rows in (take_rows(X, slice(0, 1)), take_rows(X, slice(1, None)), X):
         learner.absorb(rows, np.arange(n_rows(rows)) % 3)
     _predict_and_restore(learner, restored, X)
+
+
+def exercise_wide_rows(learner: WorkingSet) -> None:
+    """Predict rows that are too wide for `kernels.row_values`. learner: as above."""
+    X = np.random.default_rng(0).standard_normal((_MANY, WIDEST + 1))
+    learner.absorb(X[:2], np.arange(2))
+    for rows in (X[:1], X):
+        predict(learner.view(), rows)
 
 
 def _predict_and_restore(learner: WorkingSet, restored: WorkingSet, X: Matrix) -> None:

@@ -27,6 +27,7 @@ from wolfstream.service.heads.set_members import (
     exercise_eviction,
     exercise_heirs,
     exercise_predictions,
+    exercise_wide_rows,
 )
 from wolfstream.service.heads.set_view import SetView, set_stats
 from wolfstream.service.samples.targets import Label
@@ -193,6 +194,11 @@ def _exercise_predictions(spec: ModelSpec, sparse: bool) -> None:
     check_norms(X, math.inf)
 
 
+def _exercise_wide_rows(spec: ModelSpec, sparse: bool) -> None:
+    if spec.task != "regression" and not sparse:
+        exercise_wide_rows(SetLearner(spec).current)
+
+
 def _exercise_members(
     of_members: Callable[[WorkingSet, Matrix], None],
 ) -> Callable[[ModelSpec, bool], None]:
@@ -282,7 +288,7 @@ KIND: Kind[Any] = Kind(
         "eviction": _exercise_members(exercise_eviction),
         "adoption": _exercise_members(exercise_adoption),
     },
-    later={"three classes": _exercise_classes},
+    later={"three classes": _exercise_classes, "wide rows": _exercise_wide_rows},
     code=_code,
     spec_part=_spec_part,
     reported=("size", "support_vectors"),
