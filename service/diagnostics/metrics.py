@@ -81,7 +81,6 @@ class Metrics:
     appended and fsynced (writer). absorb: blocks, learned and published (writer).
     predict: predictions, including their wait for a sequence (event loop). label_delay: from
     predictions to the labels of their rows, on the server's clock (writer).
-    busy_since: when the writer took up its present group; None while it waits.
     snapshots_saved, snapshots_failed: how many (writer).
     """
 
@@ -89,7 +88,6 @@ class Metrics:
         self.learn, self.commit = Histogram(), Histogram()
         self.absorb, self.predict = Histogram(), Histogram()
         self.label_delay = Histogram(DELAY_BOUNDS)
-        self.busy_since: float | None = None
         self.snapshots_saved = self.snapshots_failed = 0
 
     def count_block(self, seconds: float, requests: Iterable[float]) -> None:

@@ -256,9 +256,14 @@ class Engine(Intake):
         """
         await self._waiters.reached(model, awaited)
 
+    @property
+    def busy_since(self) -> float | None:
+        """When the writer took up what it works on, on the monotonic clock; None while it waits."""
+        return self._writer.role.busy_since
+
     def _is_busy(self) -> bool:
         """Return whether requests are being learned, or wait for that."""
-        return self.metrics.busy_since is not None or self._queue.waiting().samples > 0
+        return self.busy_since is not None or self._queue.waiting().samples > 0
 
     def _fail(self, waiting: list[Waiter]) -> None:
         """Answer all waiting requests after the writer has failed."""

@@ -199,11 +199,9 @@ class Writer:
     def _step(self) -> Iterator[None]:
         """Hold the role; answer what was left to learn for models whose terms have ended."""
         with self.role.step():
-            self.metrics.busy_since = self.role.busy_since
             self._learning.give_up(self.models.remove_ended(self.role.uses))
             yield
             self._learning.start_snapshots()
-        self.metrics.busy_since = self.role.busy_since
 
     def may_begin_order(self, model: Hashable) -> bool:
         """Return whether no other order is under way, nor a turn of what this one may concern."""

@@ -66,7 +66,7 @@ class ServerCollector(Collector):
         yield gauge(
             "queue_age_seconds", "How long the oldest request has been waiting.", waiting.seconds
         )
-        since = self._engine.metrics.busy_since
+        since = self._engine.busy_since
         busy = 0.0 if since is None else time.monotonic() - since
         yield gauge(
             "writer_busy_seconds", "How long the writer has been working on its group.", busy
