@@ -13,7 +13,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import nats.errors
 import numpy as np
 import pytest
 
@@ -43,8 +42,9 @@ from tests.service.fleet.test_log import Pair, Replica, be_patient, told
 from tests.service.fleet.trio import wait_for
 from tests.service.fleet.writers import Server
 from wolfstream.service.engine import commits
-from wolfstream.service.fleet import jetstream_term, kept_keys
+from wolfstream.service.fleet import jetstream_catalogue, jetstream_term, kept_keys
 from wolfstream.service.fleet.connection import Unanswered
+from wolfstream.service.fleet.entries import create_entry
 from wolfstream.service.fleet.streams import STATES
 
 # Above those that catalogues give.
@@ -495,12 +495,11 @@ class TestDeletion:
     ):
         """The entry is stored without an answer, and cannot be looked up: nothing is purged."""
         old, new = replicas
-        bucket, find = old.catalogue._bucket, old.catalogue.find
-        create, looked = bucket.create, list[str]()
+        find, looked = old.catalogue.find, list[str]()
 
         async def unheard(*given: Any) -> Any:
-            await create(*given)
-            raise nats.errors.TimeoutError
+            await create_entry(*given)
+            raise Unanswered("no answer in time")
 
         def fails_later(of: str) -> Any:
             looked.append(of)
@@ -508,7 +507,7 @@ class TestDeletion:
                 raise StorageFailed("no answer in time")
             return find(of)
 
-        monkeypatch.setattr(bucket, "create", unheard)
+        monkeypatch.setattr(jetstream_catalogue, "create_entry", unheard)
         monkeypatch.setattr(old.catalogue, "find", fails_later)
         with pytest.raises(InDoubt), old.catalogue.creating(name, {}, "epoch") as term:
             pass

@@ -1,5 +1,6 @@
 """Replicas that have lost NATS learn nothing, and each says when it knows too little."""
 
+import itertools
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ from wolfstream.service.engine import writer
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
-from wolfstream.service.fleet import commits_under_way, jetstream_log, jetstream_term
+from wolfstream.service.fleet import commits_under_way, jetstream_log, jetstream_term, members
 
 BODY = {"x": [[1, 2], [2, 1]], "y": [0, 1]}
 
@@ -30,15 +31,18 @@ def test_one_is_ready_for_as_long_as_it_may_know_nothing_new(tmp_path: Path):
     strict, patient = (
         Replica(tmp_path / f"lag-{lag}", servers, max_lag_seconds=lag) for lag in (0, 3600)
     )
+    name = led_by(strict, patient)  # else the other one would answer the stream
     try:
         for one in (strict, patient):
             one.launch()
         for one in (strict, patient):
             one.wait()
-            wait_for(lambda at=one.url: httpx.put(f"{at}/v1/models/m", json=PAPERS).is_success)  # type: ignore[misc]
-        url = f"{strict.url}/v1/models/m/samples"
+            url = f"{one.url}/v1/models/{name}"
+            wait_for(lambda at=url: httpx.put(at, json=PAPERS).is_success)  # type: ignore[misc]
+        wait_for(lambda: name in leads(strict))
+        url = f"{strict.url}/v1/models/{name}/samples"
         wait_for(lambda: httpx.post(url, json=BODY, timeout=60).is_success)
-        with stream_of(strict) as stream:
+        with stream_of(strict, name) as stream:
             assert "prediction" in predicted(stream)
             servers.kill(0)
             refused = wait_for(lambda: unready(strict))
@@ -47,7 +51,8 @@ def test_one_is_ready_for_as_long_as_it_may_know_nothing_new(tmp_path: Path):
             assert (error["type"], error["status"]) == ("urn:wolfstream:not-ready", 503)
             assert "most NATS servers have not been heard" in error["detail"]
         assert unready(patient) == ""
-        answer = httpx.post(f"{patient.url}/v1/models/m/samples", json=BODY, timeout=60)
+        url = f"{patient.url}/v1/models/{name}/samples"
+        answer = httpx.post(url, json=BODY, timeout=60)
         assert answer.status_code == 503, answer.text
         servers.start_one(0)
         wait_for(lambda: unready(strict) == "")
@@ -57,10 +62,23 @@ def test_one_is_ready_for_as_long_as_it_may_know_nothing_new(tmp_path: Path):
         servers.close()
 
 
+def led_by(replica: Replica, other: Replica) -> str:
+    """Return the name of a model that a replica leads rather than the other one."""
+    both = [members.Replica(one.url, True, {}, {}) for one in (replica, other)]
+    names = (f"m{number}" for number in itertools.count())
+    return next(name for name in names if members.ranked(name, both)[0].url == replica.url)
+
+
+def leads(replica: Replica) -> list[str]:
+    """Return the models that a replica leads."""
+    fleet = httpx.get(f"{replica.url}/v1/fleet").json()["replicas"]
+    return [name for one in fleet if one["url"] == replica.url for name in one["leads"]]
+
+
 @contextmanager
-def stream_of(replica: Replica) -> Iterator[ClientConnection]:
+def stream_of(replica: Replica, name: str) -> Iterator[ClientConnection]:
     """A websocket, whose frames are packed."""
-    url = f"ws{replica.url.removeprefix('http')}/v1/models/m/stream"
+    url = f"ws{replica.url.removeprefix('http')}/v1/models/{name}/stream"
     with connect(url, subprotocols=["wolfstream.v1.msgpack"], proxy=None) as stream:  # type: ignore[list-item]
         stream.recv()
         yield stream

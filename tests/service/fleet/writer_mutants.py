@@ -14,6 +14,7 @@ from wolfstream.service.engine.history import History
 from wolfstream.service.engine.leading import Leading
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
+from wolfstream.service.engine.standby import Standby
 from wolfstream.service.engine.turns import Turns
 from wolfstream.service.errors import NotYetLearned
 from wolfstream.service.model.live import Model
@@ -78,11 +79,19 @@ def _lead_what_is_being_made(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LiveModels, "is_being_made", lambda *_: False)
 
 
+class _Progress(dict[str, Standby]):
+    """How far takeovers are, of which several of a model may end."""
+
+    def __delitem__(self, name: str) -> None:
+        self.pop(name, None)
+
+
 def _lead_at_once(patch: pytest.MonkeyPatch) -> None:
     """Let several calls take a model over at the same time."""
 
     @asynccontextmanager
-    async def unlocked(_leading: Leading, _name: str) -> AsyncIterator[None]:
+    async def unlocked(leading: Leading, _: str) -> AsyncIterator[None]:
+        leading._taken_over = _Progress()  # else the second one to end stumbles over the first
         yield
 
     patch.setattr(Leading, "_locked", unlocked)

@@ -118,7 +118,7 @@ def _forget_purged_rollbacks(patch: pytest.MonkeyPatch) -> None:
 
 MUTANTS = {
     "absence without proof": Mutant(
-        "succession", "52", "was refused, and is in log", _believe_any_successor
+        "succession", "57", "was refused, and is in log", _believe_any_successor
     ),
     "purge without kept position": Mutant(
         "kept_keys", "17", "are read, not", _purge_without_kept_position
@@ -128,10 +128,10 @@ MUTANTS = {
     ),
     "pins of the same name": Mutant("pins", "2", "the state of the rollback at", _pin_by_digest),
     "deletion of a namesake": Mutant(
-        "namesakes", "57", "is in the catalogue no more", _delete_by_name
+        "namesakes", "1", "is in the catalogue no more", _delete_by_name
     ),
-    "parts deleted in doubt": Mutant("snapshots", "4", "is not whole", _delete_parts_in_doubt),
-    "late save": Mutant("late_snapshots", "40", "is of an earlier save", _save_over_anything),
+    "parts deleted in doubt": Mutant("snapshots", "0", "is not whole", _delete_parts_in_doubt),
+    "late save": Mutant("late_snapshots", "7", "is of an earlier save", _save_over_anything),
     "rollback that a purge ended": Mutant("standbys", "43", "is not", _forget_purged_rollbacks),
     "answer of another commit": Mutant("answers", "13", "the answer at", _read_answers_anywhere),
 }
