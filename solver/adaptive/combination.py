@@ -119,7 +119,7 @@ class _OfRow(NamedTuple):
 def _of_row(c: Combination, scores: Float64Array, least: Float64Array) -> _OfRow:
     stackers, experts = c.a.shape
     voices = experts + stackers
-    speaks = np.ones(voices, np.bool_)
+    speaks = np.empty(voices, np.bool_)
     p = np.empty((voices, scores.shape[2]))
     return _OfRow(p, np.ones(voices), speaks, np.empty(experts), least)
 
@@ -185,6 +185,7 @@ def combine_row(
         for k in range(classes):
             p[e, k] = c.beta[e] * u[e, k]
     for s in range(stackers):
+        speaks[experts + s] = True
         for k in range(classes):
             p[experts + s, k] = 0.0
             for e in range(experts):

@@ -54,6 +54,17 @@ def test_a_row_has_the_same_bits_alone_and_among_others():
     np.testing.assert_array_equal(together, alone)
 
 
+def test_memory_that_is_reused_does_not_matter():
+    X, y = stream()
+    view = model_of(X[:500], y[:500]).view()
+    expected = view.predict(X[500:]).probability
+    work, _ = view.chain._idle[0]
+    for array in (work.p, work.scores, work.phi, work.vote.values, work.search.distance):
+        array[...] = 7.0
+    work.speaks[...] = False
+    np.testing.assert_array_equal(view.predict(X[500:]).probability, expected)
+
+
 def test_a_restored_model_has_a_chain_with_the_same_bits():
     X, y = stream()
     model = model_of(X[:300], y[:300])
