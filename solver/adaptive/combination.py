@@ -176,7 +176,7 @@ def combine_row(
     """Write the probabilities of a row's first classes, from zeros, and what they are made of.
 
     u: (E, K) scores, overwritten. awake: (E,). p: (E + S, K) those of each expert and stacker;
-    speaks: (E + S,) whether it counts.
+    speaks: (E + S,) whether it counts; that of stackers is read, and not written.
     """
     experts, stackers, total = c.a.shape[1], c.a.shape[0], 0.0
     for e in range(experts):

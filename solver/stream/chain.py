@@ -160,7 +160,7 @@ def _work_of(chain: ChainArrays, classes: int) -> _Work:
         scores=np.zeros((experts, classes)),
         search=search_for(learners.memory, learners.counts),
         p=np.empty((experts + stackers, classes)),
-        speaks=np.empty(experts + stackers, np.bool_),
+        speaks=np.ones(experts + stackers, np.bool_),  # stackers always do
     )
 
 

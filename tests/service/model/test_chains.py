@@ -51,6 +51,17 @@ def test_are_those_of_the_heads(given, classes):
     )
 
 
+@pytest.mark.parametrize("filled", [np.zeros, np.ones])
+def test_do_not_read_what_reused_memory_held_before(filled, monkeypatch):
+    learner, X = learner_of({})
+    published = learner.model.published
+    by_heads = published.predict("adaptive", published.seen(X))
+    monkeypatch.setattr(np, "empty", filled)
+    by_chain, _, chained = both(learner.model, X)
+    assert chained
+    assert by_chain.decision == by_heads.decision
+
+
 def test_follow_what_is_published():
     learner, X = learner_of({})
     before, _, _ = both(learner.model, X)
