@@ -39,10 +39,16 @@ def crossed_values(form: RowForm, rows: Rows, encoded: Float64Array) -> list[lis
     texts, sources = _texts(form, rows), sources_of(form)
     for column in form.crossed_columns:
         feature = sources[column].feature
+        # The numbers and words within its text are columns, too.
+        columns = tuple(
+            k
+            for k, source in enumerate(sources)
+            if k == column or (source.feature == feature and source.word)
+        )
         for i, number in enumerate(encoded[:, column].tolist()):
             if not np.isnan(number):
                 value = texts[column][i] if column in texts else number
-                found[i].append(CrossedValue(feature, value, (column,)))
+                found[i].append(CrossedValue(feature, value, columns))
     if form.wordy:
         _add_texts(found, form, rows)
     return found
