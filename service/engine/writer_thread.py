@@ -77,6 +77,7 @@ class WriterThread:
             self._prepare()
         except Exception as error:
             self._loop.call_soon_threadsafe(self.ready.set_exception, error)
+            self._end()
             return
         self._loop.call_soon_threadsafe(self._open)
         threading.Thread(target=self._relieve, name="writer relief", daemon=True).start()
