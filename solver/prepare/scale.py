@@ -165,11 +165,14 @@ def _standardise(
             unit = moments.unit[j]
             if unit != 1.0 and X[i, j] != 0.0:
                 new = _unit_with(unit, X[i, j])
-                if new != unit:  # beside numbers that it fits, those before were nothing, or huge
-                    unit, count, mean, square = new, 0.0, 0.0, 0.0
+                if new != unit:
                     if learn:
-                        moments.unit[j] = unit
-                        moments.window_count[j] = 0.0
+                        moments.unit[j] = new
+                    if unit > 0.0:  # beside numbers that the new one fits, others were 0, or huge
+                        count, mean, square = 0.0, 0.0, 0.0
+                        if learn:
+                            moments.window_count[j] = 0.0
+                    unit = new
             x = smaller(larger(X[i, j] * unit, -LARGEST), LARGEST)
             value, run, bound = x, 0, FAR * np.sqrt(square)
             if square > 0.0 and count >= rule.first and abs(x - mean) > bound:

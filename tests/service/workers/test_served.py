@@ -360,7 +360,7 @@ def test_keys_and_limits_are_those_of_the_whole_server(tmp_path: Path, name: str
             for _ in range(6):
                 held = stack.enter_context(httpx.Client(timeout=30))
                 assert held.get(url, headers=headers).status_code == 200
-            until(lambda: statuses(headers) == {503}, 5.0)
-        until(lambda: statuses(headers) == {200}, 5.0)
+            # Connections that nobody uses give way, in whichever process they are.
+            until(lambda: statuses(headers) == {200}, 5.0)
     finally:
         server.close()

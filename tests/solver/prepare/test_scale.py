@@ -122,6 +122,16 @@ def test_a_first_number_that_is_an_exception_does_not_decide(first):
     np.testing.assert_array_equal(scaled(odd, 1), scaled(odd, 2000))
 
 
+def test_zeros_before_the_first_number_count():
+    X = np.zeros((200, 1))
+    X[100:] = RANDOM.normal(5.0, 1.0, (100, 1))
+    moments = no_moments(1)
+    standardise(moments, X, COMPRESSED)
+    assert moments.weight[0] == 200.0
+    assert 1.0 < moments.mean[0] < 4.0
+    assert scaled(X)[100, 0] > 4.0
+
+
 def test_numbers_of_all_magnitudes_are_finite():
     random = np.random.default_rng(4)
     X = np.ldexp(random.normal(size=(3000, 3)), random.integers(-1070, 1000, (3000, 3)))
