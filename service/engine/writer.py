@@ -188,7 +188,8 @@ class Writer:
                 if isinstance(item, Order):
                     self._learn(learning, seconds)
                     learning = []
-                    while item.model in self.busy:
+                    while item.model is not None and item.model in self.busy:
+                        self.role.wait_until_unused(item.model)
                         self._learning.go_on()
                     self._execute(item)
                 else:

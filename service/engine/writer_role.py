@@ -92,13 +92,20 @@ class WriterRole:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Hold the role within the block while no other thread is aside."""
+        self._wait_while(lambda: bool(self._aside))
+        yield
+
+    def wait_until_unused(self, model: Model) -> None:
+        """Let other threads have the role until a model is not in use; within a step only."""
+        self._wait_while(lambda: self.uses(model))
+
+    def _wait_while(self, condition: Callable[[], bool]) -> None:
         thread = threading.get_ident()
         if self._holder == thread:
-            while self._aside:
+            while condition():
                 self._holder = None
                 self._changed.wait()
                 self._holder = thread
-        yield
 
     def uses(self, model: Model) -> bool:
         """Return whether a model is in use, so that nothing of it may begin."""

@@ -82,6 +82,27 @@ class TestRole:
                 assert back == [True]
         thread.join(SOON)
 
+    def test_who_waits_for_a_model_lets_the_thread_that_uses_it_come_back(self) -> None:
+        role, model = WriterRole(), model_named("a")
+        aside, may_return, steps = threading.Event(), threading.Event(), list[str]()
+
+        def compute() -> None:
+            with role.step():
+                with role.aside(model):
+                    aside.set()
+                    may_return.wait(SOON)
+                steps.append("computed")
+
+        thread = in_thread(compute)
+        assert aside.wait(SOON)
+        with role.step():
+            may_return.set()
+            role.wait_until_unused(model)
+            assert not role.uses(model)
+            steps.append("waited")
+        thread.join(SOON)
+        assert sorted(steps) == ["computed", "waited"]
+
     def test_outside_of_a_step_nothing_is_given_up(self) -> None:
         role = WriterRole()
         with role.aside(model_named("a")):
