@@ -346,8 +346,10 @@ def by_hand(table: Table, frame: pd.DataFrame, stop: int) -> pd.DataFrame:
                 numbers = [float(e[j].replace(",", "")) if len(e) > j else np.nan for e in each]
                 parts[f"{k} number {j}"] = numbers
         elif values.dtype.kind not in "iufb":
-            known = values[:stop].dropna().unique()
-            parts[f"{k}"] = pd.Categorical(values.where(values.isin(known)), categories=known)
+            categories = values[:stop].dropna().unique()
+            parts[f"{k}"] = pd.Categorical(
+                values.where(values.isin(categories)), categories=categories
+            )
         else:
             parts[f"{k}"] = values
         if kind in ("words", "numbers"):
@@ -439,7 +441,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=Path("raw_tables.jsonl"))
     asked = parser.parse_args()
     lines = asked.results.read_text().splitlines() if asked.results.exists() else []
-    kept = {tuple(key): found for *key, found in map(json.loads, lines)}
+    kept = {tuple(key): scores for *key, scores in map(json.loads, lines)}
     contenders = asked.contenders.split(",")
     print(f"{machine_line()}\n\n| table | {' | '.join(contenders)} |")
     print("|---|" + "---:|" * len(contenders), flush=True)
@@ -448,8 +450,8 @@ def main() -> None:
         for contender in contenders:
             if (name, contender) not in kept:
                 began = time.process_time()
-                found = score(rows, CONTENDERS[contender](rows))
-                kept[name, contender] = [*found, time.process_time() - began]
+                scores = score(rows, CONTENDERS[contender](rows))
+                kept[name, contender] = [*scores, time.process_time() - began]
                 with asked.results.open("a") as file:
                     file.write(json.dumps([name, contender, kept[name, contender]]) + "\n")
             value, error, _ = kept[name, contender]

@@ -64,8 +64,8 @@ def _targets(learner: Learner, head: HeadName, n: int) -> Targets:
     spec = learner.model.spec
     if spec.task == "regression":
         return np.arange(n, dtype=np.float64) % 3.0
-    known = learner.heads[head].classes or learner.heads[spec.serve].classes or spec.classes
-    labels: list[Any] = list(known or ["label"])
+    classes = learner.heads[head].classes or learner.heads[spec.serve].classes or spec.classes
+    labels: list[Any] = list(classes or ["label"])
     return [labels[i % len(labels)] for i in range(n)]
 
 
@@ -84,15 +84,15 @@ def _check_published(learner: Learner, rows: Rows | None) -> None:
 
 def _answers(published: Published, head: HeadName, rows: Rows) -> list[Any]:
     seen = published.seen(rows)
-    found = published.predict(head, seen)
-    answered: list[Any] = [found.prediction, found.decision]
+    predictions = published.predict(head, seen)
+    answered: list[Any] = [predictions.prediction, predictions.decision]
     for question in (
         Question(rows, probability=True),
         Question(rows, confidence=_CONFIDENCE),
         Question(rows, explain=1),
     ):
         with suppress(Refusal):
-            answered.append(published.more(head, question, seen, found))
+            answered.append(published.more(head, question, seen, predictions))
     return answered
 
 

@@ -38,12 +38,12 @@ def leave_out_what_crashes(data: Path) -> list[int]:
 
     Returns their numbers. Raises StartupError, OSError.
     """
-    found = list[int]()
-    while (step := _crash_of(data, found[-1] + 1 if found else 0)) is not None:
+    models = list[int]()
+    while (step := _crash_of(data, models[-1] + 1 if models else 0)) is not None:
         with closing(ReplayMarks(replays_path(data))) as marks:
             marks.leave_out(step.model, step.after, marks.most)
-        found.append(step.model)
-    return found
+        models.append(step.model)
+    return models
 
 
 def _crash_of(data: Path, first: int) -> _Step | None:
