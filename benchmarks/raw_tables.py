@@ -346,7 +346,7 @@ def by_hand(table: Table, frame: pd.DataFrame, stop: int) -> pd.DataFrame:
                 numbers = [float(e[j].replace(",", "")) if len(e) > j else np.nan for e in each]
                 parts[f"{k} number {j}"] = numbers
         elif values.dtype.kind not in "iufb":
-            categories = values[:stop].dropna().unique()
+            levels = values[:stop].dropna().unique()
             parts[f"{k}"] = pd.Categorical(
                 values.where(values.isin(categories)), categories=categories
             )
