@@ -347,9 +347,7 @@ def by_hand(table: Table, frame: pd.DataFrame, stop: int) -> pd.DataFrame:
                 parts[f"{k} number {j}"] = numbers
         elif values.dtype.kind not in "iufb":
             levels = values[:stop].dropna().unique()
-            parts[f"{k}"] = pd.Categorical(
-                values.where(values.isin(categories)), categories=categories
-            )
+            parts[f"{k}"] = pd.Categorical(values.where(values.isin(levels)), categories=levels)
         else:
             parts[f"{k}"] = values
         if kind in ("words", "numbers"):
