@@ -52,6 +52,8 @@ class UnfinishedCommits:
         self, admission: Admission, duplicates: Duplicates, failures: Mapping[Term, StorageFailed]
     ) -> Committed:
         """Keep what belongs to terms whose part is unfinished; return the rest."""
+        if not failures:
+            return Committed(admission, duplicates, {})
         others = {model.id for model in admission.models}
         for term, error in failures.items():
             if isinstance(error, Unfinished):

@@ -29,42 +29,45 @@ _NAMES = (
 class Tally:
     """Judged samples by label and prediction, and how often two rules were right about them.
 
-    confusion: (K, K) how often each class was the label, and what the head predicted then. rules:
-    how often the label before was right, and the most frequent one.
+    confusion: (K, K) how often each class was the label, and what the head predicted then; labels,
+    guesses: the sums of its rows and columns, and right: that of its diagonal. samples: how many.
+    rules: how often the label before was right, and the most frequent one.
     """
 
-    def __init__(self, classes: int = 0) -> None:
-        self.confusion = np.zeros((classes, classes), np.int64)
+    def __init__(self, confusion: NDArray[np.int64] | None = None) -> None:
+        self.confusion = np.zeros((0, 0), np.int64) if confusion is None else confusion
+        self.labels: list[int] = self.confusion.sum(axis=1).tolist()
+        self.guesses: list[int] = self.confusion.sum(axis=0).tolist()
+        self.samples, self.right = int(self.confusion.sum()), int(self.confusion.trace())
         self.rules = [0, 0]
-
-    @property
-    def samples(self) -> int:
-        """How many there are."""
-        return int(self.confusion.sum())
-
-    @property
-    def right(self) -> int:
-        """How often the head was right."""
-        return int(self.confusion.trace())
 
     def meet(self, classes: int) -> None:
         """Make room for so many classes."""
         if (more := classes - len(self.confusion)) > 0:
             self.confusion = np.pad(self.confusion, (0, more))
+            self.labels += [0] * more
+            self.guesses += [0] * more
 
     def add(self, judged: Mapping[tuple[float, ...], int], sign: int = 1) -> None:
         """Count samples by the first four of the columns of `Hits`; with -1 no longer."""
         confusion, rules = self.confusion, self.rules
-        for (code, guess, last, majority), count in judged.items():
-            n = sign * count
-            confusion[int(code), int(guess)] += n
+        for (of_label, of_guess, last, majority), count in judged.items():
+            n, code, guess = sign * count, int(of_label), int(of_guess)
+            confusion[code, guess] += n
+            self.labels[code] += n
+            self.guesses[guess] += n
+            self.samples += n
+            if code == guess:
+                self.right += n
             rules[0] += n * int(last)
             rules[1] += n * int(majority)
 
     def copy(self) -> "Tally":
         """An independent copy."""
-        other = Tally()
+        other = Tally.__new__(Tally)
+        vars(other).update(vars(self))
         other.confusion, other.rules = self.confusion.copy(), self.rules.copy()
+        other.labels, other.guesses = self.labels.copy(), self.guesses.copy()
         return other
 
 
@@ -214,8 +217,8 @@ class Hits:
             return
         self._met = list(plain["met"])
         classes = len(self._met)
-        self._of_all, self._of_recent = Tally(classes), Tally(classes)
-        self._of_all.confusion[...] = np.reshape(plain["confusion"], (classes, classes))
+        confusion = np.array(plain["confusion"], np.int64).reshape(classes, classes)
+        self._of_all, self._of_recent = Tally(confusion), Tally(np.zeros_like(confusion))
         *self._of_all.rules, self._last, self._majority = plain["rules"]
         self._log_loss, self._lossy = plain["log_loss"]
         self._recent.restore(self.judged, plain["recent"])
@@ -246,8 +249,8 @@ def _scores(tally: Tally, log_loss: float | None) -> tuple[float | None, ...]:
     if not n:
         return (None,) * len(_NAMES)
     temporal = (right - last) / (n - last) if n > last else None
-    labels, guesses = (tally.confusion.sum(axis=axis).tolist() for axis in (1, 0))
-    return right / n, kappa(labels, guesses, right), temporal, log_loss, majority / n, last / n
+    chance_corrected = kappa(tally.labels, tally.guesses, right)
+    return right / n, chance_corrected, temporal, log_loss, majority / n, last / n
 
 
 def _log_losses(probability: Float64Array | None, codes: NDArray[np.int64]) -> list[float]:
