@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 # The log may go on while the rest of it is read; a leader that still writes is let go on then.
 _ATTEMPTS = 5
+# Who does not keep up loads a snapshot that saves so much learning; to load one takes about 0.05 s.
+_WORTH_SECONDS = 1.0
 
 
 class Standby:
@@ -62,7 +64,7 @@ class Standby:
             learner.record_losses()
 
     def catch_up(self) -> None:
-        """Learn everything that the log has by now.
+        """Learn everything that the log has by now, or what comes after a snapshot far ahead.
 
         Raises StartupError, StorageFailed, and NotReady before the next block once the process
         stops.
@@ -71,7 +73,9 @@ class Standby:
             self._keep_losses(self.learner)
             try:
                 self._log.read_on()
-                self._note(self._log, self._replay(self._log))
+                skips = self._has_snapshot_ahead(self._log)
+                if not skips:
+                    self._note(self._log, self._replay(self._log))
             except StartupError as error:  # the leader has purged what was not read
                 logger.info("model %s: read again from its snapshot: %s", self.entry.name, error)
                 self._begun = False
@@ -79,7 +83,7 @@ class Standby:
                 self._begun = False
                 raise
             else:
-                self._begun = self._log.n_rollbacks == self._n_rollbacks
+                self._begun = not skips and self._log.n_rollbacks == self._n_rollbacks
         for attempt in range(_ATTEMPTS):
             if self._log is None or not self._begun or self.learner.model.broken:
                 self._load(may_be_purged=attempt < _ATTEMPTS - 1)
@@ -87,6 +91,16 @@ class Standby:
                 self.learner.publish()
                 return
         raise StorageFailed(f"model {self.entry.name!r} is rolled back again and again; try again")
+
+    def _has_snapshot_ahead(self, log: LogReader) -> bool:
+        """Return whether what comes before the newest snapshot would take long to learn."""
+        learner = self.learner
+        of_sample = learner.model.learning_time.of_sample(learner.model.spec.serve) or 0.0
+        worth = _WORTH_SECONDS / max(of_sample, 1e-9)
+        if log.end() - learner.sequence < worth:
+            return False
+        saved = self._storage.snapshots.sequences(learner.model.id)
+        return max(saved, default=0) - learner.sequence >= worth
 
     def _load(self, *, may_be_purged: bool) -> None:
         """Learn everything from the newest snapshot or rollback on.

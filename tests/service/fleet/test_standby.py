@@ -15,6 +15,7 @@ from wolfstream.service.engine.challenger_takeover import take_over
 from wolfstream.service.engine.standby import Standby
 from wolfstream.service.errors import NotReady
 from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.learning_time import LearningTime
 from wolfstream.service.model.live import Model
 from wolfstream.service.samples.record import to_record
 from wolfstream.service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
@@ -92,6 +93,36 @@ def test_stop_ends_it_before_the_next_block(
     assert follower.learner.sequence == 5
     with pytest.raises(NotReady):
         take_over(CatalogueEntry(number, "m", SPEC, "first"), standby)
+
+
+def test_a_snapshot_far_ahead_is_loaded_instead_of_learning(
+    pair: tuple[Storage, Storage], monkeypatch: pytest.MonkeyPatch
+):
+    """A standby that cannot keep up learns only what comes after the newest snapshot."""
+    leader, follows = pair
+    with leader.catalogue.creating("m", SPEC, "first") as term:
+        pass
+    number, live = term.model, Learner(Model(term.model, "m", read_papers_spec(SPEC)), "first")
+    follower = Standby(CatalogueEntry(number, "m", SPEC, "first"), follows)
+    learned = list[int]()
+    replayed = replay._replay_block
+
+    def counting(learner: Learner, block: list[Entry], *given: Any) -> Any:
+        learned.append(block[-1].sequence)
+        return replayed(learner, block, *given)
+
+    monkeypatch.setattr(replay, "_replay_block", counting)
+    for end in (5, 10):
+        assert not leader.journal.append({term: Part([entry_of(number, end)])})
+        follower.catch_up()
+    for end in (5, 10, 15):
+        live.absorb("working_set", part(SAMPLES, end - 5, end))
+    for end in (15, 20):
+        assert not leader.journal.append({term: Part([entry_of(number, end)])})
+    leader.snapshots.save(number, State(*live.state()))
+    monkeypatch.setattr(LearningTime, "of_sample", lambda *_: 1.0)
+    follower.catch_up()
+    assert (follower.learner.sequence, learned) == (20, [5, 10, 20])
 
 
 @pytest.mark.parametrize("at_once", [False, True])
