@@ -21,6 +21,7 @@ from wolfstream.service.files.separated import CsvText
 from wolfstream.service.files.svmlight import SvmlightText, looks_like_svmlight
 from wolfstream.service.files.tables import rows_of_columns
 from wolfstream.service.files.text import MAX_FEATURES, DataFileError, Watch, number_in
+from wolfstream.solver.prepare.read_cells import number_of
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
 
 __all__ = [
@@ -71,7 +72,8 @@ class LabelledFile:
     names: of the features, by a CSV file's header; None of other files.
     plain: whether all values are numbers.
     first_index: the index of an svmlight file's first feature, None of other files.
-    word: the first label that is not a number, and its sample's number from 1; "" if all are.
+    word: the first label that is no number, not even one with a unit or a currency, and the number
+        of its sample from 1; "" if there is none.
     """
 
     samples: int
@@ -91,7 +93,10 @@ class LabelledFile:
 
         def read(size: int, skip: int, stop: int) -> Iterator[Batch]:
             for batch in self._read(size, skip, stop):
-                yield batch._replace(labels=[float(label) for label in batch.labels])
+                targets: list[Label] = [
+                    x for label in batch.labels if (x := _target(label)) is not None
+                ]
+                yield batch._replace(labels=targets)
 
         return replace(self, _read=read)
 
@@ -171,7 +176,7 @@ def _open_table(path: Path, wanted: Wanted) -> LabelledFile:
             weights = None if table.weights is None else table.weights[part]
             yield Batch(X[part], labels[part], weights, (table.ids or [])[part])
 
-    words = (_word(i, y) for i, y in enumerate(labels, 1) if type(y) not in (int, float))
+    words = (_word(i, y) for i, y in enumerate(labels, 1) if _target(y) is None)
     return LabelledFile(
         len(X),
         len(table.names),
@@ -227,7 +232,7 @@ def _open_text(
         samples += 1
         plain = plain and not isinstance(row, list)
         kinds.add(kind_of(text))
-        if str in kinds and not word and number_in(text) is None:
+        if str in kinds and not word and _target(text) is None:
             word = _word(samples, text)
     if not samples:
         raise DataFileError("has no samples")
@@ -258,6 +263,14 @@ def _matrix_or_lists(
 
 def _word(sample: int, label: Label) -> str:
     return f"the label of sample {sample:,} is {str(label)[:40]!r}"
+
+
+def _target(label: Label) -> float | None:
+    """Return the number that a label is, also with a unit or a currency; None of another one."""
+    if isinstance(label, str):
+        number = number_in(label)
+        return number_of(label) if number is None else number
+    return None if isinstance(label, bool) else float(label)
 
 
 def kind_of(text: str) -> type:
@@ -297,6 +310,6 @@ def _open_npz(path: Path, wanted: Wanted) -> LabelledFile:
         if width > wanted.features and not stays_sparse:
             raise DataFileError(f"has {width} features: more than {wanted.features}")
         width = wanted.features
-    words = (_word(i, y) for i, y in enumerate(labels, 1) if type(y) not in (int, float))
+    words = (_word(i, y) for i, y in enumerate(labels, 1) if _target(y) is None)
     word = next(words, "")
     return LabelledFile(n_rows(X), width, stays_sparse, bool(labels), None, word, None, True, read)

@@ -231,7 +231,7 @@ class TestTrain:
     def test_text_in_an_npz_file_is_not_a_number(self, tmp_path: Path):
         np.savez(tmp_path / "a.npz", X=np.ones((2, 2)), y=np.array(["1", "b"]))
         options = ["--model", tmp_path / "m", "--task", "regression"]
-        assert "the label of sample 1 is '1'" in error_line(
+        assert "the label of sample 2 is 'b'" in error_line(
             run("train", tmp_path / "a.npz", *options)
         )
 

@@ -608,6 +608,11 @@ class TestTargets:
         with pytest.raises(DataFileError, match="the label of sample 2 is 'low', not a number"):
             data.with_targets()
 
+    def test_they_may_have_a_unit_or_a_currency(self, tmp_path: Path):
+        (tmp_path / "a.csv").write_text('a,y\n1,"$1,200"\n2,$800.50\n3,-4\n')
+        data = open_data(tmp_path / "a.csv").with_targets()
+        assert next(iter(data.batches(3))).labels == [1200.0, 800.5, -4.0]
+
     def test_skipping_and_limits_stay(self, tmp_path: Path):
         np.savez(tmp_path / "a.npz", X=np.ones((9, 1)), y=np.arange(9))
         batches = open_data(tmp_path / "a.npz").with_targets().batches(2, skip=3, limit=3)
