@@ -84,6 +84,7 @@ class AsyncClient(AsyncModelMethods):
         id: str | None = None,  # noqa: A002
         weight: str | None = None,
         costs: Any = None,
+        max_lag: float | None = None,
     ) -> Predictions:
         """Return predictions for rows, or for one row; with ids the rows wait for their labels."""
         rows, in_column = rows_and_ids(X, Roles(label, id, weight))
@@ -91,7 +92,7 @@ class AsyncClient(AsyncModelMethods):
         if ids is not None:
             steps = self._samples.predict_later(name, rows, head, ids, min_sequence, costs)
         else:
-            steps = self._samples.predict(name, rows, head, min_sequence, costs)
+            steps = self._samples.predict(name, rows, head, min_sequence, costs, max_lag=max_lag)
         return await self._http.run(steps)
 
     async def label(

@@ -91,12 +91,12 @@ class SampleCalls(Asking):
         """Predict batch by batch; again from the start if a class appeared between two batches.
 
         costs: of mistakes, as the server's body takes them. asked: `probability`, `confidence`,
-        `explain`, as its query does.
+        `explain`, `max_lag`, as its query does; None for what is not asked.
         """
         query = {} if head is None else {"head": head}
         if min_sequence is not None:
             query["min_sequence"] = str(min_sequence)
-        query |= {what: str(value).lower() for what, value in asked.items()}
+        query |= {what: str(value).lower() for what, value in asked.items() if value is not None}
         path = model_path(name, "predict")
         rows = rows_of(X)
         size = len(rows)

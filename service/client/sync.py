@@ -124,6 +124,7 @@ class Client(ModelMethods):
         id: str | None = None,  # noqa: A002
         weight: str | None = None,
         costs: Any = None,
+        max_lag: float | None = None,
     ) -> Predictions:
         """Return predictions for rows, or for one row; by default of the head that serves.
 
@@ -136,13 +137,16 @@ class Client(ModelMethods):
         costs: what predictions cost, {true label: {predicted label: cost}}, such as
             {"fraud": {"ok": 50}}; a mistake that is not named costs 1. Those of the least expected
             cost are predicted, by the head's probabilities.
+        max_lag: how many of the last seconds predictions may lack where nothing newer can be had,
+            such as while a server replays a long log; otherwise, or with ids, the call waits as
+            for any 503.
         """
         rows, in_column = rows_and_ids(X, Roles(label, id, weight))
         ids = in_column if ids is None else ids
         if ids is not None:
             steps = self._samples.predict_later(name, rows, head, ids, min_sequence, costs)
         else:
-            steps = self._samples.predict(name, rows, head, min_sequence, costs)
+            steps = self._samples.predict(name, rows, head, min_sequence, costs, max_lag=max_lag)
         return self._http.run(steps)
 
     def label(

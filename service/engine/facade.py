@@ -5,6 +5,7 @@
 Everything here runs on the event loop. All operations other than learning are in `engine.orders`.
 """
 
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from wolfstream.service.engine.orders import Orders
 from wolfstream.service.engine.phase import Phase
 from wolfstream.service.engine.queue_items import Item
 from wolfstream.service.engine.readiness import Readiness
+from wolfstream.service.engine.restored_models import RestoredModels
 from wolfstream.service.engine.sequence_waiters import SequenceWaiters
 from wolfstream.service.engine.waiter import Waiter
 from wolfstream.service.engine.warm_up import WarmUp
@@ -211,6 +213,19 @@ class Engine(Intake):
                 raise NotLeader(f"another replica leads model {name!r}")
             raise UnknownModel.named(name)
         return model
+
+    def allowing(self, max_lag_seconds: float) -> RestoredModels:
+        """Return what also predicts with restored states of models that are being brought back."""
+        return RestoredModels(self, self._restored, max_lag_seconds)
+
+    def _restored(self, name: str) -> tuple[Model, float] | None:
+        """Return a model that is being brought back, and for how long it may lack samples."""
+        if self._phase.recovering and (model := self._writer.models.get(name)) is not None:
+            return model, 0.0  # all of it is back, while others are not
+        model = self._writer.models.recovering.get(name) or self.leading.restored(name)
+        if model is None or model.snapshot_time is None:
+            return None
+        return model, time.monotonic() - model.snapshot_time
 
     async def confirm(self, model: Model) -> None:
         """Make sure that what a model says is not old: no other replica has learned for it since.

@@ -92,6 +92,11 @@ class Leading:
         """The models that are followed, with their sequences."""
         return {name: one.learner.sequence for name, one in self._followed.items()}
 
+    def restored(self, name: str) -> Model | None:
+        """Return a model that is followed, or whose log is read to the end, to lead it."""
+        standby = self._taken_over.get(name) or self._followed.get(name)
+        return None if standby is None else standby.learner.model
+
     def progress(self, name: str) -> str:
         """Return how far the takeover of a model is, as a client is told."""
         standby = self._taken_over.get(name)

@@ -41,6 +41,8 @@ class LiveModels:
         # Names of models that were learned here until another replica of the fleet had them.
         self._released = set[str]()
         self._being_made = set[str]()
+        # Models that are brought back now, by name; not yet `all`. Any thread may read it.
+        self.recovering: dict[str, Model] = {}
 
     def __len__(self) -> int:
         return len(self._learners)
@@ -76,13 +78,17 @@ class LiveModels:
         """
         n_models = len(self._storage.catalogue.models())
         report(f"recovering: 0 of {n_models} models done" if n_models else "recovering")
-        for learner, term in recover(self._storage, use_threads, room):
+        for learner, term in recover(self._storage, use_threads, room, self._note_begun):
             self.register(learner.model.name, learner, term)
+            del self.recovering[learner.model.name]
             report(f"recovering: {len(self)} of {n_models} models done")
         self._recover_followers()
         for model in self.all():
             self._keys.load(self._terms[model].log)
         self._storage.snapshots.set_others_aside({model.id for model in self.all()})
+
+    def _note_begun(self, model: Model) -> None:
+        self.recovering[model.name] = model
 
     def _recover_followers(self) -> None:
         """Let models follow those that they followed; of a model that is gone they are free."""

@@ -45,6 +45,11 @@ class Phase:
         if not self._ended:
             self.accepting, self.ready, self.failed, self.text = False, False, True, text
 
+    @property
+    def recovering(self) -> bool:
+        """Whether models are being brought back, after which requests will be taken."""
+        return not (self.accepting or self.failed or self._ended)
+
     def check(self) -> None:
         """Raise NotReady unless requests are taken."""
         if not self.accepting:

@@ -231,6 +231,7 @@ def restore_newest(
                 skipped.damaged.append(sequence)
             continue
         _note_origin(model, sequence, state)
+        learner.publish()  # for `engine.restored_models`, while the rest is replayed
         model.note_snapshot(sequence, snapshots.written(model.id, sequence))
         return skipped
     if rolled_back_at is not None:

@@ -37,11 +37,15 @@ class Room(NamedTuple):
 
 
 def recover(
-    storage: Storage, use_threads: Callable[[int], None], room: Room
+    storage: Storage,
+    use_threads: Callable[[int], None],
+    room: Room,
+    begun: Callable[[Model], None] = lambda _: None,
 ) -> Iterator[tuple[Learner, Term]]:
     """Yield the learners and terms of all models, as they were acknowledged, each once recovered.
 
-    use_threads: sets the threads of a matrix product.
+    use_threads: sets the threads of a matrix product. begun: called with each model before it is
+    recovered, on any thread.
 
     The journal knows in the replay of which models a process has ended. One of them may take more
     memory than there is: they come last, each alone, so that no other is held responsible. A model
@@ -60,7 +64,7 @@ def recover(
         while waiting or running:
             while waiting and _fits(waiting[0], list(running.values()), room):
                 one = waiting.pop(0)
-                running[pool.submit(_recover, one, storage, sharing, room.is_scarce)] = one
+                running[pool.submit(_recover, one, storage, sharing, room.is_scarce, begun)] = one
             for done in wait(running, return_when=FIRST_COMPLETED).done:
                 del running[done]
                 yield done.result()
@@ -107,11 +111,16 @@ def _fits(one: _Wanted, others: list[_Wanted], room: Room) -> bool:
 
 
 def _recover(
-    one: _Wanted, storage: Storage, sharing: "Sharing", is_scarce: Callable[[], bool]
+    one: _Wanted,
+    storage: Storage,
+    sharing: "Sharing",
+    is_scarce: Callable[[], bool],
+    begun: Callable[[Model], None],
 ) -> tuple[Learner, Term]:
     number, name, spec, epoch, _ = one.found
     with sharing.using_storage():
         learner = Learner(Model(number, name, read_stored_spec(spec)), epoch)
+        begun(learner.model)
         if one.is_followed:
             learner.record_losses()
         recovered = recover_model(learner, storage, sharing.computing, one.champion, is_scarce)

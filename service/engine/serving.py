@@ -44,6 +44,9 @@ class Predicting(Protocol):
         have reached. Raises NotReady, AnotherState, NotReached, UnknownModel.
         """
 
+    def allowing(self, max_lag_seconds: float) -> "Predicting":
+        """Return who predicts where so many of the last seconds may be missing."""
+
     def check_remembers(self, model: Model) -> None:
         """Raise a Refusal where predicted rows of a model cannot wait for their labels here."""
 

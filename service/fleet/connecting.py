@@ -78,6 +78,11 @@ class PersistentClient(Client):
         super().__init__()
         self._problems = problems
 
+    @property
+    def refusals(self) -> int:
+        """How many connections the servers have refused for who this client is."""
+        return self._problems.refusals
+
     def forbidden_since(self, began: float, subject: str) -> str:
         """Return what the servers have forbidden since a time that concerns a request."""
         return self._problems.forbidden_since(began, subject)
@@ -94,7 +99,8 @@ class _Problems:
     """What has gone wrong with a client's connections.
 
     n_servers: how many it tries, one after another. refused: whether all of them have refused who
-    asks. refusal: the message of the last one. last: the last problem.
+    asks. refusals: how many connections were. refusal: the message of the last one. last: the last
+    problem.
     """
 
     def __init__(self, n_servers: int, login: Login) -> None:
@@ -102,7 +108,8 @@ class _Problems:
         self._login = login
         # Subjects that may not be used, and when that was said last, by time.monotonic().
         self._forbidden: dict[str, tuple[float, str]] = {}
-        self._most, self._refusals = _REFUSALS_OF_EACH * n_servers, 0
+        self._most, self._in_a_row = _REFUSALS_OF_EACH * n_servers, 0
+        self.refusals = 0
 
     async def note(self, error: Exception) -> None:
         """Log a problem; called by the client, also of a connection that was there."""
@@ -114,12 +121,13 @@ class _Problems:
             return
         if _is_refusal(error, self.last):
             self.refusal = self.last
+            self.refusals += 1
             # A certificate is the same the next time.
             is_certificate = isinstance(error, ssl.SSLCertVerificationError)
-            self._refusals += _REFUSALS_OF_EACH if is_certificate else 1
+            self._in_a_row += _REFUSALS_OF_EACH if is_certificate else 1
         elif not isinstance(error, ConnectionResetError):  # how a refusal looks that came too late
-            self._refusals = 0
-        if self._refusals >= self._most:
+            self._in_a_row = 0
+        if self._in_a_row >= self._most:
             self.refused.set()
 
     def forbidden_since(self, began: float, subject: str) -> str:

@@ -120,6 +120,11 @@ class NatsConnection:
         return self.client.is_connected
 
     @property
+    def refusals(self) -> int:
+        """How many connections the servers have refused for who this client is."""
+        return self.client.refusals if isinstance(self.client, PersistentClient) else 0
+
+    @property
     def max_payload(self) -> int:
         """Return the largest size of a message with its headers, in bytes."""
         return self.client.max_payload

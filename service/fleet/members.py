@@ -10,7 +10,7 @@ import json
 import logging
 import operator
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from nats.aio.msg import Msg
@@ -19,7 +19,7 @@ from nats.errors import Error
 from wolfstream.service.fleet import commit_messages
 from wolfstream.service.fleet.connection import NatsConnection
 from wolfstream.service.fleet.namesakes import Namesakes
-from wolfstream.service.fleet.quorum import Quorum
+from wolfstream.service.fleet.quorum import Quorum, StreamState
 from wolfstream.service.storage import snapshot_format
 from wolfstream.service.storage.partitions import number_of, whole_of
 
@@ -128,6 +128,11 @@ class Members:
         """
         lag = time.monotonic() - self._quorum.confirmed
         return lag if lag > _SILENT_SECONDS or not self._nats.connected else 0.0
+
+    @property
+    def streams(self) -> Mapping[str, StreamState]:
+        """What was last heard of each stream."""
+        return self._quorum.streams
 
     @property
     def outdated(self) -> bool:

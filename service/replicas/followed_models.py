@@ -3,6 +3,7 @@
 What a view cannot answer is refused as NotLeader: the leader is asked then, with the same request.
 """
 
+from copy import copy
 from typing import NoReturn
 
 from wolfstream.service.diagnostics.metrics import Metrics
@@ -63,6 +64,20 @@ class FollowedModels:
         if model is None:
             raise _not_here(name)
         return model
+
+    def allowing(self, max_lag_seconds: float) -> "FollowedModels":
+        """Return the same, with views that may be so old if that is more than the bound."""
+        other = copy(self)
+        other._max_lag_seconds = max(self._max_lag_seconds, max_lag_seconds)
+        return other
+
+    def is_restored(self, name: str, max_lag_seconds: float) -> bool:
+        """Return whether this replica takes a model over, and can predict with a restored state.
+
+        Without a leader the model is led from now on.
+        """
+        self.views.use(name)
+        return self._engine.allowing(max_lag_seconds).is_model(name)
 
     async def compiled(
         self, model: Model, rows: AskedRows | None, seconds: float | None = None

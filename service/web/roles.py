@@ -190,6 +190,8 @@ class Roles:
             "replica": self._url,
             "connected": self._fleet.nats.connected,
             "lag_seconds": round(self.members.lag_seconds, 3),
+            "refusals": self._fleet.nats.refusals,
+            "streams": {name: one._asdict() for name, one in self.members.streams.items()},
             "takeovers": self._engine.leading.takeovers,
             "faults": {
                 model.name: model.log_faults

@@ -202,6 +202,11 @@ class FollowerEngine:
         self._check_room()
         return self._calls.begin(Kind.LABEL, model.id, head, labels_to_plain(labels), expected)
 
+    def allowing(self, max_lag_seconds: float) -> "FollowerEngine":
+        """Return this: the leading process answers such calls (`web.layers.to_leader`)."""
+        del max_lag_seconds
+        return self
+
     def check_remembers(self, model: Model) -> None:
         """Raise NotReady or QueueFull unless rows may be sent on; the leader checks the rest."""
         del model

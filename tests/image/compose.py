@@ -3,9 +3,11 @@
 A key that is not known is an error, so that nothing of a file is left out in silence.
 """
 
+import re
 import shlex
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +18,13 @@ from tests.image.engine import ROOT, podman
 
 DOCKER = ROOT / "docker"
 SOON = 300.0
+_KEY = ("--name", "ops", "--scope", "admin")
 
 
 class Compose:
     """The services of a compose file, on a network of their own, under a name of their own.
 
-    memory: limits that take the place of the file's, by service.
+    headers: of requests with the key that `up` makes.
     """
 
     def __init__(self, file: str, name: str) -> None:
@@ -30,11 +33,20 @@ class Compose:
         self.services: dict[str, dict[str, Any]] = self.content["services"]
         self._configs = tempfile.TemporaryDirectory()
 
-    def up(self) -> None:
-        """Begin with nothing: a new network, new volumes, all containers."""
+    def up(self, maker: str) -> None:
+        """Begin with nothing: a new network, new volumes, a key, then all containers.
+
+        maker: the service that makes the key, after those that it depends on have started.
+        """
         self.down()
         podman("network", "create", self.name)
-        for service in self.services:
+        needed = self.services[maker].get("depends_on", [])
+        for service in needed:
+            self.start(service)
+        printed = self._run(maker, "--rm", command=("keys", "add", *_KEY))
+        (key,) = re.findall(r"^wfs_\w+$", printed, re.MULTILINE)
+        self.headers = {"Authorization": f"Bearer {key}"}
+        for service in self.services.keys() - needed:
             self.start(service)
 
     def down(self) -> None:
@@ -52,14 +64,18 @@ class Compose:
 
     def start(self, service: str) -> None:
         """Make the container of a service."""
+        self._run(service, "--detach", "--name", self._of(service), "--network-alias", service)
+
+    def _run(self, service: str, *options: str, command: Sequence[str] = ()) -> str:
+        """Run a container with the settings of a service; return its output."""
         given = dict(self.services[service])
         given.pop("build", None), given.pop("depends_on", None)
-        options = ["--detach", "--name", self._of(service), "--network", self.name]
-        options += ["--network-alias", service]
-        image, command = given.pop("image"), [str(part) for part in given.pop("command", [])]
-        for key, value in given.items():
-            options += self._options(key, value)
-        podman("run", *options, image, *command)
+        if "--rm" in options:  # such as by `docker compose run --rm`
+            given.pop("restart", None)
+        image, own = given.pop("image"), [str(part) for part in given.pop("command", [])]
+        settings = [part for key, value in given.items() for part in self._options(key, value)]
+        network = ("--network", self.name)
+        return podman("run", *options, *network, *settings, image, *(command or own))
 
     def replace(self, service: str) -> None:
         """Stop the container of a service as compose does, and make another one."""

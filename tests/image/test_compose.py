@@ -20,10 +20,10 @@ CLIENTS = 4
 
 
 @contextmanager
-def running(file: str, name: str) -> Iterator[Compose]:
+def running(file: str, name: str, maker: str) -> Iterator[Compose]:
     compose = Compose(file, name)
     try:
-        compose.up()
+        compose.up(maker)
         yield compose
     finally:
         compose.close()
@@ -31,30 +31,32 @@ def running(file: str, name: str) -> Iterator[Compose]:
 
 @pytest.mark.usefixtures("image")
 def test_one_server():
-    with running("compose.yaml", "wolfstream-one") as compose:
-        url = compose.wait("server")
-        httpx.put(f"{url}/v1/models/m", json={}).raise_for_status()
+    with running("compose.yaml", "wolfstream-one", "server") as compose:
+        model, given = f"{compose.wait('server')}/v1/models/m", {"headers": compose.headers}
+        assert httpx.get(model).status_code == 401
+        httpx.put(model, json={}, **given).raise_for_status()
         sample = {"x": [[1.0], [2.0]], "y": ["a", "b"]}
-        httpx.post(f"{url}/v1/models/m/samples", json=sample).raise_for_status()
+        httpx.post(f"{model}/samples", json=sample, **given).raise_for_status()
         compose.replace("server")
-        url = compose.wait("server")
-        assert httpx.get(f"{url}/v1/models/m").json()["sequence"] == 2
+        model = f"{compose.wait('server')}/v1/models/m"
+        assert httpx.get(model, **given).json()["sequence"] == 2
 
 
 class Load:
     """Clients that learn and predict without a pause; each failed request is noted."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, headers: dict[str, str]) -> None:
         self.failures = list[str]()
         self.requests = 0
-        self._url, self._ended = url, threading.Event()
+        self._url, self._headers, self._ended = url, headers, threading.Event()
         self._acknowledged = [0] * CLIENTS
         self._threads = [threading.Thread(target=self._use, args=(i,)) for i in range(CLIENTS)]
 
     def __enter__(self) -> "Load":
-        for i in range(CLIENTS):
-            self.check(httpx.put(f"{self._url}/v1/models/m{i}", json={}, timeout=SOON))
-            self._learn(httpx.Client(base_url=self._url, timeout=SOON), i, 0)
+        with self._client() as client:
+            for i in range(CLIENTS):
+                self.check(client.put(f"/v1/models/m{i}", json={}))
+                self._learn(client, i, 0)
         for thread in self._threads:
             thread.start()
         return self
@@ -64,6 +66,9 @@ class Load:
         for thread in self._threads:
             thread.join()
 
+    def _client(self) -> httpx.Client:
+        return httpx.Client(base_url=self._url, timeout=SOON, headers=self._headers)
+
     def check(self, response: httpx.Response) -> None:
         self.requests += 1
         if not response.is_success:
@@ -71,12 +76,12 @@ class Load:
 
     def check_sequences(self) -> None:
         """What was acknowledged is there, each sample once."""
-        for i, acknowledged in enumerate(self._acknowledged):
-            told = httpx.get(f"{self._url}/v1/models/m{i}", timeout=SOON).json()
-            assert told["sequence"] == acknowledged
+        with self._client() as client:
+            for i, acknowledged in enumerate(self._acknowledged):
+                assert client.get(f"/v1/models/m{i}").json()["sequence"] == acknowledged
 
     def _use(self, i: int) -> None:
-        with httpx.Client(base_url=self._url, timeout=SOON) as client:
+        with self._client() as client:
             for number in itertools.count(1):
                 if self._ended.is_set():
                     return
@@ -96,11 +101,11 @@ class Load:
 
 @pytest.mark.usefixtures("image")
 def test_fleet_is_replaced_without_a_failed_request():
-    with running("compose.fleet.yaml", "wolfstream-fleet-test") as compose:
+    with running("compose.fleet.yaml", "wolfstream-fleet-test", "replica-a") as compose:
         for name in REPLICAS:
             compose.wait(name)
         url = compose.wait("balancer")
-        with Load(url) as load:
+        with Load(url, compose.headers) as load:
             time.sleep(5.0)
             for name in REPLICAS:
                 compose.replace(name)

@@ -21,6 +21,16 @@ SAFE = ("--read-only", "--tmpfs", "/tmp:size=128m,mode=1777", "--cap-drop", "ALL
 SAFE = (*SAFE, "--security-opt", "no-new-privileges")
 
 
+def of_readme(pattern: str) -> list[str]:
+    """Return the words of a command in README, with the volume of these tests."""
+    text = (ROOT / "README.md").read_text()
+    found = re.search(pattern, text.replace("\\\n", ""))
+    assert found is not None
+    given = shlex.split(found[1], comments=True)
+    given[given.index("--volume") + 1] = f"{VOLUME}:/data"
+    return given
+
+
 class Container:
     """The server of README's command, with more options of `docker run`."""
 
@@ -32,14 +42,14 @@ class Container:
 
     def _given(self) -> list[str]:
         """Return the options in README, but for the names and the port."""
-        text = (ROOT / "README.md").read_text()
-        found = re.search(r"docker run (--detach.*?) wolfstream\n", text.replace("\\\n", ""))
-        assert found is not None
-        given = shlex.split(found[1])
+        given = of_readme(r"docker run (--detach.*?) wolfstream\n")
         given[given.index("--name") + 1] = NAME
-        given[given.index("--volume") + 1] = f"{VOLUME}:/data"
         at = given.index("--publish")
         return [*given[:at], *given[at + 2 :]]  # tests reach it by its address
+
+    def client(self, key: str) -> httpx.Client:
+        authorization = {"Authorization": f"Bearer {key}"}
+        return httpx.Client(base_url=self.url, timeout=60, headers=authorization)
 
     @property
     def url(self) -> str:
@@ -72,11 +82,13 @@ class Container:
 
 
 @pytest.fixture
-def volume(image: str) -> Iterator[None]:
-    """Nothing is left of an earlier run, nor of this one."""
+def key(image: str) -> Iterator[str]:
+    """A key, made as README says. Nothing is left of an earlier run, nor of this one."""
     del image
     remove()
-    yield
+    printed = podman("run", *of_readme(r"docker run (--rm .* keys add .*)\n"))
+    (made,) = re.findall(r"^wfs_\w+$", printed, re.MULTILINE)
+    yield made
     remove()
 
 
@@ -91,8 +103,7 @@ def samples(seed: int, n: int = 500) -> dict[str, Any]:
     return {"x": X.tolist(), "y": (X[:, 0] > 0).astype(int).tolist()}
 
 
-@pytest.mark.usefixtures("volume")
-def test_container_of_readme():
+def test_container_of_readme(key: str):
     container = Container(*SAFE)
     assert container.ready_seconds < READY_SECONDS
     assert container.run("id", "-u") == "10001"
@@ -102,7 +113,8 @@ def test_container_of_readme():
     assert "Read-only file system" in refused
     podman("healthcheck", "run", NAME)
     assert "200" in container.run("python", "-I", "/opt/wolfstream/healthcheck.py")
-    with httpx.Client(base_url=container.url, timeout=60) as client:
+    assert httpx.get(f"{container.url}/v1/models").status_code == 401
+    with container.client(key) as client:
         page = client.get("/", headers={"Accept": "text/html"}).text
         assert "<html" in page.lower()
         client.put("/v1/models/m", json={}).raise_for_status()
@@ -123,18 +135,18 @@ def check_nothing_compiled(container: Container) -> None:
     assert found == brought
 
 
-@pytest.mark.usefixtures("volume")
-def test_same_predictions_after_kill_and_restart():
+def test_same_predictions_after_kill_and_restart(key: str):
     container, rows = Container(*SAFE), {"x": samples(99)["x"]}
 
     def predicted() -> Any:
-        response = httpx.post(f"{container.url}/v1/models/m/predict", json=rows, timeout=60)
-        return {key: response.json()[key] for key in ("sequence", "prediction", "decision")}
+        with container.client(key) as client:
+            response = client.post("/v1/models/m/predict", json=rows).json()
+        return {name: response[name] for name in ("sequence", "prediction", "decision")}
 
-    httpx.put(f"{container.url}/v1/models/m", json={}).raise_for_status()
-    for seed in range(4):
-        learned = httpx.post(f"{container.url}/v1/models/m/samples", json=samples(seed), timeout=60)
-        learned.raise_for_status()
+    with container.client(key) as client:
+        client.put("/v1/models/m", json={}).raise_for_status()
+        for seed in range(4):
+            client.post("/v1/models/m/samples", json=samples(seed)).raise_for_status()
     before = predicted()
     container.kill()
     container.start()
@@ -147,11 +159,10 @@ def test_same_predictions_after_kill_and_restart():
     assert predicted() == before
 
 
-@pytest.mark.usefixtures("volume")
-def test_memory_limit_is_not_passed():
+def test_memory_limit_is_not_passed(key: str):
     container = Container(*SAFE, "--memory", "400m")
     learned = list[str]()
-    with httpx.Client(base_url=container.url, timeout=60) as client:
+    with container.client(key) as client:
         for i in range(60):
             response = client.put(f"/v1/models/m{i}", json={})
             if response.is_success:
@@ -164,17 +175,18 @@ def test_memory_limit_is_not_passed():
     assert len(learned) >= 8
     container.kill()
     container.start()
-    with httpx.Client(base_url=container.url, timeout=60) as client:
+    with container.client(key) as client:
         models = client.get("/v1/models").json()["models"]
         assert {one["sequence"] for one in models if one["model"] in learned} == {500}
     # With less than its models take, it says so and serves the others.
     smaller = Container(*SAFE, "--memory", "200m")
-    models = httpx.get(f"{smaller.url}/v1/models").json()["models"]
+    with smaller.client(key) as client:
+        models = client.get("/v1/models").json()["models"]
     assert {one["status"] for one in models} == {"ok", "broken"}
     assert "there is no memory left to recover it" in smaller.log()
 
 
-@pytest.mark.usefixtures("volume")
+@pytest.mark.usefixtures("key")
 def test_killed_for_memory_is_said_at_the_next_start():
     container = Container(*SAFE, "--memory", "400m")
     # As if it took most of its memory.
@@ -184,7 +196,7 @@ def test_killed_for_memory_is_said_at_the_next_start():
     assert "probably killed for want of memory" in container.log()
 
 
-@pytest.mark.usefixtures("volume")
+@pytest.mark.usefixtures("key")
 def test_starts_without_any_temporary_directory():
     mounts = ("--read-only", "--read-only-tmpfs=false", "--mount", "type=tmpfs,dst=/dev/shm,ro")
     container = Container(*mounts)
@@ -192,7 +204,7 @@ def test_starts_without_any_temporary_directory():
     assert "compiled: " not in container.log()
 
 
-@pytest.mark.usefixtures("volume")
+@pytest.mark.usefixtures("key")
 @pytest.mark.parametrize("algorithm", ["mfw", "smo", "asset"])
 def test_train_compiles_nothing(algorithm: str):
     found = samples(0)

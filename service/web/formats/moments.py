@@ -5,13 +5,16 @@ request with that tag in `If-Match` is carried out only while the model is in th
 with `"EPOCH"` in any state of that epoch.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import parse_qsl
 
 from wolfstream.service.errors import Invalid
 from wolfstream.service.model.moment import Moment, read_awaited, read_tag
 
 _MOST_TAGS, _MOST_DIGITS = 16, 18
+_SECONDS = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
 
 
 def read_min_sequence(given: str | None) -> Moment | None:
@@ -19,6 +22,21 @@ def read_min_sequence(given: str | None) -> Moment | None:
     if given is not None and given.isascii() and given.isdecimal() and len(given) <= _MOST_DIGITS:
         return read_awaited(int(given))
     return read_awaited(given)
+
+
+def max_lag_of(query: bytes) -> float | None:
+    """Return how many seconds a prediction may lack, as a query allows it; None if it does not.
+
+    Raises Invalid.
+    """
+    if b"max_lag" not in query:
+        return None
+    given = dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True)).get("max_lag")
+    if given is None:
+        return None
+    if not _SECONDS.fullmatch(given):
+        raise Invalid("max_lag must be a number of seconds, such as 3600 or 0.5")
+    return float(given)
 
 
 def read_if_match(values: Sequence[str]) -> tuple[Moment, ...]:

@@ -23,6 +23,7 @@ from wolfstream.service.errors import NotLeader, NotReady, Refusal
 from wolfstream.service.replicas.membership import Membership
 from wolfstream.service.web.formats.body import read_body, respond
 from wolfstream.service.web.formats.bounds import SPEC_BOUNDS, SPEC_BYTES
+from wolfstream.service.web.formats.moments import max_lag_of
 from wolfstream.service.web.formats.wire import JSON, format_of_body
 from wolfstream.service.web.layers.divided_models import DividedModels, of_partition
 from wolfstream.service.web.layers.http_hop import (
@@ -152,7 +153,9 @@ class Forwarding:
         if _is_forwarded(scope) or self._director.leads(name):
             return False
         self._director.check()
-        if not self._followed.predicts(name):
+        max_lag = max_lag_of(scope["query_string"])
+        followed = self._followed if max_lag is None else self._followed.allowing(max_lag)
+        if not followed.predicts(name):
             return False
         predicted = await answered(self._of_views, scope, body, send)
         body.begin_again()
@@ -285,6 +288,9 @@ class Forwarding:
             return False  # the client of NATS goes from one server to another
         try:
             if self._director.is_here(target):
+                if self._is_restored(name, scope):
+                    await self._app(scope, body.receive, send)
+                    return True
                 await self._lead(name, deadline, learns=scope.get("method") == "POST")
                 # Who leads a model knows for sure that it has partitions.
                 self._divided.check(name, scope)
@@ -310,6 +316,18 @@ class Forwarding:
         except Unreachable:
             self._director.suspect(target)
             raise
+
+    def _is_restored(self, name: str, scope: Scope) -> bool:
+        """Whether a prediction may be of a state that this replica has, which takes a model over.
+
+        Raises Invalid.
+        """
+        if scope["type"] != "http" or not scope["path"].endswith("/predict"):
+            return False
+        max_lag = max_lag_of(scope["query_string"])
+        if max_lag is None or self._director.leads(name):
+            return False
+        return self._followed.is_restored(name, max_lag)
 
     async def _lead(self, name: str, deadline: float, *, learns: bool) -> None:
         """Lead a model from now on. learns: whether a partition must exist. Raises Refusal."""

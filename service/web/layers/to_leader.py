@@ -76,7 +76,7 @@ class ToLeader:
         await response(scope, receive, send)
 
     def _is_answered_here(self, scope: Scope) -> bool:
-        if scope["method"] != "POST":
+        if scope["method"] != "POST" or b"max_lag" in scope["query_string"]:
             return False
         parts = scope["path"].split("/")
         if len(parts) != 5 or parts[2] != "models" or (parts[1], parts[4]) not in _CALLS:

@@ -153,6 +153,27 @@ def _of_fleet(known_fleet: dict[str, Any]) -> Iterator[Metric]:
     unanswered = counters("fleet_unanswered_calls", text, [])
     unanswered.add_metric([], known_fleet["unanswered"])
     yield unanswered
+    yield from _of_streams(known_fleet["streams"])
+    refusals = counters(
+        "fleet_nats_refusals",
+        "Connections that NATS servers have refused, such as for a password or a certificate.",
+        [],
+    )
+    refusals.add_metric([], known_fleet["refusals"])
+    yield refusals
     takeovers = counters("fleet_takeovers", "Terms that this replica has begun.", [])
     takeovers.add_metric([], known_fleet["takeovers"])
     yield takeovers
+
+
+def _of_streams(streams: dict[str, dict[str, int]]) -> Iterator[Metric]:
+    """Yield what the leaders of NATS' streams say of them."""
+    for name, key, text in (
+        ("missing_copies", "missing_copies", "Copies that are gone, or have not caught up."),
+        ("bytes", "n_bytes", "Bytes that the messages of a stream take."),
+        ("most_bytes", "most_bytes", "Bytes that they may take; above it the stream is full."),
+    ):
+        family = gauges(f"fleet_stream_{name}", text, ("stream",))
+        for stream, state in sorted(streams.items()):
+            family.add_metric((stream,), state[key])
+        yield family

@@ -67,6 +67,14 @@ _MIN_SEQUENCE = {
     "description": "Wait until the model has this sequence: read your own writes.",
     "schema": OF_MIN_SEQUENCE,
 }
+_MAX_LAG = {
+    "name": "max_lag",
+    "in": "query",
+    "description": "Where nothing newer can be had, such as while a long log is replayed: how many "
+    "of the last seconds a prediction may lack, instead of 503.",
+    "schema": {"type": "number", "minimum": 0},
+    "example": 3600,
+}
 _IF_MATCH = {
     "name": "If-Match",
     "in": "header",
@@ -209,7 +217,7 @@ LEARNED: Responses = {
 }
 PREDICT = {
     "parameters": [
-        *(_HEAD, _MIN_SEQUENCE, _PROBABILITY, _CONFIDENCE, _EXPLAIN, _COSTS),
+        *(_HEAD, _MIN_SEQUENCE, _MAX_LAG, _PROBABILITY, _CONFIDENCE, _EXPLAIN, _COSTS),
         *_PREDICTED_COLUMNS,
     ],
     "requestBody": rows_body("Rows"),

@@ -40,7 +40,7 @@ from wolfstream.service.web.formats.body import (
 )
 from wolfstream.service.web.formats.conditions import read_conditions
 from wolfstream.service.web.formats.memory import MemoryBudget
-from wolfstream.service.web.formats.moments import read_min_sequence
+from wolfstream.service.web.formats.moments import max_lag_of, read_min_sequence
 from wolfstream.service.web.formats.prefer import acknowledged
 from wolfstream.service.web.formats.query import check_query, declared, read_roles
 from wolfstream.service.web.formats.questions import with_query
@@ -147,15 +147,19 @@ def add_predicting(
         check_query(request.scope["query_string"], _OF_PREDICT)
         query = request.query_params if request.scope["query_string"] else _NO_QUERY
         awaited = read_min_sequence(query.get("min_sequence"))
+        max_lag = max_lag_of(request.scope["query_string"])
+        predicting = engine if max_lag is None else engine.allowing(max_lag)
         with memory.lease() as lease:
-            model_of = partial(engine.model, name)
+            model_of = partial(predicting.model, name)
             roles = read_roles(request.scope["query_string"])
             received = await receive_question(request, settings, model_of, lease, roles)
             body_format, model, question, warnings = received
             grant: Grant = request.scope["state"]["grant"]
             head = query.get("head")
             question = with_query(question, query)
-            predicted = await handlers.predict(engine, grant, model, head, awaited, question, lease)
+            predicted = await handlers.predict(
+                predicting, grant, model, head, awaited, question, lease
+            )
             headers = {"Idempotency-Replayed": "true"} if predicted.pop("replayed", False) else None
             predicted = with_warnings(predicted, warnings)
             return respond(request, body_format, predicted, headers=headers, lease=lease)

@@ -93,7 +93,9 @@ class TestPasswords:
     @pytest.mark.parametrize("word", ["User Authentication Expired", "Authorization Violation"])
     def test_that_have_expired_end_no_client_for_good(self, servers: NatsServers, word: str):
         with closing(NatsConnection(servers.addresses, "test")) as nats:
+            assert nats.refusals == 0
             nats.run(nats.client._process_err(f"'{word}'"), 10)
+            assert nats.refusals == 1
             wait_for(lambda: nats.connected)
             nats.run(nats.client.flush(), 10)
 

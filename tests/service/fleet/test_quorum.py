@@ -17,13 +17,20 @@ if MISSING:
 from wolfstream.service.fleet import members, quorum
 from wolfstream.service.fleet.connection import Unanswered
 from wolfstream.service.fleet.members import Members, Replica
-from wolfstream.service.fleet.quorum import majority_heard_ago
+from wolfstream.service.fleet.quorum import StreamState, majority_heard_ago, state_of
 
 
 def info(*ages: float, leader: str = "n0") -> dict[str, Any]:
     """What a stream's server says, of copies that were heard so many seconds ago."""
-    copies = [{"name": f"n{i}", "active": int(age * 1e9)} for i, age in enumerate(ages, 1)]
-    return {"cluster": {"leader": leader, "replicas": copies}}
+    copies = [
+        {"name": f"n{i}", "active": int(age * 1e9), "current": age < 10}
+        for i, age in enumerate(ages, 1)
+    ]
+    return {
+        "config": {"num_replicas": 1 + len(ages), "max_bytes": 1000},
+        "state": {"bytes": 10},
+        "cluster": {"leader": leader, "replicas": copies},
+    }
 
 
 @pytest.mark.parametrize(
@@ -40,6 +47,38 @@ def info(*ages: float, leader: str = "n0") -> dict[str, Any]:
 )
 def test_leader_tells_when_most_copies_were_heard(told: dict[str, Any], seconds: float | None):
     assert majority_heard_ago(told) == seconds
+
+
+@pytest.mark.parametrize(
+    ("told", "missing"),
+    [
+        (info(), 0),
+        (info(0.1, 0.2), 0),
+        (info(0.1, 70.0), 1),
+        (
+            {
+                **info(0.1, 0.2),
+                "cluster": {"leader": "n0", "replicas": info(0.1)["cluster"]["replicas"]},
+            },
+            1,
+        ),
+        ({**info(), "cluster": None}, 0),
+    ],
+)
+def test_copies_that_lag_or_are_gone_are_missing(told: dict[str, Any], missing: int):
+    assert state_of(told) == StreamState(missing, 10, 1000)
+
+
+def test_offline_copy_is_missing():
+    told = info(0.1, 0.2)
+    told["cluster"]["replicas"][1]["offline"] = True
+    assert state_of(told).missing_copies == 1
+
+
+def test_bound_of_a_stream_is_the_one_without_a_reserve():
+    told = info()
+    told["config"] |= {"max_bytes": 5000, "metadata": {"wolfstream-bytes": "1000"}}
+    assert state_of(told).most_bytes == 1000
 
 
 class Servers:
@@ -162,6 +201,7 @@ class TestMembers:
         async def work(servers: Servers, replica: Members) -> None:
             servers.info = info(0.0, 100.0)
             await asyncio.sleep(0.5)
+            assert {one.missing_copies for one in replica.streams.values()} == {1}
             assert not replica.outdated
             assert replica.settled
 

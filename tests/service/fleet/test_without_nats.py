@@ -62,6 +62,35 @@ def test_one_is_ready_for_as_long_as_it_may_know_nothing_new(tmp_path: Path):
         servers.close()
 
 
+def test_streams_have_the_bound_of_the_leader_whoever_carries_them(tmp_path: Path):
+    servers = NatsServers(tmp_path / "nats").start()
+    strict, patient = (
+        Replica(tmp_path / f"lag-{lag}", servers, max_lag_seconds=lag) for lag in (0, 3600)
+    )
+    of_strict, of_patient = led_by(strict, patient), led_by(patient, strict)
+    try:
+        for one in (strict, patient):
+            one.launch()
+        for one, name in ((strict, of_strict), (patient, of_patient)):
+            one.wait()
+            url = f"{one.url}/v1/models/{name}"
+            wait_for(lambda at=url: httpx.put(at, json=PAPERS).is_success)  # type: ignore[misc]
+        for one, name in ((strict, of_strict), (patient, of_patient)):
+            wait_for(lambda of=one, model=name: model in leads(of))  # type: ignore[misc]
+            url = f"{one.url}/v1/models/{name}/samples"
+            wait_for(lambda at=url: httpx.post(at, json=BODY, timeout=60).is_success)  # type: ignore[misc]
+        with stream_of(patient, of_strict) as refused, stream_of(strict, of_patient) as answered:
+            assert "prediction" in predicted(refused)
+            servers.kill(0)
+            wait_for(lambda: unready(strict))
+            assert predicted(refused)["error"]["type"] == "urn:wolfstream:not-ready"
+            assert "prediction" in predicted(answered)
+    finally:
+        for one in (strict, patient):
+            one.close()
+        servers.close()
+
+
 def led_by(replica: Replica, other: Replica) -> str:
     """Return the name of a model that a replica leads rather than the other one."""
     both = [members.Replica(one.url, True, {}, {}) for one in (replica, other)]

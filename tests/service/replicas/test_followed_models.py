@@ -236,6 +236,22 @@ def test_a_view_may_be_too_old():
     run(work)
 
 
+def test_a_view_may_be_as_old_as_its_caller_allows():
+    async def work() -> None:
+        async with following(max_lag_seconds=0.0) as (leader, followed):
+            model = await model_of(followed)
+            leader.answering = False
+            await until(lambda: followed.is_stale("m"))
+            allowing = followed.allowing(3600.0)
+            assert allowing.predicts("m")
+            assert (await allowing.view(model, "working_set", ROWS)).sequence == 10
+            assert not followed.predicts("m")
+            # No caller has to name the bound that holds in any case.
+            assert not followed.allowing(0.0).predicts("m")
+
+    run(work)
+
+
 def test_a_view_is_as_old_as_what_the_leader_knows_of_the_fleet():
     async def work() -> None:
         async with following() as (leader, followed):

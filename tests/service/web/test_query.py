@@ -33,7 +33,8 @@ def test_unknown_ones_are_refused(client: httpx.Client, method: str, path: str):
 def test_those_that_are_known_are_listed(client: httpx.Client):
     detail = client.post("/v1/models/m/predict?heads=asset", json={}).json()["detail"]
     assert detail.endswith(
-        "takes confidence, costs, explain, head, id, label, min_sequence, probability and weight"
+        "takes confidence, costs, explain, head, id, label, max_lag, min_sequence, probability "
+        "and weight"
     )
 
 

@@ -36,14 +36,14 @@ class Worker:
             self._answer, known, self.leader, lambda _: True, lambda: True, problem_response
         )
 
-    async def run(self) -> "Worker":
+    async def run(self, query: bytes = b"") -> "Worker":
         length = (b"content-length", b"12")
         scope = {
             "type": "http",
             "method": "POST",
             "path": PATH,
             "raw_path": PATH.encode(),
-            "query_string": b"",
+            "query_string": query,
             "scheme": "http",
             "headers": [length],
             "state": {},
@@ -72,6 +72,12 @@ def test_what_came_as_the_model_left_is_sent_on_as_a_whole():
     assert worker.leader.bodies == [b"some samples"]
     assert worker.sent[0]["status"] == 200
     assert b"".join(message.get("body", b"") for message in worker.sent[1:]) == b"of the leader"
+
+
+def test_call_that_allows_an_old_answer_is_the_leaders():
+    """It may have a state of a model that is being brought back."""
+    worker = asyncio.run(Worker(200).run(query=b"max_lag=60"))
+    assert worker.leader.bodies == [b"some samples"]
 
 
 @pytest.mark.parametrize("status", [200, 503])
