@@ -28,8 +28,9 @@ def add_hits(
     met, confusion = np.zeros(classes, np.int64), np.zeros((classes, classes), np.int64)
     for state, place in zip(states, places, strict=True):
         there = place[: len(state["met"])]  # it may lack the classes that came last
-        met[there] += state["met"]
-        confusion[np.ix_(there, there)] += np.reshape(state["confusion"], 2 * [len(there)])
+        met[there] += np.array(state["met"], np.int64)
+        pairs = np.array(state["confusion"], np.int64).reshape(2 * [len(there)])
+        confusion[np.ix_(there, there)] += pairs
     last = max(range(len(each)), key=lambda k: each[k].judged)
     before = states[last]["rules"][2]
     total.restore(

@@ -53,6 +53,7 @@ def merge_learners(
         classes = 1 + max(int(of_one.max()) for of_one in places)
         of_each = zip(each, places, strict=True)
         united = merged.built(widest.current.kernel)
-        unite(united, [renumbered(support_of(one.current), of, classes) for one, of in of_each])
+        supports = [renumbered(support_of(one.current), of, classes) for one, of in of_each]
+        unite(united, supports, classes)
         united.seen = sum(one.seen for one in each)
         merged.go_on_from(united, widest)

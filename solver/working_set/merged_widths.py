@@ -35,7 +35,7 @@ def merge_widths(
             support = renumbered(support_of(one.learner), places[k], classes)
             supports.append(_timed_anew(support, one, widths, seen, k))
     learner = merged.built(gamma)
-    unite(learner, supports)
+    unite(learner, supports, classes)
     merged.go_on_from(learner, widths, _joined_past(each, places, seen))
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.rows.matrix import Matrix, concatenate_rows, take_rows
-from wolfstream.solver.simplex.pairs import classes_of, pairs_of
+from wolfstream.solver.simplex.pairs import pairs_of
 from wolfstream.solver.working_set.learner import WorkingSet
 from wolfstream.solver.working_set.store import FREE
 from wolfstream.solver.working_set.view import dual_coefficients
@@ -56,12 +56,12 @@ def renumbered(support: Support, places: NDArray[np.int64], classes: int) -> Sup
     return support._replace(codes=places[support.codes], alpha=alpha)
 
 
-def unite(learner: WorkingSet, each: Sequence[Support]) -> None:
+def unite(learner: WorkingSet, each: Sequence[Support], classes: int) -> None:
     """Have a set without samples hold the support vectors of all, at weights with a small gap.
 
-    each: with the same numbers of classes. Where they are more than the set may hold, it begins
-    with an even selection, because those with the largest weights are those that no set explains;
-    then it learns the others, and evicts as it always does.
+    each: with weights for all pairs of so many classes. Where they are more than the set may hold,
+    it begins with an even selection, because those with the largest weights are those that no set
+    explains; then it learns the others, and evicts as it always does.
     """
     joined = _joined(each)
     count = len(joined.codes)
@@ -70,7 +70,7 @@ def unite(learner: WorkingSet, each: Sequence[Support]) -> None:
     X, codes, weight, alpha = joined
     at_first = _on_simplex(alpha[:, first], codes[first])
     learner.adopt(take_rows(X, first), codes[first], at_first, weight[first])
-    learner.meet_classes(classes_of(len(alpha)))
+    learner.meet_classes(classes)
     entered = np.full(count, FREE, np.int64)
     entered[first] = np.arange(room)
     others = np.flatnonzero(entered == FREE)

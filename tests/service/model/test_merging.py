@@ -12,7 +12,7 @@ from wolfstream.service.model.live import Model
 from wolfstream.service.model.merging import Unlike, merged
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
-from wolfstream.service.spec.model import read_spec
+from wolfstream.service.spec.model import ModelSpec, read_spec
 from wolfstream.service.storage.snapshot_format import State, decode_state, encode_state
 from wolfstream.solver.rows.seen import Seen
 
@@ -23,6 +23,16 @@ OF_ASSET: dict[str, Any] = {
     "kernel": {"gamma": 0.5},
     "working_set": None,
     "asset": {"dimension": 32},
+}
+
+OF_BOTH: dict[str, Any] = {**FAST, "kernel": {"gamma": 0.5}, "asset": {"dimension": 32}}
+SPECS: dict[str, dict[str, Any]] = {
+    "default": {"learners": 2},
+    "set": FAST,
+    "set with a width": {**FAST, "kernel": {"gamma": 0.5}},
+    "asset": OF_ASSET,
+    "both": OF_BOTH,
+    "balanced": {"learners": 2, "adaptive": {"class_weight": "balanced"}},
 }
 
 
@@ -44,9 +54,16 @@ def parts_of(given: dict[str, Any], head: HeadName, *taught: Samples) -> list[Le
     return parts
 
 
-def answers(learner: Learner, X: Any) -> list[Any]:
+def answers(learner: Learner, X: Any, head: HeadName | None = None) -> list[Any]:
+    """What a head predicts, by default the one that the spec serves."""
     learner.publish()
-    return learner.model.published.predict(learner.model.spec.serve, Seen(X)).prediction
+    return learner.model.published.predict(head or learner.model.spec.serve, Seen(X)).prediction
+
+
+def restored_of(spec: ModelSpec, learner: Learner) -> Learner:
+    """Return a learner that goes on from the bytes of another one's state."""
+    content = b"".join(encode_state(State(*learner.state())))
+    return fill_model(Model(0, "m", spec), decode_state(content, "it"), "it").learner
 
 
 class TestMerged:
@@ -70,11 +87,8 @@ class TestMerged:
     def test_comes_back_from_its_state_bit_for_bit(self):
         parts = parts_of({"learners": 2}, "working_set", samples(200, 1), samples(130, 2))
         spec = read_spec({"learners": 2})
-        content = b"".join(encode_state(State(*merged("m", spec, parts).state())))
-        first, second = (
-            fill_model(Model(0, "m", spec), decode_state(content, "it"), "it").learner
-            for _ in range(2)
-        )
+        model = merged("m", spec, parts)
+        first, second = (restored_of(spec, model) for _ in range(2))
         X = samples(50, 3).X
         assert first.model.describe() == second.model.describe()
         found = [
@@ -99,6 +113,36 @@ class TestMerged:
         taught = samples(100, 1, ("a", "b")), samples(100, 2, ("c", "a"))
         found = merged("m", read_spec(FAST), parts_of(FAST, "working_set", *taught))
         assert set(found.heads["working_set"].classes or ()) == {"a", "b", "c"}
+
+    @pytest.mark.parametrize("given", SPECS.values(), ids=SPECS)
+    @pytest.mark.parametrize("labels", [("a", "a"), ("a", "b")], ids=["same", "other"])
+    @pytest.mark.parametrize("sizes", [(1, 1), (3, 40)])
+    def test_of_one_class_each_goes_on(
+        self, given: dict[str, Any], labels: tuple[str, str], sizes: tuple[int, int]
+    ):
+        taught = [samples(n, n, (label, label)) for n, label in zip(sizes, labels, strict=True)]
+        spec = read_spec(given)
+        for head in spec.heads:
+            restored = restored_of(spec, merged("m", spec, parts_of(given, head, *taught)))
+            assert restored.sequence == sum(sizes)
+            assert list(restored.heads[head].classes or ()) == sorted(set(labels))
+            later = samples(200, 5, ("a", "c"))
+            restored.absorb(head, later)
+            right = np.mean(np.array(answers(restored, later.X, head)) == np.array(later.y))
+            assert right > 0.8
+
+    def test_leaves_heads_that_have_learned_nothing_as_they_are(self):
+        """A call teaches the set or ASSET; the other one has met no class, and no row."""
+        parts = parts_of(OF_BOTH, "asset", samples(200, 1), samples(200, 2))
+        spec = read_spec(OF_BOTH)
+        model = restored_of(spec, merged("m", spec, parts))
+        assert list(model.heads["working_set"].classes or ()) == []
+        for head in spec.heads:
+            model.absorb(head, samples(200, 3))
+        test = samples(200, 4)
+        for head in spec.heads:
+            right = np.mean(np.array(answers(model, test.X, head)) == np.array(test.y))
+            assert right > 0.9
 
     def test_leaves_out_parts_without_samples(self):
         parts = parts_of(FAST, "working_set", samples(50, 1), samples(0, 2))

@@ -238,7 +238,8 @@ class TestCutShort:
     def test_a_failed_write_leaves_the_older_ones(
         self, snapshots: SnapshotFiles, monkeypatch: pytest.MonkeyPatch, call: str
     ):
-        snapshots.save(1, STATE)
+        for sequence in (6, 7):  # as many as are kept
+            snapshots.save(1, state_at(sequence))
 
         def fail(*_: Any) -> None:
             raise OSError("no space left")
@@ -247,9 +248,24 @@ class TestCutShort:
             patch.setattr(*{"fsync": (os, "fsync"), "rename": (Path, "rename")}[call], fail)
             with pytest.raises(OSError, match="no space left"):
                 snapshots.save(1, state_at(8))
-        assert snapshots.sequences(1) == [7]
-        assert_same(snapshots.load(1, 7), STATE)
+        assert snapshots.sequences(1) == [7, 6]
+        for sequence in (6, 7):
+            assert_same(snapshots.load(1, sequence), state_at(sequence))
         snapshots.save(1, state_at(8))
+        assert snapshots.sequences(1) == [8, 7]
+
+    def test_the_oldest_is_there_until_the_new_one_is_durable(
+        self, snapshots: SnapshotFiles, monkeypatch: pytest.MonkeyPatch
+    ):
+        """Durable is what was synced: its bytes, then its name."""
+        for sequence in (6, 7):
+            snapshots.save(1, state_at(sequence))
+        fsync, at_syncs = os.fsync, list[list[int]]()
+        monkeypatch.setattr(
+            os, "fsync", lambda file: (at_syncs.append(snapshots.sequences(1)), fsync(file))
+        )
+        snapshots.save(1, state_at(8))
+        assert at_syncs == [[7, 6], [8, 7, 6]]
         assert snapshots.sequences(1) == [8, 7]
 
     def test_bytes_are_on_disk_before_the_name_is(

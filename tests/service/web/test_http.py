@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import pairwise
 from typing import Any
 
@@ -253,6 +254,13 @@ def test_min_sequence_reads_your_own_writes(client: httpx.Client, name: str) -> 
     rows = {"x": [[1, 1, 1, 1]]}
     told = client.post(f"/v1/models/{name}/predict?min_sequence={at}", json=rows)
     assert told.json()["sequence"] >= at
+    with ThreadPoolExecutor(1) as pool:
+        behind = f"/v1/models/{name}/predict?min_sequence={at + 1}"
+        later = pool.submit(client.post, behind, json=rows)
+        assert not wait([later], 0.3).done, "it waits for a sample that nobody has sent"
+        learn_one = {"x": rows["x"], "y": ["no"]}
+        client.post(f"/v1/models/{name}/samples", json=learn_one).raise_for_status()
+        assert later.result().json()["sequence"] == at + 1
     for wrong in ("-1", "soon"):
         answer = client.post(f"/v1/models/{name}/predict?min_sequence={wrong}", json=rows)
         problem(answer, 422, "invalid")

@@ -33,7 +33,8 @@ def samples(n_classes=2):
 def united(sets, places, classes, **parameters):
     merged = new_set(**parameters)
     of_each = zip(sets, places, strict=True)
-    unite(merged, [renumbered(support_of(one), of_one, classes) for one, of_one in of_each])
+    supports = [renumbered(support_of(one), of_one, classes) for one, of_one in of_each]
+    unite(merged, supports, classes)
     return merged
 
 
@@ -93,6 +94,7 @@ def test_a_pair_of_classes_that_no_set_knows_is_found():
 def test_sets_that_know_one_class_are_united():
     X, codes = samples()
     merged = united([taught(X[:50], np.zeros(50, np.int64))] * 2, [np.arange(1)] * 2, 1)
+    assert merged.n_classes == 1
     merged.absorb(X, codes)
     assert np.mean(predicted(merged.view(), X).prediction == codes) > 0.7
 
