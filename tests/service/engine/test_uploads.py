@@ -126,6 +126,7 @@ def test_a_value_of_the_plain_part_may_be_strange(name: str):
 
 @pytest.mark.hard
 @pytest.mark.sweep
+@pytest.mark.timeout(1800)  # thousands of files, each of which is used once if it is taken
 @each_model
 def test_any_value_of_the_plain_part_may_be_strange(name: str):
     _, state = MODELS[name]
