@@ -7,6 +7,7 @@ models stand two rules that learn nothing, so that a reader can judge what learn
 """
 
 import argparse
+import json
 import os
 import signal
 import socket
@@ -241,19 +242,34 @@ def _grid(title: str, caption: str, words: tuple[str, ...], numbers: tuple[str, 
     return grid
 
 
+def kept(results: list[Result]) -> list[dict[str, Any]]:
+    """Return the figures of the table as plain data, those of the rules last for each stream."""
+    rows = list[dict[str, Any]]()
+    for stream, score, scores, accuracy, size in results:
+        figures = {"right": score.accuracy, "log_loss": scores["log_loss"], "held_back": accuracy}
+        rows.append({"stream": stream.name, "by": score.head, **figures, "size": size})
+        if score.head == HEADS[-1]:
+            y, most_frequent = stream.y, np.bincount(stream.y).argmax()
+            for rule, said in (("majority", majority_so_far(y)), ("last label", last_again(y))):
+                rows.append({"stream": stream.name, "by": rule, "right": np.mean(said == y[1:])})
+            rows[-2]["held_back"] = np.mean(stream.y_held == most_frequent)
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--results", type=Path, help="keep the figures of the first table here")
     arguments = parser.parse_args()
     # SIGTERM would end this process without its server and its temporary directory.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        demonstrate(arguments.data)
+        demonstrate(arguments.data, arguments.results)
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
 
 
-def demonstrate(folder: Path) -> None:
+def demonstrate(folder: Path, file: Path | None) -> None:
     console = Console()
     if not console.is_terminal:
         # A pipe has no width, whatever COLUMNS says.
@@ -273,6 +289,8 @@ def demonstrate(folder: Path) -> None:
                 )
         console.print()
         console.print(table(results))
+        if file is not None:
+            file.write_text("".join(f"{json.dumps(row)}\n" for row in kept(results)))
         if regressions:
             console.print(regression_table(regressions))
     console.print("The server was stopped with SIGTERM and ended with 0.", highlight=False)

@@ -2,10 +2,12 @@
 
     python -m benchmarks.largest_requests --write docs/authentication-and-limits.md
 
-Each has as many values as the default limits allow, which is tried; it is sent by curl to a server
-that does nothing else. The models have ASSET alone, with a dimension of 16, so that the
-time is that of reading, checking and answering; the last rows are of the default model. `/livez`
-is asked meanwhile.
+The results stay in `benchmarks/results/largest_requests.json`, from which the page's table is made;
+`--only` replaces some of them.
+Each has as many values as the default limits allow, which is tried; it is sent by curl, or over a
+websocket, to a server that does nothing else. The models have ASSET alone, with a dimension of 16,
+so that the time is that of reading, checking and answering; the last rows are of the default model,
+and an uploaded model has rows that wait for their labels, too. `/livez` is asked meanwhile.
 """
 
 import argparse
@@ -25,11 +27,15 @@ import httpx
 import msgpack
 import numpy as np
 from numpy.typing import NDArray
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+from websockets.typing import Subprotocol
 
 from benchmarks.machine import machine_line
 from benchmarks.processes import Server, wolfstream
 
 ROWS = 100_000  # and as many numbers in a row, by default
+RESULTS = Path(__file__).parent / "results" / "largest_requests.json"
 _BEGIN, _END = "<!-- benchmarks.largest_requests: begin -->", "<!-- end -->"
 _LIGHT = {"working_set": None, "adaptive": None, "asset": {"dimension": 16}, "serve": "asset"}
 _SPARSE = {**_LIGHT, "prepare": {"named": "sparse"}}
@@ -45,13 +51,17 @@ class Body(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A call with a format. shapes: of its rows, to be narrowed until the server takes them."""
+    """A call with a format. shapes: of its rows, to be narrowed until the server takes them.
+
+    before: what the model gets first, by a client and with the shape.
+    """
 
     call: str
     name: str
     body: Body
     shapes: tuple[tuple[int, int], ...]
     spec: dict[str, Any] = _LIGHT
+    before: Callable[[httpx.Client, tuple[int, int]], object] = lambda *_: None
 
 
 def _json(X: NDArray[np.float64], y: list[int]) -> bytes:
@@ -147,12 +157,34 @@ def _tensor(X: NDArray[np.float64], _: list[int]) -> bytes:
     return json.dumps({"inputs": [given]}).encode()
 
 
+def _rows_with_ids(X: NDArray[np.float64], _: list[int]) -> bytes:
+    return json.dumps({"x": X.tolist(), "ids": list(range(len(X)))}).encode()
+
+
+def _labels(_: NDArray[np.float64], y: list[int]) -> bytes:
+    return json.dumps({"ids": list(range(len(y))), "y": y}).encode()
+
+
+def _learning_frame(X: NDArray[np.float64], y: list[int]) -> bytes:
+    return json.dumps({"id": 1, "op": LEARN, "x": X.tolist(), "y": y}).encode()
+
+
+def _predicting_frame(X: NDArray[np.float64], _: list[int]) -> bytes:
+    return json.dumps({"id": 1, "op": PREDICT, "x": X.tolist()}).encode()
+
+
+def _packed_frame(X: NDArray[np.float64], y: list[int]) -> bytes:
+    packed: bytes = msgpack.packb({"id": 1, "op": LEARN, **msgpack.unpackb(_raw(X, y))})
+    return packed
+
+
 def _pairs(X: NDArray[np.float64], y: list[int]) -> Iterator[tuple[list[float], int]]:
     return zip(X.tolist(), y, strict=True)
 
 
 _JSON = "application/json"
 _MSGPACK = "application/vnd.msgpack"
+_FILE = "application/octet-stream"
 _TALL, _WIDE = (ROWS, 41), (41, ROWS)
 _BOTH = (_TALL, _WIDE)
 # What a table of more values is refused with does not say that it is too large.
@@ -160,10 +192,51 @@ _TABLE = (ROWS, 40)
 # Where each value has its name.
 _NAMED_TALL, _NAMED_BOTH = (ROWS, 20), ((ROWS, 20), (20, ROWS))
 LEARN, PREDICT, INFER = "asset", "predict", "infer"
+LABELS, STATE, STREAM = "labels", "state", "stream"
+
+
+def _learn_few(client: httpx.Client, shape: tuple[int, int]) -> None:
+    client.post("/v1/models/m/asset", content=_json(*_samples(2, shape[1]))).raise_for_status()
+
+
+def _predict_under_ids(client: httpx.Client, shape: tuple[int, int]) -> None:
+    _learn_few(client, shape)
+    content = _rows_with_ids(*_samples(*shape))
+    client.post("/v1/models/m/predict", content=content).raise_for_status()
+
+
+def _uploaded(X: NDArray[np.float64], y: list[int]) -> bytes:
+    """Return nothing: the body of an upload is the file of the model that was there before."""
+    del X, y
+    return b""
+
+
+def _let_rows_wait(client: httpx.Client, shape: tuple[int, int]) -> None:
+    """Predict rows in requests that are as large as they may be; a model's file has them all."""
+    rows, width = shape
+    _learn_few(client, shape)
+    X, _ = _samples(rows, width)
+    for begin in range(0, rows, _AT_ONCE):
+        part = X[begin : begin + _AT_ONCE]
+        raw = msgpack.unpackb(_raw_rows(part, []))
+        content = msgpack.packb({**raw, "ids": list(range(begin, begin + len(part)))})
+        headers = {"Content-Type": _MSGPACK}
+        client.post("/v1/models/m/predict", content=content, headers=headers).raise_for_status()
+
+
+_WAITING = {**_LIGHT, "pending": {"max_bytes": 1 << 30}}
+_AT_ONCE = ROWS // 2
 CASES = (
-    Case(PREDICT, "JSON, rows of numbers", Body(_JSON, _rows), _BOTH),
-    Case(PREDICT, "MessagePack, raw arrays", Body(_MSGPACK, _raw_rows), ((ROWS, 170),)),
-    Case(INFER, "JSON tensor", Body(_JSON, _tensor), (_TALL,)),
+    Case(PREDICT, "JSON, rows of numbers", Body(_JSON, _rows), _BOTH, _LIGHT, _learn_few),
+    Case(
+        *(PREDICT, "MessagePack, raw arrays", Body(_MSGPACK, _raw_rows), ((ROWS, 170),)),
+        *(_LIGHT, _learn_few),
+    ),
+    Case(
+        *(PREDICT, "JSON, rows with ids", Body(_JSON, _rows_with_ids), (_TALL,)),
+        *(_WAITING, _learn_few),
+    ),
+    Case(INFER, "JSON tensor", Body(_JSON, _tensor), (_TALL,), _LIGHT, _learn_few),
     Case(LEARN, "JSON, rows of numbers", Body(_JSON, _json), _BOTH),
     Case(LEARN, "JSON, flat rows", Body(_JSON, _flat, "label=y"), (_NAMED_TALL,)),
     Case(LEARN, "JSON, sparse rows", Body(_JSON, _named), _NAMED_BOTH, _SPARSE),
@@ -175,6 +248,27 @@ CASES = (
     Case(LEARN, "Arrow", Body("application/vnd.apache.arrow.stream", _arrow), (_TABLE,)),
     Case(LEARN, "Parquet", Body("application/vnd.apache.parquet", _parquet), (_TABLE,)),
     Case(LEARN, "JSON, different texts", Body(_JSON, _texts), (_TALL,)),
+    Case(
+        *(LABELS, "JSON", Body(_JSON, _labels), ((ROWS, 30),)),
+        *(_WAITING, _predict_under_ids),
+    ),
+    Case(STREAM, "a frame of JSON that learns", Body(_JSON, _learning_frame), (_TALL,)),
+    Case(
+        *(STREAM, "a frame of JSON that predicts", Body(_JSON, _predicting_frame), (_TALL,)),
+        *(_LIGHT, _learn_few),
+    ),
+    Case(
+        STREAM, "a frame of raw arrays that learns", Body(_MSGPACK, _packed_frame), ((ROWS, 170),)
+    ),
+    Case(
+        *(
+            STATE,
+            "a model file",
+            Body("application/octet-stream", _uploaded),
+            ((ROWS, 330),),
+        ),
+        *(_WAITING, _let_rows_wait),
+    ),
     Case("samples", "JSON, rows of numbers, default model", Body(_JSON, _json), (_TALL,), {}),
 )
 
@@ -182,11 +276,13 @@ CASES = (
 class Taken(NamedTuple):
     """What became of a request, in seconds.
 
-    processor: that the server took. livez: the longest answer of `/livez` meanwhile.
+    shape: of its rows. processor: that the server took. livez: the longest answer of `/livez`
+    meanwhile.
     """
 
-    case: Case
-    shape: tuple[int, int]
+    call: str
+    name: str
+    shape: list[int]
     n_bytes: int
     status: int
     seconds: float
@@ -201,9 +297,8 @@ def measured(server: Server, case: Case, shape: tuple[int, int], folder: Path) -
         path = folder / "body"
         while True:
             client.put("/v1/models/m", json=case.spec).raise_for_status()
-            if case.call in (PREDICT, INFER):
-                _learn_few(client, shape[1])
-            path.write_bytes(_body(case, shape))
+            case.before(client, shape)
+            path.write_bytes(_body(case, client, shape))
             before = _processor_seconds(server.pid)
             with _pulse(url) as livez:
                 status, seconds = _sent(url, case, path)
@@ -212,7 +307,16 @@ def measured(server: Server, case: Case, shape: tuple[int, int], folder: Path) -
             if status != _TOO_LARGE:
                 break
             shape = _narrower(shape)
-        return Taken(case, shape, path.stat().st_size, status, seconds, processor, max(livez))
+        return Taken(
+            case.call,
+            case.name,
+            [*shape],
+            path.stat().st_size,
+            status,
+            seconds,
+            processor,
+            max(livez),
+        )
 
 
 def _processor_seconds(pid: int) -> float:
@@ -221,20 +325,18 @@ def _processor_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _learn_few(client: httpx.Client, width: int) -> None:
-    X, y = _samples(2, width)
-    answer = client.post("/v1/models/m/asset", content=_json(X, y), timeout=60)
-    answer.raise_for_status()
-
-
 def _samples(rows: int, width: int) -> tuple[NDArray[np.float64], list[int]]:
     random = np.random.default_rng(0)
     X = random.integers(0, 100, (rows, width)) / 8.0
     return X, (np.arange(rows) % 2).tolist()
 
 
-def _body(case: Case, shape: tuple[int, int]) -> bytes:
-    return case.body.make(*_samples(*shape))
+def _body(case: Case, client: httpx.Client, shape: tuple[int, int]) -> bytes:
+    if case.call != STATE:
+        return case.body.make(*_samples(*shape))
+    content = client.get("/v1/models/m/state").raise_for_status().content
+    client.delete("/v1/models/m").raise_for_status()
+    return content
 
 
 def _narrower(shape: tuple[int, int]) -> tuple[int, int]:
@@ -246,12 +348,35 @@ def _narrower(shape: tuple[int, int]) -> tuple[int, int]:
 
 
 def _sent(url: str, case: Case, path: Path) -> tuple[int, float]:
+    """Send a body; return the status and the seconds until the answer has come."""
+    if case.call == STREAM:
+        return _streamed(url, case, path)
     address = f"{url}/v2/models/m/infer" if case.call == INFER else f"{url}/v1/models/m/{case.call}"
     command = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code} %{time_total}", "-H"]
-    command += [f"Content-Type: {case.body.media_type}", "-H", "Expect:", "-X", "POST"]
+    command += [f"Content-Type: {case.body.media_type}", "-H", "Expect:"]
+    command += ["-X", "PUT" if case.call == STATE else "POST"]
     command += ["--data-binary", f"@{path}", f"{address}?{case.body.query}"]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     return int(said[0]), float(said[1])
+
+
+def _streamed(url: str, case: Case, path: Path) -> tuple[int, float]:
+    """The same with a frame. A connection that is closed for its size counts as its status."""
+    is_text = case.body.media_type == _JSON
+    protocol = Subprotocol("wolfstream.v1.json" if is_text else "wolfstream.v1.msgpack")
+    address = f"{url.replace('http', 'ws', 1)}/v1/models/m/stream"
+    frame = path.read_bytes()
+    with connect(address, subprotocols=[protocol], proxy=None, max_size=None) as stream:
+        stream.recv()
+        began = time.perf_counter()
+        try:
+            stream.send(frame.decode() if is_text else frame)
+            answer = stream.recv()
+        except ConnectionClosed:
+            return _TOO_LARGE, 0.0
+        seconds = time.perf_counter() - began
+    read = json.loads(answer) if isinstance(answer, str) else msgpack.unpackb(answer)
+    return int(read["error"]["status"]) if "error" in read else 200, seconds
 
 
 @contextmanager
@@ -275,20 +400,39 @@ def _pulse(url: str) -> Iterator[list[float]]:
         asking.join()
 
 
-def table(taken: list[Taken]) -> str:
+class Results(NamedTuple):
+    """A run. machine: with its day. load: how many processes wanted to run meanwhile."""
+
+    machine: str
+    load: float
+    taken: list[Taken]
+
+
+def read_results(file: Path = RESULTS) -> Results:
+    """Return the run that was kept."""
+    machine, load, taken = json.loads(file.read_text()).values()
+    return Results(machine, load, [Taken(**one) for one in taken])
+
+
+def _keep(results: Results) -> None:
+    taken = [one._asdict() for one in results.taken]
+    RESULTS.write_text(json.dumps({**results._asdict(), "taken": taken}, indent=1) + "\n")
+
+
+def table(results: Results) -> str:
     """Return the results as Markdown."""
     lines = [
-        f"By `python -m benchmarks.largest_requests`: {machine_line()}, where "
-        f"{os.getloadavg()[2]:.0f} processes wanted to run.",
+        f"By `python -m benchmarks.largest_requests`: {results.machine}, where "
+        f"{results.load:.0f} processes wanted to run.",
         "",
         "| call | format | rows × values | MB | status | seconds | of the processor "
         "| longest `/livez`, ms |",
         "|---|---|---:|---:|---:|---:|---:|---:|",
     ]
-    for one in taken:
+    for one in results.taken:
         rows, width = one.shape
         lines.append(
-            f"| `{one.case.call}` | {one.case.name} | {rows:,} × {width:,} | "
+            f"| `{one.call}` | {one.name} | {rows:,} × {width:,} | "
             f"{one.n_bytes / 1e6:.1f} | {one.status} | {one.seconds:.1f} | "
             f"{one.processor:.1f} | "
             f"{1e3 * one.livez:.0f} |"
@@ -308,16 +452,28 @@ def main() -> None:
         for case in cases:
             for shape in case.shapes:
                 taken.append(measured(server, case, shape, Path(folder)))
-                print(table(taken[-1:]).splitlines()[-1], flush=True)
+                results = Results(machine_line(), os.getloadavg()[2], taken)
+                print(table(results).splitlines()[-1], flush=True)
                 if options.write is not None:
-                    write(taken, options.write)
+                    _keep(_merged(results))
+                    page = options.write.read_text()
+                    options.write.write_text(written(page, read_results()))
 
 
-def write(taken: list[Taken], page: Path) -> None:
-    """Replace what stands between the marks of a page by the results."""
-    text = page.read_text()
-    before, _, rest = text.partition(_BEGIN)
-    page.write_text(f"{before}{_BEGIN}\n{table(taken)}\n{_END}{rest.partition(_END)[2]}")
+def _merged(results: Results) -> Results:
+    """Return the results with those that were kept of other cases, in the cases' order."""
+    places = {(case.call, case.name): place for place, case in enumerate(CASES)}
+    new = {(one.call, one.name) for one in results.taken}
+    kept = read_results().taken if RESULTS.exists() else []
+    taken = [one for one in kept if (one.call, one.name) in places.keys() - new]
+    taken = sorted([*taken, *results.taken], key=lambda one: places[one.call, one.name])
+    return results._replace(taken=taken)
+
+
+def written(page: str, results: Results) -> str:
+    """Return a page with the results in the place of what stands between its marks."""
+    before, _, rest = page.partition(_BEGIN)
+    return f"{before}{_BEGIN}\n{table(results)}\n{_END}{rest.partition(_END)[2]}"
 
 
 if __name__ == "__main__":

@@ -31,7 +31,8 @@ RUNBOOK = (ROOT / "docs" / "runbook.md").read_text()
 COPIED = [
     path.relative_to(ROOT)
     for path in (
-        *(ROOT / "README.md", ROOT / "Dockerfile", ROOT / "benchmarks" / "README.md"),
+        *(ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "Dockerfile"),
+        ROOT / "benchmarks" / "README.md",
         *sorted((ROOT / "docs").glob("*.md")),
         *sorted((ROOT / "docker").iterdir()),
     )

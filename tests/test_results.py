@@ -1,0 +1,107 @@
+"""The figures of published tables are those of results that are kept beside the benchmarks."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.largest_requests import read_results, written
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+README = (ROOT / "README.md").read_text()
+BENCHMARKS = (ROOT / "benchmarks" / "README.md").read_text()
+
+
+def lines_of(name: str) -> list[Any]:
+    return [json.loads(line) for line in (RESULTS / name).read_text().splitlines()]
+
+
+def section(page: str, heading: str) -> str:
+    return page.partition(f"\n{heading}\n")[2].partition("\n#")[0]
+
+
+def cells(text: str, first: str) -> list[list[str]]:
+    """The rows of the table whose heading begins with a cell, without emphasis."""
+    table = text[text.index(f"| {first} |") :].partition("\n\n")[0]
+    rows = [line.strip("|").split("|") for line in table.splitlines()]
+    return [[cell.strip().strip("*") for cell in row] for row in rows[:1] + rows[2:]]
+
+
+def shown(value: float, like: str) -> str:
+    """A number with as many decimals as another text has."""
+    return f"{value:,.{len(like.rstrip('%').partition('.')[2])}f}" + "%" * like.endswith("%")
+
+
+RAW_COLUMNS = {"before": "ours, before", "now": "ours"}
+
+
+def test_public_tables():
+    text = section(BENCHMARKS, "### Public tables as their owners publish them")
+    (_, _, *contenders), *rows = cells(text, "table")
+    kept = {(table, contender): found for table, contender, found in lines_of("raw_tables.jsonl")}
+    compared = set[tuple[str, str]]()
+    for table, _, *row in rows:
+        for contender, cell in zip(contenders, row, strict=True):
+            if cell:
+                key = table, RAW_COLUMNS.get(contender, contender)
+                compared.add(key)
+                score, error = cell.split(" ± ")
+                assert (score, error) == (shown(kept[key][0], score), shown(kept[key][1], error))
+    assert compared == kept.keys()
+
+
+PREDICTED_BY = {"adaptive": "adaptive", "working set": "working_set", "ASSET": "asset"}
+STREAMS = {"pen digits": "pendigits", "electricity": "elec2"}
+
+
+def test_table_of_readme():
+    _, *rows = cells(README, "stream")
+    kept = {(row["stream"], row["by"]): row for row in lines_of("demo.jsonl")}
+    stream, compared = "", set[tuple[str, str]]()
+    for about, by, right, loss, held, size in rows:
+        stream = STREAMS[about.partition(",")[0]] if about else stream
+        if by.startswith("majority"):
+            majority, again = right.split("; ")
+            for rule, cell in (("majority", majority), ("last label", again)):
+                compared.add((stream, rule))
+                assert cell == shown(100 * kept[stream, rule]["right"], cell)
+            assert held == shown(100 * kept[stream, "majority"]["held_back"], held)
+            continue
+        found = kept[stream, PREDICTED_BY[by]]
+        compared.add((stream, PREDICTED_BY[by]))
+        assert right == shown(100 * found["right"], right)
+        assert held == shown(100 * found["held_back"], held)
+        assert not loss or loss == shown(found["log_loss"], loss)
+        assert size == f"{found['size']:,}"
+    assert compared == kept.keys()
+
+
+def test_table_of_the_largest_requests():
+    page = (ROOT / "docs" / "authentication-and-limits.md").read_text()
+    assert page == written(page, read_results())
+
+
+def test_hidden_ball():
+    kept = {(seed, learner): found for _, seed, learner, found in lines_of("unlike.jsonl")}
+    unlike = section(BENCHMARKS, "### Streams that are unlike each other")
+    (row,) = re.findall(r"^\| hidden_ball \|(.*)\|$", unlike, re.MULTILINE)
+    default, *_, naive_bayes, _, _ = (cell.strip() for cell in row.split("|"))
+    assert default == shown(kept[1, "default"], default)
+    assert naive_bayes == shown(kept[1, "GaussianNB"], naive_bayes)
+    bank = section(BENCHMARKS, "### Naive Bayes in the bank")
+    (with_it,) = re.findall(r"^\| hidden_ball \|.*\| ([\d.]+) \|$", bank, re.MULTILINE)
+    assert with_it == shown(sum(kept[seed, "default"] for seed in (31, 32, 33)) / 3, with_it)
+
+
+@pytest.mark.parametrize("file", sorted(path.name for path in RESULTS.iterdir()))
+def test_each_file_is_named_and_small(file: str):
+    assert f"`{file}`" in section(BENCHMARKS, "### Kept results")
+    assert (RESULTS / file).stat().st_size < 100_000
+
+
+def test_only_files_that_exist_are_named():
+    named = re.findall(r"`([\w.]+\.jsonl?)`", section(BENCHMARKS, "### Kept results"))
+    assert {*named} == {path.name for path in RESULTS.iterdir()}
