@@ -64,6 +64,15 @@ def made(state: State) -> Learner:
     return usable("m", read, spec, LIMITS).learner
 
 
+def test_text_that_no_response_can_have_is_refused():
+    """Half of a surrogate pair, which JSON can name and no encoder takes."""
+    _, state = MODELS["a table's first rows"]
+    for late in ("\ud800", ["a\udfff"]):
+        schema = {**state.plain["schema"], "late": late}
+        with pytest.raises(UnusableState, match="text that is no Unicode"):
+            made(state._replace(plain={**state.plain, "schema": schema}))
+
+
 @each_model
 def test_what_a_server_sends_is_taken(name: str):
     spec, state = MODELS[name]
