@@ -219,6 +219,24 @@ class TestCutShort:
         snapshots.pin(1, b"a state")
         assert not left[1].exists()
 
+    def test_what_a_killed_process_left_makes_room_for_the_next(
+        self, snapshots: SnapshotFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        """On a full disk it takes what the next one needs."""
+        snapshots.save(1, STATE)
+        left = [
+            tmp_path / "snapshots" / "1" / f"{stem}.partial" for stem in (f"{9:020d}", "a" * 32)
+        ]
+        for path in left:
+            path.write_bytes(b"half")
+        fsync, at_syncs = os.fsync, list[list[bool]]()
+        monkeypatch.setattr(
+            os, "fsync", lambda fd: (at_syncs.append([p.exists() for p in left]), fsync(fd))
+        )
+        snapshots.save(1, state_at(8))
+        snapshots.pin(1, b"a state")
+        assert at_syncs == [[False, True]] * 2 + [[False, False]] * 2
+
     def test_a_state_is_pinned_while_a_snapshot_is_saved(
         self, snapshots: SnapshotFiles, monkeypatch: pytest.MonkeyPatch
     ):
