@@ -73,6 +73,16 @@ def test_text_that_no_response_can_have_is_refused():
             made(state._replace(plain={**state.plain, "schema": schema}))
 
 
+@pytest.mark.parametrize("name", ["rest", "before", "direction", "b_sum"])
+def test_sums_whose_squares_are_no_numbers_are_refused(name: str):
+    """Such a model broke at a later sample, when its decisions were no numbers."""
+    _, state = MODELS["sparse"]
+    array = state.arrays[f"asset.course1_{name}"].copy()
+    array.flat[-1] = -1e308
+    with pytest.raises(UnusableState, match="numbers that no learner holds"):
+        made(state._replace(arrays={**state.arrays, f"asset.course1_{name}": array}))
+
+
 @each_model
 def test_what_a_server_sends_is_taken(name: str):
     spec, state = MODELS[name]
