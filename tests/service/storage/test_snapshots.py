@@ -5,6 +5,7 @@ import hashlib
 import io
 import os
 import pickle
+import shutil
 import struct
 import threading
 import warnings
@@ -179,6 +180,20 @@ class TestKeeping:
         snapshots.delete(3)
         assert snapshots.sequences(1) == []
         assert snapshots.sequences(2) == [7]
+
+    def test_a_deletion_that_is_cut_short_is_finished_at_the_next_start(
+        self, snapshots: SnapshotFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        for model in (1, 2):
+            snapshots.save(model, STATE)
+        snapshots.delete(1)
+        with monkeypatch.context() as patch:
+            patch.setattr(shutil, "rmtree", lambda *_, **__: None)  # the process is killed
+            snapshots.delete(2)
+        assert snapshots.sequences(2) == []
+        assert [path.name for path in (tmp_path / "snapshots").iterdir()] == ["2.deleted"]
+        snapshots.set_others_aside(set())
+        assert list((tmp_path / "snapshots").iterdir()) == []
 
     def test_those_of_unknown_models_are_set_aside(self, snapshots: SnapshotFiles, tmp_path: Path):
         for model in (1, 2, 12):
