@@ -92,7 +92,7 @@ _OF_ARRAYS: tuple[tuple[str, Numbers | tuple[Numbers, ...]], ...] = (
     (r"codes|numbers|moved_said", _PLACE),
     (r"moved_(table|advantage)", _FROM_ZERO),
     # Calibration: the score of a class of which nothing was known is -inf, and squares overflow.
-    (r"calibration_(scores|waiting)", Numbers(below=True)),
+    (r"calibration_(scores|waiting)", Numbers(-1e150, 1e150, below=True)),
     (r"calibration_widths", Numbers(0.0, above=True)),
 )
 

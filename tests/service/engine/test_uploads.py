@@ -83,6 +83,15 @@ def test_sums_whose_squares_are_no_numbers_are_refused(name: str):
         made(state._replace(arrays={**state.arrays, f"asset.course1_{name}": array}))
 
 
+def test_predictions_whose_errors_have_no_squares_are_refused():
+    """They wait to be judged: the answer to later samples had no number for a width."""
+    _, state = MODELS["numbers"]
+    array = state.arrays["asset.calibration_waiting"].copy()
+    array.flat[0] = 1e200
+    with pytest.raises(UnusableState, match="numbers that no learner holds"):
+        made(state._replace(arrays={**state.arrays, "asset.calibration_waiting": array}))
+
+
 @each_model
 def test_what_a_server_sends_is_taken(name: str):
     spec, state = MODELS[name]
