@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: lock locked sbom audit demo demo-fleet test test-pythons image-test test-fleet test-simulation test-hard check format bench bench-service bench-solvers bench-asset bench-semiparametric bench-bound bench-growing bench-large bench-streams clean
+.PHONY: lock locked sbom audit demo demo-fleet test mutate test-pythons image-test test-fleet test-simulation test-hard check format bench bench-service bench-solvers bench-asset bench-semiparametric bench-bound bench-growing bench-large bench-streams clean
 
 # What the server, the command and the demo run on; the tools of development come after it.
 .venv/runtime: pyproject.toml
@@ -94,6 +94,11 @@ test-hard: .venv/hard
 	$(BIN)/python -m pytest -n 2 --all-cases -m 'sweep or hypothesis'
 	$(BIN)/python -m pytest -n 2 -m 'hard or not hard' tests/hard tests/service/engine/test_rollback.py \
 	  tests/service/fleet/test_schedules.py tests/service/web/test_triton_client.py
+
+# Which changes of FOLDER (a folder of modules, or a module) no test of TESTS notices; without TESTS,
+# those in its mirror. A second or more for each change: choose few modules, and tests that are fast.
+mutate: .venv/installed
+	nice -n 19 $(BIN)/python -m tests.mutate $(FOLDER) $(TESTS)
 
 # Builds the image with podman and runs it, and both compose files; needs root and Debian.
 image-test: .venv/installed

@@ -41,6 +41,8 @@ _POSITIVE = Numbers(5e-324)
 _WIDTH = Numbers(1e-300, 1e100)  # of a kernel, as gamma
 _SHARE = Numbers(0.0, 1.0)
 _MAY_BE_MISSING = Numbers(missing=True)
+# Sums of rows, none of which is longer than 1e50: their squares are numbers still.
+_SUM = Numbers(-1e150, 1e150)
 # Rounding takes weights on the simplex a little below zero.
 _WEIGHT = Numbers(-1e-9)
 
@@ -79,6 +81,7 @@ _OF_ARRAYS: tuple[tuple[str, Numbers | tuple[Numbers, ...]], ...] = (
     # ASSET.
     (r"(course\d+_)?progress_steps", _COUNT),
     (r"(course\d+_)?(progress_\w+|square_norm|weight)", _FROM_ZERO),
+    (r"(course\d+_)?(direction|rest|before|b|b_sum|b_before|scale|scale_sum|moved|factor)", _SUM),
     (r"lost", _FROM_ZERO),
     # The working set.
     (r"auto_gamma", _WIDTH),
@@ -89,7 +92,7 @@ _OF_ARRAYS: tuple[tuple[str, Numbers | tuple[Numbers, ...]], ...] = (
     (r"codes|numbers|moved_said", _PLACE),
     (r"moved_(table|advantage)", _FROM_ZERO),
     # Calibration: the score of a class of which nothing was known is -inf, and squares overflow.
-    (r"calibration_(scores|waiting)", Numbers(below=True)),
+    (r"calibration_(scores|waiting)", Numbers(-1e150, 1e150, below=True)),
     (r"calibration_widths", Numbers(0.0, above=True)),
 )
 

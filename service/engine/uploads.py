@@ -47,6 +47,7 @@ def read_uploaded(content: bytes, limits: Limits, most_plain_bytes: int) -> tupl
         state = decode_state(content, _IT, most_plain_bytes)
         spec = spec_in(state, _IT)
         plain = {name: part for name, part in state.plain.items() if name not in OF_ANOTHER_LIFE}
+        _check_texts(plain)
         _check_bounds(plain, spec, limits)
     except DamagedSnapshot as error:
         reason = error.reason.replace("a snapshot", "a model file")
@@ -111,6 +112,14 @@ def _as_text(plain: dict[str, Any]) -> str:
     other = (*OF_ANOTHER_LIFE, "memory_bytes")  # room that is reserved differs
     kept = {name: part for name, part in plain.items() if name not in other}
     return json.dumps(kept, sort_keys=True)
+
+
+def _check_texts(plain: dict[str, Any]) -> None:
+    """Raise UnusableState for halves of surrogate pairs: descriptions could not be sent."""
+    try:
+        json.dumps(plain, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise UnusableState(f"{_IT} has text that is no Unicode") from None
 
 
 def _check_bounds(plain: dict[str, Any], spec: ModelSpec, limits: Limits) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import logging
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.formats.problems import problem_response
 from wolfstream.service.web.layers.connections import BoundedProtocol
+from wolfstream.service.web.layers.handshakes import TlsListener
 from wolfstream.service.web.layers.stream_connections import BoundedStream
 from wolfstream.service.web.routes.stream import Streams
 
@@ -58,6 +60,29 @@ def configuration(
         ssl_certfile=settings.tls_cert,
         ssl_keyfile=settings.tls_key,
     )
+
+
+class HttpServer(uvicorn.Server):
+    """uvicorn's server, whose TLS handshakes are connections like others."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen on bound sockets."""
+        tls, backlog = self.config.ssl, self.config.backlog
+        if tls is None:
+            await super().startup(sockets)
+            return
+        await super().startup([])
+        for listener in sockets or ():
+            # uvicorn only closes it, and waits for that.
+            server: Any = TlsListener(listener, backlog, tls, self._new_protocol)
+            self.servers.append(server)
+
+    def _new_protocol(self) -> Any:
+        """Return the protocol of a connection, as uvicorn makes it."""
+        make: Any = self.config.http_protocol_class
+        return make(
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
 
 
 def configuration_of_leader() -> uvicorn.Config:

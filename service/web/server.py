@@ -44,6 +44,7 @@ from wolfstream.service.views.feeds import Feeds
 from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.http_server import (
     PATIENCE_SECONDS,
+    HttpServer,
     configuration,
     configuration_of_leader,
     read_ring,
@@ -250,7 +251,7 @@ def _read_ring(settings: Settings, fleet: "Fleet | None") -> KeyRing:
         raise StartupError(str(error)) from None
 
 
-class _Server(uvicorn.Server):
+class _Server(HttpServer):
     """uvicorn's server, which responds to all it accepted before it closes streams and exits."""
 
     def __init__(

@@ -16,7 +16,12 @@ from wolfstream.service.access.copied_keys import CopiedKeys
 from wolfstream.service.access.key_ring import KeyRing
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import MemoryBudget
-from wolfstream.service.web.http_server import PATIENCE_SECONDS, configuration, watch_keys
+from wolfstream.service.web.http_server import (
+    PATIENCE_SECONDS,
+    HttpServer,
+    configuration,
+    watch_keys,
+)
 from wolfstream.service.web.layers.connections import watch_connections
 from wolfstream.service.web.routes.app import create_worker_app
 from wolfstream.service.web.routes.stream import Streams
@@ -147,7 +152,7 @@ class _Worker:
             self._channel.send(Kind.REPORT, self._counted.since_last())
 
 
-class _Server(uvicorn.Server):
+class _Server(HttpServer):
     """uvicorn's server, which responds to all it accepted before it closes streams and exits."""
 
     def __init__(self, config: uvicorn.Config, streams: Streams) -> None:

@@ -168,7 +168,9 @@ def _with_array(state: State, random: np.random.Generator) -> tuple[State, str]:
     array = state.arrays[name]
     if name in _PACKED and random.random() < 0.9:
         plain, what = _changed(msgpack.unpackb(array.tobytes(), strict_map_key=False), random)
-        packed = np.frombuffer(msgpack.packb(plain, default=str), np.uint8)
+        packed = np.frombuffer(
+            msgpack.packb(plain, default=str, unicode_errors="surrogatepass"), np.uint8
+        )
         return state._replace(arrays={**state.arrays, name: packed}), f"{name}{what}"
     ways: list[Callable[..., tuple[NDArray[Any] | None, str]]] = [_numbers] * 8
     ways += [_shape, _shape, _type, _of_another, _missing]
@@ -193,7 +195,7 @@ def _numbers(array: NDArray[Any], _: Any, random: np.random.Generator) -> tuple[
     with np.errstate(all="ignore"):
         if random.random() < 0.25:
             factor = _one_of((-1, 2, 3), random)
-            other[chosen] = (other[chosen] * factor).astype(array.dtype)
+            other[chosen] = (other[chosen] * np.int64(factor)).astype(array.dtype)
             return other, f"[{chosen}] times {factor}"
         if array.dtype.kind in "iub":
             value = np.array([value]).astype(array.dtype)[0]

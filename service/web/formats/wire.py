@@ -11,6 +11,7 @@ import msgpack
 from pydantic_core import from_json
 
 from wolfstream.service.errors import Refusal, Unavailable, Unreadable, UnsupportedFormat
+from wolfstream.service.errors.visible_text import visible
 from wolfstream.service.files.roles import NO_ROLES, Roles
 from wolfstream.service.web.formats.bounds import Bounds, Counter, check_json, check_packed
 from wolfstream.service.web.formats.finite import finite_json, finite_msgpack
@@ -159,10 +160,10 @@ def problem(error: Refusal, status: int) -> dict[str, Any]:
         "type": f"urn:wolfstream:{error.slug}",
         "title": error.title,
         "status": status,
-        "detail": error.detail,
+        "detail": visible(error.detail, besides="\n"),
     }
     if error.errors:
-        body["errors"] = error.errors
+        body["errors"] = [one | {"detail": visible(one["detail"])} for one in error.errors]
     if isinstance(error, Unavailable):
         body["retry_after_seconds"] = error.retry_after_seconds
         body["outcome"] = error.outcome

@@ -6,6 +6,7 @@
 | none of which does | 503, and the connection is closed; the health paths respond as usual |
 | far more | none: the connection is closed at once |
 | a request takes longer than `patience_seconds`, and is below `upload_bytes_per_second` | 408 |
+| a TLS handshake takes longer than `patience_seconds` | none: the connection is closed |
 | a message on a websocket does | closed with 1008 |
 | a request's head, or what follows its last byte of body, is larger than 64 kB | 431 |
 | a head has more than 256 headers | 431 |
@@ -35,6 +36,7 @@ from wolfstream.service.errors import (
 )
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import RESERVE
+from wolfstream.service.web.layers.handshakes import Handshake
 from wolfstream.service.web.layers.one_write import OneWrite
 from wolfstream.service.web.layers.paced_requests import PacedRequests
 from wolfstream.service.web.layers.room import UNREAD_SECONDS, Awaited, Waiting, make_room
@@ -86,7 +88,8 @@ class BoundedProtocol(PacedRequests):
         super().__init__(**of_uvicorn)
         self._elsewhere, self._changed = elsewhere, changed
         self._most_connections = settings.connections
-        self._patience = settings.patience_seconds
+        self.patience = settings.patience_seconds
+        self.handshake: Handshake | None = None
         self._bytes_a_second = settings.upload_bytes_per_second
         self._refuse = refuse
         # A new connection on which nothing arrives counts as a late request.
@@ -109,6 +112,7 @@ class BoundedProtocol(PacedRequests):
 
         `is_gone` says whether the client has left, or was left.
         """
+        self.connections.discard(self.handshake)
         others = self._make_room()
         super().connection_made(transport)
         of_connection = {"connections": self.connections, "is_gone": transport.is_closing}
@@ -117,6 +121,14 @@ class BoundedProtocol(PacedRequests):
             self.app_state = self.app_state | {"crowded": True}
         if others >= self._most_connections + _REFUSED_CONNECTIONS:
             transport.abort()
+        self.note_change()
+
+    def has_room(self) -> bool:
+        """Return whether a connection may be open, be it to be refused; see `TlsListener`."""
+        return self._make_room() < self._most_connections + _REFUSED_CONNECTIONS
+
+    def note_change(self) -> None:
+        """Say that a connection was opened or closed."""
         self._changed()
 
     def _make_room(self) -> int:
@@ -124,9 +136,10 @@ class BoundedProtocol(PacedRequests):
         elsewhere, most = self._elsewhere(), self._most_connections
         if (others := len(self.connections) + elsewhere) < most:
             return others
-        bounded = [c for c in self.connections if isinstance(c, BoundedProtocol | BoundedStream)]
+        kinds = BoundedProtocol | BoundedStream | Handshake
+        bounded = [one for one in self.connections if isinstance(one, kinds)]
         # What was closed goes away with the loop's next turn.
-        others = elsewhere + sum(_is_held(connection.transport) for connection in bounded)
+        others = elsewhere + sum(map(_is_held, bounded))
         if others >= most:
             others -= make_room(bounded, self.loop.time(), 1 + most // _DROPPED_SHARE)
         return others
@@ -157,7 +170,7 @@ class BoundedProtocol(PacedRequests):
         """Say that it was closed, and let go of what came."""
         super().connection_lost(exc)
         self.headers, self._wrong = [], None
-        self._changed()
+        self.note_change()
 
     def parse(self, data: bytes) -> None:
         """Parse a part, and count the bytes of a request that has not fully arrived."""
@@ -229,7 +242,7 @@ class BoundedProtocol(PacedRequests):
             return
         if self._in_head and self._is_answering:
             return  # the response to an earlier request is still being made
-        if now - self._since > self._patience + self._received / self._bytes_a_second:
+        if now - self._since > self.patience + self._received / self._bytes_a_second:
             self._end(TooSlow(f"the request had not arrived after {now - self._since:.0f} s"))
 
     @property
@@ -286,8 +299,11 @@ class BoundedProtocol(PacedRequests):
         self.transport.close()
 
 
-def _is_held(transport: asyncio.Transport) -> bool:
+def _is_held(connection: "BoundedProtocol | BoundedStream | Handshake") -> bool:
     """Return whether a connection takes its place still: it is open, or has more to send."""
+    if isinstance(connection, Handshake):
+        return True
+    transport = connection.transport
     return not transport.is_closing() or transport.get_write_buffer_size() > 0
 
 
@@ -321,6 +337,8 @@ async def watch_connections(state: ServerState, patience_seconds: float) -> None
         now, before = loop.time(), stalled
         stalled = {}
         for connection in list(state.connections):
+            if isinstance(connection, Handshake):
+                continue  # asyncio ends it if it is late
             if isinstance(connection, BoundedProtocol | BoundedStream):
                 connection.end_if_late(now)
             left = connection.transport.get_write_buffer_size()

@@ -64,6 +64,34 @@ def made(state: State) -> Learner:
     return usable("m", read, spec, LIMITS).learner
 
 
+def test_text_that_no_response_can_have_is_refused():
+    """Half of a surrogate pair, which JSON can name and no encoder takes."""
+    _, state = MODELS["a table's first rows"]
+    for late in ("\ud800", ["a\udfff"]):
+        schema = {**state.plain["schema"], "late": late}
+        with pytest.raises(UnusableState, match="text that is no Unicode"):
+            made(state._replace(plain={**state.plain, "schema": schema}))
+
+
+@pytest.mark.parametrize("name", ["rest", "before", "direction", "b_sum"])
+def test_sums_whose_squares_are_no_numbers_are_refused(name: str):
+    """Such a model broke at a later sample, when its decisions were no numbers."""
+    _, state = MODELS["sparse"]
+    array = state.arrays[f"asset.course1_{name}"].copy()
+    array.flat[-1] = -1e308
+    with pytest.raises(UnusableState, match="numbers that no learner holds"):
+        made(state._replace(arrays={**state.arrays, f"asset.course1_{name}": array}))
+
+
+def test_predictions_whose_errors_have_no_squares_are_refused():
+    """They wait to be judged: the answer to later samples had no number for a width."""
+    _, state = MODELS["numbers"]
+    array = state.arrays["asset.calibration_waiting"].copy()
+    array.flat[0] = 1e200
+    with pytest.raises(UnusableState, match="numbers that no learner holds"):
+        made(state._replace(arrays={**state.arrays, "asset.calibration_waiting": array}))
+
+
 @each_model
 def test_what_a_server_sends_is_taken(name: str):
     spec, state = MODELS[name]

@@ -5,6 +5,7 @@ import hashlib
 import io
 import os
 import pickle
+import shutil
 import struct
 import threading
 import warnings
@@ -180,6 +181,20 @@ class TestKeeping:
         assert snapshots.sequences(1) == []
         assert snapshots.sequences(2) == [7]
 
+    def test_a_deletion_that_is_cut_short_is_finished_at_the_next_start(
+        self, snapshots: SnapshotFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        for model in (1, 2):
+            snapshots.save(model, STATE)
+        snapshots.delete(1)
+        with monkeypatch.context() as patch:
+            patch.setattr(shutil, "rmtree", lambda *_, **__: None)  # the process is killed
+            snapshots.delete(2)
+        assert snapshots.sequences(2) == []
+        assert [path.name for path in (tmp_path / "snapshots").iterdir()] == ["2.deleted"]
+        snapshots.set_others_aside(set())
+        assert list((tmp_path / "snapshots").iterdir()) == []
+
     def test_those_of_unknown_models_are_set_aside(self, snapshots: SnapshotFiles, tmp_path: Path):
         for model in (1, 2, 12):
             snapshots.save(model, STATE)
@@ -218,6 +233,24 @@ class TestCutShort:
         assert [path.exists() for path in left] == [False, True]
         snapshots.pin(1, b"a state")
         assert not left[1].exists()
+
+    def test_what_a_killed_process_left_makes_room_for_the_next(
+        self, snapshots: SnapshotFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        """On a full disk it takes what the next one needs."""
+        snapshots.save(1, STATE)
+        left = [
+            tmp_path / "snapshots" / "1" / f"{stem}.partial" for stem in (f"{9:020d}", "a" * 32)
+        ]
+        for path in left:
+            path.write_bytes(b"half")
+        fsync, at_syncs = os.fsync, list[list[bool]]()
+        monkeypatch.setattr(
+            os, "fsync", lambda fd: (at_syncs.append([p.exists() for p in left]), fsync(fd))
+        )
+        snapshots.save(1, state_at(8))
+        snapshots.pin(1, b"a state")
+        assert at_syncs == [[False, True]] * 2 + [[False, False]] * 2
 
     def test_a_state_is_pinned_while_a_snapshot_is_saved(
         self, snapshots: SnapshotFiles, monkeypatch: pytest.MonkeyPatch

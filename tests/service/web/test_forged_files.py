@@ -62,7 +62,7 @@ def _one_file(client: httpx.Client, name: str, forgery: Forgery) -> str:
 
 def _use(client: httpx.Client, name: str) -> None:
     """Predict, learn one sample and some more, and look, as the model's users do."""
-    heads = plain(client.get("/v1/models/m"))["heads"]
+    heads = _described(client)["heads"]
     calls = ["samples", "asset"] if "asset" in heads else ["samples"]
     for start, stop in ((0, 1), (1, 2), (2, 50)):
         body = streams()[name].body(start, stop)
@@ -71,10 +71,16 @@ def _use(client: httpx.Client, name: str) -> None:
         for head in heads:
             asked = {"x": body["x"], "probability": True}
             _answered(client.post("/v1/models/m/predict", params={"head": head}, json=asked))
-    described = plain(client.get("/v1/models/m"))
+    described = _described(client)
     assert described["status"] == "ok", described["notice"]
     _answered(client.get("/v1/models/m/learners"))
     _answered(client.get("/v1/models/m/history"))
+
+
+def _described(client: httpx.Client) -> Any:
+    answer = client.get("/v1/models/m")
+    assert answer.status_code == 200, answer.text[:500]
+    return plain(answer)
 
 
 def _answered(answer: httpx.Response) -> None:

@@ -68,8 +68,8 @@ def make_pair(
 class TlsServer(ServerProcess):
     """A server that speaks TLS, known to its clients by its own certificate."""
 
-    def __init__(self, data: Path, pair: Pair) -> None:
-        super().__init__(data, tls_cert=pair.cert, tls_key=pair.key)
+    def __init__(self, data: Path, pair: Pair, **settings: object) -> None:
+        super().__init__(data, tls_cert=pair.cert, tls_key=pair.key, **settings)
         self.url = self.url.replace("http", "https", 1)
         self.context = ssl.create_default_context(cafile=str(pair.cert))
 

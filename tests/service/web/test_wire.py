@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.service.decoding import BOUNDS
 from wolfstream.service.errors import (
+    Invalid,
     InvalidSamples,
     ModelBroken,
     QueueFull,
@@ -318,6 +319,19 @@ class TestProblem:
     @pytest.mark.parametrize(("kind", "seconds"), [(QueueFull, 1), (ModelBroken, 60)])
     def test_when_to_try_again(self, kind: Callable[[str], Refusal], seconds: int):
         assert problem(kind("later"), 503)["retry_after_seconds"] == seconds
+
+    @both
+    @pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\x1b[2J"])
+    def test_text_that_is_none_is_shown(self, spoken: Format, text: str):
+        """No encoder takes half a surrogate pair; a client may have sent it."""
+        error = Invalid(f"{text} is wrong", [{"pointer": "/x", "detail": f"not {text}"}])
+        body = problem(error, 422)
+        assert spoken.decode(spoken.encode(body), BOUNDS) == body
+        shown = ascii(text)[1:-1]
+        assert (body["detail"], body["errors"]) == (
+            f"{shown} is wrong",
+            [{"pointer": "/x", "detail": f"not {shown}"}],
+        )
 
     @both
     @given(
