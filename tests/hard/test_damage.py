@@ -52,7 +52,8 @@ def recovered(data: Path) -> dict[str, Any]:
     storage = open_storage(data)
     try:
         return {
-            learner.model.name: said(learner.model) for learner in recover(storage, one, Room(1, 0))
+            learner.model.name: said(learner.model)
+            for learner, _ in recover(storage, one, Room(1, 0))
         }
     finally:
         storage.close()
