@@ -138,6 +138,7 @@ bench-solvers: .venv/peers
 	$(BIN)/python -m benchmarks.solvers --data $(DATA) --sets covtype --limit-seconds 1800
 	$(BIN)/python -m benchmarks.many_classes
 	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.paper_tables --data $(DATA)
+	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.last_steps --data $(DATA)
 	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.rates --data $(DATA)
 	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.sampled_table --data $(DATA)
 	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.series --data $(DATA)
