@@ -6,13 +6,14 @@ not reach; this page only has to show the document.
 
 import json
 from collections.abc import Iterator
+from functools import cache
 from html import escape
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
 
-from wolfstream.service.web.formats.body import respond_json
 from wolfstream.service.web.formats.paths import DOCS, OPENAPI
+from wolfstream.service.web.formats.wire import JSON
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
@@ -36,13 +37,21 @@ _HEADERS = {
 
 
 def add_docs(app: FastAPI) -> None:
-    """Add the page, and the document itself."""
+    """Add the page, and the document itself; each is made once, as anybody may ask for it."""
+
+    @cache
+    def html() -> bytes:
+        return page(app.openapi()).encode()
+
+    @cache
+    def document() -> bytes:
+        return JSON.encode(app.openapi())
 
     async def docs(_: Request) -> Response:
-        return Response(page(app.openapi()), headers=_HEADERS, media_type="text/html")
+        return Response(html(), headers=_HEADERS, media_type="text/html")
 
     async def openapi(_: Request) -> Response:
-        return respond_json(app.openapi())
+        return Response(document(), media_type="application/json")
 
     app.add_route(DOCS, docs)
     app.add_route(OPENAPI, openapi)
