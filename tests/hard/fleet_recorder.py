@@ -10,7 +10,7 @@ import datetime
 import json
 import threading
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import nats
@@ -51,8 +51,7 @@ class Recorder:
         self._thread = threading.Thread(target=self._loop.run_forever, name="recorder", daemon=True)
         self._thread.start()
         self._client: Client = self._run(self._connected())
-        for name in self._streams:
-            asyncio.run_coroutine_threadsafe(self._follow(name), self._loop)
+        self._following: list[asyncio.Task[None]] = self._run(self._begin_to_follow())
 
     def cluster(self, number: int) -> Cluster:
         """Return the servers that keep the log of a model."""
@@ -119,12 +118,11 @@ class Recorder:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(_PATIENCE_SECONDS)
 
     async def _end(self) -> None:
+        # Once the client is closed, it turns a cancellation into an error of its own.
+        await _cancelled(self._following)
         with contextlib.suppress(Error, TimeoutError):
             await self._client.close()
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await _cancelled(asyncio.all_tasks() - {asyncio.current_task()})
 
     async def _connected(self) -> Client:
         async def hush(_: Exception) -> None:
@@ -163,6 +161,9 @@ class Recorder:
         if "message" not in answer:
             return None
         return base64.b64decode(answer["message"].get("data", ""))
+
+    async def _begin_to_follow(self) -> list[asyncio.Task[None]]:
+        return [asyncio.create_task(self._follow(name)) for name in self._streams]
 
     async def _follow(self, stream: str) -> None:
         while True:
@@ -223,6 +224,14 @@ class Recorder:
         stored = StoredMessage(sequence, subject, b"", body, int(at * 1e9))
         self.archive.append(Archived(stream, stored, "", at))
         self._read[stream] = sequence
+
+
+async def _cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel tasks and wait until they have ended."""
+    tasks = list(tasks)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _decoded(token: str) -> str:
