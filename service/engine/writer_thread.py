@@ -80,6 +80,7 @@ class WriterThread:
             self._end()
             return
         self._loop.call_soon_threadsafe(self._open)
+        self._working.set()  # requests may wait already: this thread may never have been idle
         threading.Thread(target=self._relieve, name="writer relief", daemon=True).start()
         self._work()
 

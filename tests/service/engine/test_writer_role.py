@@ -236,6 +236,37 @@ class TestThreads:
         with engine_of(tmp_path) as (runner, engine):
             runner.run(run(engine))
 
+    def test_others_learn_beside_the_first_turn_after_a_start(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Though its request came while the server compiled, so that the thread was never idle."""
+        with engine_of(tmp_path) as (runner, engine):
+            runner.run(create(engine, "slow", "other"))
+        slow, queued = Slow(monkeypatch, "absorb", "slow"), threading.Event()
+
+        class Compiling(_Compiled):
+            def before_ready(self, *_: Any) -> None:
+                assert queued.wait(SOON)
+
+        async def run() -> None:
+            compiling: Any = Compiling()
+            engine = Engine(Settings(data=tmp_path), open_storage(tmp_path, 3), compiling, {})
+            while not engine.accepting:
+                await asyncio.sleep(0.01)
+            other, one = engine.models()
+            long = engine.submit(one, "working_set", three_classes(3))
+            await asyncio.sleep(0.1)
+            queued.set()
+            await engine.ready
+            await asyncio.to_thread(slow.begun.wait, SOON)
+            short = engine.submit(other, "working_set", three_classes(2))
+            assert (await asyncio.wait_for(short, SOON))["sequence"] == 2
+            slow.done.set()
+            assert (await asyncio.wait_for(long, SOON))["sequence"] == 3
+            await engine.stop()
+
+        asyncio.run(run())
+
     def test_threads_end_that_were_succeeded(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
