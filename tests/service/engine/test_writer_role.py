@@ -242,17 +242,18 @@ class TestThreads:
         """Though its request came while the server compiled, so that the thread was never idle."""
         with engine_of(tmp_path) as (runner, engine):
             runner.run(create(engine, "slow", "other"))
-        slow, queued = Slow(monkeypatch, "absorb", "slow"), threading.Event()
+        slow = Slow(monkeypatch, "absorb", "slow")
+        accepting, queued = threading.Event(), threading.Event()
 
         class Compiling(_Compiled):
             def before_ready(self, *_: Any) -> None:
+                accepting.set()
                 assert queued.wait(SOON)
 
         async def run() -> None:
             compiling: Any = Compiling()
             engine = Engine(Settings(data=tmp_path), open_storage(tmp_path, 3), compiling, {})
-            while not engine.accepting:
-                await asyncio.sleep(0.01)
+            await asyncio.to_thread(accepting.wait, SOON)
             other, one = engine.models()
             long = engine.submit(one, "working_set", three_classes(3))
             await asyncio.sleep(0.1)
