@@ -10,7 +10,7 @@ from wolfstream.service.web.routes.stream import Streams
 PUBLIC = "431"
 KEY = "401 403 431 503"
 BODY = f"400 408 409 413 415 422 {KEY}"
-ASKED = "head min_sequence probability confidence explain costs label id weight"
+ASKED = "head min_sequence max_lag probability confidence explain costs label id weight"
 LEARNED = "Idempotency-Key Prefer If-Match label id weight"
 LENGTH = "Inference-Header-Content-Length"
 # Method and path, parameters that are not in the path, statuses.
