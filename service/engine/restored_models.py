@@ -46,8 +46,8 @@ class RestoredModels:
 
     def is_model(self, name: str) -> bool:
         """Return whether a model of this name is restored, and new enough."""
-        found = self._find(name)
-        return found is not None and found[1] <= self._max_lag_seconds
+        restored = self._find(name)
+        return restored is not None and restored[1] <= self._max_lag_seconds
 
     def model(self, name: str) -> Model:
         """Return the engine's model, or the restored one. Raises NotReady, UnknownModel."""
@@ -55,10 +55,10 @@ class RestoredModels:
             return self._engine.model(name)
         except (NotReady, NotLeader, UnknownModel) as error:
             refusal: Refusal = error
-        found = self._find(name)
-        if found is None:
+        restored = self._find(name)
+        if restored is None:
             raise refusal
-        model, lag = found
+        model, lag = restored
         if lag > self._max_lag_seconds:
             raise NotReady(
                 f"{refusal.detail}; what model {name!r} has been restored to is {lag:.0f} s old, "
@@ -75,8 +75,8 @@ class RestoredModels:
         self, model: Model, head: HeadName, rows: AskedRows | None, awaited: Moment | None = None
     ) -> Published:
         """Return the restored view, or the engine's. Raises AnotherState, NotReached."""
-        found = self._find(model.name)
-        if found is None or found[0] is not model:  # it has been brought back meanwhile
+        restored = self._find(model.name)
+        if restored is None or restored[0] is not model:  # it has been brought back meanwhile
             return await self._engine.view(model, head, rows, awaited)
         if awaited is not None:
             await SequenceWaiters(seconds=0.0).reached(model, awaited)

@@ -31,8 +31,6 @@ def missing() -> str:
         return "containers are built by root"
     if shutil.which("apt-get") is None:
         return "not on Debian, whose packages the engine and the base images come from"
-    if shutil.which("node") is None or shutil.which("npm") is None:
-        return "npm, which packs the console's plots, is not installed"
     return ""
 
 
@@ -70,7 +68,7 @@ def _environment() -> dict[str, str]:
 
 @functools.cache
 def prepare() -> None:
-    """Install the engine, and make the base images that are not there. Raises RuntimeError."""
+    """Install the engine, and make the base image unless it is there. Raises RuntimeError."""
     FOLDER.mkdir(exist_ok=True)
     (FOLDER / "networks").mkdir(exist_ok=True)
     absent = [name for name in _PACKAGES if not _is_installed(name)]
@@ -78,8 +76,8 @@ def prepare() -> None:
         run("apt-get", "update", "-qq")
         run("apt-get", "install", "-qq", "-y", "--no-install-recommends", *absent)
     _write_settings()
-    if not _has("python:3.12-slim") or not _has("node:22-slim"):
-        _make_bases()
+    if not _has("python:3.12-slim"):
+        _make_base()
     if not _has("haproxy:3.0-alpine"):
         _build_text(
             "haproxy:3.0-alpine",
@@ -100,16 +98,9 @@ def prepare() -> None:
 
 
 def build() -> None:
-    """Build the image from the Dockerfile as it is; packages come from where pip and npm look."""
+    """Build the image from the Dockerfile as it is; packages come from where pip looks."""
     (FOLDER / "pip.conf").write_text(_pip_settings())
-    registry = run("npm", "config", "get", "registry")
-    (FOLDER / "npmrc").write_text(f"cafile = {_CERTIFICATES}\nregistry = {registry}\n")
-    _build(
-        IMAGE,
-        ROOT,
-        f"{FOLDER / 'pip.conf'}:/etc/pip.conf:ro",
-        f"{FOLDER / 'npmrc'}:/usr/local/etc/npmrc:ro",
-    )
+    _build(IMAGE, ROOT, f"{FOLDER / 'pip.conf'}:/etc/pip.conf:ro")
 
 
 def _build_text(tag: str, dockerfile: str, *files: Path) -> None:
@@ -169,13 +160,12 @@ def _runc() -> str:
     return str(program)
 
 
-def _make_bases() -> None:
-    """Make python:3.12-slim, and node:22-slim of it, by Debian's packages."""
+def _make_base() -> None:
+    """Make python:3.12-slim by Debian's packages."""
     python = _own_python()
     more = () if python else ("python3", "python3-venv")
-    base, node = FOLDER / "base", FOLDER / "node"
-    for folder in (base, node):
-        shutil.rmtree(folder, ignore_errors=True)
+    base = FOLDER / "base"
+    shutil.rmtree(base, ignore_errors=True)
     packages = ",".join([*_LIBRARIES, *more])
     run("debootstrap", "--variant=minbase", f"--include={packages}", _DEBIAN, str(base), _mirror())
     unneeded = ("var/cache/apt/archives/*.deb", "var/lib/apt/lists/*", "usr/share/doc/*")
@@ -191,18 +181,10 @@ def _make_bases() -> None:
     run("chroot", str(base), "ldconfig")
     _install_pip(base)
     run("chroot", str(base), "python", "-c", "import ssl, sqlite3, ctypes, zlib, venv")
-    run("cp", "-a", str(base), str(node))  # with its devices, which are not read
-    program = shutil.which("node")
-    assert program is not None
-    shutil.copy(program, node / "usr" / "local" / "bin" / "node")
-    npm = Path(run("bash", "-c", 'readlink -f "$(command -v npm)"')).parents[1]
-    modules = node / "usr" / "local" / "lib" / "node_modules" / "npm"
-    shutil.copytree(npm, modules, symlinks=True)
-    (node / "usr/local/bin/npm").symlink_to("../lib/node_modules/npm/bin/npm-cli.js")
-    for folder, tag in ((base, "python:3.12-slim"), (node, "node:22-slim")):
-        path = "ENV PATH=/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
-        run("bash", "-c", f"tar -C {folder} -c . | podman import -q --change '{path}' - {tag}")
-        shutil.rmtree(folder)
+    path = "ENV PATH=/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
+    imported = f"podman import -q --change '{path}' - python:3.12-slim"
+    run("bash", "-c", f"tar -C {base} -c . | {imported}")
+    shutil.rmtree(base)
 
 
 def _own_python() -> Path | None:

@@ -32,14 +32,14 @@ def running(file: str, name: str, maker: str) -> Iterator[Compose]:
 @pytest.mark.usefixtures("image")
 def test_one_server():
     with running("compose.yaml", "wolfstream-one", "server") as compose:
-        model, given = f"{compose.wait('server')}/v1/models/m", {"headers": compose.headers}
+        model, key = f"{compose.wait('server')}/v1/models/m", {"headers": compose.headers}
         assert httpx.get(model).status_code == 401
-        httpx.put(model, json={}, **given).raise_for_status()
+        httpx.put(model, json={}, **key).raise_for_status()
         sample = {"x": [[1.0], [2.0]], "y": ["a", "b"]}
-        httpx.post(f"{model}/samples", json=sample, **given).raise_for_status()
+        httpx.post(f"{model}/samples", json=sample, **key).raise_for_status()
         compose.replace("server")
         model = f"{compose.wait('server')}/v1/models/m"
-        assert httpx.get(model, **given).json()["sequence"] == 2
+        assert httpx.get(model, **key).json()["sequence"] == 2
 
 
 class Load:

@@ -31,12 +31,12 @@ def max_lag_of(query: bytes) -> float | None:
     """
     if b"max_lag" not in query:
         return None
-    given = dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True)).get("max_lag")
-    if given is None:
+    seconds = dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True)).get("max_lag")
+    if seconds is None:
         return None
-    if not _SECONDS.fullmatch(given):
+    if not _SECONDS.fullmatch(seconds):
         raise Invalid("max_lag must be a number of seconds, such as 3600 or 0.5")
-    return float(given)
+    return float(seconds)
 
 
 def read_if_match(values: Sequence[str]) -> tuple[Moment, ...]:
