@@ -294,9 +294,16 @@ def test_a_change_is_seen(page: Any, server: ServerProcess, name: str):
     ).wait_for()
     page.get_by_text("Inside the model").click()
     page.locator("#head-rows td:last-child", has_text="1").wait_for()
-    mark = page.locator("#plots .mark").first.bounding_box()
-    plot = page.locator("#plots svg.plot").first.bounding_box()
-    assert plot["x"] < mark["x"] < plot["x"] + plot["width"]
+    page.locator("#plots .mark").first.wait_for(state="attached")
+    # Both at once: the plots are drawn again each second.
+    mark, left, right = page.evaluate(
+        """() => {
+            const plot = document.querySelector("#plots svg.plot").getBoundingClientRect();
+            const mark = document.querySelector("#plots .mark").getBoundingClientRect();
+            return [mark.left, plot.left, plot.right];
+        }"""
+    )
+    assert left < mark < right
     page.screenshot(path=SCREENSHOTS / "change.png")
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 
+from wolfstream.service.web.formats.body import respond_json
 from wolfstream.service.web.formats.paths import DOCS, OPENAPI
-from wolfstream.service.web.formats.wire import JSON
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
@@ -45,7 +45,7 @@ def add_docs(app: FastAPI) -> None:
 
     @cache
     def document() -> bytes:
-        return JSON.encode(app.openapi())
+        return bytes(respond_json(app.openapi()).body)
 
     async def docs(_: Request) -> Response:
         return Response(html(), headers=_HEADERS, media_type="text/html")

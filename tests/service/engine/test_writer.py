@@ -46,6 +46,7 @@ def test_a_failing_snapshot_is_tried_again_after_as_many_samples_and_loses_nothi
     for i in range(35):
         one = part(samples, i, i + 1)
         work_off(writer, [LearnRequest(model, "working_set", one, loop.create_future(), 0.0)])
+        writer.snapshots.finish(wait=True)  # the next one begins where the last one has failed
     assert [answer["sequence"] for _, answer in replies] == list(range(1, 36))
     writer.close()
     loop.close()

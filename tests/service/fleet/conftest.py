@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.fleet.trio import Trio, asked, wait_for
+from tests.service.fleet.trio import Trio, asked, wait_for_places
 from tests.service.nats import MISSING, NatsServers
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
@@ -85,10 +85,7 @@ def trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trio]:
     for one in replicas:
         one.wait()
     together = Trio(replicas)
-    for client in together.clients:
-        # A replica leads nothing before all know that it takes models; then it gets those it ranks
-        # first for.
-        wait_for(lambda of=client: together.ready(of) == 3)  # type: ignore[misc]
+    wait_for_places(together.clients)
     yield together
     for client in together.clients:
         client.close()

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.service.fleet.conftest import Replica
-from tests.service.fleet.trio import learn, wait_for
+from tests.service.fleet.trio import learn, wait_for, wait_for_places
 from tests.service.nats import MISSING, NatsServers
 from tests.service.specs import PAPERS
 from wolfstream.service.errors import StartupError
@@ -114,8 +114,9 @@ def test_of_two_replicas_with_one_address_the_second_takes_no_requests_until_the
     replica: Callable[..., Replica],
 ):
     first, third = replica(), replica()
-    for one in (first, third):
-        one.wait()
+    with ExitStack() as stack:
+        clients = [httpx.Client(base_url=one.wait().url, timeout=30) for one in (first, third)]
+        wait_for_places([stack.enter_context(client) for client in clients])
     names = [f"named-{number}" for number in range(4)]
     for name in names:
         url = f"{third.url}/v1/models/{name}"

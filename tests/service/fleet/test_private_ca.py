@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.service.fleet.conftest import Replica, look_for_leaders_for_long
-from tests.service.fleet.trio import wait_for
+from tests.service.fleet.trio import wait_for, wait_for_places
 from tests.service.nats import NatsServers
 from tests.service.specs import PAPERS
 from tests.service.web.test_tls import Pair, make_pair
@@ -48,6 +48,7 @@ def pair(
         one.launch()
     for one in replicas:
         one.wait()
+    wait_for_places([one.client for one in replicas])
     yield replicas
     for one in replicas:
         one.client.close()

@@ -2,7 +2,8 @@
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
@@ -13,6 +14,21 @@ if TYPE_CHECKING:
 Found = TypeVar("Found")
 X = [[i % 7, i % 5] for i in range(40)]
 Y = [i % 2 for i in range(40)]
+
+
+def wait_for_places(clients: Sequence[httpx.Client]) -> None:
+    """Wait until each of some replicas knows that all of them take models.
+
+    Until then one may lead a model for which another ranks first, and hand it over when it hears
+    of that one.
+    """
+    for client in clients:
+        wait_for(partial(_all_take_models, client, len(clients)))
+
+
+def _all_take_models(client: httpx.Client, replicas: int) -> bool:
+    told = client.get("/v1/fleet").json()["replicas"]
+    return sum(one["ready"] for one in told) == replicas
 
 
 class Trio:
@@ -27,10 +43,6 @@ class Trio:
         living = [number for number, one in enumerate(self.replicas) if runs(one)]
         told = self.clients[living[0]].get("/v1/fleet").json()
         return {replica["url"]: replica for replica in told["replicas"]}
-
-    def ready(self, client: httpx.Client) -> int:
-        """Return how many replicas take models, as one of them knows."""
-        return sum(one["ready"] for one in client.get("/v1/fleet").json()["replicas"])
 
     def leader(self, name: str) -> int:
         """Return the number of the replica that leads a model, once the others have heard so."""
