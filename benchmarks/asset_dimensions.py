@@ -28,6 +28,7 @@ from benchmarks.datasets import MissingSet
 from benchmarks.machine import machine_line
 from wolfstream.solver.asset.features import transform
 from wolfstream.solver.asset.learner import Asset
+from wolfstream.solver.asset.nystrom import BATCH_EIGENVALUE_CUT
 from wolfstream.solver.kernels.functions import Kernel
 
 RESULTS, MARK = "asset_dimensions.jsonl", "P5 Figures 1 and 2"
@@ -79,9 +80,10 @@ def keep(line: Line) -> None:
 
 def nystrom_error(split: Split, problem: P5Problem, s: int) -> float:
     """Test error % of ASSET on s Nystrom features after all passes."""
-    asset = Asset(Kernel("rbf", problem.gamma), dimension=s, lam=problem.lam, seed=SEED)
+    kernel = Kernel("rbf", problem.gamma)
+    asset = Asset(kernel, features="nystrom", dimension=s, lam=problem.lam, seed=SEED)
     landmarks = check_random_state(SEED).permutation(len(split.y))[:s]
-    asset.begin(split.X[landmarks], split.y[landmarks])
+    asset.begin(split.X[landmarks], split.y[landmarks], BATCH_EIGENVALUE_CUT)
     features = asset.view().features
     V = in_chunks(lambda X: transform(features, X), split.X)
     for _ in range(problem.epochs):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import asset_dimensions, p4_tables, sampled_table
+from benchmarks import asset_dimensions, effect_of_c, p4_tables, sampled_table
 from benchmarks.largest_requests import read_results, written
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -86,7 +86,7 @@ def test_table_of_the_largest_requests():
     assert page == written(page, read_results())
 
 
-@pytest.mark.parametrize("program", [p4_tables, sampled_table, asset_dimensions])
+@pytest.mark.parametrize("program", [asset_dimensions, effect_of_c, p4_tables, sampled_table])
 def test_tables_beside_the_papers(program: ModuleType):
     assert program.RESULTS in {path.name for path in RESULTS.iterdir()}
     assert program.written(BENCHMARKS) == BENCHMARKS
