@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.combination import Combination, combine_row, new_combination
 from wolfstream.solver.adaptive.features import transform_row
-from wolfstream.solver.adaptive.learners import NO_BAYES, RowLearners, row_learners, score_row
+from wolfstream.solver.adaptive.learners import RowLearners, row_learners, score_row
+from wolfstream.solver.adaptive.naive_bayes import NO_BAYES
 from wolfstream.solver.adaptive.neighbours import Search, no_neighbours, search_for
 from wolfstream.solver.adaptive.view import ClassAnswers, ClassView
 from wolfstream.solver.arrays import Float64Array
@@ -169,7 +170,7 @@ def _example() -> ChainArrays:
     none, whole = np.zeros(1), np.zeros((1, 1))
     codes, flags = np.zeros(1, np.int64), np.zeros(1, np.bool_)
     rows = StoredRows(whole.astype(np.float32), whole, flags, False, none, 1.0, 1.0)
-    learners = RowLearners(none, np.zeros((1, 4), np.int64), *no_neighbours(1)[:4], NO_BAYES)
+    learners = RowLearners(none, np.zeros((1, 4), np.int64), *no_neighbours(1)[:4], NO_BAYES.W)
     return ChainArrays(
         Expansion(rows, codes, none, codes, none, none),
         0.0,
