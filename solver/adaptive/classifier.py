@@ -82,6 +82,8 @@ class AdaptiveClassifier:
         answers: list[ClassAnswers] = []
         n, start = len(y), 0
         weights = as_numbers(weight, n)
+        if 0 < n <= CHUNK - self.samples % CHUNK:
+            return self._absorb_chunk(X, codes, y, external, weights)
         while start < n:
             part = slice(start, min(start + CHUNK - self.samples % CHUNK, n))
             given = None if external is None else external[part]
@@ -99,9 +101,10 @@ class AdaptiveClassifier:
         external: Float64Array | None,
         weight: Float64Array,
     ) -> ClassAnswers:
-        n, met = len(y), self.n_classes
+        n, met, known = len(y), self.n_classes, np.empty(len(y), np.int64)
         self.meet(max(met, int(y.max()) + 1))
-        classes, known = self.n_classes, np.full(n, met)
+        classes = self.n_classes
+        known.fill(met)
         if classes > met:
             np.maximum.accumulate(np.maximum(met, y[:-1] + 1), out=known[1:])
         one_hot = np.zeros((n, classes + 1))

@@ -22,7 +22,7 @@ from wolfstream.solver.adaptive.learners import RowLearners, row_learners, score
 from wolfstream.solver.adaptive.naive_bayes import NO_BAYES
 from wolfstream.solver.adaptive.neighbours import Search, no_neighbours, search_for
 from wolfstream.solver.adaptive.view import ClassAnswers, ClassView
-from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.arrays import Float64Array, plain
 from wolfstream.solver.compiled import compiled
 from wolfstream.solver.held import Words, held, hold, key_of, room
 from wolfstream.solver.kernels.row_values import StoredRows
@@ -88,7 +88,7 @@ class Chain:
             work = self._idle.pop()
         except IndexError:
             work = self._new_work()
-        _predict(self._words, work[1], np.require(X, np.float64, ("C", "W")), probability)
+        _predict(self._words, work[1], plain(X), probability)
         self._idle.append(work)
         return ClassAnswers(probability.argmax(axis=1), probability)
 
@@ -169,7 +169,7 @@ def _example() -> ChainArrays:
     """Return arrays of the types of all chains."""
     none, whole = np.zeros(1), np.zeros((1, 1))
     codes, flags = np.zeros(1, np.int64), np.zeros(1, np.bool_)
-    rows = StoredRows(whole.astype(np.float32), whole, flags, False, none, 1.0, 1.0)
+    rows = StoredRows(whole.astype(np.float32), whole, flags, none, 1.0, 1.0)
     learners = RowLearners(none, np.zeros((1, 4), np.int64), *no_neighbours(1)[:4], NO_BAYES.W)
     return ChainArrays(
         Expansion(rows, codes, none, codes, none, none),

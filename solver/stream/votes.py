@@ -86,7 +86,7 @@ class HeadAnswer:
 
     classes: known after the last part, in the order of their numbers; None of numbers.
     prediction: (n,) class numbers, -1 where there is none, or values, NaN where there is none.
-    decisions: of each part. probability: (n, K) of the classes by a bank, which answers in one
+    probability: (n, K) of the classes by a bank, which answers in one
     part; else None.
     """
 
@@ -96,10 +96,14 @@ class HeadAnswer:
         self.prediction: NDArray[Any] = first.prediction
         if len(parts) > 1:
             self.prediction = np.concatenate([part.prediction for part in parts])
-        self.decisions = [part.decision for part in parts]
         self.probability: Float64Array | None = None
         if isinstance(first, ClassAnswers | WeightedAnswers):
             self.probability = first.probability
+
+    @cached_property
+    def decisions(self) -> list[Float64Array]:
+        """The decision of each part."""
+        return [part.decision for part in self.parts]
 
     @property
     def scores(self) -> Float64Array:
@@ -123,9 +127,11 @@ class HeadAnswer:
         """
         if self.classes is None:
             return Vote(None, np.concatenate(self.decisions))
-        parts = [_scores(*pair) for pair in zip(self.parts, self.decisions, strict=True)]
-        if len(parts) == 1 and parts[0].shape[1:] == (len(self.classes),):
-            return Vote(self.classes, parts[0])
+        if len(self.parts) == 1:
+            scores = _scores(self.parts[0])
+            if scores.shape[1:] == (len(self.classes),):
+                return Vote(self.classes, scores)
+        parts = [_scores(part) for part in self.parts]
         n = sum(map(len, parts))
         scores = np.full((n, len(self.classes)), np.nan)
         start = 0
@@ -139,9 +145,9 @@ class HeadAnswer:
         return Vote(self.classes, scores)
 
 
-def _scores(part: Answer, decision: Float64Array) -> Float64Array:
+def _scores(part: Answer) -> Float64Array:
     scores = part.scores if isinstance(part, (Absorbed, Predicted)) else None
-    return decision if scores is None else scores
+    return part.decision if scores is None else scores
 
 
 def class_scores(
@@ -154,13 +160,14 @@ def class_scores(
     if not votes:
         return None
     n = len(next(iter(votes.values())).scores)
-    scores = np.full((n, len(voters), len(classes)), np.nan)
-    place: dict[Any, int] = {}
+    scores = np.empty((n, len(voters), len(classes)))
+    scores.fill(np.nan)
+    place, own = dict[Any, int](), tuple(classes)
     for e, voter in enumerate(voters):
         vote = votes.get(voter)
         if vote is None:
             continue
-        if vote.classes == tuple(classes):
+        if vote.classes == own:
             scores[:, e] = vote.scores
             continue
         place = place or {key_of(label): k for k, label in enumerate(classes)}

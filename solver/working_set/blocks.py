@@ -9,11 +9,15 @@ from wolfstream.solver.arrays import FloatArray
 from wolfstream.solver.kernels.blocks import kernel_block
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.kernels.prepared_rows import Rows
+from wolfstream.solver.kernels.row_values import few_values
+from wolfstream.solver.rows.matrix import SparseRows
 from wolfstream.solver.working_set.hessian import KernelValues
 from wolfstream.solver.working_set.store import SampleStore
 
 # Longer blocks gain nothing in the matrix product and leave the second-level cache.
 BLOCK_ROWS = 256
+# The values of no more rows take less time row by row than as a product of matrices.
+_FEW_ROWS = 4
 
 
 def block_end(codes: NDArray[np.int64], start: int, longest: int, n_classes: int) -> int:
@@ -60,6 +64,11 @@ class BlockValues:
         if needed > len(self._buffer):
             self._buffer = np.empty(2 * needed, self._buffer.dtype)
         block = self._buffer[:needed].reshape(n, store.used + n)
+        stored = store.for_single_rows if n <= _FEW_ROWS else None
+        if stored is not None:
+            assert not isinstance(rows.exact, SparseRows)
+            few_values(stored, rows.exact, rows.fast, rows.far, store.used, block)
+            return store.values(block)
         kernel_block(self._kernel, rows, store.used_rows(), out=block[:, : store.used])
         own = block[:, store.used :]
         if n > 1 or self._kernel.type != "rbf":
