@@ -68,14 +68,16 @@ def stored_rows(
 
 
 def _by_column(fast: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return operands with a row for each column, contiguous; there may be more columns then."""
-    columns = fast.T
-    whole = columns.base
-    if isinstance(whole, np.ndarray) and whole.ndim == 2 and whole.flags.c_contiguous:
-        begin = whole.__array_interface__["data"] == columns.__array_interface__["data"]
-        if begin and whole.strides == columns.strides and whole.dtype == columns.dtype:
-            return whole
-    return np.ascontiguousarray(columns)
+    """Return operands with a row for each column, contiguous; there may be more columns then.
+
+    They are not copied where they are the first ones of an array that lies by column.
+    """
+    whole = fast if fast.base is None else fast.base
+    if isinstance(whole, np.ndarray) and whole.ndim == 2 and whole.flags.f_contiguous:
+        begin = whole.__array_interface__["data"] == fast.__array_interface__["data"]
+        if begin and whole.dtype == fast.dtype and whole.shape[1] == fast.shape[1]:
+            return whole.T
+    return np.ascontiguousarray(fast.T)
 
 
 @inner

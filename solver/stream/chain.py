@@ -132,6 +132,33 @@ def chain_of(name: str, voter: ClassHeadView, bank: ClassHeadView) -> Chain | No
     return Chain(arrays, words, model.n_classes) if words[0] == _CHAIN_KEY else None
 
 
+class ChainOnDemand:
+    """The chain of two heads, if they have one, made when it is first asked for.
+
+    Most pictures of a model that learns are replaced before anyone predicts with them.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        voter: ClassHeadView | ValueHeadView | None,
+        bank: ClassHeadView | ValueHeadView,
+    ) -> None:
+        """Arguments are as of `chain_of`."""
+        self._heads = name, voter, bank
+        self._made: list[Chain | None] = []
+
+    def get(self) -> Chain | None:
+        """Return it; None if there is none. Threads that ask at once may make it several times."""
+        if not self._made:
+            name, voter, bank = self._heads
+            chain = None
+            if isinstance(voter, ClassHeadView) and isinstance(bank, ClassHeadView):
+                chain = chain_of(name, voter, bank)
+            self._made.append(chain)
+        return self._made[0]
+
+
 def is_compiled() -> bool:
     """Return whether this process has the chains' code, or would compile it first."""
     compiled_for: Any = _predict

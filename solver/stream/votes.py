@@ -1,7 +1,6 @@
 """The answers of heads for rows, and the votes that other heads get."""
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -14,6 +13,9 @@ from wolfstream.solver.stream.class_weights import WeightedAnswers
 from wolfstream.solver.stream.labels import Label, key_of
 from wolfstream.solver.working_set.answers import Absorbed
 from wolfstream.solver.working_set.predictions import Predicted
+
+# Of a decision between two classes, what speaks for either.
+_HALVES = np.array([-0.5, 0.5])
 
 
 class Vote(NamedTuple):
@@ -97,10 +99,11 @@ class HeadAnswer:
         if len(parts) > 1:
             self.prediction = np.concatenate([part.prediction for part in parts])
         self.probability: Float64Array | None = None
-        if isinstance(first, ClassAnswers | WeightedAnswers):
+        if isinstance(first, (ClassAnswers, WeightedAnswers)):
             self.probability = first.probability
+        self._vote: Vote | None = None
 
-    @cached_property
+    @property
     def decisions(self) -> list[Float64Array]:
         """The decision of each part."""
         return [part.decision for part in self.parts]
@@ -119,28 +122,33 @@ class HeadAnswer:
         first = self.parts[0]
         return first.deviation if isinstance(first, ValueAnswers) else None
 
-    @cached_property
+    @property
     def vote(self) -> Vote:
         """The decisions as scores; of two classes half the decision speaks for the second one.
 
         A working set computes other scores.
         """
+        if self._vote is None:
+            self._vote = self._as_vote()
+        return self._vote
+
+    def _as_vote(self) -> Vote:
         if self.classes is None:
             return Vote(None, np.concatenate(self.decisions))
-        if len(self.parts) == 1:
-            scores = _scores(self.parts[0])
-            if scores.shape[1:] == (len(self.classes),):
-                return Vote(self.classes, scores)
         parts = [_scores(part) for part in self.parts]
-        n = sum(map(len, parts))
-        scores = np.full((n, len(self.classes)), np.nan)
+        if len(parts) == 1 and parts[0].shape[1:] == (len(self.classes),):
+            return Vote(self.classes, parts[0])
+        if len(parts) == 1 and parts[0].ndim == 1 and len(self.classes) == 2:
+            return Vote(self.classes, parts[0][:, None] * _HALVES)
+        scores = np.empty((sum(map(len, parts)), len(self.classes)))
+        scores.fill(np.nan)
         start = 0
         for decision in parts:
             stop = start + len(decision)
             if decision.ndim == 2:
                 scores[start:stop, : decision.shape[1]] = decision
             elif len(self.classes) > 1:
-                scores[start:stop, 0], scores[start:stop, 1] = -0.5 * decision, 0.5 * decision
+                scores[start:stop, :2] = decision[:, None] * _HALVES
             start = stop
         return Vote(self.classes, scores)
 

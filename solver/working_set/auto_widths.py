@@ -94,8 +94,8 @@ class AutoWidths:
     (`width_search`), if that is better by 2% than with the present ones: first another gamma, then
     another horizon. The set then starts again with its members and with what is kept of the past.
     From 1,024 samples on the search takes a step each 64 samples, a part of which is done at each
-    of these, so that no row waits for long. These points are counts of samples, so the division of the stream into calls does not
-    matter.
+    of these, so that no row waits for long. These points are counts of samples, so the division of
+    the stream into calls does not matter.
 
     build: returns a new set for a gamma. gamma, horizon: numbers where they are not to be found.
     """

@@ -142,7 +142,7 @@ class ClassPairs:
 
     def enter(self, block: Arriving, slots: NDArray[np.int64]) -> None:
         """Have newly stored members known by their slots. slots: (n,), see `Intake.keep`."""
-        enter_slots(self.problems.arrays, block.values.stored, slots)
+        enter_slots(self.problems.arrays, block.values.used, slots)
 
     def refresh_where_due(self) -> None:
         """Compute g and q of problems from A and alpha, where many steps have changed them."""
@@ -206,7 +206,7 @@ class ClassPairs:
 
     def _as_problems_see(self, block: Arriving) -> Block:
         """Return a block with the positions of its samples that are members already."""
-        slots, by_column = block.slots, self._by_column(block.values.block)
+        slots, by_column = block.slots, self._by_column(block)
         if slots is None:
             member = np.empty((1, len(block.codes)), np.int64)
             member.fill(-1)
@@ -214,9 +214,9 @@ class ClassPairs:
             member = np.array([positions(p, slots, self._store.used) for p in self.problems])
         return Block(block.codes, block.column, member, block.inverse_weight, by_column)
 
-    def _by_column(self, values: FloatArray) -> FloatArray:
+    def _by_column(self, block: Arriving) -> FloatArray:
         """Return a block's kernel values by column where runs of samples are predicted."""
-        long = len(values) >= _LEAST_FOR_RUNS or isinstance(self.values, OwnSquares)
+        long = len(block.codes) >= _LEAST_FOR_RUNS or not self.values.shared
         if self.n_classes <= 2 or not long:
-            return np.empty((0, 0), values.dtype)
-        return np.ascontiguousarray(values.T)
+            return np.empty((0, 0), self._dtype)
+        return np.ascontiguousarray(block.values.block.T)

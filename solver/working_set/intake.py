@@ -35,8 +35,8 @@ class Arriving(NamedTuple):
     @property
     def column(self) -> NDArray[np.int64]:
         """(n,) The column of each sample in `values`."""
-        stored = self.values.stored
-        own = np.arange(stored, stored + len(self.codes))
+        used = self.values.used
+        own = np.arange(used, used + len(self.codes))
         return own if self.slots is None else np.where(self.slots == FREE, own, self.slots)
 
 
@@ -113,14 +113,15 @@ class Intake:
         entered: NDArray[np.int64] | None = None,
         *,
         weighed: bool = True,
+        in_place: bool = False,
     ) -> Arriving:
         """Return a block of rows with their kernel values, which the next block's overwrite.
 
         entered: their `SampleStore.entered` numbers, of those that may be stored already.
-        weighed: whether an inverse weight may differ from 1.
+        weighed: whether an inverse weight may differ from 1. in_place: as of `BlockValues.of`.
         """
         rows = self.prepared(X, inverse_weight if weighed else None)
-        values = self._values.of(rows, self.store)
+        values = self._values.of(rows, self.store, in_place=in_place)
         slots = None if entered is None else self.store.slots_of_entered(entered)
         return Arriving(rows, codes, inverse_weight, values, slots)
 
@@ -141,7 +142,7 @@ class Intake:
             admitted = admitted & (slots == FREE)
         new = admitted.nonzero()[0]
         if len(new):
-            values = block.values.block
+            values = block.values.block[block.values.before :]
             slots[new] = self.store.add(
                 block.rows, block.codes, values, new, block.inverse_weight, numbers
             )

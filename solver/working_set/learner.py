@@ -241,7 +241,14 @@ class WorkingSet:
             self.meet_classes(met)
         pairs.make_room(codes)
         inverse_weight = self.ridges.inverse_weights(codes, weight, self.precision)
-        block = self._intake.arriving(X, codes, inverse_weight, entered, weighed=weight is not None)
+        block = self._intake.arriving(
+            X,
+            codes,
+            inverse_weight,
+            entered,
+            weighed=weight is not None,
+            in_place=entered is None and pairs.values.shared,
+        )
         away_steps = self.algorithm == "msfw"
         traces = pairs.take_steps(
             block, away_steps=away_steps, corrective_steps=self.corrective_steps

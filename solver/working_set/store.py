@@ -74,7 +74,7 @@ class SampleStore:
         self.number: NDArray[np.int64] = np.full(capacity, FREE, np.int64)
         self.entered: NDArray[np.int64] = np.zeros(capacity, np.int64)
         self.inverse_weight: Float64Array = np.ones(capacity)
-        self.added = 0
+        self.added = self._free = 0
         self.diagonal: Float64Array = np.zeros(capacity)
         square = np.empty((capacity, capacity), like.fast.dtype)
         self.gram: Gram | GramRows | Unkept = Gram(kernel, square)
@@ -150,7 +150,10 @@ class SampleStore:
         inverse_weight: (B,) see `simplex.problem.Problem`. numbers: (B,) as of `number`.
         The lowest free slots are filled first.
         """
-        free = (self.code[: self.used] == FREE).nonzero()[0][: len(chosen)]
+        free = np.empty(0, np.int64)
+        if self._free:
+            free = (self.code[: self.used] == FREE).nonzero()[0][: len(chosen)]
+            self._free -= len(free)
         appended = len(chosen) - len(free)
         slots = np.concatenate([free, np.arange(self.used, self.used + appended)])
         self._reserve(self.used + appended)
@@ -173,10 +176,27 @@ class SampleStore:
         self.rows = _with_capacity(self.rows, len(self.code))
         self.code, self.number = self.code.copy(), self.number.copy()
         self.code[slots] = FREE
+        self._free = self.used - self.size
 
     def values(self, block: FloatArray) -> KernelValues:
         """Return kernel values with those of a block: (B, used + B), see `add`."""
         return KernelValues(self.gram.kept, self.diagonal, block, self.used)
+
+    def values_in_place(self, n: int) -> KernelValues | None:
+        """Return kernel values with room for those of n arriving samples, in the matrix.
+
+        They lie in the rows after the last ones, where `add` leaves them. None where there is no
+        room, or samples would go to other slots.
+        """
+        gram = self.gram
+        if self._free or not isinstance(gram, Gram):
+            return None
+        block = gram.rows_from_written(self.used + n)
+        if block is None:
+            return None
+        return KernelValues(
+            gram.as_written, self.diagonal, block, gram.written, self.used - gram.written
+        )
 
     @property
     def some_rows(self) -> bool:
@@ -211,6 +231,7 @@ class SampleStore:
         self.code, self.entered, self.added = code, entered, added
         self.inverse_weight, self.number = inverse_weight, number
         self.used, self.diagonal = len(code), kernel_diagonal(self._kernel, rows.exact)
+        self._free = self.used - self.size
         self.drop_values()
 
     def drop_values(self) -> None:

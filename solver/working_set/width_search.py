@@ -67,8 +67,9 @@ class WidthSearch:
         self._forecast, self._done = None, 0
 
     def prepare_step(self, share: float) -> None:
-        """Do so much of the next `step`, from 0 to 1, unless it is done: neither what is found nor
-        the state changes.
+        """Do so much of the next `step`, from 0 to 1, unless it is done.
+
+        Neither what is found nor the state changes.
         """
         forecast = self._started()
         while self._done < int(share * forecast.parts):
