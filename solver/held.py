@@ -49,6 +49,8 @@ class Holder:
     kind: the numba type of the tuple. write: `hold`, compiled.
     """
 
+    __slots__ = "_kind", "_parts", "_value", "_words", "_write"
+
     def __init__(self, kind: Any, write: Callable[[Words, Any], None]) -> None:
         self._kind, self._write = kind, write
         self._words = np.zeros(1 + _count(kind), np.int64)

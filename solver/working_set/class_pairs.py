@@ -58,8 +58,9 @@ class ClassPairs:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of problems and of kernel values outside the store."""
-        return self.problems.nbytes + self.values.nbytes
+        """The bytes of problems, of kernel values outside the store, and of reused memory."""
+        reused = self._sums.nbytes + self._longest.nbytes + self._stretches.nbytes
+        return self.problems.nbytes + self.values.nbytes + reused
 
     def growth(self, samples: int) -> int:
         """Return the most bytes that so many more samples can add to squares of pairs."""
