@@ -9,8 +9,11 @@ it, and holds it again.
 """
 
 import zlib
+from collections.abc import Callable
+from operator import is_
 from typing import Any
 
+import numba
 import numpy as np
 from llvmlite import ir
 from numba import extending, types
@@ -22,6 +25,7 @@ _extending: Any = extending
 _types: Any = types
 _cgutils: Any = cgutils
 _ir: Any = ir
+_typeof: Any = numba.typeof
 
 Words = NDArray[np.int64]
 # Tuples of arrays have fewer words: seven for an array with one dimension, two for each more.
@@ -37,6 +41,36 @@ def key_of(kind: Any) -> int:
 def room() -> Words:
     """Return an array for the words of one tuple."""
     return np.zeros(_MOST_WORDS, np.int64)
+
+
+class Holder:
+    """The words of one tuple of arrays for compiled code, written again when these are others.
+
+    kind: the numba type of the tuple. write: `hold`, compiled.
+    """
+
+    __slots__ = "_kind", "_parts", "_value", "_words", "_write"
+
+    def __init__(self, kind: Any, write: Callable[[Words, Any], None]) -> None:
+        self._kind, self._write = kind, write
+        self._words = np.zeros(1 + _count(kind), np.int64)
+        # The tuple, which keeps its arrays alive, and what tells whether it is the present one.
+        self._value: Any = None
+        self._parts: tuple[Any, ...] = ()
+
+    def words(self, parts: tuple[Any, ...], value: Callable[[], Any]) -> Words:
+        """Return the words of the present tuple.
+
+        parts: objects of which at least one is another one where an array of the tuple is. value:
+        returns the tuple. Raises TypeError for one of another type.
+        """
+        if len(parts) != len(self._parts) or not all(map(is_, parts, self._parts)):
+            self._value = value()
+            if _typeof(self._value) != self._kind:
+                raise TypeError(f"{_typeof(self._value)} in the place of {self._kind}")
+            self._write(self._words, self._value)
+            self._parts = parts
+        return self._words
 
 
 @_extending.intrinsic  # type: ignore[untyped-decorator]

@@ -8,7 +8,7 @@ from wolfstream.service.spec.model import ModelSpec, read_spec
 
 # Counts the changes of what models compute from the same samples, to the last bit. A test compares
 # what they compute with `tests/service/numerics.json`, and says so where this has to be raised.
-NUMERICS = 4
+NUMERICS = 5
 # In a stored spec, the numerics that its model began with.
 _NUMERICS = "numerics"
 

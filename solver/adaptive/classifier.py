@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive import label_history
 from wolfstream.solver.adaptive.combination import (
+    Combiner,
     combination_arrays,
     combination_from_arrays,
-    combine,
     new_combination,
 )
 from wolfstream.solver.adaptive.endless import EndlessLearners
@@ -24,7 +24,7 @@ from wolfstream.solver.adaptive.standing import Standing
 from wolfstream.solver.adaptive.view import ClassAnswers, ClassView, joined, take_external
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.rows.matrix import Matrix, take_rows
-from wolfstream.solver.rows.sample_weights import Weights, as_numbers, weights_of
+from wolfstream.solver.rows.sample_weights import Weights, as_numbers
 
 
 class AdaptiveClassifier:
@@ -59,9 +59,9 @@ class AdaptiveClassifier:
         self.endless = EndlessLearners(self.learners)
         self.history = LabelHistory() if temporal else None
         self.kinds = self._kinds()
-        self.prior = prior_of(self.kinds)
-        self.combination = new_combination(self.prior, settings.stackers)
-        self.losses = Losses(len(self.prior))
+        prior = prior_of(self.kinds)
+        self.combination = new_combination(prior, settings.stackers)
+        self._combiner, self.losses = Combiner(prior), Losses(len(prior))
         self.n_classes = self.samples = 0
 
     def absorb(
@@ -80,14 +80,16 @@ class AdaptiveClassifier:
         length give the same answers to rounding.
         """
         answers: list[ClassAnswers] = []
-        start = 0
-        while start < len(y):
-            part = slice(start, start + min(CHUNK - self.samples % CHUNK, len(y) - start))
+        n, start = len(y), 0
+        weights = as_numbers(weight, n)
+        if 0 < n <= CHUNK - self.samples % CHUNK:
+            return self._absorb_chunk(X, codes, y, external, weights)
+        while start < n:
+            part = slice(start, min(start + CHUNK - self.samples % CHUNK, n))
             given = None if external is None else external[part]
-            weights = as_numbers(weights_of(weight, part), len(y[part]))
             texts = None if codes is None else codes[part]
             rows = take_rows(X, part)
-            answers.append(self._absorb_chunk(rows, texts, y[part], given, weights))
+            answers.append(self._absorb_chunk(rows, texts, y[part], given, weights[part]))
             start = part.stop
         return answers[0] if len(answers) == 1 else joined(answers, self.n_classes)
 
@@ -99,29 +101,30 @@ class AdaptiveClassifier:
         external: Float64Array | None,
         weight: Float64Array,
     ) -> ClassAnswers:
-        met = self.n_classes
+        n, met, known = len(y), self.n_classes, np.empty(len(y), np.int64)
         self.meet(max(met, int(y.max()) + 1))
-        known = np.full(len(y), met)
-        if self.n_classes > met:
+        classes = self.n_classes
+        known.fill(met)
+        if classes > met:
             np.maximum.accumulate(np.maximum(met, y[:-1] + 1), out=known[1:])
-        one_hot = np.zeros((len(y), self.n_classes + 1))
-        one_hot[np.arange(len(y)), y] = 1.0
+        one_hot = np.zeros((n, classes + 1))
+        one_hot[np.arange(n), y] = 1.0
         # The last column of scores is that of the class that never comes.
-        scores = np.empty((len(y), len(self.combination.beta), self.n_classes + 1))
+        scores = np.empty((n, len(self.combination.beta), classes + 1))
         self.learners.absorb(*self.inputs.absorb(X), codes, one_hot, weight, scores)
-        of_classes = scores[:, :, :-1]
-        self.endless.absorb(of_classes, y)
+        self.endless.absorb(scores, classes, y)
         if self.history is not None:
             others = slice(self.learners.count, self.learners.count + len(label_history.NAMES))
-            of_classes[:, others] = self.history.absorb(y, weight)
-        awake = take_external(external, len(self.external), of_classes)
-        probability, losses = combine(self.combination, self.prior, scores, awake, y, known, weight)
+            scores[:, others, :-1] = self.history.absorb(y, weight)
+        awake = take_external(external, len(self.external), classes, scores)
+        combine = self._combiner.combine
+        probability, losses = combine(self.combination, scores, awake, y, known, weight)
         self.losses.add(losses)
-        self.samples += len(y)
+        self.samples += n
         if self.samples % CHUNK == 0:
             self.learners.end_chunk(self.samples)
             self.endless.end_chunk(self.losses.last(CHUNK), self.combination)
-        prediction = np.argmax(probability, axis=1)
+        prediction = probability.argmax(axis=1)
         if met == 0:
             prediction[known == 0] = -1
         return ClassAnswers(prediction, probability)

@@ -10,6 +10,7 @@ best one's.
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +19,7 @@ from wolfstream.solver.adaptive.stacking import adagrad_step
 from wolfstream.solver.adaptive.temperature import newton_step, softmax
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, inner, larger, smaller
+from wolfstream.solver.held import Holder, Words, held, hold, room
 
 LEAST = 1e-4
 FIRST_CURVATURE = 1.0
@@ -56,7 +58,8 @@ def new_combination(prior: Float64Array, steps: Sequence[float]) -> Combination:
 
 def combination_from_arrays(name: str, state: Mapping[str, NDArray[Any]]) -> Combination:
     """Return a copy of what `combination_arrays` named so."""
-    return Combination(*(np.array(state[f"{name}_{field}"]) for field in Combination._fields))
+    fields = (state[f"{name}_{field}"] for field in Combination._fields)
+    return Combination(*(np.array(field, order="C") for field in fields))
 
 
 def combination_arrays(name: str, combination: Combination) -> dict[str, NDArray[Any]]:
@@ -64,81 +67,111 @@ def combination_arrays(name: str, combination: Combination) -> dict[str, NDArray
     return {f"{name}_{field}": a.copy() for field, a in combination._asdict().items()}
 
 
-def combine(
-    combination: Combination,
-    prior: Float64Array,
-    scores: Float64Array,
-    awake: NDArray[np.bool_],
-    y: NDArray[np.int64],
-    known: NDArray[np.int64],
-    weight: Float64Array,
-) -> tuple[Float64Array, Float64Array]:
-    """(probability (n, K), log losses (n, E + S)) of rows whose labels are then learned.
+class OfRow(NamedTuple):
+    """What is computed from one row: p (E + S, K), likelihood and speaks (E + S,), slope (E,)."""
 
-    prior: as of `new_combination`. scores: (n, E, K + 1) contiguous, overwritten; the
-    last column is not read. awake: (n, E), whether an expert has something to say. known: (n,) how
-    many classes row i knows of; y[i] may be a new one, of which nothing is learned. weight: (n,) of
-    the rows. Losses are those of weight 1, NaN where there is none.
+    p: Float64Array
+    likelihood: Float64Array
+    speaks: NDArray[np.bool_]
+    slope: Float64Array
+
+
+class Learning(NamedTuple):
+    """What combining reads and writes. least: (E + S,), as `share_step` takes it."""
+
+    combination: Combination
+    of_row: OfRow
+    least: Float64Array
+
+
+class Combiner:
+    """Combines the scores of rows whose labels are then learned, in memory that it uses again.
+
+    prior: as of `new_combination`.
     """
-    probability = np.zeros((len(scores), scores.shape[2] - 1))
-    losses = np.empty((len(scores), len(combination.weight)))
-    losses.fill(np.nan)
-    # Of equal weights, the bits of SHARE / (E + S): those of models without a prior.
-    of_row = _of_row(combination, scores, SHARE / prior.sum() * prior)
-    _combine(combination, scores, awake, y, known, weight, True, of_row, probability, losses)
-    return probability, losses
+
+    def __init__(self, prior: Float64Array) -> None:
+        # Of equal weights, the bits of SHARE / (E + S): those of models without a prior.
+        self._least = SHARE / prior.sum() * prior
+        self._holder = Holder(_LEARNING, _hold)
+        self._targets = 0
+
+    def combine(
+        self,
+        combination: Combination,
+        scores: Float64Array,
+        awake: NDArray[np.bool_],
+        y: NDArray[np.int64],
+        known: NDArray[np.int64],
+        weight: Float64Array,
+    ) -> tuple[Float64Array, Float64Array]:
+        """(probability (n, K), log losses (n, E + S)) of rows whose labels are then learned.
+
+        scores: (n, E, K + 1) contiguous, overwritten; the last column is not read. awake: (n, E),
+        whether an expert has something to say. known: (n,) how many classes row i knows of; y[i]
+        may be a new one, of which nothing is learned. weight: (n,) of the rows. Losses are those
+        of weight 1, NaN where there is none.
+        """
+        n, _, targets = scores.shape
+        probability = np.zeros((n, targets - 1))
+        losses = np.empty((n, len(self._least)))
+        losses.fill(np.nan)
+        if targets != self._targets:
+            self._targets, self._of_row = targets, _of_row(combination, targets)
+        words = self._holder.words(
+            (combination, self._of_row), lambda: Learning(combination, self._of_row, self._least)
+        )
+        _combine(words, scores, awake, y, known, weight, True, probability, losses)
+        return probability, losses
 
 
 def combined(
     combination: Combination, scores: Float64Array, awake: NDArray[np.bool_], classes: int
 ) -> Float64Array:
     """Return the probabilities (n, K) of rows without labels; scores (n, E, K) overwritten."""
-    n = len(scores)
-    probability = np.zeros((n, scores.shape[2]))
+    n, _, targets = scores.shape
+    probability = np.zeros((n, targets))
     losses = np.empty((0, len(combination.weight)))
     known, none, ones = np.full(n, classes), np.zeros(n, np.int64), np.ones(n)
-    of_row = _of_row(combination, scores, combination.weight)
-    _combine(combination, scores, awake, none, known, ones, False, of_row, probability, losses)
+    words, of_row = room(), _of_row(combination, targets)
+    _hold(words, Learning(combination, of_row, combination.weight))
+    _combine(words, scores, awake, none, known, ones, False, probability, losses)
     return probability
 
 
-class _OfRow(NamedTuple):
-    """What is computed from one row: p (E + S, K), likelihood and speaks (E + S,), slope (E,).
-
-    least: (E + S,), as `share_step` takes it. Compiled code that makes no arrays takes less time to
-    compile.
-    """
-
-    p: Float64Array
-    likelihood: Float64Array
-    speaks: NDArray[np.bool_]
-    slope: Float64Array
-    least: Float64Array
-
-
-def _of_row(c: Combination, scores: Float64Array, least: Float64Array) -> _OfRow:
+def _of_row(c: Combination, targets: int) -> OfRow:
     stackers, experts = c.a.shape
     voices = experts + stackers
-    speaks = np.empty(voices, np.bool_)
-    p = np.empty((voices, scores.shape[2]))
-    return _OfRow(p, np.ones(voices), speaks, np.empty(experts), least)
+    p = np.empty((voices, targets))
+    return OfRow(p, np.ones(voices), np.empty(voices, np.bool_), np.empty(experts))
+
+
+# Most of numba carries no types.
+_typeof: Any = numba.typeof
+_EXAMPLE = new_combination(np.ones(2), [1.0])
+_LEARNING = _typeof(Learning(_EXAMPLE, _of_row(_EXAMPLE, 1), np.ones(2)))
+
+
+@compiled
+def _hold(words: Words, learning: Learning) -> None:
+    hold(words, learning)
 
 
 @compiled
 def _combine(
-    c: Combination,
+    words: Words,
     scores: Float64Array,
     awake: NDArray[np.bool_],
     y: NDArray[np.int64],
     known: NDArray[np.int64],
     weight: Float64Array,
     learn: bool,
-    of_row: _OfRow,
     probability: Float64Array,
     losses: Float64Array,
 ) -> None:
+    c, of_row, least = held(words, _LEARNING)
+    p, likelihood, speaks, slope = of_row
     experts, stackers = c.a.shape[1], c.a.shape[0]
-    p, likelihood, speaks, slope, least = of_row
     for i in range(scores.shape[0]):
         classes, u = known[i], scores[i]
         if classes == 0:

@@ -31,6 +31,7 @@ from wolfstream.solver.adaptive.ridge import CHUNK
 from wolfstream.solver.adaptive.ridge_parts import RidgePart
 from wolfstream.solver.adaptive.weights import for_classes
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled
 
 # Horizons of `places` that are waited before a learner begins again: classes may just have moved.
 PATIENCE = 4.0
@@ -145,12 +146,12 @@ class EndlessLearners:
         if self.bayes is not None:
             self.bayes.meet(classes)
 
-    def absorb(self, scores: Float64Array, y: NDArray[np.int64]) -> None:
-        """Take note of the scores (n, experts, K) of rows and their labels."""
-        part = slice(self._pending, self._pending + len(y))
-        self._predicted[part] = np.argmax(scores[:, self._experts], axis=2)
-        self._y[part] = y
-        self._pending = part.stop
+    def absorb(self, scores: Float64Array, classes: int, y: NDArray[np.int64]) -> None:
+        """Take note of rows' scores (n, experts, K) of the first classes, and of their labels."""
+        place = self._pending
+        self._pending += len(y)
+        _note(scores, classes, self._experts, self._predicted[place : self._pending])
+        self._y[place : self._pending] = y
 
     def end_chunk(self, losses: Float64Array, combination: Combination) -> None:
         """Act on the losses (CHUNK, experts) of the last rows."""
@@ -207,3 +208,20 @@ def _begun_again(recent: RidgePart, combination: Combination) -> Earlier:
 def _become(part: RidgePart, combination: Combination, new: Earlier) -> None:
     part.replace(new.W)
     combination.beta[part.experts], combination.curvature[part.experts] = new.beta, new.curvature
+
+
+@compiled
+def _note(
+    scores: Float64Array,
+    classes: int,
+    experts: NDArray[np.int64],
+    predicted: NDArray[np.int64],
+) -> None:
+    """predicted[i, e] = argmax_k scores[i, experts[e], k]."""
+    for i in range(len(scores)):
+        for e in range(len(experts)):
+            best, of_expert = 0, scores[i, experts[e]]
+            for k in range(1, classes):
+                if of_expert[k] > of_expert[best]:
+                    best = k
+            predicted[i, e] = best

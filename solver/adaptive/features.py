@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.weights import add
-from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.arrays import Float64Array, plain
 from wolfstream.solver.compiled import compiled, inner, larger, smaller
 from wolfstream.solver.rows.cosine import TURN, cosine_of_turns
 
@@ -82,7 +82,7 @@ def transform(features: FeatureMap, Z: Float64Array) -> Float64Array:
     A row has the same bits alone and among others.
     """
     Phi = np.empty((len(Z), features.dimension))
-    _transform(features.W, np.require(Z, np.float64, ("C", "W")), Phi)
+    _transform(features.W, plain(Z), Phi)
     return Phi
 
 

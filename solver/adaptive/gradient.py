@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.features import Span
-from wolfstream.solver.adaptive.ridge import logistic
+from wolfstream.solver.adaptive.ridge import CHUNK, logistic
 from wolfstream.solver.adaptive.weights import add, dot
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.compiled import compiled, inner, larger, smaller
+from wolfstream.solver.compiled import inner, larger, smaller
 
 # Targets are scaled and residuals bounded; this is for rows that were not scaled.
 LARGEST_WEIGHT = 1e6
@@ -40,29 +40,36 @@ class GradientSetting(NamedTuple):
     step: float
 
 
+class GradientArrays(NamedTuple):
+    """What learning reads and writes; fields as of `GradientLearners`.
+
+    norm: (CHUNK,) is overwritten.
+    """
+
+    steps: Float64Array
+    W: Float64Array
+    norm: Float64Array
+
+
+NO_GRADIENT = GradientArrays(np.empty(0), np.empty((0, 0, 0, 0)), np.empty(0))
+
+
 class GradientLearners:
     """Learners with different steps on the same columns.
 
     W: as in `weights`, one group; it changes in place, and views copy it.
     """
 
-    def __init__(
-        self, span: Span, steps: Sequence[float], columns: int, *, regression: bool
-    ) -> None:
+    def __init__(self, span: Span, steps: Sequence[float], columns: int) -> None:
         self.span: Span = span
         self.steps = np.array(steps)
-        self.regression = regression
         self.W = np.zeros((1, len(steps), 1, columns))
+        self._norm = np.empty(CHUNK)
 
-    def absorb(self, Phi: Float64Array, Y: Float64Array, weight: Float64Array) -> Float64Array:
-        """Learns rows; returns the answers (n, L, K) before each row's own target.
-
-        weight: (n,) of the rows.
-        """
-        W, n = self.W[0], len(Y)
-        answers = np.empty((n, len(self.steps), Y.shape[1]))
-        _take_steps(Phi, Y, weight, self.steps, self.regression, W, np.empty(n), answers)
-        return answers
+    @property
+    def arrays(self) -> GradientArrays:
+        """What learning reads and writes."""
+        return GradientArrays(self.steps, self.W, self._norm)
 
     def state(self, name: str) -> dict[str, NDArray[Any]]:
         """W as a plain array."""
@@ -70,35 +77,39 @@ class GradientLearners:
 
     def restore(self, name: str, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
-        self.W = np.array(state[f"{name}_W"])
+        self.W = np.array(state[f"{name}_W"], order="C")
 
 
-@compiled
-def _take_steps(
+@inner
+def learn_gradient(
+    gradient: GradientArrays,
+    regression: bool,
     Phi: Float64Array,
     Y: Float64Array,
     weight: Float64Array,
-    steps: Float64Array,
-    regression: bool,
-    W: Float64Array,
-    norm: Float64Array,
-    answers: Float64Array,
+    first: int,
+    scores: Float64Array,
 ) -> None:
+    """Write the answers to rows before each one's own target; then the rows are learned.
+
+    Arguments are as of `ridge.learn_ridge`.
+    """
+    steps, norm, columns = gradient.steps, gradient.norm, gradient.W.shape[3]
     for i in range(len(Phi)):
-        norm[i] = dot(Phi[i], Phi[i])
+        norm[i] = dot(Phi[i, :columns], Phi[i, :columns])
     for e in range(len(steps)):
         for k in range(Y.shape[1]):
-            w = W[e, k]
+            w = gradient.W[0, e, k]
             for i in range(len(Phi)):
-                score = dot(w, Phi[i])
-                answers[i, e, k] = score
+                score = dot(w, Phi[i, :columns])
+                scores[i, first + e, k] = score
                 step = weight[i] * steps[e]
                 if regression:
                     damping = 1.0 + larger(weight[i] - 1.0, 0.0) * steps[e]
                     delta = step * (Y[i, k] - score) / (1.0 + norm[i] * damping)
                 else:
                     delta = implicit_step(score, Y[i, k], step, norm[i])
-                add(w, delta, Phi[i])
+                add(w, delta, Phi[i, :columns])
                 for c in range(len(w)):
                     w[c] = smaller(larger(w[c], -LARGEST_WEIGHT), LARGEST_WEIGHT)
 

@@ -9,34 +9,56 @@ from collections.abc import Mapping
 from itertools import groupby
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.diagonal import DiagonalLearners, DiagonalWeights, diagonal_scores
 from wolfstream.solver.adaptive.features import FeatureMap, relevance, shares
-from wolfstream.solver.adaptive.gradient import GradientLearners
-from wolfstream.solver.adaptive.naive_bayes import NaiveBayes, quadratic
+from wolfstream.solver.adaptive.gradient import (
+    NO_GRADIENT,
+    GradientArrays,
+    GradientLearners,
+    learn_gradient,
+)
+from wolfstream.solver.adaptive.naive_bayes import (
+    NO_BAYES,
+    BayesArrays,
+    NaiveBayes,
+    learn_bayes,
+    quadratic,
+)
 from wolfstream.solver.adaptive.neighbours import (
     Memory,
     Neighbours,
+    NeighboursArrays,
     NeighboursView,
     Search,
+    learn_neighbours,
     no_neighbours,
     row_scores,
     search_for,
 )
-from wolfstream.solver.adaptive.ridge import CHUNK, RidgeLearners
+from wolfstream.solver.adaptive.ridge import (
+    CHUNK,
+    FEW,
+    NO_RIDGE,
+    RidgeArrays,
+    RidgeLearners,
+    learn_ridge,
+)
 from wolfstream.solver.adaptive.ridge_parts import RidgePart, endless_pairs
 from wolfstream.solver.adaptive.settings import Settings
 from wolfstream.solver.adaptive.texts import TextLearners, TextsView, text_scores
 from wolfstream.solver.adaptive.weights import dot, for_classes
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, inner
+from wolfstream.solver.held import Holder, Words, held, hold
 from wolfstream.solver.rows.matrix import SparseRows
 
 # What stands for learners that a bank has not.
-NO_NEIGHBOURS = no_neighbours(0)
-NO_BAYES = np.zeros((0, 1, 1, 1))
+_NO_NEIGHBOURS = no_neighbours(0)
+_NO_MEMORY = NeighboursArrays(*_NO_NEIGHBOURS[:3], search_for(*_NO_NEIGHBOURS[:2]))
 
 
 class LearnersView(NamedTuple):
@@ -61,6 +83,19 @@ class LearnersView(NamedTuple):
         return [part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True)]
 
 
+class LearnerArrays(NamedTuple):
+    """What the learners that see a row's shared features learn in, in the order of their scores.
+
+    There are two groups of ridge and two of gradient learners; those that a bank has not are empty.
+    """
+
+    ridge: tuple[RidgeArrays, RidgeArrays]
+    gradient: tuple[GradientArrays, GradientArrays]
+    near: NeighboursArrays
+    bayes: BayesArrays
+    regression: bool
+
+
 class Learners:
     """The learners of a bank, of which some learn by ridge or by gradient.
 
@@ -83,9 +118,7 @@ class Learners:
             for (span, _), group in groupby(settings.ridge, lambda one: (one.span, one.losses))
         ]
         self.gradient = [
-            GradientLearners(
-                span, [one.step for one in group], features.columns(span), regression=regression
-            )
+            GradientLearners(span, [one.step for one in group], features.columns(span))
             for span, group in groupby(settings.gradient, lambda one: one.span)
         ]
         columns = features.columns("linear") - 1
@@ -101,7 +134,7 @@ class Learners:
         first = kinds.index("naive_bayes") if bayes else self.count
         self.bayes_experts = slice(first, first + len(bayes))
         self._groups: tuple[RidgeLearners | GradientLearners, ...] = (*self.ridge, *self.gradient)
-        self._width_of = {one.span: one.W.shape[3] for one in self._groups}
+        self._regression, self._holder = regression, Holder(_ARRAYS, _hold)
 
     def meet(self, classes: int) -> None:
         """Make room for so many classes."""
@@ -129,28 +162,47 @@ class Learners:
         (n, K), the class that never comes included. weight: (n,) of the rows. scores: (n, experts,
         K), of which the learners are the first experts.
         """
-        of_span = {
-            span: np.ascontiguousarray(Phi[:, :width]) for span, width in self._width_of.items()
-        }
-        first = 0
-        for one in self._groups:
-            found = one.absorb(of_span[one.span], Y, weight)
-            scores[:, first : first + found.shape[1]] = found
-            first += found.shape[1]
-        if self.neighbours is not None:
-            columns = 1 + len(self.neighbours.memory.rows)
-            found = self.neighbours.absorb(Phi[:, 1:columns], Y, weight)
-            scores[:, first : first + found.shape[1]] = found
-            first += found.shape[1]
+        few, n = len(Y) <= FEW, len(Y)
+        pending = self.ridge[0].pending if self.ridge else 0
+        for one in () if few else self.ridge:
+            one.multiply(Phi)
+        rows = 0 if self.bayes is None else self.bayes.rows
+        words = self._holder.words(self._parts(), self._arrays)
+        first = _learn(words, Phi, few, pending, rows, Y, weight, scores)
+        for one in self.ridge:
+            one.pending += n
         if self.bayes is not None:
-            self.bayes.absorb(Phi, Y, weight, scores, first)
-            first += self.bayes.count
+            self.bayes.rows += n
         if self.diagonal is not None and sparse is not None:
             found = self.diagonal.absorb(sparse, Y, weight)
             scores[:, first : first + len(found)] = found.transpose(1, 0, 2)
         if self.texts is not None and codes is not None:
             found = self.texts.absorb(codes, Y, weight)
             scores[:, self.count - found.shape[1] : self.count] = found
+
+    def _parts(self) -> tuple[Any, ...]:
+        """Return what is replaced where one of `_arrays` is."""
+        near, bayes = self.neighbours, self.bayes
+        return (
+            *[one.W for one in self._groups],
+            *[one.P for one in self.ridge],
+            *(() if near is None else (near.memory, near.weight)),
+            *(() if bayes is None else (bayes.sums, bayes.W)),
+        )
+
+    def _arrays(self) -> LearnerArrays:
+        ridge = [one.arrays for one in self.ridge]
+        gradient = [one.arrays for one in self.gradient]
+        return LearnerArrays(
+            (ridge[0] if ridge else NO_RIDGE, ridge[1] if len(ridge) > 1 else NO_RIDGE),
+            (
+                gradient[0] if gradient else NO_GRADIENT,
+                gradient[1] if len(gradient) > 1 else NO_GRADIENT,
+            ),
+            _NO_MEMORY if self.neighbours is None else self.neighbours.arrays,
+            NO_BAYES if self.bayes is None else self.bayes.arrays,
+            self._regression,
+        )
 
     def end_chunk(self, samples: int) -> None:
         """Let the ridge learners forget, the stream being so many samples long."""
@@ -285,7 +337,8 @@ class RowLearners(NamedTuple):
 
 def row_learners(view: LearnersView) -> RowLearners:
     """Return them, with arrays without elements in the place of those that there are not."""
-    near, bayes = view.neighbours or NO_NEIGHBOURS, NO_BAYES if view.bayes is None else view.bayes
+    near = view.neighbours or _NO_NEIGHBOURS
+    bayes = NO_BAYES.W if view.bayes is None else view.bayes
     return RowLearners(view.weights, view.shapes, *near[:4], bayes)
 
 
@@ -325,3 +378,48 @@ def score_row(
             w = bayes[h, 0, k]
             scores[e, k] = w[0] + quadratic(z, w[1 : 1 + columns], w[1 + columns :])
         e += 1
+
+
+# Most of numba carries no types.
+_typeof: Any = numba.typeof
+_ARRAYS = _typeof(
+    LearnerArrays((NO_RIDGE,) * 2, (NO_GRADIENT,) * 2, _NO_MEMORY, NO_BAYES, regression=False)
+)
+
+
+@compiled
+def _hold(words: Words, learners: LearnerArrays) -> None:
+    hold(words, learners)
+
+
+@compiled
+def _learn(
+    words: Words,
+    Phi: Float64Array,
+    few: bool,
+    pending: int,
+    rows: int,
+    Y: Float64Array,
+    weight: Float64Array,
+    scores: Float64Array,
+) -> int:
+    """Have all learners take rows; return the number of the first expert after them.
+
+    rows: that naive Bayes has learned. Other arguments are as of `ridge.learn_ridge`.
+    """
+    learners, first = held(words, _ARRAYS), 0
+    regression = learners.regression
+    for ridge in learners.ridge:
+        learn_ridge(ridge, Phi, few, pending, Y, weight, first, scores)
+        first += ridge.W.shape[0] * ridge.W.shape[1]
+    for gradient in learners.gradient:
+        if len(gradient.steps):
+            learn_gradient(gradient, regression, Phi, Y, weight, first, scores)
+            first += len(gradient.steps)
+    near, bayes = learners.near, learners.bayes
+    if len(near.counts):
+        learn_neighbours(near, regression, Phi, Y, weight, first, scores)
+        first += 2 * len(near.counts)
+    if len(bayes.W):
+        learn_bayes(bayes, Phi, rows, Y, weight, first, scores)
+    return first + len(bayes.W)

@@ -20,7 +20,7 @@ no density to speak of.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +28,24 @@ from numpy.typing import NDArray
 from wolfstream.solver.adaptive.ridge import CHUNK
 from wolfstream.solver.adaptive.weights import for_classes
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.compiled import compiled, inner, larger
+from wolfstream.solver.compiled import inner, larger
 
 # Of the variance before any row.
 FLOOR = 0.01
+
+
+class BayesArrays(NamedTuple):
+    """What learning reads and writes; fields as of `NaiveBayes`.
+
+    kept: (horizons,) what is left of sums after a CHUNK.
+    """
+
+    kept: Float64Array
+    sums: Float64Array
+    W: Float64Array
+
+
+NO_BAYES = BayesArrays(np.empty(0), np.zeros((0, 1, 1, 1)), np.zeros((0, 1, 1, 1)))
 
 
 class NaiveBayes:
@@ -52,21 +66,10 @@ class NaiveBayes:
         """Grow to this many classes."""
         self.sums, self.W = for_classes(self.sums, classes), for_classes(self.W, classes)
 
-    def absorb(
-        self,
-        Phi: Float64Array,
-        Y: Float64Array,
-        weight: Float64Array,
-        scores: Float64Array,
-        first: int,
-    ) -> None:
-        """Write the scores before each row's own label; then the rows are learned.
-
-        Phi: (n, D) shared features, (1, z) first. Y: (n, K), one-hot. weight: (n,) of the rows.
-        scores: (n, experts, K), of which these learners are those from the first on.
-        """
-        _learn(Phi, Y, weight, self._kept, self.rows, self.sums, self.W, scores, first)
-        self.rows += len(Y)
+    @property
+    def arrays(self) -> BayesArrays:
+        """What learning reads and writes."""
+        return BayesArrays(self._kept, self.sums, self.W)
 
     def replace(self, sums: Float64Array, rows: int) -> None:
         """Take over the sums of so many rows."""
@@ -95,7 +98,8 @@ class NaiveBayes:
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
-        self.sums, self.W = np.array(state["bayes_sums"]), np.array(state["bayes_W"])
+        self.sums = np.array(state["bayes_sums"], order="C")
+        self.W = np.array(state["bayes_W"], order="C")
         self.rows = int(state["bayes_rows"][0])
 
 
@@ -115,18 +119,22 @@ def slopes(W: Float64Array, z: Float64Array, of_scores: Float64Array) -> Float64
     return np.asarray(flat[1 : 1 + len(z)] + 2.0 * flat[1 + len(z) :] * z)
 
 
-@compiled
-def _learn(
+@inner
+def learn_bayes(
+    bayes: BayesArrays,
     Phi: Float64Array,
+    rows: int,
     Y: Float64Array,
     weight: Float64Array,
-    kept: Float64Array,
-    rows: int,
-    sums: Float64Array,
-    W: Float64Array,
-    scores: Float64Array,
     first: int,
+    scores: Float64Array,
 ) -> None:
+    """Write the scores before each row's own label; then the rows are learned.
+
+    Phi: (n, D) shared features, (1, z) first. rows: how many were learned before. Y: (n, K),
+    one-hot. Other arguments are as of `ridge.learn_ridge`.
+    """
+    kept, sums, W = bayes
     horizons, _, classes, width = W.shape
     columns = width // 2
     for i in range(len(Phi)):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.places import ADVANTAGE
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.compiled import compiled, inner, smaller
+from wolfstream.solver.compiled import inner, smaller
 
 CAPACITY = 1000
 # What a class counts that none of the neighbours has.
@@ -41,6 +41,27 @@ class Memory(NamedTuple):
     counts: Float64Array
 
 
+class Search(NamedTuple):
+    """Reused memory of searches, overwritten by each.
+
+    z: (d,) the row. distance: (2, capacity). least, slot: of the most neighbours.
+    """
+
+    z: NDArray[np.float32]
+    distance: NDArray[np.float32]
+    least: NDArray[np.float32]
+    slot: NDArray[np.int64]
+
+
+class NeighboursArrays(NamedTuple):
+    """What learning reads and writes; fields as of `Neighbours`."""
+
+    memory: Memory
+    counts: NDArray[np.int64]
+    weight: NDArray[np.float32]
+    search: Search
+
+
 class Neighbours:
     """Learners with different numbers of neighbours among rows of d columns."""
 
@@ -54,23 +75,16 @@ class Neighbours:
             np.zeros(1, np.int64),
             np.ones(CAPACITY),
         )
+        self._search = search_for(self.memory, self.counts)
 
-    def absorb(self, Z: Float64Array, Y: Float64Array, weight: Float64Array) -> Float64Array:
-        """Scores (n, learners, K) of rows (n, d) before each one's own target; learns the rows.
-
-        weight: (n,) of the rows.
-        """
-        view = NeighboursView(self.memory, self.counts, self.weight, self.regression, Y.shape[1])
-        scores = np.empty((len(Z), 2 * len(self.counts), Y.shape[1]))
-        rows, targets = np.ascontiguousarray(Z), np.ascontiguousarray(Y)
-        _learn(*view[:4], rows, targets, weight, search_for(self.memory, self.counts), scores)
-        return scores
+    @property
+    def arrays(self) -> NeighboursArrays:
+        """What learning reads and writes."""
+        return NeighboursArrays(self.memory, self.counts, self.weight, self._search)
 
     def weigh(self, relevance: Float64Array) -> None:
         """Have columns count by their relevance (d,) from the next row on."""
-        weight = self.weight.copy()
-        weight[1] = relevance
-        self.weight = weight
+        self.weight[1] = relevance
 
     def follow(self, places: NDArray[np.int64]) -> None:
         """Give rows from before classes changed places the labels of after it, if it shows.
@@ -101,7 +115,7 @@ class Neighbours:
         """Return the memory as it is now, for scores with K targets."""
         rows, target, said, stored, counts = self.memory
         memory = Memory(rows.copy(), target.copy(), said[:0], stored.copy(), counts.copy())
-        return NeighboursView(memory, self.counts, self.weight, self.regression, targets)
+        return NeighboursView(memory, self.counts, self.weight.copy(), self.regression, targets)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the memory as plain arrays."""
@@ -112,8 +126,9 @@ class Neighbours:
         """Take over what `state` gave."""
         # Earlier versions had no weights.
         own = {"neighbours_counts": np.ones(CAPACITY)} | dict(state)
-        self.memory = Memory(*(np.array(own[f"neighbours_{name}"]) for name in Memory._fields))
-        self.weight = np.array(state["neighbours_weight"])
+        fields = (own[f"neighbours_{name}"] for name in Memory._fields)
+        self.memory = Memory(*(np.array(field, order="C") for field in fields))
+        self.weight = np.array(state["neighbours_weight"], order="C")
 
 
 class NeighboursView(NamedTuple):
@@ -124,18 +139,6 @@ class NeighboursView(NamedTuple):
     weight: NDArray[np.float32]
     regression: bool
     targets: int
-
-
-class Search(NamedTuple):
-    """Reused memory of searches, overwritten by each.
-
-    z: (d,) the row. distance: (2, capacity). least, slot: of the most neighbours.
-    """
-
-    z: NDArray[np.float32]
-    distance: NDArray[np.float32]
-    least: NDArray[np.float32]
-    slot: NDArray[np.int64]
 
 
 def search_for(memory: Memory, counts: NDArray[np.int64]) -> Search:
@@ -159,29 +162,32 @@ def no_neighbours(targets: int) -> NeighboursView:
     return NeighboursView(memory, codes, np.zeros((2, 0), np.float32), False, targets)
 
 
-@compiled
-def _learn(
-    m: Memory,
-    counts: NDArray[np.int64],
-    weight: NDArray[np.float32],
+@inner
+def learn_neighbours(
+    near: NeighboursArrays,
     regression: bool,
-    Z: Float64Array,
+    Phi: Float64Array,
     Y: Float64Array,
-    of_rows: Float64Array,
-    search: Search,
+    weight: Float64Array,
+    first: int,
     scores: Float64Array,
 ) -> None:
-    """Write the scores of rows by their neighbours, then learn each of them."""
+    """Write the scores of rows by their neighbours, then learn each of them.
+
+    Phi: (n, D) shared features, (1, z) first. Other arguments are as of `ridge.learn_ridge`.
+    """
+    m, counts, relevance, search = near
+    stop = first + 2 * len(counts)
     capacity, z = len(m.target), search.z
-    for i in range(len(Z)):
+    for i in range(len(Phi)):
         for c in range(len(z)):
-            z[c] = Z[i, c]
-        most_frequent = row_scores(m, counts, weight, regression, search, scores[i])
+            z[c] = Phi[i, 1 + c]
+        most_frequent = row_scores(m, counts, relevance, regression, search, scores[i, first:stop])
         place = m.stored[0] % capacity
         for c in range(len(z)):
             m.rows[c, place] = z[c]
         m.target[place] = Y[i, 0] if regression else _code(Y[i])
-        m.counts[place] = of_rows[i]
+        m.counts[place] = weight[i]
         m.said[place] = most_frequent
         m.stored[0] += 1
 

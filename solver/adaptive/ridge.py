@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 from wolfstream.solver.adaptive.features import Span
 from wolfstream.solver.adaptive.weights import add, dot, symmetric_product
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.compiled import compiled, inner, larger, smaller
+from wolfstream.solver.compiled import inner, larger, smaller
 
 Loss = Literal["square", "hinge", "logistic", "huber"]
 _SQUARE, _HINGE, _LOGISTIC = range(3)
@@ -64,6 +64,28 @@ class RidgeSetting(NamedTuple):
     losses: tuple[Loss, ...]
 
 
+class RidgeArrays(NamedTuple):
+    """What learning reads and writes; fields as of `RidgeLearners`.
+
+    kinds: (losses,) their numbers. scale: (CHUNK,) is overwritten.
+    """
+
+    P: Float64Array
+    gains: Float64Array
+    W: Float64Array
+    kinds: NDArray[np.int64]
+    scale: Float64Array
+
+
+NO_RIDGE = RidgeArrays(
+    np.empty((0, 0, 0)),
+    np.empty((0, 0, 0)),
+    np.empty((0, 0, 0, 0)),
+    np.empty(0, np.int64),
+    np.empty(0),
+)
+
+
 class RidgeLearners:
     """Learners with different horizons, ridges and losses on the same D columns.
 
@@ -80,27 +102,22 @@ class RidgeLearners:
         self.pending = 0
         self.W = np.zeros((len(settings), len(losses), 1, columns))
         self._kinds = np.array([_KINDS[loss] for loss in losses])
-        self._work = np.empty((columns, columns))
+        self._work, self._scale = np.empty((columns, columns)), np.empty(CHUNK)
 
     @property
     def nbytes(self) -> int:
         """Memory in bytes."""
         return self.P.nbytes + self.gains.nbytes + self.W.nbytes + self._work.nbytes
 
-    def absorb(self, Phi: Float64Array, Y: Float64Array, weight: Float64Array) -> Float64Array:
-        """Learns rows; returns the answers (n, learners, K) before each row's own target.
+    def multiply(self, Phi: Float64Array) -> None:
+        """Write the products of rows with P in their gains' places, by one product of matrices."""
+        rows = np.ascontiguousarray(Phi[:, : self.P.shape[1]])
+        np.matmul(rows, self.P, out=self.gains[:, self.pending : self.pending + len(rows)])
 
-        weight: (n,) of the rows. The rows must not go beyond the end of a chunk.
-        """
-        n, few, W = len(Y), len(Y) <= FEW, self.W
-        if not few:
-            np.matmul(Phi, self.P, out=self.gains[:, self.pending : self.pending + n])
-        answers = np.empty((n, W.shape[0] * W.shape[1], W.shape[2]))
-        root = np.sqrt(weight)
-        of_rows = root, np.empty(n)
-        _learn(Phi, self.P, few, self.gains, self.pending, Y, *of_rows, self._kinds, W, answers)
-        self.pending += n
-        return answers
+    @property
+    def arrays(self) -> RidgeArrays:
+        """What learning reads and writes."""
+        return RidgeArrays(self.P, self.gains, self.W, self._kinds, self._scale)
 
     def end_chunk(self, samples: int) -> None:
         """Update P and forget by CHUNK samples; the stream is `samples` long, a multiple of it."""
@@ -124,7 +141,7 @@ class RidgeLearners:
 
     def restore(self, name: str, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
-        self.P, self.W = np.array(state[f"{name}_P"]), np.array(state[f"{name}_W"])
+        self.P, self.W = (np.array(state[f"{name}_{field}"], order="C") for field in ("P", "W"))
         self.pending = state[f"{name}_gains"].shape[1]
         self.gains[:, : self.pending] = state[f"{name}_gains"]
 
@@ -137,42 +154,43 @@ def bounded(P: Float64Array, largest: float) -> Float64Array:
     return nearest
 
 
-@compiled
-def _learn(
+@inner
+def learn_ridge(
+    ridge: RidgeArrays,
     Phi: Float64Array,
-    P: Float64Array,
     few: bool,
-    gains: Float64Array,
     pending: int,
     Y: Float64Array,
-    root: Float64Array,
-    scale: Float64Array,
-    kinds: NDArray[np.int64],
-    W: Float64Array,
-    answers: Float64Array,
+    weight: Float64Array,
+    first: int,
+    scores: Float64Array,
 ) -> None:
-    """Make the gains of rows, of many from the products Phi P in their places, and learn.
+    """Write the answers to rows before each one's own target; then the rows are learned.
 
-    root: (n,) the square root of each row's weight. scale: (n,) is overwritten.
+    They must not go beyond the end of a chunk, of which `pending` rows were learned. few: whether
+    their gains are still to be made; else `RidgeLearners.multiply` has begun them. weight: (n,).
+    scores: (n, experts, K), of which these learners are those from the first on.
     """
-    for h in range(len(P)):
+    P, gains, W, kinds, scale = ridge
+    columns = P.shape[2]
+    for h in range(len(W)):
         for i in range(len(Phi)):
-            v = gains[h, pending + i]
+            phi, v, root = Phi[i, :columns], gains[h, pending + i], math.sqrt(weight[i])
             if few:
-                symmetric_product(P[h], Phi[i], v)
+                symmetric_product(P[h], phi, v)
             for j in range(pending + i):
-                factor = dot(gains[h, j], Phi[i])
+                factor = dot(gains[h, j], phi)
                 add(v, -factor, gains[h, j])
             # Rounding may leave less than nothing where equal rows came before.
-            spread = root[i] * root[i] * larger(dot(v, Phi[i]), 0.0)
-            scale[i] = root[i] / math.sqrt(1.0 + spread)
+            spread = root * root * larger(dot(v, phi), 0.0)
+            scale[i] = root / math.sqrt(1.0 + spread)
             for c in range(len(v)):
                 v[c] *= scale[i]
         for e in range(len(kinds)):
             for k in range(Y.shape[1]):
                 for i in range(len(Phi)):
-                    score = dot(W[h, e, k], Phi[i])
-                    answers[i, h * len(kinds) + e, k] = score
+                    score = dot(W[h, e, k], Phi[i, :columns])
+                    scores[i, first + h * len(kinds) + e, k] = score
                     residual = _residual(kinds[e], Y[i, k], score)
                     add(W[h, e, k], scale[i] * residual, gains[h, pending + i])
 

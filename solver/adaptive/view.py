@@ -10,6 +10,7 @@ from wolfstream.solver.adaptive.combination import Combination, combined
 from wolfstream.solver.adaptive.inputs import InputView, inputs_of
 from wolfstream.solver.adaptive.learners import LearnersView, score
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled, smaller
 from wolfstream.solver.rows.matrix import Matrix, SparseRows
 
 
@@ -91,48 +92,44 @@ def scores_of(
     if view.history is not None:
         stop = scores.shape[1] - view.external
         scores[:, stop - len(view.history) : stop] = view.history
-    return scores, take_external(external, view.external, scores)
+    return scores, take_external(external, view.external, view.n_classes, scores)
 
 
 def take_external(
-    external: Float64Array | None, count: int, scores: Float64Array
+    external: Float64Array | None, count: int, classes: int, scores: Float64Array
 ) -> NDArray[np.bool_]:
-    """Write external experts' scores into those of the last `count` experts, (n, E, K).
+    """Write external experts' scores of the first classes into those of the last `count` experts.
 
-    external: (n, count, classes), fewer classes than K where an expert knows fewer. An expert
-    sleeps in rows where all it has is NaN; a class of which it alone has NaN gets the least of
-    its scores there. Returns which experts are awake, (n, E).
+    external: (n, count, K'), of which K' may be less than `classes` where an expert knows fewer.
+    scores: (n, E, K). An expert sleeps in rows where all it has is NaN; a class of which it alone
+    has NaN gets the least of its scores there. Returns which experts are awake, (n, E).
     """
-    awake = np.ones(scores.shape[:2], np.bool_)
-    if not count:
-        return awake
-    own = scores.shape[1] - count
-    if external is None:
-        scores[:, own:], awake[:, own:] = 0.0, False
-        return awake
-    there = np.isfinite(external)
-    awake[:, own:] = there.any(axis=2)
-    if external.shape[2] == scores.shape[2] and (there == awake[:, own:, None]).all():
-        scores[:, own:] = np.where(there, external, 0.0)
-        return awake
-    for e in range(own, own + count):
-        scores[:, e] = 0.0
-        _fill(external[:, e - own, : scores.shape[2]], scores[:, e], awake[:, e])
+    awake = np.empty(scores.shape[:2], np.bool_)
+    given = np.empty((len(scores), count, 0)) if external is None else external
+    _take(np.ascontiguousarray(given), np.isfinite(given), classes, scores, awake)
     return awake
 
 
-def _fill(given: Float64Array, scores: Float64Array, awake: NDArray[np.bool_]) -> None:
-    """Write one external expert's scores (n, K) and whether it is awake (n,); see above.
-
-    given: (n, classes) by it. scores: zeros at first.
-    """
-    there = np.zeros(scores.shape, np.bool_)
-    there[:, : given.shape[1]] = np.isfinite(given)
-    awake[:] = there.any(axis=1)
-    if there.all():
-        scores[:] = given
-    elif awake.any():
-        scores[:, : given.shape[1]] = given
-        least = np.where(there, scores, np.inf).min(axis=1, initial=np.inf)
-        filled = np.where(there, scores, least[:, None])
-        scores[:] = np.where(awake[:, None], filled, 0.0)
+@compiled
+def _take(
+    given: Float64Array,
+    there: NDArray[np.bool_],
+    classes: int,
+    scores: Float64Array,
+    awake: NDArray[np.bool_],
+) -> None:
+    """Write scores and who is awake. there: which of the given scores are numbers."""
+    own = scores.shape[1] - given.shape[1]
+    known = smaller(given.shape[2], classes)
+    for i in range(len(scores)):
+        for e in range(own):
+            awake[i, e] = True
+        for e in range(given.shape[1]):
+            least, awake[i, own + e] = np.inf, False
+            for k in range(known):
+                if there[i, e, k]:
+                    least, awake[i, own + e] = smaller(least, given[i, e, k]), True
+            for k in range(classes):
+                said = k < known and there[i, e, k]
+                filled = least if awake[i, own + e] else 0.0
+                scores[i, own + e, k] = given[i, e, k] if said else filled

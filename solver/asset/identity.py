@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.arrays import Float64Array, plain
 from wolfstream.solver.compiled import compiled
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, compact, largest_feature, n_rows
 
@@ -50,7 +50,7 @@ def identity_features(features: IdentityMap, X: Matrix) -> Float64Array:
     check_kind(features, X)
     if not isinstance(X, SparseRows):
         # Writable, because compiled code takes read-only rows for another type.
-        return np.require(X, np.float64, ("C", "W"))
+        return plain(X)
     V = np.zeros((n_rows(X), features.width))
     _spread(X, V)
     return V

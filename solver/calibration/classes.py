@@ -43,6 +43,9 @@ from wolfstream.solver.calibration.reliability import (
 # The last decisions that the scaling is fitted to. Learners change as they learn: of 250, 500,
 # 1,000 and 2,000 these were the best on nearly all streams (`benchmarks.calibration`).
 _FITTED = 256
+# Of learners that listen to each other one answers with logarithms of probabilities. They take in
+# at different samples, none of which ends a chunk of 32.
+_PHASE, _PHASE_OF_OWN = 80, 208
 
 
 class ClassConfidence:
@@ -119,12 +122,17 @@ class ClassCalibration:
 
         NaN is a class of which nothing was known; rows of NaN alone are left out.
         """
-        start = 0
-        while start < len(codes):
-            room = until_next(self._seen) - self._held
+        n, start, phase = len(codes), 0, _PHASE_OF_OWN if self._own else _PHASE
+        while start < n:
+            # Earlier versions had no phase: what they saved may wait for longer than is waited now.
+            room = max(until_next(self._seen, phase) - self._held, 1)
+            if start == 0 and n < room:
+                self._waiting.append((scores, codes))
+                self._held += n
+                return
             self._waiting.append((scores[start : start + room], codes[start : start + room]))
-            self._held += min(room, len(codes) - start)
-            if len(codes) - start >= room:
+            self._held += min(room, n - start)
+            if n - start >= room:
                 self._take_in()
             start += room
 

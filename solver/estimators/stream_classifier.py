@@ -14,7 +14,7 @@ from wolfstream.solver.estimators.certainty import check_confidence
 from wolfstream.solver.estimators.checks import check_choice, check_positive
 from wolfstream.solver.estimators.one_at_a_time import OneAtATime
 from wolfstream.solver.estimators.stream import StreamEstimator, gradient_of
-from wolfstream.solver.estimators.stream_labels import classes_after, codes_of
+from wolfstream.solver.estimators.stream_labels import numbered
 from wolfstream.solver.prepare.named_rows import Rows
 from wolfstream.solver.prepare.row_form import Missing
 from wolfstream.solver.rows.matrix import SparseRows
@@ -99,8 +99,9 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
         rows, y, weight = self._samples(X, y, sample_weight)
         known = None if first else self.classes_
         declared = classes is not None if first else self._declared
-        self.classes_, self._declared = classes_after(known, y, classes, declared), declared
-        self._learn(rows, codes_of(self.classes_, y).tolist(), self.head, weight)
+        self.classes_, places = numbered(known, y, classes, declared)
+        self._declared = declared
+        self._learn(rows, places.tolist(), self.head, weight)
         return self
 
     @property

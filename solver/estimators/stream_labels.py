@@ -44,16 +44,18 @@ def labelled_part(
     rows, y = samples.of(as_matrix(X), y)
     known = None if first else estimator.classes_
     declared = classes is not None if first else estimator._declared
-    met = classes_after(known, y, classes, declared)
+    met, codes = numbered(known, y, classes, declared)
     new = met if known is None else met[len(known) :]
     weights = stream_class_weights(new, estimator.class_weight, declared)
-    return LabelledPart(rows, codes_of(met, y), samples.weight, met, declared, weights)
+    return LabelledPart(rows, codes, samples.weight, met, declared, weights)
 
 
-def classes_after(
+def numbered(
     known: NDArray[Any] | None, y: NDArray[Any], classes: Any, declared: bool
-) -> NDArray[Any]:
-    """The classes of a stream after labels y: the known ones, then new ones in ascending order.
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The classes of a stream after labels y, and the place in them of each label.
+
+    They are the known ones, then new ones in ascending order.
 
     known: None in the first call. classes: what the caller declared in this call, or None.
     declared: whether the first call declared its classes, so that no others may come.
@@ -65,31 +67,28 @@ def classes_after(
         known = class_codes(classes)[0]
     elif known is None:
         check_classification_targets(y)
-        return np.unique(y)
+        met, codes = np.unique(y, return_inverse=True)
+        return met, codes.astype(np.int64)
     elif classes is not None and set(np.unique(classes).tolist()) != set(known.tolist()):
         raise ValueError(f"classes is not the same as in the first call, {known}")
     if _is_text(known) != _is_text(y):
         raise ValueError(f"y has labels outside classes, {known}: numbers are not strings")
-    if codes_known(known, y) is not None:
-        return known
-    new = np.setdiff1d(y, known)
+    places = _places(known, y)
+    if places is not None:
+        return known, places
     if declared:
         raise ValueError(f"y has labels outside classes, {known}")
     check_classification_targets(y)
-    return np.concatenate([known, new])
+    known = np.concatenate([known, np.setdiff1d(y, known)])
+    places = _places(known, y)
+    assert places is not None
+    return known, places
 
 
-def codes_of(classes: NDArray[Any], y: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the place of each label in `classes`, which has all of them in any order."""
-    codes = codes_known(classes, y)
-    assert codes is not None
-    return codes
-
-
-def codes_known(classes: NDArray[Any], y: NDArray[Any]) -> NDArray[np.int64] | None:
+def _places(classes: NDArray[Any], y: NDArray[Any]) -> NDArray[np.int64] | None:
     """Return the place of each label in `classes`, in any order; None where one is not there."""
-    ascending = np.argsort(classes)
-    place = np.searchsorted(classes, y, sorter=ascending)
+    ascending = classes.argsort()
+    place = classes.searchsorted(y, sorter=ascending)
     codes = ascending.take(place, mode="clip")
     return codes if (classes[codes] == y).all() else None
 

@@ -14,8 +14,8 @@ from llvmlite import ir
 from numba import extending, types
 from numpy.typing import NDArray
 
-from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.compiled import inner, larger, smaller
+from wolfstream.solver.arrays import Float64Array, plain
+from wolfstream.solver.compiled import compiled, inner, larger, smaller
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.kernels.prepared_rows import Rows
 from wolfstream.solver.rows.matrix import SparseRows
@@ -31,15 +31,14 @@ _LEAST = np.float32(-87.0)
 class StoredRows(NamedTuple):
     """Stored rows as single rows are compared with them.
 
-    operand: (d + 2, places) float32, `Rows.fast` by column; there are as many rows as `far` has.
-    exact, far: as of `Rows`. some_far: whether any row is far. origin: (d,). root: of gamma.
-    largest: a row is far where gamma ||x||^2 exceeds it.
+    operand: (d + 2, places) float32, `Rows.fast` by column. exact, far: as of `Rows`, of as many
+    rows or more. origin: (d,). root: of gamma. largest: a row is far where gamma ||x||^2 exceeds
+    it.
     """
 
     operand: NDArray[np.float32]
     exact: Float64Array
     far: NDArray[np.bool_]
-    some_far: bool
     origin: Float64Array
     root: float
     largest: float
@@ -60,9 +59,8 @@ def stored_rows(
     largest = tolerance / (2.0 * float(np.finfo(np.float32).eps))
     return StoredRows(
         _by_column(fast),
-        np.require(exact, np.float64, ("C", "W")),
+        plain(exact),
         rows.far,
-        bool(rows.far.any()),
         origin,
         math.sqrt(kernel.gamma),
         largest,
@@ -70,32 +68,71 @@ def stored_rows(
 
 
 def _by_column(fast: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return operands with a row for each column, contiguous; there may be more columns then."""
-    columns = fast.T
-    whole = columns.base
-    if isinstance(whole, np.ndarray) and whole.ndim == 2 and whole.flags.c_contiguous:
-        begin = whole.__array_interface__["data"] == columns.__array_interface__["data"]
-        if begin and whole.strides == columns.strides and whole.dtype == columns.dtype:
-            return whole
-    return np.ascontiguousarray(columns)
+    """Return operands with a row for each column, contiguous; there may be more columns then.
+
+    They are not copied where they are the first ones of an array that lies by column.
+    """
+    whole = fast if fast.base is None else fast.base
+    if isinstance(whole, np.ndarray) and whole.ndim == 2 and whole.flags.f_contiguous:
+        begin = whole.__array_interface__["data"] == fast.__array_interface__["data"]
+        if begin and whole.dtype == fast.dtype and whole.shape[1] == fast.shape[1]:
+            return whole.T
+    return np.ascontiguousarray(fast.T)
 
 
 @inner
 def row_values(
     stored: StoredRows, x: Float64Array, own: NDArray[np.float32], out: NDArray[np.float32]
 ) -> None:
-    """out[s] = k(x, z_s) of all stored rows z_s. own: (d + 2,) is overwritten."""
-    n, d = len(stored.far), len(x)
-    if _prepare(stored, x, own):
+    """out[s] = k(x, z_s) of the first stored rows z_s. own: (d + 2,) is overwritten."""
+    _write_values(stored, x, own, _prepare(stored, x, own), out)
+
+
+@compiled
+def few_values(
+    stored: StoredRows,
+    X: Float64Array,
+    fast: NDArray[np.float32],
+    far: NDArray[np.bool_],
+    used: int,
+    out: NDArray[np.float32],
+) -> None:
+    """out[i, s] = k(x_i, z_s) of the `used` stored rows z_s, and then of the n given ones.
+
+    X, fast, far: of few rows, as of `Rows`. Each has the values that `row_values` gives it.
+    """
+    d, root = X.shape[1], stored.root
+    for i in range(len(X)):
+        _write_values(stored, X[i], fast[i], far[i], out[i, :used])
+        for j in range(i):
+            exponent = fast[i, d] + fast[j, d]
+            for k in range(d):
+                exponent += fast[i, k] * fast[j, k]
+            if far[i] or far[j]:
+                exponent = np.float32(_exponent(root, X[i], X[j]))
+            out[i, used + j] = out[j, used + i] = exp32(exponent)
+        out[i, used + i] = 1.0
+
+
+@inner
+def _write_values(
+    stored: StoredRows,
+    x: Float64Array,
+    own: NDArray[np.float32],
+    is_far: bool,
+    out: NDArray[np.float32],
+) -> None:
+    """Write the values of a row whose operand is `own`, which is not read if it is far."""
+    n, d, root, some_far = len(out), len(x), stored.root, False
+    if not is_far:
+        for start in range(0, n, _TILE):
+            _tile(stored.operand, own, d, start, smaller(start + _TILE, n), out)
         for s in range(n):
-            out[s] = exp32(np.float32(_exponent(stored, x, s)))
-        return
-    for start in range(0, n, _TILE):
-        _tile(stored.operand, own, d, start, smaller(start + _TILE, n), out)
-    if stored.some_far:
+            some_far |= stored.far[s]
+    if is_far or some_far:
         for s in range(n):
-            if stored.far[s]:
-                out[s] = exp32(np.float32(_exponent(stored, x, s)))
+            if is_far or stored.far[s]:
+                out[s] = exp32(np.float32(_exponent(root, x, stored.exact[s])))
 
 
 @inner
@@ -141,11 +178,11 @@ def _tile(
 
 
 @inner
-def _exponent(stored: StoredRows, x: Float64Array, s: int) -> float:
-    """-gamma ||x - z_s||^2, from differences; the root is inside so that it is no 0 * infinity."""
+def _exponent(root: float, x: Float64Array, z: Float64Array) -> float:
+    """-gamma ||x - z||^2, from differences; the root is inside so that it is no 0 * infinity."""
     total = 0.0
     for k in range(len(x)):
-        difference = stored.root * (x[k] - stored.exact[s, k])
+        difference = root * (x[k] - z[k])
         total += difference * difference
     return -total
 

@@ -35,7 +35,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.arrays import Float64Array, plain
 from wolfstream.solver.compiled import compiled, inner, larger, smaller
 from wolfstream.solver.prepare.units import Differences, no_differences, unit_changed
 
@@ -136,8 +136,7 @@ def _standardised(
     *,
     learn: bool,
 ) -> Float64Array:
-    # Compiled code takes rows that are read-only, or not contiguous, for other types.
-    rows = np.require(X, np.float64, ("C", "W"))
+    rows = plain(X)
     Z = np.empty(rows.shape)
     followed = differences is not None
     watched = NO_DIFFERENCES if differences is None else differences

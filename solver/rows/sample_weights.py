@@ -17,7 +17,11 @@ def weights_of(weight: Weights, part: slice | NDArray[np.int64]) -> Weights:
 
 def as_numbers(weight: Weights, n: int) -> Float64Array:
     """Return n weights as an array that compiled functions take."""
-    return np.ones(n) if weight is None else weight
+    if weight is not None:
+        return weight
+    ones = np.empty(n)
+    ones.fill(1.0)
+    return ones
 
 
 def joined_weights(parts: Sequence[tuple[Weights, int]]) -> Weights:

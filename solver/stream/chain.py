@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.combination import Combination, combine_row, new_combination
 from wolfstream.solver.adaptive.features import transform_row
-from wolfstream.solver.adaptive.learners import NO_BAYES, RowLearners, row_learners, score_row
+from wolfstream.solver.adaptive.learners import RowLearners, row_learners, score_row
+from wolfstream.solver.adaptive.naive_bayes import NO_BAYES
 from wolfstream.solver.adaptive.neighbours import Search, no_neighbours, search_for
 from wolfstream.solver.adaptive.view import ClassAnswers, ClassView
-from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.arrays import Float64Array, plain
 from wolfstream.solver.compiled import compiled
 from wolfstream.solver.held import Words, held, hold, key_of, room
 from wolfstream.solver.kernels.row_values import StoredRows
@@ -87,7 +88,7 @@ class Chain:
             work = self._idle.pop()
         except IndexError:
             work = self._new_work()
-        _predict(self._words, work[1], np.require(X, np.float64, ("C", "W")), probability)
+        _predict(self._words, work[1], plain(X), probability)
         self._idle.append(work)
         return ClassAnswers(probability.argmax(axis=1), probability)
 
@@ -131,6 +132,33 @@ def chain_of(name: str, voter: ClassHeadView, bank: ClassHeadView) -> Chain | No
     return Chain(arrays, words, model.n_classes) if words[0] == _CHAIN_KEY else None
 
 
+class ChainOnDemand:
+    """The chain of two heads, if they have one, made when it is first asked for.
+
+    Most pictures of a model that learns are replaced before anyone predicts with them.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        voter: ClassHeadView | ValueHeadView | None,
+        bank: ClassHeadView | ValueHeadView,
+    ) -> None:
+        """Arguments are as of `chain_of`."""
+        self._heads = name, voter, bank
+        self._made: list[Chain | None] = []
+
+    def get(self) -> Chain | None:
+        """Return it; None if there is none. Threads that ask at once may make it several times."""
+        if not self._made:
+            name, voter, bank = self._heads
+            chain = None
+            if isinstance(voter, ClassHeadView) and isinstance(bank, ClassHeadView):
+                chain = chain_of(name, voter, bank)
+            self._made.append(chain)
+        return self._made[0]
+
+
 def is_compiled() -> bool:
     """Return whether this process has the chains' code, or would compile it first."""
     compiled_for: Any = _predict
@@ -168,8 +196,8 @@ def _example() -> ChainArrays:
     """Return arrays of the types of all chains."""
     none, whole = np.zeros(1), np.zeros((1, 1))
     codes, flags = np.zeros(1, np.int64), np.zeros(1, np.bool_)
-    rows = StoredRows(whole.astype(np.float32), whole, flags, False, none, 1.0, 1.0)
-    learners = RowLearners(none, np.zeros((1, 4), np.int64), *no_neighbours(1)[:4], NO_BAYES)
+    rows = StoredRows(whole.astype(np.float32), whole, flags, none, 1.0, 1.0)
+    learners = RowLearners(none, np.zeros((1, 4), np.int64), *no_neighbours(1)[:4], NO_BAYES.W)
     return ChainArrays(
         Expansion(rows, codes, none, codes, none, none),
         0.0,

@@ -1,6 +1,6 @@
 """A model of a stream in process: what a server's default model computes, in the same bits."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -14,7 +14,7 @@ from wolfstream.solver.rows.matrix import Matrix, SparseRows, take_rows
 from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.rows.seen import Seen
 from wolfstream.solver.stream.bank import BankLearner
-from wolfstream.solver.stream.chain import Chain, chain_of, chained
+from wolfstream.solver.stream.chain import ChainOnDemand, chained
 from wolfstream.solver.stream.class_head import ClassHead, ClassHeadView, LearnerView
 from wolfstream.solver.stream.class_weights import ClassWeight
 from wolfstream.solver.stream.explanations import Contest, Explanation, explanations
@@ -49,18 +49,19 @@ HeadView = ClassHeadView | ValueHeadView
 
 
 class StreamView(NamedTuple):
-    """An immutable picture of a model. heads: those that can predict. chain: of them, if any."""
+    """An immutable picture of a model. heads: those that can predict. chain: of them."""
 
     rows: RowsView
     heads: dict[str, HeadView]
-    chain: Chain | None = None
+    chain: ChainOnDemand
 
     def predict(self, rows: Rows | SparseRows) -> HeadAnswer:
         """Return the bank's answers for rows. Raises Misfit, AnotherKind if they do not fit."""
         seen = self._seen(rows)
-        if self.chain is None or isinstance(seen.X, SparseRows):
+        chain = None if isinstance(seen.X, SparseRows) else self.chain.get()
+        if chain is None or isinstance(seen.X, SparseRows):
             return self._predict(seen)[0]
-        return chained(self.chain, self.heads[BANK], seen.X)
+        return chained(chain, self.heads[BANK], seen.X)
 
     def explain(self, rows: Rows | SparseRows) -> Iterator[Explanation]:
         """Return why the bank answers so, and the members of a working set that it listens to.
@@ -202,13 +203,8 @@ class StreamModel:
         heads = {BANK: self.heads[BANK].view(bank)}
         if (classes := _classes(self.heads[self.head])) is None or len(classes) > 1:
             heads[self.head] = self.heads[self.head].view(_picture(self.paper))
-        return StreamView(self.rows.view(), heads, self._chain(heads))
-
-    def _chain(self, heads: Mapping[str, HeadView]) -> Chain | None:
-        voter, bank = heads.get(self.head), heads[BANK]
-        if not isinstance(voter, ClassHeadView) or not isinstance(bank, ClassHeadView):
-            return None
-        return chain_of(self.head, voter, bank)
+        chain = ChainOnDemand(self.head, heads.get(self.head), heads[BANK])
+        return StreamView(self.rows.view(), heads, chain)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return all that goes on bit for bit where it is unpickled, as plain data and arrays."""

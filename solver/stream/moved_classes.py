@@ -56,8 +56,14 @@ class MovedClasses:
     def __init__(self) -> None:
         self.seen = 0
         self._places = OnePlaceEach(_CLASS_HORIZON)
-        # Of the last samples: the predicted classes, -1 for none, and the labels.
-        self._predicted = self._y = np.empty(0, np.int64)
+        # The predicted classes of samples, -1 for none, and their labels; the last ones count.
+        self._noted = np.empty((2, 2 * _REMEMBERED), np.int64)
+        self._held = 0
+
+    @property
+    def _last(self) -> NDArray[np.int64]:
+        """(2, samples): predicted classes and labels of the last samples, to be written, too."""
+        return self._noted[:, max(0, self._held - _REMEMBERED) : self._held]
 
     @property
     def room(self) -> int:
@@ -67,53 +73,60 @@ class MovedClasses:
     @property
     def nbytes(self) -> int:
         """Memory in bytes."""
-        return self._predicted.nbytes + self._y.nbytes + self._places.table.nbytes
+        return self._noted.nbytes + self._places.table.nbytes
 
     def absorb(self, predicted: NDArray[np.int64], y: NDArray[np.int64]) -> Move | None:
         """Take note of classes for at most `room` samples, and their labels."""
-        kept = slice(max(0, len(self._y) + len(y) - _REMEMBERED), None)
-        self._predicted = np.concatenate([self._predicted[kept], predicted])
-        self._y = np.concatenate([self._y[kept], y])
+        self._take(predicted, y)
         self.seen += len(y)
         if self.seen % _PERIOD:
             return None
-        found = None
-        for start in range(len(self._y) - _PERIOD, len(self._y), CHUNK):
+        found, n = None, self._last.shape[1]
+        for start in range(n - _PERIOD, n, CHUNK):
             found = self._look(slice(start, start + CHUNK)) or found
         return found
 
+    def _take(self, predicted: NDArray[np.int64], y: NDArray[np.int64]) -> None:
+        n = len(y)
+        if self._held + n > self._noted.shape[1]:
+            last = self._last.copy()
+            self._held = last.shape[1]
+            self._noted[:, : self._held] = last
+        noted = self._noted[:, self._held : self._held + n]
+        noted[0], noted[1] = predicted, y
+        self._held += n
+
     def _look(self, part: slice) -> Move | None:
-        predicted, y = self._predicted[part], self._y[part]
-        classes = 1 + int(max(self._predicted.max(), self._y.max()))
+        all_predicted, all_y = self._last
+        predicted, y = all_predicted[part], all_y[part]
+        classes = 1 + int(max(all_predicted.max(), all_y.max()))
         if classes > len(self._places.table):
             self._places.meet(classes)
         known = predicted >= 0
         places = self._places.absorb(predicted[known], y[known])
         if places is None:
             return None
-        moved = np.where(self._predicted < 0, -1, places[self._predicted])
+        moved = np.where(all_predicted < 0, -1, places[all_predicted])
         # Before the change most answers are right as they are, after it once they have moved.
-        as_they_are, once_moved = self._predicted == self._y, moved == self._y
+        as_they_are, once_moved = all_predicted == all_y, moved == all_y
         change = int(np.argmax(np.cumsum(as_they_are.astype(np.int64) - once_moved))) + 1
         if not as_they_are[change:].mean() < _MOST < once_moved[change:].mean():
             self._places = OnePlaceEach(_CLASS_HORIZON)
             return None
-        self._predicted, self._y[:change] = moved, places[self._y[:change]]
-        return Move(places, self.seen - len(self._y) + change)
+        all_predicted[:], all_y[:change] = moved, places[all_y[:change]]
+        return Move(places, self.seen - len(all_y) + change)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the state as plain arrays."""
-        own = {
-            "moved_said": self._predicted,
-            "moved_y": self._y,
-            "moved_seen": np.array([self.seen]),
-        }
-        return {name: array.copy() for name, array in own.items()} | self._places.state("moved")
+        said, y = self._last.copy()
+        own = {"moved_said": said, "moved_y": y, "moved_seen": np.array([self.seen])}
+        return own | self._places.state("moved")
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
         self.seen = int(state["moved_seen"][0])
-        self._predicted, self._y = np.array(state["moved_said"]), np.array(state["moved_y"])
+        self._held = 0
+        self._take(state["moved_said"][-_REMEMBERED:], state["moved_y"][-_REMEMBERED:])
         self._places.restore("moved", state)
 
 
@@ -139,7 +152,9 @@ class FollowingSet:
         while start < len(codes):
             part = slice(start, start + self._classes.room)
             found = self.set.absorb(X[part], codes[part], weights_of(weight, part))
-            predicted = np.concatenate([one.prediction for one in found])
+            predicted = found[0].prediction
+            if len(found) > 1:
+                predicted = np.concatenate([one.prediction for one in found])
             move = self._classes.absorb(predicted, codes[part])
             if move is not None:
                 self.set.relabel(*move)

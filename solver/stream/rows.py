@@ -138,6 +138,11 @@ class StreamRows:
         learn_anew: has fresh heads learn all of `first`; called before such a row.
         Raises Misfit, AnotherKind.
         """
+        form = self.form
+        if form.schema is None and form.settled and isinstance(samples.X, np.ndarray):
+            self.form, self.notices = form.after(samples.X), []
+            yield self._settled(samples)
+            return
         start, notices = 0, list[Notice]()
         while start < len(samples.y):
             stop = self._end_of_order(samples.X, start, len(samples.y))

@@ -1,7 +1,6 @@
 """The answers of heads for rows, and the votes that other heads get."""
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -14,6 +13,9 @@ from wolfstream.solver.stream.class_weights import WeightedAnswers
 from wolfstream.solver.stream.labels import Label, key_of
 from wolfstream.solver.working_set.answers import Absorbed
 from wolfstream.solver.working_set.predictions import Predicted
+
+# Of a decision between two classes, what speaks for either.
+_HALVES = np.array([-0.5, 0.5])
 
 
 class Vote(NamedTuple):
@@ -86,7 +88,7 @@ class HeadAnswer:
 
     classes: known after the last part, in the order of their numbers; None of numbers.
     prediction: (n,) class numbers, -1 where there is none, or values, NaN where there is none.
-    decisions: of each part. probability: (n, K) of the classes by a bank, which answers in one
+    probability: (n, K) of the classes by a bank, which answers in one
     part; else None.
     """
 
@@ -96,10 +98,15 @@ class HeadAnswer:
         self.prediction: NDArray[Any] = first.prediction
         if len(parts) > 1:
             self.prediction = np.concatenate([part.prediction for part in parts])
-        self.decisions = [part.decision for part in parts]
         self.probability: Float64Array | None = None
-        if isinstance(first, ClassAnswers | WeightedAnswers):
+        if isinstance(first, (ClassAnswers, WeightedAnswers)):
             self.probability = first.probability
+        self._vote: Vote | None = None
+
+    @property
+    def decisions(self) -> list[Float64Array]:
+        """The decision of each part."""
+        return [part.decision for part in self.parts]
 
     @property
     def scores(self) -> Float64Array:
@@ -115,33 +122,40 @@ class HeadAnswer:
         first = self.parts[0]
         return first.deviation if isinstance(first, ValueAnswers) else None
 
-    @cached_property
+    @property
     def vote(self) -> Vote:
         """The decisions as scores; of two classes half the decision speaks for the second one.
 
         A working set computes other scores.
         """
+        if self._vote is None:
+            self._vote = self._as_vote()
+        return self._vote
+
+    def _as_vote(self) -> Vote:
         if self.classes is None:
             return Vote(None, np.concatenate(self.decisions))
-        parts = [_scores(*pair) for pair in zip(self.parts, self.decisions, strict=True)]
+        parts = [_scores(part) for part in self.parts]
         if len(parts) == 1 and parts[0].shape[1:] == (len(self.classes),):
             return Vote(self.classes, parts[0])
-        n = sum(map(len, parts))
-        scores = np.full((n, len(self.classes)), np.nan)
+        if len(parts) == 1 and parts[0].ndim == 1 and len(self.classes) == 2:
+            return Vote(self.classes, parts[0][:, None] * _HALVES)
+        scores = np.empty((sum(map(len, parts)), len(self.classes)))
+        scores.fill(np.nan)
         start = 0
         for decision in parts:
             stop = start + len(decision)
             if decision.ndim == 2:
                 scores[start:stop, : decision.shape[1]] = decision
             elif len(self.classes) > 1:
-                scores[start:stop, 0], scores[start:stop, 1] = -0.5 * decision, 0.5 * decision
+                scores[start:stop, :2] = decision[:, None] * _HALVES
             start = stop
         return Vote(self.classes, scores)
 
 
-def _scores(part: Answer, decision: Float64Array) -> Float64Array:
+def _scores(part: Answer) -> Float64Array:
     scores = part.scores if isinstance(part, (Absorbed, Predicted)) else None
-    return decision if scores is None else scores
+    return part.decision if scores is None else scores
 
 
 def class_scores(
@@ -154,13 +168,14 @@ def class_scores(
     if not votes:
         return None
     n = len(next(iter(votes.values())).scores)
-    scores = np.full((n, len(voters), len(classes)), np.nan)
-    place: dict[Any, int] = {}
+    scores = np.empty((n, len(voters), len(classes)))
+    scores.fill(np.nan)
+    place, own = dict[Any, int](), tuple(classes)
     for e, voter in enumerate(voters):
         vote = votes.get(voter)
         if vote is None:
             continue
-        if vote.classes == tuple(classes):
+        if vote.classes == own:
             scores[:, e] = vote.scores
             continue
         place = place or {key_of(label): k for k, label in enumerate(classes)}

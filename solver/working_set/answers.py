@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.simplex.pairs import coupled_scores, one_versus_one_scores
+from wolfstream.solver.compiled import compiled
+from wolfstream.solver.simplex.pairs import couple, coupled_scores, one_versus_one_scores
 
 
 class Absorbed(NamedTuple):
@@ -37,14 +38,15 @@ class BlockTrace(NamedTuple):
     """The results of all P problems for a block of n samples.
 
     decision, margin: (n, P), see `decisions.Trace`. admitted: (n,) by any problem. step: (P, n).
-    known: (n,) the number of classes known before each sample. entered: see `Absorbed`.
+    known: the numbers of classes known before the first sample and before the others. entered: see
+    `Absorbed`.
     """
 
     decision: Float64Array
     margin: Float64Array
     admitted: NDArray[np.bool_]
     step: NDArray[np.int8]
-    known: NDArray[np.int64]
+    known: tuple[int, int]
     entered: NDArray[np.int64]
 
 
@@ -81,11 +83,12 @@ def answers_of(piece: BlockTrace, n_classes: int, *, coupled: bool) -> Absorbed:
 
     n_classes: known after the last block of the call. coupled: see `learner.WorkingSet`.
     """
-    prediction = np.full(len(piece.known), -1, np.int64)
-    shape = (len(piece.known),) if n_classes <= 2 else (len(piece.known), n_classes)
-    decision = np.full(shape, np.nan)
-    scores = np.full((len(piece.known), n_classes), np.nan)
-    first, last = int(piece.known[0]), int(piece.known[-1])
+    n, (first, last) = len(piece.admitted), piece.known
+    if first == last == n_classes == 2:
+        return _of_two_classes(piece, coupled=coupled)
+    prediction = np.full(n, -1, np.int64)
+    decision = np.full((n,) if n_classes <= 2 else (n, n_classes), np.nan)
+    scores = np.full((n, n_classes), np.nan)
     parts = [(slice(None), last)]
     if first != last:
         parts = [(slice(0, 1), first), (slice(1, None), last)]
@@ -116,3 +119,28 @@ def answers_of(piece: BlockTrace, n_classes: int, *, coupled: bool) -> Absorbed:
         piece.margin[:, 0].copy(),
         scores if coupled else None,
     )
+
+
+def _of_two_classes(piece: BlockTrace, *, coupled: bool) -> Absorbed:
+    """Return the results of a block that begins and ends with two classes."""
+    n, margin = len(piece.admitted), piece.margin[:, 0]
+    prediction, bits = np.empty(n, np.int64), np.empty(n, np.uint8)
+    scores = np.empty((n, 2))
+    _answer_two(margin, piece.step[0], prediction, bits, scores)
+    decision, own = piece.decision[:, 0], scores if coupled else None
+    return Absorbed(prediction, decision, piece.admitted, bits, piece.entered, margin, own)
+
+
+@compiled
+def _answer_two(
+    margin: Float64Array,
+    step: NDArray[np.int8],
+    prediction: NDArray[np.int64],
+    bits: NDArray[np.uint8],
+    scores: Float64Array,
+) -> None:
+    """Write fields of `Absorbed` for samples of two classes."""
+    for i in range(len(margin)):
+        prediction[i] = 1 if margin[i] > 0.0 else 0
+        bits[i] = (1 << step[i]) & ~1
+        couple(margin[i : i + 1], scores[i])

@@ -39,6 +39,16 @@ _HORIZONS_OF_PULL = 4.0
 _HORIZONS_TO_CENTRE = 16.0
 
 
+def _share_of_step(seen: int) -> float:
+    """Return how much of a search's next step has to be done after so many samples.
+
+    All of it is done before the step is due, and nothing is added in the middle: others who learn
+    the samples have much to do by then, at multiples of 32.
+    """
+    since, middle = seen % _STEP_PERIOD, _STEP_PERIOD // 2
+    return min(1.0, (since - since // middle) / (_STEP_PERIOD - 4))
+
+
 class Widths(NamedTuple):
     """Those of a kernel. horizon: in samples. centre: t_0, the sample where the coordinate is 0."""
 
@@ -83,9 +93,9 @@ class AutoWidths:
     samples from then on, they become those that would have forecast the last 512 samples best
     (`width_search`), if that is better by 2% than with the present ones: first another gamma, then
     another horizon. The set then starts again with its members and with what is kept of the past.
-    From 1,024 samples on the search takes a step each 64 samples, so that no call takes all of its
-    work. These points are counts of samples, so the division of the stream into calls does not
-    matter.
+    From 1,024 samples on the search takes a step each 64 samples, a part of which is done at each
+    of these, so that no row waits for long. These points are counts of samples, so the division of
+    the stream into calls does not matter.
 
     build: returns a new set for a gamma. gamma, horizon: numbers where they are not to be found.
     """
@@ -128,16 +138,17 @@ class AutoWidths:
         answers = []
         start = 0
         while start < len(codes):
-            point, step = self._next_point(), self._next_step()
-            stop = min(len(codes), start + min(point, step) - self._past.seen)
+            seen, point, step = self._past.seen, self._next_point(), self._next_step()
+            stop = min(len(codes), start + min(point, step) - seen)
             rows, of_rows = X[start:stop], codes[start:stop]
             weights = weights_of(weight, slice(start, stop))
-            time = np.arange(self._past.seen, self._past.seen + stop - start)
-            timed = self.widths.timed(rows, time)
+            timed = self.widths.timed(rows, np.arange(seen, seen + stop - start))
             answers.append(self.learner.absorb(timed, of_rows, weight=weights))
             self._past.add(rows, of_rows, weights)
             if self._past.seen == step:
                 self._go_on()
+            elif self._search is not None:
+                self._search.prepare_step(_share_of_step(self._past.seen))
             if self._past.seen == point:
                 self._settle()
             start = stop

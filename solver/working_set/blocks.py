@@ -9,11 +9,15 @@ from wolfstream.solver.arrays import FloatArray
 from wolfstream.solver.kernels.blocks import kernel_block
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.kernels.prepared_rows import Rows
+from wolfstream.solver.kernels.row_values import few_values
+from wolfstream.solver.rows.matrix import SparseRows
 from wolfstream.solver.working_set.hessian import KernelValues
 from wolfstream.solver.working_set.store import SampleStore
 
 # Longer blocks gain nothing in the matrix product and leave the second-level cache.
 BLOCK_ROWS = 256
+# The values of no more rows take less time row by row than as a product of matrices.
+_FEW_ROWS = 4
 
 
 def block_end(codes: NDArray[np.int64], start: int, longest: int, n_classes: int) -> int:
@@ -53,13 +57,23 @@ class BlockValues:
         needed, itemsize = n * (stored + n), self._buffer.dtype.itemsize
         return 0 if needed <= len(self._buffer) else 2 * needed * itemsize - self._buffer.nbytes
 
-    def of(self, rows: Rows, store: SampleStore) -> KernelValues:
-        """Return the kernel values of prepared rows and of the store."""
+    def of(self, rows: Rows, store: SampleStore, *, in_place: bool) -> KernelValues:
+        """Return the kernel values of prepared rows and of the store.
+
+        in_place: whether those of few rows may lie where the store's matrix has them once they are
+        stored; then none of them is stored already, and `KernelValues.before` counts.
+        """
         n = len(rows.far)
-        needed = n * (store.used + n)
-        if needed > len(self._buffer):
-            self._buffer = np.empty(2 * needed, self._buffer.dtype)
-        block = self._buffer[:needed].reshape(n, store.used + n)
+        stored = store.for_single_rows if n <= _FEW_ROWS else None
+        if stored is not None:
+            assert not isinstance(rows.exact, SparseRows)
+            values = store.values_in_place(n) if in_place else None
+            if values is None:
+                values = store.values(self._block(n, store.used))
+            of_rows = values.block[values.before :]
+            few_values(stored, rows.exact, rows.fast, rows.far, store.used, of_rows)
+            return values
+        block = self._block(n, store.used)
         kernel_block(self._kernel, rows, store.used_rows(), out=block[:, : store.used])
         own = block[:, store.used :]
         if n > 1 or self._kernel.type != "rbf":
@@ -67,3 +81,9 @@ class BlockValues:
         if self._kernel.type == "rbf":
             np.fill_diagonal(own, 1.0)
         return store.values(block)
+
+    def _block(self, n: int, used: int) -> FloatArray:
+        needed = n * (used + n)
+        if needed > len(self._buffer):
+            self._buffer = np.empty(2 * needed, self._buffer.dtype)
+        return self._buffer[:needed].reshape(n, used + n)

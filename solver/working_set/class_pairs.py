@@ -16,6 +16,7 @@ from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.simplex.pairs import pair_classes
 from wolfstream.solver.simplex.problem_arrays import problems_from_arrays
 from wolfstream.solver.working_set.all_pairs import Block, Rules, Traces
+from wolfstream.solver.working_set.blocks import BLOCK_ROWS
 from wolfstream.solver.working_set.hessian import Ridge
 from wolfstream.solver.working_set.intake import Arriving
 from wolfstream.solver.working_set.pair_problems import PairProblems, enter_slots
@@ -25,7 +26,7 @@ from wolfstream.solver.working_set.ridges import Ridges
 from wolfstream.solver.working_set.rounding import hidden_by_rounding
 from wolfstream.solver.working_set.sfw import Scratch
 from wolfstream.solver.working_set.squares import SPARE_FACTOR, squares_bytes
-from wolfstream.solver.working_set.store import FREE, Bounds, SampleStore
+from wolfstream.solver.working_set.store import Bounds, SampleStore
 from wolfstream.solver.working_set.sweep import STRETCH
 
 # The least number of steps between two computations of g and q from A and alpha. With eight times
@@ -47,14 +48,19 @@ class ClassPairs:
         self._ridges, self._bounds = ridges, bounds
         self._dtype: np.dtype[Any] = store.rows.fast.dtype
         self._stretches: FloatArray = np.empty((2, STRETCH), self._dtype)
+        self._sums = np.empty((2, BLOCK_ROWS))
+        self._longest = np.empty(0)
+        # The ridges of so many classes.
+        self._ridges_of: tuple[int, Float64Array] = -1, np.empty(0)
         self.n_classes = 0
         self.problems = PairProblems()
         self.values: PairValues = SharedValues(store)
 
     @property
     def nbytes(self) -> int:
-        """The bytes of problems and of kernel values outside the store."""
-        return self.problems.nbytes + self.values.nbytes
+        """The bytes of problems, of kernel values outside the store, and of reused memory."""
+        reused = self._sums.nbytes + self._longest.nbytes + self._stretches.nbytes
+        return self.problems.nbytes + self.values.nbytes + reused
 
     def growth(self, samples: int) -> int:
         """Return the most bytes that so many more samples can add to squares of pairs."""
@@ -73,7 +79,9 @@ class ClassPairs:
     @property
     def ridges(self) -> Float64Array:
         """The ridge of each class; the first problem comes with class 0."""
-        return self._ridges.of_classes(max(self.n_classes, 2))
+        if self._ridges_of[0] != self.n_classes:
+            self._ridges_of = self.n_classes, self._ridges.of_classes(max(self.n_classes, 2))
+        return self._ridges_of[1]
 
     @property
     def indefinite(self) -> bool:
@@ -119,25 +127,33 @@ class ClassPairs:
         decision, margin = np.zeros((2, len(classes), n))
         admitted, step = np.zeros((2, len(classes), n), np.int8)
         traces = Traces(decision, margin, admitted.view(np.bool_), step)
-        longest = np.empty(self.problems.longest)
-        scratch = Scratch(np.empty(n), np.empty(n), longest, self._stretches)
+        scratch = Scratch(
+            self._sums[0, :n], self._sums[1, :n], self._longest_row(), self._stretches
+        )
         rules = Rules(classes, self.ridges, away_steps, corrective_steps)
         seen = self._as_problems_see(block)
         self.values.walk(self.problems.arrays, block.values, seen, rules, traces, scratch)
         return traces
 
+    def _longest_row(self) -> Float64Array:
+        """Return reused memory, as long as a problem can become."""
+        if len(self._longest) < len(self.problems.arrays.alpha):
+            self._longest = np.empty(self.problems.longest)
+        return self._longest
+
     def enter(self, block: Arriving, slots: NDArray[np.int64]) -> None:
         """Have newly stored members known by their slots. slots: (n,), see `Intake.keep`."""
-        enter_slots(self.problems.arrays, block.values.stored, slots)
+        enter_slots(self.problems.arrays, block.values.used, slots)
 
     def refresh_where_due(self) -> None:
         """Compute g and q of problems from A and alpha, where many steps have changed them."""
         pairs = self.problems.arrays
         due = pairs.steps >= _REFRESH_STEPS + _REFRESH_STEPS_PER_MEMBER * pairs.size
-        if not due.any():
+        (numbers,) = due.nonzero()
+        if not len(numbers):
             return
         classes, ridges = self.classes, self.ridges
-        for i in due.nonzero()[0].tolist():
+        for i in numbers.tolist():
             a, b = classes[i].tolist()
             ridge = Ridge(float(ridges[a]), float(ridges[b]))
             self.values.refresh(self.problems, i, ridge)
@@ -191,17 +207,17 @@ class ClassPairs:
 
     def _as_problems_see(self, block: Arriving) -> Block:
         """Return a block with the positions of its samples that are members already."""
-        slots = block.slots
-        # Where no sample of the block is stored, all its slots are FREE, which is -1.
-        member = slots[None, :]
-        if slots.max(initial=FREE) != FREE:
+        slots, by_column = block.slots, self._by_column(block)
+        if slots is None:
+            member = np.empty((1, len(block.codes)), np.int64)
+            member.fill(-1)
+        else:
             member = np.array([positions(p, slots, self._store.used) for p in self.problems])
-        by_column = self._by_column(block.values.block)
         return Block(block.codes, block.column, member, block.inverse_weight, by_column)
 
-    def _by_column(self, values: FloatArray) -> FloatArray:
+    def _by_column(self, block: Arriving) -> FloatArray:
         """Return a block's kernel values by column where runs of samples are predicted."""
-        long = len(values) >= _LEAST_FOR_RUNS or isinstance(self.values, OwnSquares)
+        long = len(block.codes) >= _LEAST_FOR_RUNS or not self.values.shared
         if self.n_classes <= 2 or not long:
-            return np.empty((0, 0), values.dtype)
-        return np.ascontiguousarray(values.T)
+            return np.empty((0, 0), self._dtype)
+        return np.ascontiguousarray(block.values.block.T)

@@ -83,8 +83,9 @@ def _keep_partners(
     best: Float64Array,
 ) -> None:
     """Write the members whose swaps with sample k gain most, and their gains."""
-    of_k = values.block[k]
-    own = np.float64(of_k[values.stored + k]) + 1.0 + (ridge.plus if y > 0.0 else ridge.minus)
+    place = values.before + k
+    of_k = values.block[place]
+    own = np.float64(of_k[values.stored + place]) + 1.0 + (ridge.plus if y > 0.0 else ridge.minus)
     swaps = swaps_to(problem, ridge, g_k, y, own)
     for m in range(problem.size[0]):
         _keep(m, gain_of(problem, swaps, m, of_k[problem.column[m]]), slots, best[:_PARTNERS])

@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import FloatArray
-from wolfstream.solver.compiled import compiled
+from wolfstream.solver.compiled import compiled, larger
 from wolfstream.solver.kernels.blocks import kernel_block
 from wolfstream.solver.kernels.cached_rows import Kept
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.kernels.prepared_rows import Rows, take
 
+# How many columns are written at once.
+_LATE = 32
 # The rows of a tile in which a matrix is computed again.
 _TILE = 256
 
@@ -23,23 +25,44 @@ _TILE = 256
 class Gram:
     """All kernel values, in a square matrix that grows.
 
-    kept: row and column i of its values belong to slot i of the store.
+    The columns of the samples that were stored last are written later, many of them at once: a
+    column touches a page of memory for each row. `as_written` has all values of the first `written`
+    slots; of later ones each row has those of the slots before it, and its own.
     """
 
     def __init__(self, kernel: Kernel, values: FloatArray) -> None:
         self._kernel = kernel
-        self.kept = _all_kept(values)
+        self.as_written = _all_kept(values)
+        # Slots with all their values, and slots with a row.
+        self.written = self._used = 0
+
+    @property
+    def kept(self) -> Kept:
+        """Row and column i of the values belong to slot i of the store."""
+        self._write_columns()
+        return self.as_written
+
+    def _write_columns(self) -> None:
+        if self.written < self._used:
+            _write_columns(self.as_written.values, self.written, self._used)
+            self.written = self._used
 
     @property
     def nbytes(self) -> int:
         """The bytes of the matrix, with its unused part."""
-        return self.kept.values.nbytes + self.kept.slot_of.nbytes + self.kept.last_used.nbytes
+        kept = self.as_written
+        return kept.values.nbytes + kept.slot_of.nbytes + kept.last_used.nbytes
 
     def grow(self, capacity: int, used: int) -> None:
         """Make room for `capacity` slots, of which `used` have values."""
-        values = np.empty((capacity, capacity), self.kept.values.dtype)
+        values = np.empty((capacity, capacity), self.as_written.values.dtype)
         values[:used, :used] = self.kept.values[:used, :used]
-        self.kept = _all_kept(values)
+        self.as_written = _all_kept(values)
+
+    def rows_from_written(self, stop: int) -> FloatArray | None:
+        """Return the rows from slot number `written` to `stop`; None where there is no room."""
+        values = self.as_written.values
+        return values[self.written : stop] if stop <= len(values) else None
 
     def write(
         self,
@@ -52,9 +75,17 @@ class Gram:
         """Add the `chosen` rows of a block as `slots`.
 
         rows: of the block.
-        block: (B, used + B) kernel values of the block against all slots and then itself.
+        block: (B, used + B) kernel values of the block against all slots and then itself, or the
+            rows of the matrix after those of all slots, which are `slots` then.
         """
-        _write(self.kept.values, block, used, chosen, slots)
+        if block.base is self.as_written.values:
+            _close_up(block, used, chosen)
+            self._used = used + len(chosen)
+            if self._used - self.written >= _LATE:
+                self._write_columns()
+        else:
+            _write(self.kept.values, block, used, chosen, slots)
+            self.written = self._used = max(used, 1 + int(slots.max()))
 
     def fetch(self, _rows: Rows, _slots: NDArray[np.int64]) -> None:
         """All rows are at hand."""
@@ -68,7 +99,8 @@ class Gram:
 
         rows: of all slots.
         """
-        fill_symmetric(self._kernel, rows, self.kept.values)
+        fill_symmetric(self._kernel, rows, self.as_written.values)
+        self.written = self._used = len(rows.far)
 
 
 class Unkept:
@@ -150,3 +182,21 @@ def _write(
             value = block[chosen[a], used + chosen[c]]
             gram[slots[a], slots[c]] = value
             gram[slots[c], slots[a]] = value
+
+
+@compiled
+def _close_up(rows: FloatArray, used: int, chosen: NDArray[np.int64]) -> None:
+    """Move the chosen rows of a block, which begin at slot number `used`, to the first places."""
+    for a in range(len(chosen)):
+        for i in range(used if chosen[a] != a else 0):
+            rows[a, i] = rows[chosen[a], i]
+        for c in range(a + 1):
+            rows[a, used + c] = rows[chosen[a], used + chosen[c]]
+
+
+@compiled
+def _write_columns(gram: FloatArray, written: int, used: int) -> None:
+    """Write the columns from number `written` to `used`, which rows have, row by row."""
+    for i in range(used):
+        for j in range(larger(written, i + 1), used):
+            gram[i, j] = gram[j, i]

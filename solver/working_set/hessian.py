@@ -22,14 +22,23 @@ class KernelValues(NamedTuple):
     diagonal: (columns,) those of stored samples with themselves.
     block: (B, stored + B) values of the block's samples against the stored ones, then among
         themselves. A member admitted from the block has column = stored + its place in the block,
-        or the slot of its stored row in a further pass.
+        or the slot of its stored row in a further pass. Rows may be longer.
     stored: the number of columns in use when the block was computed.
+    before: how many rows of the block come before those of the arriving samples. They are of
+        samples that entered the store last, whose columns are not in its matrix yet (`gram`), and
+        that therefore do not count as stored here.
     """
 
     kept: Kept
     diagonal: Float64Array
     block: FloatArray
     stored: int
+    before: int = 0
+
+    @property
+    def used(self) -> int:
+        """The number of samples that the store has."""
+        return self.stored + self.before
 
 
 class KernelRow(NamedTuple):
@@ -79,7 +88,7 @@ def layout_of(problem: Problem, old: int) -> Layout:
 def decision_value(problem: Problem, values: KernelValues, layout: Layout, k: int) -> float:
     """sum_m alpha_m y_m (k(x_k, x_m) + 1) for block sample k (P1 eq. 3.8), b = y'alpha."""
     column, sign, alpha = problem.column, problem.sign, problem.alpha
-    of_sample = values.block[k]
+    of_sample = values.block[values.before + k]
     total = 0.0
     for m in range(layout.aligned):
         total += alpha[m] * sign[m] * (np.float64(of_sample[m]) + 1.0)

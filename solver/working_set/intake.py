@@ -10,7 +10,7 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.kernels.precision import Precision
 from wolfstream.solver.kernels.prepared_rows import Rows, prepare_rows, prepare_weighted
-from wolfstream.solver.rows.matrix import Matrix, check_same_kind, n_rows, origin_of, take_rows
+from wolfstream.solver.rows.matrix import Matrix, check_same_kind, origin_of, take_rows
 from wolfstream.solver.working_set.blocks import BLOCK_ROWS, BlockValues
 from wolfstream.solver.working_set.eviction import check_bounds, eviction_period
 from wolfstream.solver.working_set.hessian import KernelValues
@@ -21,21 +21,23 @@ from wolfstream.solver.working_set.store_arrays import store_from_arrays, store_
 class Arriving(NamedTuple):
     """The n samples of a block, before and while it is learned.
 
-    codes: (n,) class numbers. inverse_weight: (n,) see `simplex.problem.Problem`. slots: (n,) those
-    of samples that are stored already, else FREE. values: their kernel values; see `BlockValues`.
+    codes: (n,) class numbers. inverse_weight: (n,) see `simplex.problem.Problem`. values: their
+    kernel values; see `BlockValues`. slots: (n,) those of samples that are stored already, else
+    FREE; None if no sample is.
     """
 
     rows: Rows
     codes: NDArray[np.int64]
     inverse_weight: Float64Array
-    slots: NDArray[np.int64]
     values: KernelValues
+    slots: NDArray[np.int64] | None
 
     @property
     def column(self) -> NDArray[np.int64]:
         """(n,) The column of each sample in `values`."""
-        own = self.values.stored + np.arange(len(self.slots))
-        return np.where(self.slots == FREE, own, self.slots)
+        used = self.values.used
+        own = np.arange(used, used + len(self.codes))
+        return own if self.slots is None else np.where(self.slots == FREE, own, self.slots)
 
 
 class Intake:
@@ -91,7 +93,7 @@ class Intake:
         if self._store is None:
             self.origin = origin_of(X)
             like = self.prepared(take_rows(X, slice(0, 1)))
-            self._store = SampleStore(self.kernel, self.origin, like, self.bounds)
+            self._store = SampleStore(self.kernel, self.origin, self.precision, like, self.bounds)
         check_same_kind(self._store.rows.exact, X)
         return first
 
@@ -111,33 +113,40 @@ class Intake:
         entered: NDArray[np.int64] | None = None,
         *,
         weighed: bool = True,
+        in_place: bool = False,
     ) -> Arriving:
         """Return a block of rows with their kernel values, which the next block's overwrite.
 
         entered: their `SampleStore.entered` numbers, of those that may be stored already.
-        weighed: whether an inverse weight may differ from 1.
+        weighed: whether an inverse weight may differ from 1. in_place: as of `BlockValues.of`.
         """
         rows = self.prepared(X, inverse_weight if weighed else None)
-        values = self._values.of(rows, self.store)
-        if entered is None:
-            slots = np.full(n_rows(X), FREE, np.int64)
-        else:
-            slots = self.store.slots_of_entered(entered)
-        return Arriving(rows, codes, inverse_weight, slots, values)
+        values = self._values.of(rows, self.store, in_place=in_place)
+        slots = None if entered is None else self.store.slots_of_entered(entered)
+        return Arriving(rows, codes, inverse_weight, values, slots)
 
     def keep(
-        self, block: Arriving, chosen: NDArray[np.int64], numbers: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """Store the chosen samples of a block; returns the slots of all, FREE of those without.
+        self, block: Arriving, admitted: NDArray[np.bool_], numbers: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Store the admitted samples of a block that are not stored yet.
 
-        chosen: their places in the block. numbers: (n,) as of `SampleStore.number`.
+        numbers: (n,) as of `SampleStore.number`. Returns the places of those in the block, and the
+        slots of all, FREE of those without.
         """
-        slots, values = block.slots.copy(), block.values.block
-        if len(chosen):
-            slots[chosen] = self.store.add(
-                block.rows, block.codes, values, chosen, block.inverse_weight, numbers
+        n = len(admitted)
+        if block.slots is None:
+            slots = np.empty(n, np.int64)
+            slots.fill(FREE)
+        else:
+            slots = block.slots.copy()
+            admitted = admitted & (slots == FREE)
+        new = admitted.nonzero()[0]
+        if len(new):
+            values = block.values.block[block.values.before :]
+            slots[new] = self.store.add(
+                block.rows, block.codes, values, new, block.inverse_weight, numbers
             )
-        return slots
+        return new, slots
 
     def longest_block(self, seen: int) -> int:
         """Return the most samples of the next block, which ends before the next eviction point.

@@ -151,7 +151,7 @@ class WorkingSet:
         if self._intake.open_for(X):
             self._open_pairs().meet(self.n_classes)
         n_classes = max(self.n_classes, int(codes.max()) + 1)
-        answers = []
+        answers: list[Absorbed] = []
         start = 0
         while start < len(codes):
             if self.max_size is not None and self._intake.at_eviction_point(self.seen):
@@ -195,7 +195,7 @@ class WorkingSet:
             rows = take_rows(X, part)
             block = self._intake.arriving(rows, codes[part], inverse_weight[part])
             n = len(block.codes)
-            self._intake.keep(block, np.arange(n), np.full(n, FREE))
+            self._intake.keep(block, np.ones(n, np.bool_), np.full(n, FREE))
         self.seen = count
         self.n_classes = max(self.n_classes, int(codes.max()) + 1)
         self._open_pairs().adopt(self.n_classes, alpha)
@@ -235,24 +235,33 @@ class WorkingSet:
         weight: Float64Array | None,
     ) -> BlockTrace:
         """Learn a block, of whose samples only the first may be of a new class."""
-        n, pairs = len(codes), self.pairs
-        known = np.full(n, max(self.n_classes, int(codes[0]) + 1))
-        known[0] = self.n_classes
-        self.meet_classes(int(codes[0]) + 1)
+        n, pairs, met = len(codes), self.pairs, int(codes[0]) + 1
+        first = self.n_classes
+        if met > first:
+            self.meet_classes(met)
         pairs.make_room(codes)
         inverse_weight = self.ridges.inverse_weights(codes, weight, self.precision)
-        block = self._intake.arriving(X, codes, inverse_weight, entered, weighed=weight is not None)
+        block = self._intake.arriving(
+            X,
+            codes,
+            inverse_weight,
+            entered,
+            weighed=weight is not None,
+            in_place=entered is None and pairs.values.shared,
+        )
         away_steps = self.algorithm == "msfw"
         traces = pairs.take_steps(
             block, away_steps=away_steps, corrective_steps=self.corrective_steps
         )
-        admitted = np.logical_or.reduce(traces.admitted, axis=0)
-        (new,) = (admitted & (block.slots == FREE)).nonzero()
-        slots = self._intake.keep(block, new, self.seen + np.arange(n))
+        admitted = traces.admitted[0]
+        if len(traces.admitted) > 1:
+            admitted = np.logical_or.reduce(traces.admitted, axis=0)
+        new, slots = self._intake.keep(block, admitted, np.arange(self.seen, self.seen + n))
         if len(new):
             pairs.enter(block, slots)
         self.seen += n
         pairs.refresh_where_due()
+        known = first, self.n_classes
         stored_as = self.store.entered_of(slots)
         decision, margin = traces.decision.T, traces.margin.T
         return BlockTrace(decision, margin, admitted, traces.step, known, stored_as)

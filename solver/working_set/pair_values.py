@@ -23,7 +23,9 @@ from wolfstream.solver.working_set.store import SampleStore
 
 
 class PairValues(Protocol):
-    """Kernel values of all problems' members."""
+    """Kernel values of all problems' members. shared: whether they are the store's."""
+
+    shared: bool
 
     @property
     def nbytes(self) -> int:
@@ -65,6 +67,7 @@ class SharedValues:
     Rows that the store does not keep are computed when a step reads them.
     """
 
+    shared = True
     nbytes = 0
 
     def __init__(self, store: SampleStore) -> None:
@@ -113,6 +116,8 @@ class OwnSquares:
 
     nbytes_max: the most bytes of kernel values.
     """
+
+    shared = False
 
     def __init__(
         self, kernel: Kernel, store: SampleStore, dtype: np.dtype[Any], nbytes_max: int

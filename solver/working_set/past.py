@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.rows.sample_weights import Weights, as_numbers, weights_of
+from wolfstream.solver.rows.sample_weights import Weights, as_numbers
 
 RECENT = 512
 EARLIER = 512
@@ -44,10 +44,11 @@ class Past:
 
     def add(self, X: Float64Array, codes: NDArray[np.int64], weight: Weights = None) -> None:
         """Add rows (n, d) float64 with class numbers (n,) and sample weights."""
-        at_once = MOST_KEPT - RECENT - EARLIER
-        for start in range(0, len(codes), at_once):
+        at_once, n = MOST_KEPT - RECENT - EARLIER, len(codes)
+        weights = as_numbers(weight, n)
+        for start in range(0, n, at_once):
             part = slice(start, start + at_once)
-            self._add(X[part], codes[part], as_numbers(weights_of(weight, part), len(codes[part])))
+            self._add(X[part], codes[part], weights[part])
 
     def _add(self, X: Float64Array, codes: NDArray[np.int64], weight: Float64Array) -> None:
         n = len(codes)

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.solver.arrays import Float64Array, FloatArray
+from wolfstream.solver.arrays import Float64Array, FloatArray, plain
 from wolfstream.solver.compiled import compiled, inner
 from wolfstream.solver.kernels.blocks import kernel_block
 from wolfstream.solver.kernels.prepared_rows import prepare_rows
@@ -88,10 +88,9 @@ def pair_decisions(view: WorkingSetView, X: Matrix) -> Float64Array:
     check_same_kind(view.rows.exact, X)
     decision = np.empty((n_rows(X), len(view.ends)))
     expansion = None if isinstance(X, SparseRows) else expansion_of(view)
-    if expansion is not None:
+    if expansion is not None and not isinstance(X, SparseRows):
         work = vote_work(expansion)
-        plain = np.require(X, np.float64, ("C", "W"))
-        _decide_rows(expansion, plain, work.values, work.own, decision)
+        _decide_rows(expansion, plain(X), work.values, work.own, decision)
         return decision
     dtype = view.rows.fast.dtype
     few = len(decision) < _FEW_ROWS

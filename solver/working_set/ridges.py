@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.kernels.precision import Precision, least_ridge, precision_for
+from wolfstream.solver.rows.sample_weights import as_numbers
 from wolfstream.solver.working_set.hessian import Ridge
 
 
@@ -53,6 +54,6 @@ class Ridges:
         weight: (n,) > 0; None if all count 1.
         """
         if weight is None:
-            return np.ones(len(codes))
+            return as_numbers(None, len(codes))
         bound = least_ridge(precision) / self.of_classes(int(codes.max(initial=0)) + 1)[codes]
         return np.maximum(1.0 / weight, np.minimum(bound, 1.0))

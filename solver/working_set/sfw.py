@@ -102,7 +102,11 @@ def walk(
     all samples are learned. With that row and the same arguments the next call goes on there.
     """
     waiting = progress[STAGE] != ARRIVAL
-    layout = layout_of(problem, progress[OLD] if waiting else problem.size[0])
+    old = progress[OLD] if waiting else problem.size[0]
+    if not waiting:
+        while old > 0 and problem.column[old - 1] >= values.stored:
+            old -= 1
+    layout = layout_of(problem, old)
     ends = Ends(progress[BEST], progress[WORST]) if waiting else ends_of(problem)
     members = Members(problem, values, layout, rule.ridge, scratch.buffer)
     predicted = 0

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array, FloatArray
 from wolfstream.solver.kernels.functions import Kernel, kernel_diagonal
+from wolfstream.solver.kernels.precision import Precision
 from wolfstream.solver.kernels.prepared_rows import Rows, take
+from wolfstream.solver.kernels.row_values import StoredRows, stored_rows
 from wolfstream.solver.rows.matrix import concatenate_rows, n_nonzeros
 from wolfstream.solver.rows.slots import grown, grown_rows, put_rows, rows_nbytes
 from wolfstream.solver.working_set.gram import Gram, Unkept
@@ -48,8 +50,15 @@ class SampleStore:
     in the order in which they were stored.
     """
 
-    def __init__(self, kernel: Kernel, origin: Float64Array, like: Rows, bounds: Bounds) -> None:
-        self._kernel = kernel
+    def __init__(
+        self,
+        kernel: Kernel,
+        origin: Float64Array,
+        precision: Precision,
+        like: Rows,
+        bounds: Bounds,
+    ) -> None:
+        self._kernel, self._tolerance = kernel, precision.tolerance
         self._bounds, self._origin = bounds, origin
         self._largest_gram = math.isqrt(bounds.gram_bytes // like.fast.dtype.itemsize)
         self.used = 0
@@ -57,12 +66,15 @@ class SampleStore:
         # The heap of sparse rows belongs to the caller, and concatenation copies it.
         none = take(like, slice(0, 0))
         self.rows = _with_capacity(none._replace(exact=concatenate_rows([none.exact])), capacity)
+        # The operands that `for_single_rows` was made of; both it and they are written in place.
+        self._compared: FloatArray | None = None
+        self._for_single: StoredRows | None = None
         self._filled = 0
         self.code: NDArray[np.int64] = np.full(capacity, FREE, np.int64)
         self.number: NDArray[np.int64] = np.full(capacity, FREE, np.int64)
         self.entered: NDArray[np.int64] = np.zeros(capacity, np.int64)
         self.inverse_weight: Float64Array = np.ones(capacity)
-        self.added = 0
+        self.added = self._free = 0
         self.diagonal: Float64Array = np.zeros(capacity)
         square = np.empty((capacity, capacity), like.fast.dtype)
         self.gram: Gram | GramRows | Unkept = Gram(kernel, square)
@@ -87,6 +99,14 @@ class SampleStore:
         """Return the rows of all slots so far, with those of free ones between them."""
         return take(self.rows, slice(0, self.used))
 
+    @property
+    def for_single_rows(self) -> StoredRows | None:
+        """The rows of all slots as single rows are compared with them; None if in blocks only."""
+        if self._compared is not self.rows.fast:
+            self._compared = self.rows.fast
+            self._for_single = stored_rows(self._kernel, self.rows, self._origin, self._tolerance)
+        return self._for_single
+
     def held_slots(self) -> NDArray[np.int64]:
         """Return the slots of all samples, in ascending order."""
         return np.flatnonzero(self.code[: self.used] != FREE)
@@ -96,9 +116,9 @@ class SampleStore:
 
         A restored store without samples has no slots at all.
         """
-        numbers, stored = np.full(len(slots), FREE, np.int64), slots != FREE
-        numbers[stored] = self.entered[slots[stored]]
-        return numbers
+        if not self.used:
+            return np.full(len(slots), FREE)
+        return np.where(slots == FREE, FREE, self.entered[slots])
 
     def slots_of_entered(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the slots of the samples with these `entered` numbers, FREE where none has."""
@@ -130,7 +150,10 @@ class SampleStore:
         inverse_weight: (B,) see `simplex.problem.Problem`. numbers: (B,) as of `number`.
         The lowest free slots are filled first.
         """
-        free = np.flatnonzero(self.code[: self.used] == FREE)[: len(chosen)]
+        free = np.empty(0, np.int64)
+        if self._free:
+            free = (self.code[: self.used] == FREE).nonzero()[0][: len(chosen)]
+            self._free -= len(free)
         appended = len(chosen) - len(free)
         slots = np.concatenate([free, np.arange(self.used, self.used + appended)])
         self._reserve(self.used + appended)
@@ -153,10 +176,27 @@ class SampleStore:
         self.rows = _with_capacity(self.rows, len(self.code))
         self.code, self.number = self.code.copy(), self.number.copy()
         self.code[slots] = FREE
+        self._free = self.used - self.size
 
     def values(self, block: FloatArray) -> KernelValues:
         """Return kernel values with those of a block: (B, used + B), see `add`."""
         return KernelValues(self.gram.kept, self.diagonal, block, self.used)
+
+    def values_in_place(self, n: int) -> KernelValues | None:
+        """Return kernel values with room for those of n arriving samples, in the matrix.
+
+        They lie in the rows after the last ones, where `add` leaves them. None where there is no
+        room, or samples would go to other slots.
+        """
+        gram = self.gram
+        if self._free or not isinstance(gram, Gram):
+            return None
+        block = gram.rows_from_written(self.used + n)
+        if block is None:
+            return None
+        return KernelValues(
+            gram.as_written, self.diagonal, block, gram.written, self.used - gram.written
+        )
 
     @property
     def some_rows(self) -> bool:
@@ -191,6 +231,7 @@ class SampleStore:
         self.code, self.entered, self.added = code, entered, added
         self.inverse_weight, self.number = inverse_weight, number
         self.used, self.diagonal = len(code), kernel_diagonal(self._kernel, rows.exact)
+        self._free = self.used - self.size
         self.drop_values()
 
     def drop_values(self) -> None:

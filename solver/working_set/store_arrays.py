@@ -50,7 +50,7 @@ def store_from_arrays(
     inverse_weight = np.array(arrays.get("inverse_weight", np.ones(n_rows(exact))))
     rows = prepare_rows(kernel, exact, origin, *precision)
     rows = prepare_weighted(kernel, rows, precision, inverse_weight)
-    store = SampleStore(kernel, origin, rows, bounds)
+    store = SampleStore(kernel, origin, precision, rows, bounds)
     codes, entered = np.array(arrays["codes"]), np.array(arrays["entered"])
     numbers = np.array(arrays.get("numbers", np.full(len(codes), FREE)))
     store.restore(rows, codes, entered, inverse_weight, numbers, added)

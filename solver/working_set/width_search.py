@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.kernels.forecast import forecast_error, one_hot
+from wolfstream.solver.kernels.forecast import Forecast, one_hot
 from wolfstream.solver.working_set.past import EARLIER, RECENT
 
 # A horizon beyond all streams, at which no member ever fades. It is a number like the others, so
@@ -43,6 +43,9 @@ class WidthSearch:
         self.time, self.X, self.codes = samples
         self.widths, self._find, self._ridge = widths, find, max(ridge, _LEAST_RIDGE)
         self._errors = list(errors)
+        # Of the next error: how far it is, and how many of its parts are done.
+        self._forecast: Forecast | None = None
+        self._done = 0
 
     @property
     def nbytes(self) -> int:
@@ -56,10 +59,29 @@ class WidthSearch:
         return widths
 
     def step(self) -> None:
-        """Compute one more error, which takes one factorisation."""
-        _, following = self._look()
-        assert following is not None
-        self._errors.append(self._error(*following))
+        """Compute one more error, which takes one factorisation, or what is left to do of it."""
+        forecast = self._started()
+        while forecast.error is None:
+            forecast.go_on()
+        self._errors.append(forecast.error)
+        self._forecast, self._done = None, 0
+
+    def prepare_step(self, share: float) -> None:
+        """Do so much of the next `step`, from 0 to 1, unless it is done.
+
+        Neither what is found nor the state changes.
+        """
+        forecast = self._started()
+        while self._done < int(share * forecast.parts):
+            forecast.go_on()
+            self._done += 1
+
+    def _started(self) -> Forecast:
+        if self._forecast is None:
+            _, following = self._look()
+            assert following is not None
+            self._forecast = self._new_forecast(*following)
+        return self._forecast
 
     def _look(self) -> tuple[tuple[float, float] | None, tuple[float, float] | None]:
         """Return the widths that were found, or those whose error is needed next."""
@@ -79,11 +101,11 @@ class WidthSearch:
             return None, (gamma, horizons[len(others)])
         return (gamma, _better(least, horizon, others, horizons)[1]), None
 
-    def _error(self, gamma: float, horizon: float) -> float:
+    def _new_forecast(self, gamma: float, horizon: float) -> Forecast:
         time = (self.time - self.time[0])[:, None] / horizon
         rows = np.concatenate([math.sqrt(gamma) * self.X, time], axis=1)
         judged = min(RECENT, len(self.codes) // 2)
-        return forecast_error(rows, one_hot(self.codes), self._ridge, judged)
+        return Forecast(rows, one_hot(self.codes), self._ridge, judged)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return copies of the samples and the errors, by name."""

@@ -4,9 +4,10 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
+import pytest
 
 from wolfstream.solver.compiled import compiled
-from wolfstream.solver.held import held, hold, key_of, room
+from wolfstream.solver.held import Holder, held, hold, key_of, room
 
 
 class Inner(NamedTuple):
@@ -71,3 +72,25 @@ def test_another_type_has_another_key():
     words = room()
     put(words, outer(0, flag=True)._replace(matrix=np.zeros((2, 3))))
     assert words[0] != key_of(KIND)
+
+
+def test_a_holder_reads_the_present_arrays():
+    holder = Holder(KIND, put)
+    one, other = outer(1, flag=True), outer(2, flag=True)
+    assert total(holder.words((one,), lambda: one)) == pytest.approx(expected(one))
+    one.matrix[:] = 3.0  # in place
+    words = holder.words((one,), lambda: pytest.fail("it is still the same"))
+    assert total(words) == pytest.approx(expected(one))
+    assert total(holder.words((other,), lambda: other)) == pytest.approx(expected(other))
+
+
+def test_a_holder_takes_no_other_type():
+    wrong = outer(1, flag=True)._replace(matrix=np.zeros((3, 2), np.float32).T)
+    with pytest.raises(TypeError, match="in the place of"):
+        Holder(KIND, put).words((wrong,), lambda: wrong)
+
+
+def expected(one):
+    return (
+        7.0 + sum(part.factor * part.a.sum() for part in (one.first, one.second)) + one.matrix.sum()
+    )

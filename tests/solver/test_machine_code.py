@@ -8,13 +8,13 @@ from pathlib import Path
 # Prints the bits of what a bank's experts weigh after 300 samples.
 _LEARN = """
 import numpy as np
-from wolfstream.solver.adaptive.combination import combine, new_combination
+from wolfstream.solver.adaptive.combination import Combiner, new_combination
 random = np.random.default_rng(0)
 prior = np.ones(34)
 made = new_combination(prior, [0.03, 0.1, 0.3, 1.0])
 scores = random.normal(size=(300, 30, 4))
 awake, known = np.ones((300, 30), np.bool_), np.full(300, 3)
-combine(made, prior, scores, awake, random.integers(0, 3, 300), known, np.ones(300))
+Combiner(prior).combine(made, scores, awake, random.integers(0, 3, 300), known, np.ones(300))
 print(made.weight.tobytes().hex())
 """
 

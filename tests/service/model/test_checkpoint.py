@@ -134,5 +134,6 @@ def test_a_twin_without_a_snapshot_is_the_same(name: str) -> None:
         found, wanted = (_numbers(learner.absorb(head, block).decision) for learner in (one, twin))
         apart = np.abs(found - wanted) / np.maximum(1.0, np.abs(wanted))
         largest = max(largest, float(apart.max(initial=0.0)))
-    assert largest < 1e-7
+    # Values of few rows are rounded in another way than those of many, by float32's last digits.
+    assert largest < 1e-6
     assert name in ROUNDED or largest == 0.0

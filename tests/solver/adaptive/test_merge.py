@@ -3,28 +3,29 @@
 import numpy as np
 import pytest
 
+from tests.solver.bank_parts import learners_of, scores_before
 from tests.solver.streams import clusters, sparse
 from wolfstream.solver.adaptive.added_ridge import add_ridge
 from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
 from wolfstream.solver.adaptive.merge import merge
-from wolfstream.solver.adaptive.ridge import RidgeLearners, RidgeSetting
+from wolfstream.solver.adaptive.ridge import RidgeSetting
 from wolfstream.solver.adaptive.view import predict_classes
 
 FOREVER, COLUMNS = float("inf"), 6
 
 
 def ridge_learners(horizon=FOREVER):
-    return RidgeLearners([RidgeSetting("all", horizon, 0.1, ("square", "hinge"))], COLUMNS)
+    return learners_of(COLUMNS, ridge=[RidgeSetting("all", horizon, 0.1, ("square", "hinge"))])
 
 
 def taught_ridge(Phi, Y, learners):
     """With pending rows at the end, unless the rows fill their chunks."""
     for start in range(0, len(Y), 32):
         part = slice(start, start + 32)
-        learners.absorb(Phi[part], Y[part], np.ones(len(Y[part])))
+        scores_before(learners, Phi[part], Y[part])
         if len(Y[part]) == 32:
             learners.end_chunk(part.stop)
-    return learners
+    return learners.ridge[0]
 
 
 def rows(n=500):
@@ -40,7 +41,7 @@ def test_added_ridge_learners_are_the_regression_on_all_rows(ends):
         taught_ridge(Phi[start:stop], Y[start:stop], ridge_learners())
         for start, stop in zip((0, *ends), ends, strict=False)
     ]
-    merged = ridge_learners()
+    merged = ridge_learners().ridge[0]
     add_ridge(merged, parts, [one.W for one in parts])
     P = np.linalg.inv(Phi.T @ Phi + 0.1 * np.eye(COLUMNS))
     np.testing.assert_allclose(merged.W[0, 0, 0], P @ Phi.T @ Y[:, 0], rtol=1e-9)
@@ -50,8 +51,8 @@ def test_added_ridge_learners_are_the_regression_on_all_rows(ends):
 def test_of_a_finite_horizon_each_part_counts_its_last_rows():
     Phi, Y = rows(960)
     part = taught_ridge(Phi, Y, ridge_learners(100.0))
-    merged = ridge_learners(100.0)
-    add_ridge(merged, [part, ridge_learners(100.0)], [part.W, np.zeros_like(part.W)])
+    merged = ridge_learners(100.0).ridge[0]
+    add_ridge(merged, [part, ridge_learners(100.0).ridge[0]], [part.W, np.zeros_like(part.W)])
     np.testing.assert_allclose(merged.W, part.W, rtol=1e-7)
     np.testing.assert_allclose(merged.P, part.P, rtol=1e-7, atol=1e-10)
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.solver.bank_parts import learners_of, scores_before
 from tests.solver.differences import central
 from tests.solver.oracle_bank import NaiveBayes as PlainNaiveBayes
 from tests.solver.streams import blocks
@@ -11,7 +12,7 @@ from wolfstream.solver.adaptive.combination import new_combination
 from wolfstream.solver.adaptive.endless_bayes import EarlierBayes, EndlessBayes
 from wolfstream.solver.adaptive.gradients import class_gradient
 from wolfstream.solver.adaptive.merge import merge
-from wolfstream.solver.adaptive.naive_bayes import NaiveBayes, slopes, weights_of
+from wolfstream.solver.adaptive.naive_bayes import slopes, weights_of
 from wolfstream.solver.adaptive.settings import CLASSIFICATION, FOREVER, Pins, pinned
 from wolfstream.solver.adaptive.view import predict_classes
 
@@ -29,20 +30,17 @@ def rows(n=500, seed=1):
 
 def learned(Z, Y, length=32, weight=None):
     """Learners of rows in blocks, and the scores."""
-    learner = NaiveBayes(HORIZONS, COLUMNS)
-    learner.meet(3)
+    learners = learners_of(1 + COLUMNS, naive_bayes=HORIZONS)
+    learners.meet(3)
     weight = np.ones(len(Z)) if weight is None else weight
     parts = blocks(len(Z), length)
-    return learner, np.concatenate([scores_of(learner, Z[p], Y[p], weight[p]) for p in parts])
+    scores = [scores_of(learners, Z[part], Y[part], weight[part]) for part in parts]
+    return learners, np.concatenate(scores)
 
 
-def scores_of(learner, Z, Y, weight):
-    """The scores (n, learners, K) of rows, which are then learned, beside one other expert."""
-    Phi = np.column_stack([np.ones(len(Z)), Z, 7.0 * Z])
-    scores = np.full((len(Z), 1 + learner.count, Y.shape[1]), np.nan)
-    learner.absorb(Phi, np.ascontiguousarray(Y), np.ascontiguousarray(weight), scores, 1)
-    assert np.isnan(scores[:, 0]).all()
-    return scores[:, 1:]
+def scores_of(learners, Z, Y, weight):
+    """The scores (n, learners, K) of rows, which are then learned."""
+    return scores_before(learners, np.column_stack([np.ones(len(Z)), Z, 7.0 * Z]), Y, weight)
 
 
 @pytest.mark.parametrize("length", [1, 7, 32, 500])
@@ -62,19 +60,19 @@ def test_a_weight_counts_as_so_many_equal_rows():
     heavy, _ = learned(Z, Y, weight=weight)
     again = [*range(5), 5, 5, 5, *range(6, 16)]
     many, _ = learned(Z[again], Y[again])
-    np.testing.assert_allclose(heavy.sums, many.sums, rtol=1e-12)
+    np.testing.assert_allclose(heavy.bayes.sums, many.bayes.sums, rtol=1e-12)
 
 
 @pytest.mark.parametrize("at", [5, 45, 300])
 def test_what_is_restored_goes_on_bit_for_bit(at):
     Z, Y = rows()
     learner, _ = learned(Z[:at], Y[:at])
-    other = NaiveBayes(HORIZONS, COLUMNS)
+    other = learners_of(1 + COLUMNS, naive_bayes=HORIZONS)
     other.restore(learner.state())
     rest = slice(at, at + 40)
     found = [scores_of(one, Z[rest], Y[rest], np.ones(40)) for one in (learner, other)]
     np.testing.assert_array_equal(*found)
-    np.testing.assert_array_equal(learner.sums, other.sums)
+    np.testing.assert_array_equal(learner.bayes.sums, other.bayes.sums)
 
 
 @pytest.mark.parametrize("value", [0.0, 7.0, 100.0, 1e-9])

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from tests.solver import oracle_bank
+from tests.solver.bank_parts import learners_of, scores_before
 from tests.solver.streams import blocks
 from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
 from wolfstream.solver.adaptive.learners import LearnersView, score
-from wolfstream.solver.adaptive.neighbours import CAPACITY, Neighbours
+from wolfstream.solver.adaptive.neighbours import CAPACITY
 from wolfstream.solver.adaptive.regressor import AdaptiveRegressor
 
 N, COLUMNS = CAPACITY + 150, 3
@@ -17,7 +18,6 @@ RANDOM = np.random.default_rng(0)
 PHI = np.concatenate([np.ones((N, 1)), RANDOM.normal(size=(N, COLUMNS))], axis=1)
 LABELS = np.eye(4)[RANDOM.integers(0, 4, N)]
 TARGETS = RANDOM.normal(size=(N, 1))
-ONES = np.ones(N)
 
 
 WEIGHT = np.array([1.0, 0.0, 0.25], np.float32)
@@ -41,9 +41,9 @@ def plain_search(regression):
 @pytest.mark.parametrize("length", [1, 32, N])
 def test_scores_are_those_of_a_plain_search(length, regression):
     Y = TARGETS if regression else LABELS
-    learner = Neighbours((2, 7), COLUMNS, regression=regression)
-    learner.weigh(WEIGHT)
-    scores = [learner.absorb(PHI[part, 1:], Y[part], ONES[part]) for part in blocks(N, length)]
+    learners = learners_of(1 + COLUMNS, neighbours=(2, 7), regression=regression)
+    learners.neighbours.weigh(WEIGHT)
+    scores = [scores_before(learners, PHI[part], Y[part]) for part in blocks(N, length)]
     np.testing.assert_allclose(np.concatenate(scores), plain_search(regression), atol=1e-12)
 
 
@@ -55,22 +55,21 @@ def scores_of(view, Phi):
 
 
 def test_a_view_scores_a_row_as_if_it_came_next_and_stays():
-    learner = Neighbours((5,), COLUMNS, regression=False)
-    learner.absorb(PHI[:200, 1:], LABELS[:200], ONES[:200])
-    view = learner.view(4)
+    learners = learners_of(1 + COLUMNS, neighbours=(5,))
+    scores_before(learners, PHI[:200], LABELS[:200])
+    view = learners.neighbours.view(4)
     before = scores_of(view, PHI[200:250])
-    next_one = learner.absorb(PHI[200:250, 1:], LABELS[200:250], ONES[200:250])[:1]
+    next_one = scores_before(learners, PHI[200:250], LABELS[200:250])[:1]
     np.testing.assert_array_equal(before[:1], next_one)
     np.testing.assert_array_equal(scores_of(view, PHI[200:250]), before)
 
 
 def test_rescaled_targets_are_answered_in_new_units():
-    learner, other = (Neighbours((3,), COLUMNS, regression=True) for _ in range(2))
-    for one in (learner, other):
-        one.absorb(PHI[:100, 1:], TARGETS[:100], ONES[:100])
-    other.rescale(3.0, -2.0)
-    last = PHI[100:101, 1:], TARGETS[100:101], ONES[100:101]
-    scores = [one.absorb(*last) for one in (learner, other)]
+    both = [learners_of(1 + COLUMNS, neighbours=(3,), regression=True) for _ in range(2)]
+    for one in both:
+        scores_before(one, PHI[:100], TARGETS[:100])
+    both[1].rescale(3.0, -2.0)
+    scores = [scores_before(one, PHI[100:101], TARGETS[100:101]) for one in both]
     np.testing.assert_allclose(scores[1], 3.0 * scores[0] - 2.0)
 
 
@@ -90,18 +89,19 @@ def test_rows_from_before_classes_moved_have_the_labels_of_after_it():
     centres = 5.0 * random.normal(size=(4, COLUMNS))
     y, moved = random.integers(0, 4, 800), np.array([2, 0, 3, 1])
     now = np.where(np.arange(800) < 700, y, moved[y])
-    learner = Neighbours((5, 25), COLUMNS, regression=False)
+    learners = learners_of(1 + COLUMNS, neighbours=(5, 25))
     rows = centres[y] + random.normal(size=(800, COLUMNS))
-    learner.absorb(rows, np.eye(4)[now], np.ones(800))
+    scores_before(learners, np.column_stack([np.ones(800), rows]), np.eye(4)[now])
     for _ in range(2):
-        learner.follow(moved)
-        right = learner.memory.target[:800] == moved[y]
+        learners.neighbours.follow(moved)
+        right = learners.neighbours.memory.target[:800] == moved[y]
         assert right.mean() > 0.99
 
 
 def test_labels_stay_where_nothing_shows_that_they_moved():
-    learner = Neighbours((5,), COLUMNS, regression=False)
-    learner.absorb(PHI[:, 1:], LABELS, ONES)
+    learners = learners_of(1 + COLUMNS, neighbours=(5,))
+    scores_before(learners, PHI, LABELS)
+    learner = learners.neighbours
     before = learner.memory.target.copy()
     learner.follow(np.array([1, 0, 2, 3]))
     np.testing.assert_array_equal(learner.memory.target, before)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from tests.solver import oracle_bank
+from tests.solver.bank_parts import learners_of, scores_before
 from tests.solver.streams import blocks
-from wolfstream.solver.adaptive.ridge import CHUNK, RidgeLearners, RidgeSetting, bounded
+from wolfstream.solver.adaptive.ridge import CHUNK, RidgeSetting, bounded
 from wolfstream.solver.adaptive.weights import for_classes
 
 RANDOM = np.random.default_rng(0)
@@ -15,15 +16,15 @@ LOSSES = ("square", "hinge", "logistic", "huber")
 
 def absorbed(horizon, ridge, length, Y=Y, losses=LOSSES):
     settings = [RidgeSetting("all", horizon, ridge, losses), RidgeSetting("all", 9.0, 7.0, losses)]
-    learner = RidgeLearners(settings, 6)
-    learner.W = for_classes(learner.W, 2)
+    learners = learners_of(6, ridge=settings)
+    learners.meet(2)
     answers, samples = [], 0
     for part in blocks(len(PHI), length):
-        answers.append(learner.absorb(PHI[part], Y[part], np.ones(len(PHI[part]))))
+        answers.append(scores_before(learners, PHI[part], Y[part]))
         samples += len(PHI[part])
         if samples % CHUNK == 0:
-            learner.end_chunk(samples)
-    return learner, np.concatenate(answers).transpose(1, 0, 2)
+            learners.end_chunk(samples)
+    return learners.ridge[0], np.concatenate(answers).transpose(1, 0, 2)
 
 
 @pytest.mark.parametrize("ridge", [0.01, 5.0])
@@ -47,12 +48,13 @@ def test_an_infinite_horizon_is_ridge_regression():
 
 
 def test_p_stays_symmetric_and_bounded_through_many_equal_rows():
-    learner = RidgeLearners([RidgeSetting("all", float("inf"), 0.1, ("square",))], 20)
+    learners = learners_of(20, ridge=[RidgeSetting("all", float("inf"), 0.1, ("square",))])
     random = np.random.default_rng(1)
     for block in range(2048):
         rows = np.repeat(random.normal(size=(1, 20)) * 10.0, CHUNK, axis=0)
-        learner.absorb(rows, np.ones((CHUNK, 1)), np.ones(CHUNK))
-        learner.end_chunk((block + 1) * CHUNK)
+        scores_before(learners, rows, np.ones((CHUNK, 1)))
+        learners.end_chunk((block + 1) * CHUNK)
+    learner = learners.ridge[0]
     np.testing.assert_array_equal(learner.P[0], learner.P[0].T)
     values = np.linalg.eigvalsh(learner.P[0])
     assert values.min() > 0.0

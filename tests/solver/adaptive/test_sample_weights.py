@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from tests.solver.bank_parts import learners_of, scores_before
 from tests.solver.streams import clusters, sparse
 from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
-from wolfstream.solver.adaptive.gradient import GradientLearners
-from wolfstream.solver.adaptive.neighbours import Neighbours
+from wolfstream.solver.adaptive.gradient import GradientSetting
 from wolfstream.solver.adaptive.regressor import AdaptiveRegressor, predict_values
-from wolfstream.solver.adaptive.ridge import CHUNK, RidgeLearners, RidgeSetting
+from wolfstream.solver.adaptive.ridge import CHUNK, RidgeSetting
 
 FOREVER = float("inf")
 
@@ -48,11 +48,12 @@ def test_a_row_of_weight_w_counts_as_w_rows_in_ridge_regression():
     random = np.random.default_rng(0)
     Phi, Y = random.normal(size=(CHUNK, 5)), random.normal(size=(CHUNK, 2))
     weight = np.repeat([1.0, 3.0, 0.5, 2.0], CHUNK // 4)
-    learner = RidgeLearners([RidgeSetting("all", FOREVER, 0.3, ("square",))], 5)
-    learner.W = np.zeros((1, 1, 2, 5))
+    learners = learners_of(5, ridge=[RidgeSetting("all", FOREVER, 0.3, ("square",))])
+    learners.meet(1)
     for part in (slice(0, 2), slice(2, CHUNK)):  # few rows at a time, and many
-        learner.absorb(Phi[part], Y[part], weight[part])
-    learner.end_chunk(CHUNK)
+        scores_before(learners, Phi[part], Y[part], weight[part])
+    learners.end_chunk(CHUNK)
+    learner = learners.ridge[0]
     P = np.linalg.inv(Phi.T @ (weight[:, None] * Phi) + 0.3 * np.eye(5))
     np.testing.assert_allclose(learner.P[0], P, atol=1e-10)
     np.testing.assert_allclose(learner.W[0, 0].T, P @ Phi.T @ (weight[:, None] * Y), atol=1e-10)
@@ -64,9 +65,9 @@ def test_a_weight_changes_no_answer_of_the_row_itself(loss):
     Phi, Y = random.normal(size=(20, 5)), random.integers(0, 2, (20, 1)) * 1.0
     answers = []
     for last in (0.1, 10.0):
-        learner = RidgeLearners([RidgeSetting("all", 50.0, 0.3, (loss,))], 5)
+        learners = learners_of(5, ridge=[RidgeSetting("all", 50.0, 0.3, (loss,))])
         weight = np.append(np.linspace(0.5, 2.0, 19), last)
-        answers.append(learner.absorb(Phi, Y, weight))
+        answers.append(scores_before(learners, Phi, Y, weight))
     np.testing.assert_array_equal(*answers)
 
 
@@ -76,20 +77,21 @@ def test_no_step_of_a_gradient_learner_overshoots(regression, weight):
     random = np.random.default_rng(2)
     for _ in range(20):
         phi, step = 3.0 * random.normal(size=(1, 4)), random.uniform(0.01, 1.0)
-        learner = GradientLearners("all", [step], 4, regression=regression)
+        settings = [GradientSetting("all", step)]
+        learners = learners_of(4, gradient=settings, regression=regression)
         target = np.array([[1.0]])
-        (before,) = learner.absorb(phi, target, np.array([weight])).ravel()
-        (after,) = learner.absorb(phi, target, np.ones(1)).ravel()
+        (before,) = scores_before(learners, phi, target, np.array([weight])).ravel()
+        (after,) = scores_before(learners, phi, target).ravel()
         wanted = 1.0 if regression else np.inf
         assert before <= after <= wanted
 
 
 def test_neighbours_count_by_their_weights():
-    rows = np.array([[0.0], [0.1], [0.2]])
+    rows = np.array([[1.0, 0.0], [1.0, 0.1], [1.0, 0.2]])
     targets = np.array([[1.0], [5.0], [9.0]])
-    learner = Neighbours((2, 3), 1, regression=True)
-    learner.absorb(rows, targets, np.array([1.0, 3.0, 4.0]))
-    scores = learner.absorb(np.zeros((1, 1)), np.zeros((1, 1)), np.ones(1))[0, :2, 0]
+    learners = learners_of(2, neighbours=(2, 3), regression=True)
+    scores_before(learners, rows, targets, np.array([1.0, 3.0, 4.0]))
+    scores = scores_before(learners, rows[:1], np.zeros((1, 1)))[0, :2, 0]
     np.testing.assert_allclose(scores, [(1.0 + 15.0) / 4.0, (1.0 + 15.0 + 36.0) / 8.0])
 
 

@@ -63,6 +63,19 @@ def test_do_not_depend_on_how_operands_are_stored():
     np.testing.assert_array_equal(once, again)
 
 
+def test_of_stored_rows_are_read_where_these_lie():
+    X = np.random.default_rng(4).normal(size=(20, 3))
+    rows = prepared(X, 0.2)
+    for stored in (1, 20):
+        roomy = rows._replace(fast=np.asfortranarray(rows.fast[:stored]))
+        for n in {1, stored - 1 or 1, stored}:
+            part = take(roomy, slice(0, n))
+            operand = stored_rows(Kernel("rbf", 0.2), part, X[0], TOLERANCE).operand
+            assert operand.shape[0] == 5
+            assert np.shares_memory(operand, roomy.fast)
+            np.testing.assert_array_equal(operand[:, :n], rows.fast[:n].T)
+
+
 def test_wide_sparse_and_other_kernels_are_left_to_blocks():
     X = np.random.default_rng(2).normal(size=(5, WIDEST + 1))
     assert stored_rows(Kernel("rbf", 1.0), prepared(X, 1.0), X[0], TOLERANCE) is None

@@ -142,6 +142,21 @@ def test_no_call_of_few_samples_takes_all_of_a_search(monkeypatch: pytest.Monkey
     assert AutoWidths(build, 1.0, 2.0).search_work_per_sample == 0
 
 
+def test_a_search_is_the_same_in_parts():
+    X, codes = turning(600)
+    samples = np.arange(600), X, codes
+    at_once, in_parts = (WidthSearch(samples, (1.0, NEVER), (True, True), 0.5) for _ in range(2))
+    while at_once.found is None:
+        at_once.step()
+        for share in (0.1, 0.3, 0.3, 1.0):
+            before = in_parts.state()["search_errors"]
+            in_parts.prepare_step(share)
+            assert np.array_equal(in_parts.state()["search_errors"], before)
+        in_parts.step()
+    assert in_parts.found == at_once.found
+    assert np.array_equal(in_parts.state()["search_errors"], at_once.state()["search_errors"])
+
+
 def test_what_was_published_does_not_change():
     X, codes = turning(6000)
     learner = AutoWidths(build)

@@ -185,18 +185,32 @@ class TestPairs:
         in_some_problem = {int(column) for p in learner.problems for column in members(p).column}
         assert in_some_problem == set(np.flatnonzero(store.code[: store.used] >= 0).tolist())
 
-    def test_the_gram_matrix_is_that_of_the_stored_rows(self):
+    @pytest.mark.parametrize("dtype", [FLOAT64, np.dtype(np.float32)], ids=str)
+    @pytest.mark.parametrize("max_size", [64, None])
+    @pytest.mark.parametrize("length", [1, 3, 300])
+    def test_the_gram_matrix_is_that_of_the_stored_rows(self, length, max_size, dtype):
         X, codes = clusters(seed=28, n=300)
-        learner = WorkingSet(RBF, max_size=64, dtype=FLOAT64)
-        learner.absorb(X, codes)
+        learner = WorkingSet(RBF, max_size=max_size, dtype=dtype)
+        for part in blocks(300, length):
+            learner.absorb(X[part], codes[part])
         used = learner.store.used
         held = np.flatnonzero(learner.store.code[:used] >= 0)
         rows = learner.store.rows.exact[held]
         np.testing.assert_allclose(
             learner.store.gram.kept.values[np.ix_(held, held)],
             kernel_matrix(RBF, rows, rows),
-            atol=1e-12,
+            atol=1e-12 if dtype == FLOAT64 else 1e-5,
         )
+
+    def test_rows_one_by_one_take_the_steps_of_a_block(self):
+        X, codes = clusters(seed=28, n=500)
+        alone, together = WorkingSet(RBF, 5.0), WorkingSet(RBF, 5.0)
+        steps = [alone.absorb(X[i : i + 1], codes[i : i + 1]) for i in range(500)]
+        expected = together.absorb(X, codes)
+        admitted = np.concatenate([one.admitted for one in steps])
+        np.testing.assert_array_equal(admitted, expected.admitted)
+        decision = np.concatenate([one.decision for one in steps[2:]])
+        np.testing.assert_allclose(decision, expected.decision[2:], rtol=1e-3, atol=1e-5)
 
 
 class TestLateClass:

@@ -6,6 +6,7 @@ import pytest
 from tests.solver.streams import FLOAT64, dense, sparse
 from wolfstream.solver.kernels.blocks import kernel_block
 from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.precision import FINEST
 from wolfstream.solver.kernels.prepared_rows import prepare_rows
 from wolfstream.solver.rows.matrix import n_nonzeros, origin_of
 from wolfstream.solver.rows.slots import rows_nbytes
@@ -29,7 +30,7 @@ def add(store, X, codes, chosen):
 
 
 def store_like(like, bounds):
-    return SampleStore(LINEAR, np.zeros(3), like, bounds)
+    return SampleStore(LINEAR, np.zeros(3), FINEST, like, bounds)
 
 
 @pytest.fixture
