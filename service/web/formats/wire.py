@@ -89,6 +89,7 @@ JSON = Format("application/json", _decode_json, finite_json, json_pieces, b"\n")
 MSGPACK = Format("application/vnd.msgpack", _decode_msgpack, finite_msgpack, msgpack_pieces)
 # Over HTTP a problem is JSON whatever Accept asks for: RFC 9457 defines no binary form.
 PROBLEM_MEDIA_TYPE = "application/problem+json"
+OCTETS = "application/octet-stream"
 _FORMATS = {
     "application/json": JSON,
     "application/vnd.msgpack": MSGPACK,

@@ -4,6 +4,6 @@
 `inference` the components, `fields` their parts, `examples.json` the examples; `document` puts all
 of it together.
 
-It may import `service.web.formats`, `service.samples`, `service.spec`.
+It may import `service.web.formats`, `service.samples`, `service.spec`, `service.calls`.
 It is imported by `service.web.routes`.
 """

@@ -5,18 +5,12 @@ FastAPI derives nothing of bodies that a route decodes itself, in several format
 
 from typing import Any
 
-from wolfstream.service.errors import (
-    Invalid,
-    QuotaExceeded,
-    Refusal,
-    TooLarge,
-    Unavailable,
-    Unreadable,
-    UnsupportedFormat,
-)
+from wolfstream.service.calls.table import Call
+from wolfstream.service.errors import Invalid, QuotaExceeded, Refusal, Unavailable
 from wolfstream.service.web.formats.inference import JSON_LENGTH_HEADER
+from wolfstream.service.web.formats.paths import speaks_inference
 from wolfstream.service.web.formats.problems import status_of
-from wolfstream.service.web.formats.wire import JSON, MEDIA_TYPES, PROBLEM_MEDIA_TYPE
+from wolfstream.service.web.formats.wire import JSON, MEDIA_TYPES, OCTETS, PROBLEM_MEDIA_TYPE
 from wolfstream.service.web.openapi.certainty import CONFIDENCE, EXPLAIN
 from wolfstream.service.web.openapi.examples import EXAMPLES
 from wolfstream.service.web.openapi.fields import MIN_SEQUENCE as OF_MIN_SEQUENCE
@@ -24,8 +18,6 @@ from wolfstream.service.web.openapi.primitives import COUNT, HEAD, TEXT, ref
 
 Responses = dict[int | str, dict[str, Any]]
 
-# The refusals of a body that cannot be read or is wrong.
-BODY_REFUSALS: tuple[type[Refusal], ...] = (Unreadable, TooLarge, UnsupportedFormat, Invalid)
 _RETRY_AFTER = {
     "description": "Seconds after which the request may succeed.",
     "schema": {"type": "integer"},
@@ -102,15 +94,18 @@ def _column(role: str, what: str) -> dict[str, Any]:
     }
 
 
-_LEARNED_COLUMNS = [
-    _column("label", "that has the labels; by default the one named y, label, target or class"),
-    _column("id", "that says what a row is about, which is no feature"),
-    _column("weight", "that has the weights"),
-]
-_PREDICTED_COLUMNS = [
-    _column("label", "that is left out, if there is one"),
-    _column("id", "that has the ids under which the rows wait for their labels"),
-    _column("weight", "that is left out, if there is one"),
+_COLUMNS = [
+    _column(
+        "label",
+        "that has the labels; by default the one named y, label, target or class. Predictions "
+        "leave it out",
+    ),
+    _column(
+        "id",
+        "that says what a row is about, which is no feature; predicted rows wait for their labels "
+        "under it",
+    ),
+    _column("weight", "that has the weights; predictions leave it out"),
 ]
 _COSTS = {
     "name": "costs",
@@ -126,9 +121,6 @@ _BINARY = {
         "description": f"JSON, as long as {JSON_LENGTH_HEADER} says, then the tensors' bytes.",
     }
 }
-
-
-OCTETS = "application/octet-stream"
 
 
 def answer(name: str, description: str, media_types: tuple[str, ...] = MEDIA_TYPES) -> Any:
@@ -194,43 +186,88 @@ def _in_json(name: str) -> dict[str, Any]:
     return {JSON.media_type: {"schema": ref(name), "example": EXAMPLES[name]}}
 
 
-# The `openapi_extra` and the responses of routes.
-NO_BODY = {
-    "requestBody": {
-        "required": False,
-        "content": {
-            JSON.media_type: {"schema": {"type": "object", "maxProperties": 0}, "example": {}}
+_NO_BODY = {
+    "required": False,
+    "content": {JSON.media_type: {"schema": {"type": "object", "maxProperties": 0}, "example": {}}},
+}
+_MODEL_FILE = {OCTETS: {"schema": {"type": "string", "format": "binary"}}}
+_METRICS_EXAMPLE = "# TYPE wolfstream_ready gauge\nwolfstream_ready 1.0\n"
+_EVENTS_EXAMPLE = """id: 5e0c92d1-17
+event: state
+data: {"model": "rooms", "sequence": 1500, "values": {"adaptive.accuracy": 0.92}}
+
+"""
+_LAST_EVENT_ID = {
+    "name": "Last-Event-ID",
+    "in": "header",
+    "description": "The id of the last event that was received: those missed come first, "
+    "if it was within half a minute.",
+    "schema": {"type": "string"},
+}
+_LENGTH_PARAMETER = {"name": JSON_LENGTH_HEADER, "in": "header"} | _LENGTH
+_ALL: list[dict[str, Any]] = [
+    *(_KEY, _PREFER, _IF_MATCH, _LAST_EVENT_ID, _LENGTH_PARAMETER),
+    *(_HEAD, _MIN_SEQUENCE, _MAX_LAG, _PROBABILITY, _CONFIDENCE, _EXPLAIN, _COSTS, *_COLUMNS),
+]
+_PARAMETERS = {parameter["name"]: parameter for parameter in _ALL}
+# Bodies that are no JSON, or JSON and something else.
+_CONTENTS: dict[str, dict[str, Any]] = {
+    "ModelFile": _MODEL_FILE,
+    "InferenceRequest": _tensors("InferenceRequest"),
+    "InferenceAnswer": _tensors("InferenceAnswer"),
+    "Events": {
+        "text/event-stream": {"schema": {"type": "string"}, "example": _EVENTS_EXAMPLE},
+    },
+    "Metrics": {
+        "text/plain": {"schema": {"type": "string"}, "example": _METRICS_EXAMPLE},
+        "application/openmetrics-text": {
+            "schema": {"type": "string"},
+            "example": f"{_METRICS_EXAMPLE}# EOF\n",
         },
-    }
+    },
 }
-MIN_SEQUENCE = {"parameters": [_MIN_SEQUENCE]}
-IF_MATCH = {"parameters": [_IF_MATCH]}
-LEARN = {
-    "parameters": [_KEY, _PREFER, _IF_MATCH, *_LEARNED_COLUMNS],
-    "requestBody": rows_body("Samples"),
+_HEADERS: dict[str, dict[str, Any]] = {
+    "Learned": {"Idempotency-Replayed": _REPLAYED, "Preference-Applied": _APPLIED},
+    "Accepted": {"Preference-Applied": _APPLIED},
+    "InferenceAnswer": {JSON_LENGTH_HEADER: _LENGTH},
+    "ModelFile": {
+        "ETag": {
+            "description": "The epoch and the sequence of the state.",
+            "schema": {"type": "string"},
+        }
+    },
 }
-LEARNED: Responses = {
-    200: answer("Learned", "The samples are durable and learned.")
-    | {"headers": {"Idempotency-Replayed": _REPLAYED, "Preference-Applied": _APPLIED}},
-    202: answer("Accepted", "The samples are durable.")
-    | {"headers": {"Preference-Applied": _APPLIED}},
-}
-PREDICT = {
-    "parameters": [
-        *(_HEAD, _MIN_SEQUENCE, _MAX_LAG, _PROBABILITY, _CONFIDENCE, _EXPLAIN, _COSTS),
-        *_PREDICTED_COLUMNS,
-    ],
-    "requestBody": rows_body("Rows"),
-}
-LABELS = {"parameters": [_IF_MATCH], **body("LateLabels")}
-INFER = {
-    "parameters": [{"name": JSON_LENGTH_HEADER, "in": "header"} | _LENGTH],
-    "requestBody": {"required": True, "content": _tensors("InferenceRequest")},
-}
-INFERRED: Responses = {
-    200: {
-        "description": "The predictions.",
-        "content": _tensors("InferenceAnswer"),
-        "headers": {JSON_LENGTH_HEADER: _LENGTH},
-    }
-}
+
+
+def request_of(call: Call) -> dict[str, Any]:
+    """Return the parameters and the body of a call."""
+    parameters = [_PARAMETERS[name] for name in (*call.headers, *call.query)]
+    extra: dict[str, Any] = {"parameters": parameters} if parameters else {}
+    match call.takes:
+        case None:
+            return extra
+        case "Nothing":
+            return extra | {"requestBody": _NO_BODY}
+        case "Samples" | "Rows":
+            return extra | {"requestBody": rows_body(call.takes)}
+        case "ModelFile" | "InferenceRequest":
+            content = _CONTENTS[call.takes]
+            return extra | {"requestBody": {"required": True, "content": content}}
+    return extra | body(call.takes, required=call.takes != "NewModel")
+
+
+def responses_of(call: Call) -> Responses:
+    """Return the responses of a call: what it gives, and its refusals."""
+    inference = speaks_inference(call.path)
+    media_types = MEDIA_TYPES if call.scope and not inference else (JSON.media_type,)
+    responses: Responses = {}
+    for status, (schema, meaning) in call.gives.items():
+        if schema in _CONTENTS:
+            responses[status] = {"description": meaning, "content": _CONTENTS[schema]}
+        elif schema == "Nothing":
+            responses[status] = {"description": meaning}
+        else:
+            responses[status] = answer(schema, meaning, media_types)
+        if schema in _HEADERS:
+            responses[status]["headers"] = _HEADERS[schema]
+    return responses | refusals(*call.refusals, inference=inference)

@@ -1,0 +1,41 @@
+"""Endpoints by the names of their calls, and the routes that FastAPI makes of them."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias
+
+from fastapi import FastAPI, Response
+
+from wolfstream.service.calls.table import CALLS, WEBSOCKET
+from wolfstream.service.web.openapi.operations import request_of, responses_of
+
+# They take a request, or a websocket, and the parameters of their path.
+Endpoint: TypeAlias = Callable[..., Awaitable[Any]]
+Endpoints: TypeAlias = Mapping[str, Endpoint]
+
+
+def by_name(*endpoints: Endpoint) -> Endpoints:
+    """Return endpoints by their names, which are those of their calls."""
+    return {endpoint.__name__: endpoint for endpoint in endpoints}
+
+
+def add_routes(app: FastAPI, endpoints: Endpoints) -> None:
+    """Add a route for each call that has an endpoint here, in the order of the table."""
+    for call in CALLS:
+        endpoint = endpoints.get(call.name)
+        if endpoint is None:
+            continue
+        if call.method == WEBSOCKET:
+            app.add_api_websocket_route(call.path, endpoint, name=call.name)
+            continue
+        app.add_api_route(
+            call.path,
+            endpoint,
+            methods=[call.method],
+            name=call.name,
+            status_code=next(iter(call.gives), 200),
+            tags=[call.tag] if call.tag else [],
+            include_in_schema=call.tag is not None,
+            response_class=Response,
+            responses=responses_of(call),
+            openapi_extra=request_of(call),
+        )
