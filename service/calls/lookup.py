@@ -31,6 +31,12 @@ def target_of(scope: Mapping[str, Any]) -> Target:
     return target(scope["path"], scope.get("method", WEBSOCKET))
 
 
+def is_for(scope: Mapping[str, Any], name: str) -> bool:
+    """Return whether a request of ASGI is for the call of this name."""
+    call = target_of(scope).call
+    return call is not None and call.name == name
+
+
 def target(path: str, method: str) -> Target:
     """Return what a request is for; `WEBSOCKET` is the method of a stream."""
     return _remembered(path, method) if len(path) <= LONGEST_REMEMBERED else _found(path, method)

@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from wolfstream.service.calls.lookup import target_of
+from wolfstream.service.calls.lookup import is_for, target_of
 from wolfstream.service.errors import NotReady, Refusal, TooLarge, TooManyConnections
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.paths import is_open
@@ -21,8 +21,6 @@ from wolfstream.service.web.layers.http_hop import Unreachable
 from wolfstream.service.web.layers.kept_body import KeptBody, answered
 from wolfstream.service.web.layers.stream_relay import relay
 
-# The calls that say whether a server is ready.
-_READINESS = ("readyz", "inference_ready")
 # These headers belong to one connection, or this layer sets them.
 _NOT_SENT_ON = frozenset(
     {
@@ -87,13 +85,12 @@ class ToLeader:
 
         Raises NotReady, TooLarge, TooManyConnections, ClientDisconnect.
         """
-        call = target_of(scope).call
         if "crowded" in scope["state"] and not is_open(scope["path"]):
             raise TooManyConnections("the server has reached its limit of connections; try again")
-        if call is not None and call.name in _READINESS and not self._is_warm():
+        asks_readiness = is_for(scope, "readyz") or is_for(scope, "inference_ready")
+        if asks_readiness and not self._is_warm():
             raise NotReady("the server is loading compiled code")
-        takes_state = call is not None and call.name == "upload_state"
-        settings = self._settings
+        settings, takes_state = self._settings, is_for(scope, "upload_state")
         _check_length(scope, settings.state_bytes if takes_state else settings.body_bytes)
         try:
             response = await self._leader.handle_async_request(_request(scope, receive))
