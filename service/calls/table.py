@@ -1,8 +1,8 @@
 """The table of calls: what every transport, layer and client knows of each.
 
-To add a call, write its row here and a handler of the same name in `web.routes`. The schemas that
-a row names are types in `web.openapi.types`; they are named, not imported, because a client reads
-this table without loading what makes schemas.
+To add a call, write its row here and an endpoint of the same name in `web.routes`. The bodies that
+a row names are types in the other modules of this package; they are named, not imported, because a
+client reads this table without loading pydantic.
 """
 
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ WEBSOCKET = "WS"
 
 
 class Response(NamedTuple):
-    """A successful response: its schema, which may be the name of no JSON, and what it means."""
+    """A successful response: the name of its type, or of what is no JSON, and what it means."""
 
     schema: str
     meaning: str
@@ -70,13 +70,13 @@ class Response(NamedTuple):
 class Call(NamedTuple):
     """One call.
 
-    name: of its handler, and in generated clients.
+    name: of its endpoint, and in generated clients.
     method, path: `WEBSOCKET` opens a stream.
     scope: that its key needs; None if it needs none.
     tag: its part of the OpenAPI document; None if it is not described there.
     gives: its successful responses by status, the usual one first.
     takes: the schema of its body; None without one.
-    refusals: the handler's; the layers around it have more.
+    refusals: the endpoint's; the layers around it have more.
     query, headers: the parameters that it takes; others in a query are refused.
     counted: whether its rows count against the quota of its key.
     hot: whether it carries the traffic: workers answer it, and it goes around FastAPI's routing.

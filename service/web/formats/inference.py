@@ -16,10 +16,11 @@ text, the order of the classes or the refit that predicted. A request may have t
 does not have.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
+from wolfstream.service.calls.inference import OutputName
 from wolfstream.service.errors import Invalid, Unreadable
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.moment import Moment, read_awaited
@@ -40,7 +41,7 @@ from wolfstream.service.web.formats.wire import JSON
 from wolfstream.solver.prepare.named_rows import Rows, table_of
 
 VERSION = "1"
-OUTPUTS = ("prediction", "decision")
+OUTPUTS = get_args(OutputName)
 JSON_LENGTH_HEADER = "Inference-Header-Content-Length"
 # Ignoring these would give another response than the client expects.
 _UNSUPPORTED = ("shared_memory_region", "classification")

@@ -1,10 +1,11 @@
 """The application: its routes, and the layers around them."""
 
-from importlib.metadata import version
+import inspect
 from typing import Any
 
 import httpx
 from fastapi import Depends, FastAPI
+from fastapi.routing import APIRoute
 from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -23,7 +24,7 @@ from wolfstream.service.web.layers.observer import Observer, Requests
 from wolfstream.service.web.layers.origins import Origins
 from wolfstream.service.web.layers.shortcut import Shortcut
 from wolfstream.service.web.layers.to_leader import StreamsToLeader, ToLeader
-from wolfstream.service.web.openapi.document import DESCRIPTION, TAGS, completed
+from wolfstream.service.web.openapi.document import document
 from wolfstream.service.web.routes.challengers import challenger_endpoints
 from wolfstream.service.web.routes.console_page import add_console
 from wolfstream.service.web.routes.docs_page import add_docs
@@ -58,8 +59,14 @@ class Application(FastAPI):
         await self.layers(scope, receive, send)
 
     def openapi(self) -> dict[str, Any]:
-        """Return the document, made once."""
-        return self.openapi_schema or completed(super().openapi())
+        """Return the document, made once, of the table of calls."""
+        if self.openapi_schema is None:
+            self.openapi_schema = self._document()
+        return self.openapi_schema
+
+    def _document(self) -> dict[str, Any]:
+        routes = [route for route in self.routes if isinstance(route, APIRoute)]
+        return document({route.name: inspect.getdoc(route.endpoint) for route in routes})
 
 
 def create_app(
@@ -149,12 +156,6 @@ def _of_views(membership: Membership, settings: Settings, memory: MemoryBudget) 
 
 def _application(endpoints: Endpoints) -> Application:
     app = Application(
-        title="wolfstream",
-        version=version("wolfstream"),
-        description=DESCRIPTION,
-        license_info={"name": "BSD-3-Clause", "identifier": "BSD-3-Clause"},
-        openapi_tags=TAGS,
-        generate_unique_id_function=lambda route: route.name,
         dependencies=[Depends(check_query_of_route)],
         openapi_url=None,  # `add_docs` serves it
         docs_url=None,

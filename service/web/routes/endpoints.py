@@ -1,12 +1,15 @@
-"""Endpoints by the names of their calls, and the routes that FastAPI makes of them."""
+"""Endpoints by the names of their calls, and the routes that FastAPI makes of them.
+
+The routes have no types: endpoints decode bodies themselves, in several formats, and refuse them as
+problems. `web.openapi` describes them.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
-from fastapi import FastAPI, Response
+from fastapi import FastAPI
 
 from wolfstream.service.calls.table import CALLS, WEBSOCKET
-from wolfstream.service.web.openapi.operations import request_of, responses_of
 
 # They take a request, or a websocket, and the parameters of their path.
 Endpoint: TypeAlias = Callable[..., Awaitable[Any]]
@@ -27,15 +30,4 @@ def add_routes(app: FastAPI, endpoints: Endpoints) -> None:
         if call.method == WEBSOCKET:
             app.add_api_websocket_route(call.path, endpoint, name=call.name)
             continue
-        app.add_api_route(
-            call.path,
-            endpoint,
-            methods=[call.method],
-            name=call.name,
-            status_code=next(iter(call.gives), 200),
-            tags=[call.tag] if call.tag else [],
-            include_in_schema=call.tag is not None,
-            response_class=Response,
-            responses=responses_of(call),
-            openapi_extra=request_of(call),
-        )
+        app.add_api_route(call.path, endpoint, methods=[call.method], name=call.name)

@@ -45,8 +45,9 @@ def described(document: dict[str, Any]) -> dict[str, list[str]]:
                 found = sorted(set(fields(schema, document["components"]["schemas"])))
                 if found:
                     by_operation[f"{method.upper()} {path} {where}"] = found
-    problem = document["components"]["schemas"]["Problem"]
-    return by_operation | {"Problem": sorted(set(fields(problem, {})))}
+    components = document["components"]["schemas"]
+    problem = fields(components["Problem"], components)
+    return by_operation | {"Problem": sorted(set(problem))}
 
 
 def _document() -> dict[str, Any]:
