@@ -147,7 +147,8 @@ class Asked(NamedTuple):
 def masked(value: Any) -> Any:
     """A body without what differs from run to run, or with the last bits of numbers."""
     if isinstance(value, dict):
-        return {k: "..." if k in _VARIABLE and v else masked(v) for k, v in value.items()}
+        kept = {k: v for k, v in value.items() if k != "compiling"}  # which is done at some time
+        return {k: "..." if k in _VARIABLE and v else masked(v) for k, v in kept.items()}
     if isinstance(value, list):
         return [masked(v) for v in value]
     return "number" if isinstance(value, float) else _without_ids(value)
