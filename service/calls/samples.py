@@ -1,5 +1,6 @@
 """Bodies of samples, rows and labels, and of the answers to them."""
 
+from collections.abc import Mapping
 from typing import Annotated, Literal, NotRequired, TypeAlias
 
 from pydantic import Field, RootModel
@@ -198,3 +199,11 @@ class Prediction(State):
     log(p_for / p_against), or of a number that was predicted."""
     novelty: NotRequired[Novelty]
     warnings: NotRequired[Notices]
+
+
+# The bodies that frames of a stream have, too, by the names in the table of calls.
+BODIES: Mapping[str | None, type] = {
+    "Samples": Samples,
+    "Rows": Rows,
+    "LateLabels": LateLabels,
+}

@@ -25,8 +25,8 @@ An `X-Request-ID` is returned and logged; a `traceparent` (W3C Trace Context) is
 `WS /v1/models/{name}/stream` learns and predicts over one connection (subprotocols
 wolfstream.v1.json and wolfstream.v1.msgpack). The server greets with
 `{"hello": {"model", "window", "sequence", "epoch"}}`; frames are
-`{"id": 7, "op": "learn" | "asset" | "predict", "x", "y"}`, with `weight` as in a body, at most
-`window` of them unanswered;
+`{"id": 7, "op": "learn" | "asset" | "predict" | "label", ...}` with the fields of the call's body,
+at most `window` of them unanswered;
 answers carry the id. With `?producer=NAME` the ids of learn and asset are idempotency keys: a
 frame that is sent again, over another connection too, is learned once, and its answer then has
 `"replayed": true`."""
