@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, NotRequired, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, GetPydanticSchema
 
 from wolfstream.service.calls.certainty import Calibration, ClassScores
 from wolfstream.service.calls.challengers import Lag, PassedOver
@@ -199,7 +199,7 @@ class Head(HeadStats, total=False):
 class Model(State):
     """The description of a model."""
 
-    spec: Spec
+    spec: Annotated[Object, GetPydanticSchema(lambda _, schema_of: schema_of(Spec))]
     rows: Literal["arrays", "table", "named"] | None
     features: int | None
     columns: list[Column] | None
@@ -249,7 +249,12 @@ class BankLearner(Body):
     overall_loss: float | None
 
 
+_LearnerFields: TypeAlias = Annotated[
+    Object, GetPydanticSchema(lambda _, schema_of: schema_of(BankLearner))
+]
+
+
 class Learners(State):
     """The learners of a model's heads."""
 
-    heads: dict[HeadName, list[BankLearner]]
+    heads: dict[HeadName, list[_LearnerFields]]

@@ -6,6 +6,7 @@ from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
 
 from wolfstream.service.access.key_ring import Grant, KeyRing
+from wolfstream.service.calls.history import MetricsHistory
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.monitor.producer import POINT_SECONDS, Monitor
 from wolfstream.service.web.formats.body import respond
@@ -43,7 +44,7 @@ def event_endpoints(engine: Engine, monitor: Monitor, ring: KeyRing) -> Endpoint
         model = engine.model(name)
         columns = await monitor.history(model)
         published = model.published
-        history = {
+        history: MetricsHistory = {
             "model": name,
             "sequence": published.sequence,
             "epoch": published.epoch,

@@ -1,9 +1,10 @@
 """The endpoints of a model's history: its snapshots, and the way back to one."""
 
-from typing import Any
+from typing import Any, cast
 
 from fastapi import Request, Response
 
+from wolfstream.service.calls.history import History, RolledBack
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.errors import Invalid, SampleError, UnknownSnapshot, pointer_to
 from wolfstream.service.web.formats.body import read_body, respond
@@ -27,11 +28,11 @@ def history_endpoints(engine: Engine) -> Endpoints:
         """
         model = engine.model(name)
         snapshots, published = await engine.orders.history(model), model.published
-        history = {
+        history: History = {
             "model": name,
             "sequence": published.sequence,
             "epoch": published.epoch,
-            "rolled_back": model.rolled_back,
+            "rolled_back": cast("RolledBack | None", model.rolled_back),  # as the log has it
             "snapshots": snapshots,
         }
         return respond(request, JSON, history)

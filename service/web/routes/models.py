@@ -1,9 +1,8 @@
 """The endpoints of models: list, describe, create, delete."""
 
-from typing import Any
-
 from fastapi import Request, Response
 
+from wolfstream.service.calls.models import Learners, Models
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.model.live import Model
 from wolfstream.service.settings import Settings
@@ -59,7 +58,7 @@ def model_endpoints(engine: Engine, settings: Settings) -> Endpoints:
     return by_name(list_models, describe_model, list_learners, create_model, delete_model)
 
 
-def _listed(engine: Engine, prefix: str) -> dict[str, Any]:
+def _listed(engine: Engine, prefix: str) -> Models:
     """Name, sequence, status and features of every model whose name begins with the prefix."""
     models = [(m, m.published) for m in engine.models() if m.name.startswith(prefix)]
     return {
@@ -76,7 +75,7 @@ def _listed(engine: Engine, prefix: str) -> dict[str, Any]:
     }
 
 
-def _learners(model: Model) -> dict[str, Any]:
+def _learners(model: Model) -> Learners:
     """Return what each learner of a model's heads is worth."""
     published = model.published
     heads = {head: view.learners for head, view in published.heads.items()}

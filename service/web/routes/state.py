@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import Request, Response
 
+from wolfstream.service.calls.models import Created
 from wolfstream.service.engine.admission import limits_of
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.engine.uploads import read_uploaded, usable
@@ -69,7 +70,7 @@ def state_endpoints(engine: Engine, settings: Settings, memory: MemoryBudget) ->
 
 async def _upload(
     engine: Engine, settings: Settings, name: str, content: bytes, lease: Lease
-) -> tuple[dict[str, Any], bool]:
+) -> tuple[Created, bool]:
     """Make a model of the bytes of a model file; see `creation.create`.
 
     lease: holds the bytes, and what becomes of them.
