@@ -16,7 +16,8 @@ from wolfstream.service.spec.working_set import WorkingSetSpec
 
 SERVICE = Path(__file__).parents[3] / "service"
 # What may name heads: the spec, the kinds themselves, the client (which imports nothing of the
-# rest), and the types of responses, which have fields of theirs; and which estimator has which head.
+# rest), and the types of responses, which have fields of theirs; and which estimator has which
+# head.
 # A chain is of the two heads that a default model predicts with.
 MAY_NAME_HEADS = {"spec", "heads", "client", "calls", "notebook", "model/chains.py"}
 # "asset" is also the name of a learning call, and of a solver.
