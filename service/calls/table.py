@@ -44,7 +44,7 @@ from wolfstream.service.errors import (
     UnusableState,
 )
 
-# How a call reads of a model with several learners: "whole", of what is merged of them; "one", one
+# What a call means for a model with several learners: "whole", what is merged of them; "one", one
 # of them learns; "refused", it is about a single one.
 Divided: TypeAlias = Literal["whole", "one", "refused"]
 # Whether a call may be sent again if its answer is lost. "same": the answer is the same, too.
@@ -54,7 +54,8 @@ Again: TypeAlias = Literal["same", "keyed", "harmless", "never"]
 Refusals: TypeAlias = tuple[type[Refusal], ...]
 
 MODEL, INFERENCE = "/v1/models/{name}", "/v2"
-VERSIONED = f"{INFERENCE}/models/{{name}}/versions/{{version}}"
+INFERRING = f"{INFERENCE}/models/{{name}}"
+VERSIONED = f"{INFERRING}/versions/{{version}}"
 # Between the replicas of a fleet, which seal what they send.
 VIEWS = "/v1/fleet/views"
 WEBSOCKET = "WS"
@@ -103,6 +104,7 @@ class Call(NamedTuple):
     frame: str | None = None
 
 
+_PROTOCOL = "inference protocol"
 _COLUMNS = ("label", "id", "weight")
 _ASKED = (
     *("head", "min_sequence", "max_lag", "probability", "confidence", "explain", "costs"),
@@ -128,6 +130,34 @@ _LEARNED = {
     202: Response("Accepted", "The samples are durable."),
 }
 _INFERRED = {200: Response("InferenceAnswer", "The predictions.")}
+
+
+def _get(
+    name: str,
+    path: str,
+    tag: str,
+    schema: str,
+    meaning: str,
+    *refusals: type[Refusal],
+    scope: Scope | None = "predict",
+    query: tuple[str, ...] = (),
+    headers: tuple[str, ...] = (),
+) -> Call:
+    """Return a call that reads."""
+    gives = {200: Response(schema, meaning)}
+    return Call(
+        name,
+        "GET",
+        path,
+        scope,
+        tag,
+        gives,
+        refusals=refusals,
+        query=query,
+        headers=headers,
+        again="same",
+    )
+
 
 CALLS: tuple[Call, ...] = (
     Call(
@@ -209,81 +239,57 @@ CALLS: tuple[Call, ...] = (
         divided="refused",
         again="same",
     ),
-    Call(
-        "inference_server",
-        "GET",
-        INFERENCE,
-        "predict",
-        "inference protocol",
-        {200: Response("InferenceServer", "Done.")},
-        again="same",
-    ),
-    Call(
+    _get("inference_server", INFERENCE, _PROTOCOL, "InferenceServer", "Done."),
+    _get(
         "inference_live",
-        "GET",
         f"{INFERENCE}/health/live",
-        None,
-        "inference protocol",
-        {200: Response("InferenceLive", "Done.")},
-        refusals=(ServerFailed,),
-        again="same",
+        _PROTOCOL,
+        "InferenceLive",
+        "Done.",
+        ServerFailed,
+        scope=None,
     ),
-    Call(
+    _get(
         "inference_ready",
-        "GET",
         f"{INFERENCE}/health/ready",
-        None,
-        "inference protocol",
-        {200: Response("InferenceReady", "Done.")},
-        refusals=(NotReady,),
-        again="same",
+        _PROTOCOL,
+        "InferenceReady",
+        "Done.",
+        NotReady,
+        scope=None,
     ),
-    Call(
-        "inference_model",
-        "GET",
-        f"{INFERENCE}/models/{{name}}",
-        "predict",
-        "inference protocol",
-        {200: Response("InferenceModel", "Done.")},
-        refusals=(UnknownModel,),
-        again="same",
+    _get("inference_model", INFERRING, _PROTOCOL, "InferenceModel", "Done.", UnknownModel),
+    _get(
+        "inference_model_of_version", VERSIONED, _PROTOCOL, "InferenceModel", "Done.", UnknownModel
     ),
-    Call(
-        "inference_model_of_version",
-        "GET",
-        VERSIONED,
-        "predict",
-        "inference protocol",
-        {200: Response("InferenceModel", "Done.")},
-        refusals=(UnknownModel,),
-        again="same",
-    ),
-    Call(
+    _get(
         "inference_model_ready",
-        "GET",
-        f"{INFERENCE}/models/{{name}}/ready",
-        "predict",
-        "inference protocol",
-        {200: Response("InferenceModelReady", "Done.")},
-        refusals=(UnknownModel, Untrained, ModelBroken, MemoryFull),
-        again="same",
+        f"{INFERRING}/ready",
+        _PROTOCOL,
+        "InferenceModelReady",
+        "Done.",
+        UnknownModel,
+        Untrained,
+        ModelBroken,
+        MemoryFull,
     ),
-    Call(
+    _get(
         "inference_model_ready_of_version",
-        "GET",
         f"{VERSIONED}/ready",
-        "predict",
-        "inference protocol",
-        {200: Response("InferenceModelReady", "Done.")},
-        refusals=(UnknownModel, Untrained, ModelBroken, MemoryFull),
-        again="same",
+        _PROTOCOL,
+        "InferenceModelReady",
+        "Done.",
+        UnknownModel,
+        Untrained,
+        ModelBroken,
+        MemoryFull,
     ),
     Call(
         "infer",
         "POST",
-        f"{INFERENCE}/models/{{name}}/infer",
+        f"{INFERRING}/infer",
         "predict",
-        "inference protocol",
+        _PROTOCOL,
         _INFERRED,
         takes="InferenceRequest",
         refusals=_INFER,
@@ -298,7 +304,7 @@ CALLS: tuple[Call, ...] = (
         "POST",
         f"{VERSIONED}/infer",
         "predict",
-        "inference protocol",
+        _PROTOCOL,
         _INFERRED,
         takes="InferenceRequest",
         refusals=_INFER,
@@ -317,85 +323,33 @@ CALLS: tuple[Call, ...] = (
         refusals=(*_BODY, UnknownModel, NoSuchHead, JobsFull, ModelBroken),
         again="harmless",
     ),
-    Call(
-        "list_jobs",
-        "GET",
-        f"{MODEL}/jobs",
-        "predict",
-        "refitting",
-        {200: Response("Jobs", "The jobs.")},
-        refusals=(UnknownModel,),
-        again="same",
-    ),
-    Call(
+    _get("list_jobs", f"{MODEL}/jobs", "refitting", "Jobs", "The jobs.", UnknownModel),
+    _get(
         "describe_job",
-        "GET",
         f"{MODEL}/jobs/{{job}}",
-        "predict",
         "refitting",
-        {200: Response("Job", "The job.")},
-        refusals=(UnknownModel, UnknownJob),
-        again="same",
+        "Job",
+        "The job.",
+        UnknownModel,
+        UnknownJob,
     ),
-    Call(
-        "livez",
-        "GET",
-        "/livez",
-        None,
-        "health",
-        {200: Response("Status", "The process responds.")},
-        refusals=(ServerFailed,),
-        again="same",
-    ),
-    Call(
-        "readyz",
-        "GET",
-        "/readyz",
-        None,
-        "health",
-        {200: Response("Status", "The server is ready.")},
-        refusals=(NotReady,),
-        again="same",
-    ),
-    Call(
-        "metrics",
-        "GET",
-        "/metrics",
-        "predict",
-        "health",
-        {200: Response("Metrics", "The metrics.")},
-        again="same",
-    ),
-    Call(
-        "list_models",
-        "GET",
-        "/v1/models",
-        "predict",
-        "models",
-        {200: Response("Models", "The models, by name.")},
-        again="same",
-    ),
-    Call(
+    _get("livez", "/livez", "health", "Status", "The process responds.", ServerFailed, scope=None),
+    _get("readyz", "/readyz", "health", "Status", "The server is ready.", NotReady, scope=None),
+    _get("metrics", "/metrics", "health", "Metrics", "The metrics."),
+    _get("list_models", "/v1/models", "models", "Models", "The models, by name."),
+    _get(
         "describe_model",
-        "GET",
         MODEL,
-        "predict",
         "models",
-        {200: Response("Model", "The model.")},
-        refusals=(UnknownModel, AnotherState, Invalid, NotReached),
+        "Model",
+        "The model.",
+        UnknownModel,
+        AnotherState,
+        Invalid,
+        NotReached,
         query=("min_sequence",),
-        again="same",
     ),
-    Call(
-        "list_learners",
-        "GET",
-        f"{MODEL}/learners",
-        "predict",
-        "models",
-        {200: Response("Learners", "The learners.")},
-        refusals=(UnknownModel,),
-        again="same",
-    ),
+    _get("list_learners", f"{MODEL}/learners", "models", "Learners", "The learners.", UnknownModel),
     Call(
         "create_model",
         "PUT",
@@ -421,15 +375,17 @@ CALLS: tuple[Call, ...] = (
         headers=("If-Match",),
         again="harmless",
     ),
-    Call(
+    # It reveals samples.
+    _get(
         "download_state",
-        "GET",
         f"{MODEL}/state",
-        "admin",  # it reveals samples
         "models",
-        {200: Response("ModelFile", "The bytes of a model file.")},
-        refusals=(UnknownModel, ModelBroken, MemoryFull),
-        again="same",
+        "ModelFile",
+        "The bytes of a model file.",
+        UnknownModel,
+        ModelBroken,
+        MemoryFull,
+        scope="admin",
     ),
     Call(
         "upload_state",
@@ -448,15 +404,8 @@ CALLS: tuple[Call, ...] = (
         ),
         again="same",
     ),
-    Call(
-        "list_snapshots",
-        "GET",
-        f"{MODEL}/history",
-        "predict",
-        "history",
-        {200: Response("History", "The snapshots.")},
-        refusals=(UnknownModel,),
-        again="same",
+    _get(
+        "list_snapshots", f"{MODEL}/history", "history", "History", "The snapshots.", UnknownModel
     ),
     Call(
         "take_snapshot",
@@ -480,15 +429,13 @@ CALLS: tuple[Call, ...] = (
         refusals=(*_SNAPSHOT, AnotherState, StorageFailed),
         headers=("If-Match",),
     ),
-    Call(
+    _get(
         "list_challengers",
-        "GET",
         f"{MODEL}/challengers",
-        "predict",
         "challengers",
-        {200: Response("Challengers", "The scoreboard.")},
-        refusals=(UnknownModel,),
-        again="same",
+        "Challengers",
+        "The scoreboard.",
+        UnknownModel,
     ),
     Call(
         "promote_model",
@@ -504,26 +451,22 @@ CALLS: tuple[Call, ...] = (
         ),
         headers=("If-Match",),
     ),
-    Call(
+    _get(
         "events",
-        "GET",
         f"{MODEL}/events",
-        "predict",
         "watching",
-        {200: Response("Events", "The events.")},
-        refusals=(UnknownModel,),
+        "Events",
+        "The events.",
+        UnknownModel,
         headers=("Last-Event-ID",),
-        again="same",
     ),
-    Call(
+    _get(
         "metrics_history",
-        "GET",
         f"{MODEL}/metrics/history",
-        "predict",
         "watching",
-        {200: Response("MetricsHistory", "The numbers.")},
-        refusals=(UnknownModel,),
-        again="same",
+        "MetricsHistory",
+        "The numbers.",
+        UnknownModel,
     ),
     # Of a fleet; the document describes every server.
     Call("describe_fleet", "GET", "/v1/fleet", "predict", None, {}, again="same"),
