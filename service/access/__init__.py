@@ -2,5 +2,5 @@
 
 It may import nothing of the other packages.
 It is imported by `service.cli`, `service.web`, `service.web.routes`, `service.web.layers`,
-`service.fleet`.
+`service.fleet`, `service.calls`.
 """

@@ -4,8 +4,9 @@ import hmac
 from collections.abc import Callable
 from typing import NamedTuple
 
-from wolfstream.service.access.keys import ApiKeys, Key, Scope, digest
+from wolfstream.service.access.keys import ApiKeys, Key, digest
 from wolfstream.service.access.quota import Quota
+from wolfstream.service.access.scopes import Scope
 from wolfstream.service.errors import Forbidden, Unauthenticated
 
 # The response to a learned sample contains the model's prediction, so learn includes predict.

@@ -8,13 +8,12 @@ import hashlib
 import secrets
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from typing import Literal, Protocol
+from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from wolfstream.service.access.scopes import Scope
 from wolfstream.service.errors import WolfstreamError
-
-Scope = Literal["predict", "learn", "admin"]
 
 # A scanner of leaked secrets, or a person, recognises a key by these letters.
 _MARK = "wfs"

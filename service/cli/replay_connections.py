@@ -10,15 +10,15 @@ from typing import Any, Protocol, Self
 
 from wolfstream.service.client.batches import Batch, fields_of, rows_of
 from wolfstream.service.client.session import Session
-from wolfstream.service.client.steps import RETRY_SECONDS, Request, Retry
+from wolfstream.service.client.steps import RETRY_SECONDS, Retry
 from wolfstream.service.client.stream_address import address
 from wolfstream.service.client.stream_socket import Socket
 from wolfstream.service.client.sync import Client
 from wolfstream.service.client.wire import (
     IDEMPOTENCY_KEY,
     learning_call,
-    model_path,
     packed,
+    request_of,
 )
 
 # A request may have 100,000 samples.
@@ -62,7 +62,7 @@ class HttpConnection:
 
     def __enter__(self) -> Self:
         # A server that cannot be reached at the start is not waited for.
-        self.client.ask(Request("GET", "/livez"), retry=0.0)
+        self.client.ask(request_of("livez"), retry=0.0)
         return self
 
     def __exit__(
@@ -79,12 +79,12 @@ class HttpConnection:
 
     def create(self, spec: Any) -> dict[str, Any]:
         """Create the model, unless it exists with the same spec; return its description."""
-        return self.client.ask(Request("PUT", model_path(self._model), packed(spec)))
+        return self.client.ask(request_of("create_model", self._model, packed(spec)))
 
     def predict(self, X: Any, head: str) -> dict[str, Any]:
         """Return the predictions of a head for the rows."""
-        path, body = model_path(self._model, "predict"), packed(fields_of(rows_of(X)))
-        return self.client.ask(Request("POST", path, body, {"head": head}))
+        body = packed(fields_of(rows_of(X)))
+        return self.client.ask(request_of("predict", self._model, body, {"head": head}))
 
     @property
     def unanswered(self) -> int:
@@ -94,10 +94,10 @@ class HttpConnection:
     def send(self, head: str, batch: Batch) -> int:
         """Send samples for a head to learn, wait, and return the number of the request."""
         self._sent += 1
-        path = model_path(self._model, learning_call(head))
         headers = {IDEMPOTENCY_KEY: f"{self._source}.{self._sent}"}
         body = packed(batch.fields())
-        answer = self.client.ask(Request("POST", path, body, headers=headers))
+        request = request_of(learning_call(head), self._model, body, headers=headers)
+        answer = self.client.ask(request)
         self._answers.append((self._sent, answer))
         return self._sent
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from wolfstream.service.client.asking import Asking, matching
 from wolfstream.service.client.errors import ClientError, NotDone, Refused
-from wolfstream.service.client.steps import Patience, Pause, Request, Steps
-from wolfstream.service.client.wire import OCTETS, decode_reply, model_path, octets_of, packed
+from wolfstream.service.client.steps import Patience, Pause, Steps
+from wolfstream.service.client.wire import OCTETS, decode_reply, octets_of, packed, request_of
 
 _TASKS = ("classification", "regression")
 _FIRST_LOOK, _LONGEST_LOOK = 0.05, 1.0
@@ -15,13 +15,13 @@ _FIRST_LOOK, _LONGEST_LOOK = 0.05, 1.0
 class Calls(Asking):
     """The calls about models. retry: how long a failing one is tried again."""
 
-    def get(self, path: str) -> Steps[dict[str, Any]]:
-        """Return the response to GET."""
-        return self.ask(Request("GET", path))
+    def read(self, call: str, name: str = "", job: str = "") -> Steps[dict[str, Any]]:
+        """Return the response to a call without a body. name, job: see `wire.call_path`."""
+        return self.ask(request_of(call, name, job=job))
 
     def models(self) -> Steps[list[dict[str, Any]]]:
         """List all models."""
-        response = yield from self.get("/v1/models")
+        response = yield from self.read("list_models")
         return list(response.get("models", []))
 
     def create(
@@ -32,22 +32,22 @@ class Calls(Asking):
         Raises ValueError, TypeError.
         """
         body = packed({**_spec_of(spec), **fields})
-        return self.ask(Request("PUT", model_path(name), body))
+        return self.ask(request_of("create_model", name, body))
 
     def upload(self, name: str, content: bytes) -> Steps[dict[str, Any]]:
         """Make a model of the bytes of a model file; sent again, they find it made."""
         headers = {"content-type": OCTETS}
-        return self.ask(Request("PUT", model_path(name, "state"), content, headers=headers))
+        return self.ask(request_of("upload_state", name, content, headers=headers))
 
     def download(self, name: str) -> Steps[bytes]:
         """Return a model as the bytes of a model file."""
         headers = {"accept": f"{OCTETS}, application/problem+json"}
-        request = Request("GET", model_path(name, "state"), headers=headers)
+        request = request_of("download_state", name, headers=headers)
         return self.tried(request, octets_of)
 
     def delete(self, name: str, if_match: str | None = None) -> Steps[None]:
         """Delete a model. A 404 after a lost response means that the first attempt succeeded."""
-        request = Request("DELETE", model_path(name), headers=matching(if_match))
+        request = request_of("delete_model", name, headers=matching(if_match))
         patience, tries = Patience(self.retry), 0
         while True:
             tries += 1
@@ -64,14 +64,14 @@ class Calls(Asking):
 
     def refit(self, name: str, wait_seconds: float) -> Steps[dict[str, Any]]:
         """Refit, and return the job when it is done. Raises Refused if it failed, and NotDone."""
-        job = yield from self.ask(Request("POST", model_path(name, "refit")))
+        job = yield from self.read("refit", name)
         pause, waited = _FIRST_LOOK, 0.0
         while job["status"] not in ("done", "failed"):
             if waited >= wait_seconds:
                 raise NotDone(job)
             yield Pause(pause)
             waited, pause = waited + pause, min(_LONGEST_LOOK, 1.5 * pause)
-            job = yield from self.get(model_path(name, "jobs", job["job"]))
+            job = yield from self.read("describe_job", name, job=job["job"])
         if job["error"]:
             raise Refused(job["error"].get("status", 0), job["error"])
         return job
@@ -81,20 +81,18 @@ class Calls(Asking):
     ) -> Steps[dict[str, Any]]:
         """Roll back, and return the outcome. Never sent twice: others may have learned since."""
         body, headers = packed({"sequence": sequence}), matching(if_match)
-        path = model_path(name, "rollback")
-        return self.ask(Request("POST", path, body, headers=headers, again=False))
+        return self.ask(request_of("roll_back_model", name, body, headers=headers))
 
     def promote(
         self, name: str, challenger: str, if_match: str | None = None
     ) -> Steps[dict[str, Any]]:
         """Promote a challenger. Never sent twice: that would exchange the two back."""
         body, headers = packed({"model": challenger}), matching(if_match)
-        path = model_path(name, "promote")
-        return self.ask(Request("POST", path, body, headers=headers, again=False))
+        return self.ask(request_of("promote_model", name, body, headers=headers))
 
     def snapshot(self, name: str) -> Steps[dict[str, Any]]:
         """Have the server write a snapshot of the model."""
-        return self.ask(Request("POST", model_path(name, "snapshot")))
+        return self.read("take_snapshot", name)
 
 
 def _spec_of(spec: Mapping[str, Any] | str | None) -> Mapping[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from wolfstream.service.client.errors import AnswerLost, ClientError
 from wolfstream.service.client.steps import Patience, Pause, Reply, Request, Retry
-from wolfstream.service.client.wire import decode_reply, model_path, plain
+from wolfstream.service.client.wire import call_path, decode_reply, plain, request_of
 
 # The reason of a stopping server; another one, or the restarted one, may continue.
 _STOPPING = "stopping"
@@ -20,7 +20,7 @@ class EventReader:
 
     def __init__(self, name: str, retry: Retry) -> None:
         self.ended = False
-        self._path = model_path(name, "events")
+        self._name = name
         self._patience = Patience(retry)
         self._last_id: str | None = None
         self._event: dict[str, str] = {}
@@ -29,7 +29,7 @@ class EventReader:
         """Return the request that goes on after the last event."""
         self._event = {}
         headers = {} if self._last_id is None else {"last-event-id": self._last_id}
-        return Request("GET", self._path, headers=headers)
+        return request_of("events", self._name, headers=headers)
 
     def check(self, reply: Reply) -> None:
         """Raise Refused for a reply other than 200, which has been read whole.
@@ -40,7 +40,7 @@ class EventReader:
         if reply.status == 404 and self._last_id is not None:
             self.ended = True
         else:
-            decode_reply(Request("GET", self._path), reply)
+            decode_reply(request_of("events", self._name), reply)
 
     def take(self, line: str) -> dict[str, Any] | None:
         """Return the state that a line completes, if it does."""
@@ -61,4 +61,4 @@ class EventReader:
 
     def again(self, error: ClientError | None = None) -> Pause:
         """Return the pause before the next connection; raise the error if there will be none."""
-        return self._patience.pause(error or AnswerLost(f"{self._path} ended"))
+        return self._patience.pause(error or AnswerLost(f"{call_path('events', self._name)} ended"))

@@ -10,7 +10,6 @@ from wolfstream.service.client.events import EventReader
 from wolfstream.service.client.portable import content_of, made_of
 from wolfstream.service.client.steps import Request, Retry
 from wolfstream.service.client.transport import AsyncTransport, Transport
-from wolfstream.service.client.wire import model_path
 
 
 class ModelMethods:
@@ -38,7 +37,7 @@ class ModelMethods:
 
     def describe(self, name: str) -> dict[str, Any]:
         """Return a model's description: spec, sequence, and the size and scores of each head."""
-        return self._http.run(self._calls.get(model_path(name)))
+        return self._http.run(self._calls.read("describe_model", name))
 
     def delete(self, name: str, *, if_match: str | None = None) -> None:
         """Delete a model and everything that it has learned. if_match: see `learn`."""
@@ -71,7 +70,7 @@ class ModelMethods:
 
     def history(self, name: str) -> dict[str, Any]:
         """Return the states that a model can be rolled back to."""
-        return self._http.run(self._calls.get(model_path(name, "history")))
+        return self._http.run(self._calls.read("list_snapshots", name))
 
     def rollback(self, name: str, sequence: int, *, if_match: str | None = None) -> dict[str, Any]:
         """Roll a model back to a sequence. The call is not retried after a lost response.
@@ -82,7 +81,7 @@ class ModelMethods:
 
     def challengers(self, name: str) -> dict[str, Any]:
         """Compare the models that follow this one with it, on the same samples."""
-        return self._http.run(self._calls.get(model_path(name, "challengers")))
+        return self._http.run(self._calls.read("list_challengers", name))
 
     def promote(self, name: str, challenger: str, *, if_match: str | None = None) -> dict[str, Any]:
         """Exchange spec and state of a model and its challenger; the model's description.
@@ -93,7 +92,7 @@ class ModelMethods:
 
     def metrics_history(self, name: str) -> dict[str, Any]:
         """Return a model's numbers over the last hours: `time`, and `numbers` by their names."""
-        return self._http.run(self._calls.get(model_path(name, "metrics", "history")))
+        return self._http.run(self._calls.read("metrics_history", name))
 
     def events(self, name: str) -> Iterator[dict[str, Any]]:
         """Yield a model's state once a second, from now on, as GET .../events describes it.
@@ -132,7 +131,7 @@ class AsyncModelMethods:
 
     async def describe(self, name: str) -> dict[str, Any]:
         """Return a model's description: spec, sequence, and the size and scores of each head."""
-        return await self._http.run(self._calls.get(model_path(name)))
+        return await self._http.run(self._calls.read("describe_model", name))
 
     async def delete(self, name: str, *, if_match: str | None = None) -> None:
         """Delete a model and everything that it has learned. if_match: see `learn`."""
@@ -154,7 +153,7 @@ class AsyncModelMethods:
 
     async def history(self, name: str) -> dict[str, Any]:
         """Return the states that a model can be rolled back to."""
-        return await self._http.run(self._calls.get(model_path(name, "history")))
+        return await self._http.run(self._calls.read("list_snapshots", name))
 
     async def rollback(
         self, name: str, sequence: int, *, if_match: str | None = None
@@ -167,7 +166,7 @@ class AsyncModelMethods:
 
     async def challengers(self, name: str) -> dict[str, Any]:
         """Compare the models that follow this one with it, on the same samples."""
-        return await self._http.run(self._calls.get(model_path(name, "challengers")))
+        return await self._http.run(self._calls.read("list_challengers", name))
 
     async def promote(
         self, name: str, challenger: str, *, if_match: str | None = None
@@ -180,7 +179,7 @@ class AsyncModelMethods:
 
     async def metrics_history(self, name: str) -> dict[str, Any]:
         """Return a model's numbers over the last hours: `time`, and `numbers` by their names."""
-        return await self._http.run(self._calls.get(model_path(name, "metrics", "history")))
+        return await self._http.run(self._calls.read("metrics_history", name))
 
     def events(self, name: str) -> AsyncIterator[dict[str, Any]]:
         """Yield a model's state once a second, from now on, until the model is deleted."""

@@ -23,8 +23,8 @@ from wolfstream.service.client.results import (
     learned,
     predicted,
 )
-from wolfstream.service.client.steps import Request, Steps
-from wolfstream.service.client.wire import IDEMPOTENCY_KEY, learning_call, model_path, packed
+from wolfstream.service.client.steps import Steps
+from wolfstream.service.client.wire import IDEMPOTENCY_KEY, learning_call, packed, request_of
 from wolfstream.service.files.roles import NO_ROLES, Roles
 
 _TOO_LARGE = 413
@@ -49,7 +49,7 @@ class SampleCalls(Asking):
 
         if_match: the state for the first batch; each other one is for that after the one before.
         """
-        path = model_path(name, learning_call(head))
+        call = learning_call(head)
         key = uuid.uuid4().hex if key is None else key
         responses: list[dict[str, Any]] = []
         done = 0
@@ -62,7 +62,8 @@ class SampleCalls(Asking):
             # Each batch has its own key, so that the call can be continued.
             own = f"{key}.{done}" if done else key
             headers = {IDEMPOTENCY_KEY: own, **matching(if_match, responses)}
-            responses.append((yield from self.ask(Request("POST", path, body, headers=headers))))
+            request = request_of(call, name, body, headers=headers)
+            responses.append((yield from self.ask(request)))
             done += len(part.y)
 
         try:
@@ -97,7 +98,6 @@ class SampleCalls(Asking):
         if min_sequence is not None:
             query["min_sequence"] = str(min_sequence)
         query |= {what: str(value).lower() for what, value in asked.items() if value is not None}
-        path = model_path(name, "predict")
         rows = rows_of(X)
         size = len(rows)
         if not size:
@@ -108,7 +108,8 @@ class SampleCalls(Asking):
             try:
                 while part := batches.take():
                     body = packed({**fields_of(part.X), **_with(costs)})
-                    responses.append((yield from self.ask(Request("POST", path, body, query))))
+                    request = request_of("predict", name, body, query)
+                    responses.append((yield from self.ask(request)))
                     if responses[0].get("classes") != responses[-1].get("classes"):
                         break
                 else:
@@ -131,7 +132,7 @@ class SampleCalls(Asking):
         if head is not None:
             raise ValueError("rows wait for labels under the head that serves: leave head out")
         query = {} if min_sequence is None else {"min_sequence": str(min_sequence)}
-        path, rows = model_path(name, "predict"), rows_of(X)
+        rows = rows_of(X)
         if isinstance(ids, str):
             if ids != "auto":
                 raise ValueError('ids must be "auto", or an id for each row')
@@ -145,7 +146,7 @@ class SampleCalls(Asking):
 
         def send(part: Batch) -> Steps[None]:
             body = packed({**fields_of(part.X), "ids": part.y, **_with(costs)})
-            responses.append((yield from self.ask(Request("POST", path, body, query))))
+            responses.append((yield from self.ask(request_of("predict", name, body, query))))
 
         batches = Batches(rows, given, max(1, len(rows)))
         while part := batches.take():
@@ -160,12 +161,13 @@ class SampleCalls(Asking):
         """Label predicted rows batch by batch; the server learns none of them twice."""
         if batch < 1:
             raise ValueError(f"a batch must have at least one label, not {batch}")
-        path, whole = model_path(name, "labels"), late_labels(ids, y)
+        whole = late_labels(ids, y)
         responses: list[dict[str, Any]] = []
 
         def send(part: Batch) -> Steps[None]:
             body, headers = packed({"ids": part.X, "y": part.y}), matching(if_match, responses)
-            responses.append((yield from self.ask(Request("POST", path, body, headers=headers))))
+            request = request_of("label", name, body, headers=headers)
+            responses.append((yield from self.ask(request)))
 
         try:
             for at in range(0, len(whole.y), batch):

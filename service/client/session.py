@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 
 import msgpack
 
+from wolfstream.service.calls.table import BY_NAME
 from wolfstream.service.client.batches import Batch, fields_of
 from wolfstream.service.client.errors import AnswerLost, ClientError, Refused, Unsuitable, may_pass
 from wolfstream.service.client.steps import Connect, Patience, Receive, Retry, Steps, Transmit
 from wolfstream.service.client.wire import learning_call, packed, plain
 
-_OPERATIONS = {"samples": "learn", "asset": "asset"}
 # Fewer than a server lets wait to be learned, so that a single client does not fill its queue.
 _MOST_SAMPLES_PENDING = 8192
 
@@ -101,19 +101,19 @@ class Session:
 
         if_match: the state or the epoch of the model in which they are to be learned.
         """
-        fields = {"op": _OPERATIONS[learning_call(head)], **batch.fields()}
+        fields = batch.fields()
         if if_match is not None:
             fields["if_match"] = if_match
-        return (yield from self._send(len(batch.y), **fields))
+        return (yield from self._send(learning_call(head), len(batch.y), **fields))
 
     def predict(self, rows: Any, **options: Any) -> Steps[int]:
         """Ask for predictions as soon as the window has room; return the request's number."""
         given = {name: value for name, value in options.items() if value is not None}
-        return (yield from self._send(0, op="predict", **fields_of(rows), **given))
+        return (yield from self._send("predict", 0, **fields_of(rows), **given))
 
     def label(self, labels: Batch) -> Steps[int]:
         """Send labels of predicted rows as soon as the window has room; return the number."""
-        return (yield from self._send(len(labels.y), op="label", ids=labels.X, y=labels.y))
+        return (yield from self._send("label", len(labels.y), ids=labels.X, y=labels.y))
 
     def receive(self) -> Steps[tuple[int, dict[str, Any]]]:
         """Return the number of the next request, in the order of sending, and its response.
@@ -139,8 +139,8 @@ class Session:
             if isinstance(response, ClientError):
                 raise response
 
-    def _send(self, samples: int, **fields: Any) -> Steps[int]:
-        message = packed({"id": self._next, **fields})
+    def _send(self, call: str, samples: int, **fields: Any) -> Steps[int]:
+        message = packed({"id": self._next, "op": BY_NAME[call].frame, **fields})
         yield from self.open()
         while self._is_full(samples):
             yield from self._read()

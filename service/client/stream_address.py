@@ -19,10 +19,10 @@ from wolfstream.service.client.steps import Reply, Request
 from wolfstream.service.client.wire import (
     CONNECT_SECONDS,
     authorization,
+    call_path,
     check_url,
     decode_reply,
     is_loopback,
-    model_path,
     trusted,
 )
 
@@ -58,7 +58,7 @@ def address(url: str, model: str, key: str | None, timeout: float, verify: Any) 
         "max_size": None,
         **({"ssl": context} if context else {}),
     }
-    at = f"ws{url.removeprefix('http')}{model_path(model, 'stream')}"
+    at = f"ws{url.removeprefix('http')}{call_path('stream', model)}"
     return Address(at, options, timeout)
 
 

@@ -3,7 +3,7 @@
 import ipaddress
 import json
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote, urlsplit
@@ -12,6 +12,7 @@ import httpx
 import msgpack
 import numpy as np
 
+from wolfstream.service.calls.table import BY_NAME
 from wolfstream.service.client.errors import AnswerLost, ClientError, Refused, unreachable
 from wolfstream.service.client.steps import Reply, Request
 
@@ -31,19 +32,34 @@ ANSWER_SECONDS = 60.0
 KEEPALIVE_SECONDS = 2.0
 # The calls that take samples, by the names of the heads that learn from them.
 LEARNING_CALLS = {
-    "samples": "samples",
-    "working_set": "samples",
-    "semiparametric": "samples",
-    "adaptive": "samples",
-    "asset": "asset",
-    "novelty": "samples",
+    "samples": "learn",
+    "working_set": "learn",
+    "semiparametric": "learn",
+    "adaptive": "learn",
+    "asset": "learn_asset",
+    "novelty": "learn",
 }
 Verify: TypeAlias = bool | str | Path | ssl.SSLContext
 
 
-def model_path(name: str, *more: str) -> str:
-    """Return the path of a model, or of something below it."""
-    return "/".join(["/v1/models", quote(name, safe=""), *more])
+def call_path(call: str, model: str = "", job: str = "") -> str:
+    """Return the path of a call, for a model and a job where it has them."""
+    given = {"name": model, "job": job}
+    return BY_NAME[call].path.format_map({k: quote(v, safe="") for k, v in given.items()})
+
+
+def request_of(
+    call: str,
+    model: str = "",
+    body: bytes | None = None,
+    query: Mapping[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
+    job: str = "",
+) -> Request:
+    """Return the request of a call. model, job: see `call_path`."""
+    method, again = BY_NAME[call].method, BY_NAME[call].again != "never"
+    path = call_path(call, model, job)
+    return Request(method, path, body, query or {}, headers or {}, again)
 
 
 def learning_call(head: str) -> str:

@@ -3,9 +3,9 @@
 The bounded queue, admission, the writer that appends, learns and publishes, and recovery after a
 crash. `facade.Engine` is what the server uses.
 
-It may import `service.settings`, `service.storage`, `service.model`, `service.heads`,
-`service.samples`, `service.spec`, `service.diagnostics`, `service.native`, `solver.stream`,
-`solver.frank_wolfe`, `solver.kernels`, `solver.prepare`, `solver.rows`.
+It may import `service.storage`, `service.model`, `service.heads`, `service.calls`,
+`service.samples`, `service.spec`, `service.diagnostics`, `service.native`, `service.settings`,
+`solver.stream`, `solver.frank_wolfe`, `solver.kernels`, `solver.prepare`, `solver.rows`.
 It is imported by `service.cli`, `service.notebook`, `service.web`, `service.web.routes`,
 `service.web.metrics`, `service.workers`, `service.monitor`, `service.replicas`.
 """

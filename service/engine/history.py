@@ -5,6 +5,7 @@ from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
 
+from wolfstream.service.calls.history import Snapshot
 from wolfstream.service.engine.broken import mark_broken
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.model_files import ModelFileError, fill_model, spec_in
@@ -41,7 +42,7 @@ class History:
         self._models, self._keys = models, keys
         self._aside = aside
 
-    def describe(self, model: Model) -> list[dict[str, Any]]:
+    def describe(self, model: Model) -> list[Snapshot]:
         """Return the kept snapshots of a model, newest first."""
         kept = self._snapshots.sequences(model.id)
         found = (_describe(model, self._snapshots, sequence) for sequence in kept)
@@ -130,7 +131,7 @@ class History:
             logger.error("model %s: states of older rollbacks are kept: %s", model.name, error)
 
 
-def _describe(model: Model, snapshots: Snapshots, sequence: int) -> dict[str, Any] | None:
+def _describe(model: Model, snapshots: Snapshots, sequence: int) -> Snapshot | None:
     """Return the description of one snapshot; None if it has been deleted.
 
     samples_since: number of samples after it, which the model would not know after going back.

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Collection
 from typing import Any
 
+from wolfstream.service.calls.history import Snapshot
 from wolfstream.service.engine.challengers import Turn
 from wolfstream.service.engine.divided import (
     check_may_be_divided,
@@ -142,7 +143,7 @@ class Orders:
         self._phase.check_usable(model)
         return self.refits.start(model)
 
-    async def history(self, model: Model) -> list[dict[str, Any]]:
+    async def history(self, model: Model) -> list[Snapshot]:
         """Return the kept snapshots of a model, newest first. Raises NotReady."""
         self._phase.check_readable()
         try:

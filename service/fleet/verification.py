@@ -14,7 +14,7 @@ from wolfstream.service.storage.snapshot_format import DamagedSnapshot, Unreadab
 
 _REPAIR = (
     "Nothing of it is learned until somebody decides: POST /v1/models/{name}/rollback goes back to "
-    "a snapshot of before (GET /v1/models/{name}/snapshots lists them), and what was learned after "
+    "a snapshot of before (GET /v1/models/{name}/history lists them), and what was learned after "
     "it has to be sent again; or DELETE the model. `wolfstream fleet export` keeps a copy first"
 )
 

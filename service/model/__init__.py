@@ -1,7 +1,7 @@
 """A live model and its published view, which every server has, and its learner.
 
-It may import `service.heads`, `service.samples`, `service.spec`, `service.diagnostics`,
-`solver.stream`, `solver.prepare`, `solver.rows`.
+It may import `service.heads`, `service.calls`, `service.samples`, `service.spec`,
+`service.diagnostics`, `solver.stream`, `solver.prepare`, `solver.rows`.
 It is imported by `service.cli`, `service.notebook`, `service.web.routes`, `service.web.metrics`,
 `service.web.formats`, `service.workers`, `service.monitor`, `service.training`, `service.replicas`,
 `service.engine`, `service.views`.

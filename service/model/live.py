@@ -2,7 +2,7 @@
 
 import time
 from datetime import UTC, datetime
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from wolfstream.service.diagnostics.metrics import SampleCounts
 from wolfstream.service.errors import NoSuchHead
@@ -102,7 +102,7 @@ class Model:
         raise NoSuchHead(f"the spec of model {self.name!r} has null for {' and '.join(refitted)}")
 
     @property
-    def status(self) -> str:
+    def status(self) -> Literal["ok", "broken"]:
         """Whether the model learns."""
         return "broken" if self.broken else "ok"
 

@@ -1,12 +1,13 @@
 """A model and its challengers side by side, as plain data."""
 
-from typing import Any
+from typing import Literal
 
+from wolfstream.service.calls.challengers import Challenger, Challengers
 from wolfstream.service.model.comparison import LEVEL, Comparison
 from wolfstream.service.model.live import Model
 
 
-def scoreboard(champion: Model, challengers: list[Model]) -> dict[str, Any]:
+def scoreboard(champion: Model, challengers: list[Model]) -> Challengers:
     """Compare each challenger with its champion on the samples that both have learned."""
     return {
         "model": champion.name,
@@ -19,7 +20,7 @@ def scoreboard(champion: Model, challengers: list[Model]) -> dict[str, Any]:
     }
 
 
-def _row(model: Model) -> dict[str, Any]:
+def _row(model: Model) -> Challenger:
     published, following = model.published, model.following
     comparison = following.comparison
     losses, interval = comparison.mean_losses, comparison.interval
@@ -41,7 +42,7 @@ def _row(model: Model) -> dict[str, Any]:
     }
 
 
-def _better(comparison: Comparison) -> str | None:
+def _better(comparison: Comparison) -> Literal["champion", "challenger"] | None:
     """Return which of the two is better, or None while that is not known."""
     interval = comparison.interval
     if interval is None or interval.low <= 0.0 <= interval.high:

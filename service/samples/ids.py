@@ -2,9 +2,17 @@
 
 import secrets
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from wolfstream.service.errors import Invalid, SampleError, pointer_to, refuse, refuse_all
+from wolfstream.service.errors import (
+    MOST_ERRORS,
+    Invalid,
+    SampleError,
+    pointer_to,
+    refuse,
+    refuse_all,
+)
 from wolfstream.service.samples.targets import Targets, is_unicode, read_labels, read_targets
 from wolfstream.service.spec.heads import Task
 
@@ -46,15 +54,16 @@ def read_ids(ids: Any, rows: int) -> list[RowId]:
 
 def read_late_labels(body: Any, task: Task) -> LateLabels:
     """Return labels for ids, of a model of this task. Raises Invalid, InvalidSamples."""
-    wanted = {"ids", "y"}
-    if not isinstance(body, dict) or body.keys() != wanted:
+    wanted = ("ids", "y")
+    if not isinstance(body, dict) or body.keys() != set(wanted):
         fields = body if isinstance(body, dict) else {}
+        unknown = (name for name in fields if name not in wanted)
         wrong: list[SampleError] = [
             {"pointer": pointer_to(name), "detail": "unknown field"}
-            for name in fields.keys() - wanted
+            for name in islice(unknown, MOST_ERRORS)
         ]
         wrong += [
-            {"pointer": f"/{n}", "detail": "field is missing"} for n in wanted - fields.keys()
+            {"pointer": f"/{n}", "detail": "field is missing"} for n in wanted if n not in fields
         ]
         raise Invalid('the body of labels is {"ids": [...], "y": [...]}', wrong)
     ids = _listed(body["ids"], "must be an array of ids")

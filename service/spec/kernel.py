@@ -1,5 +1,6 @@
 """The kernel in a model's spec."""
 
+import json
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -8,10 +9,29 @@ from pydantic_core import PydanticCustomError
 Gamma = Literal["auto"] | Annotated[float, Field(gt=0, le=1e12)]
 
 
+def _put_defaults_into_words(schema: dict[str, Any]) -> None:
+    """Say in descriptions what the defaults are.
+
+    Generators of clients take a field with a `default` for one that must be given, or send it, and
+    `{}` is no spec for them then. Defaults of whole parts are in the parts.
+    """
+    for field in schema.get("properties", {}).values():
+        default = field.pop("default", ...)
+        said = field.get("description", "")
+        if default is not ... and not isinstance(default, dict) and "default" not in said.lower():
+            field["description"] = f"{said} By default {json.dumps(default)}.".lstrip()
+
+
 class Part(BaseModel):
     """A part of a spec: types are not converted, and unknown fields are refused."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        frozen=True,
+        allow_inf_nan=False,
+        json_schema_extra=_put_defaults_into_words,
+    )
 
 
 class RbfSpec(Part):

@@ -5,8 +5,9 @@ With `--workers` it learns, and `worker_server` accepts clients in processes of 
 `joining` connects a replica with its fleet, `roles` decides what it leads there.
 The packages inside are the interface, from the outermost layer inwards.
 
-It may import `service.settings`, `service.web.routes`, `service.web.layers`, `service.web.formats`,
-`service.monitor`, `service.workers`, `service.replicas`, `service.engine`, `service.fleet`,
-`service.storage`, `service.views`, `service.access`, `service.diagnostics`, `service.native`.
+It may import `service.web.routes`, `service.web.layers`, `service.web.formats`, `service.workers`,
+`service.monitor`, `service.fleet`, `service.replicas`, `service.engine`, `service.storage`,
+`service.views`, `service.calls`, `service.access`, `service.diagnostics`, `service.native`,
+`service.settings`.
 It is imported by `service.cli`.
 """

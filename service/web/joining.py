@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from wolfstream.service.calls.table import VIEWS
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.errors import StartupError
 from wolfstream.service.fleet.api_keys import FleetKeys
@@ -22,7 +23,6 @@ from wolfstream.service.replicas.peers import SILENT_SECONDS, Peers
 from wolfstream.service.replicas.served_views import ServedViews
 from wolfstream.service.settings import Settings
 from wolfstream.service.views.feeds import Feeds
-from wolfstream.service.web.formats.paths import VIEWS
 from wolfstream.service.web.login import login_of
 from wolfstream.service.web.roles import Roles
 from wolfstream.service.web.tls import check_advertised, tls_of_replicas

@@ -2,7 +2,7 @@
 
 JSON, MessagePack, lines, tensors, compressed bodies, and problems (RFC 9457).
 
-It may import `service.settings`, `service.model`, `service.files`, `service.samples`,
-`service.spec`, `service.diagnostics`, `solver.prepare`.
+It may import `service.model`, `service.files`, `service.samples`, `service.spec`, `service.calls`,
+`service.diagnostics`, `service.settings`, `solver.prepare`.
 It is imported by `service.web`, `service.web.routes`, `service.web.openapi`, `service.web.layers`.
 """

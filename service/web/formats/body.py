@@ -24,11 +24,16 @@ from wolfstream.service.web.formats.moments import tag_of
 from wolfstream.service.web.formats.pieces import ResponseInPieces, byte_pieces, counted_bytes
 from wolfstream.service.web.formats.request_size import check_ids, check_rows, check_size
 from wolfstream.service.web.formats.turns import in_turn
-from wolfstream.service.web.formats.wire import JSON, Format, format_of_answer, format_of_body
+from wolfstream.service.web.formats.wire import (
+    JSON,
+    OCTETS,
+    Format,
+    format_of_answer,
+    format_of_body,
+)
 
 T = TypeVar("T")
 
-_BINARY = "application/octet-stream"
 # Decoding this many bytes of an array takes about a millisecond, of JSON some ten.
 _INLINE_BYTES = 1 << 17
 # What is decoded on the event loop and has more bytes waits for its turn.
@@ -253,12 +258,12 @@ def respond_binary(
     content = JSON.encode(data)
     headers = {JSON_LENGTH_HEADER: str(len(content)), **(headers or {})}
     if len(tensors) <= UNCOUNTED_BYTES:
-        return Response(content + tensors, headers=headers, media_type=_BINARY)
+        return Response(content + tensors, headers=headers, media_type=OCTETS)
     headers["Content-Length"] = str(len(content) + len(tensors))
     held = lease.hand_over()
     held.count(len(tensors))
     pieces = chain([content], byte_pieces(tensors))
-    return ResponseInPieces(pieces, 200, headers, _BINARY, held)
+    return ResponseInPieces(pieces, 200, headers, OCTETS, held)
 
 
 def write(

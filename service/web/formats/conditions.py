@@ -1,6 +1,5 @@
-"""What a call that learns asks besides its body: in its query, and in three of its headers."""
+"""What a call that learns asks in three of its headers."""
 
-from collections.abc import Collection
 from typing import NamedTuple
 
 from starlette.types import Scope
@@ -8,7 +7,6 @@ from starlette.types import Scope
 from wolfstream.service.model.moment import Moment
 from wolfstream.service.web.formats.moments import read_if_match
 from wolfstream.service.web.formats.prefer import Preference, read_preference
-from wolfstream.service.web.formats.query import check_query
 
 _HEADERS = (b"idempotency-key", b"prefer", b"if-match")
 
@@ -24,12 +22,11 @@ class Conditions(NamedTuple):
 _NONE = Conditions([], None, ())
 
 
-def read_conditions(scope: Scope, known: Collection[str], most_seconds: float) -> Conditions:
+def read_conditions(scope: Scope, most_seconds: float) -> Conditions:
     """Return the conditions of a request. Raises Invalid.
 
-    known: the query parameters that it may have. most_seconds: see `prefer.read_preference`.
+    most_seconds: see `prefer.read_preference`.
     """
-    check_query(scope["query_string"], known)
     if scope["state"]["headers"].keys().isdisjoint(_HEADERS):
         return _NONE
     keys, prefer, if_match = (

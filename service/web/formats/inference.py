@@ -16,10 +16,17 @@ text, the order of the classes or the refit that predicted. A request may have t
 does not have.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
+from wolfstream.service.calls.inference import (
+    InferenceError,
+    InferenceModel,
+    OutputName,
+    TensorMetadata,
+)
+from wolfstream.service.calls.problems import Problem
 from wolfstream.service.errors import Invalid, Unreadable
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.moment import Moment, read_awaited
@@ -40,7 +47,7 @@ from wolfstream.service.web.formats.wire import JSON
 from wolfstream.solver.prepare.named_rows import Rows, table_of
 
 VERSION = "1"
-OUTPUTS = ("prediction", "decision")
+OUTPUTS = get_args(OutputName)
 JSON_LENGTH_HEADER = "Inference-Header-Content-Length"
 # Ignoring these would give another response than the client expects.
 _UNSUPPORTED = ("shared_memory_region", "classification")
@@ -61,12 +68,12 @@ class Inference(NamedTuple):
         return any(binary for _, binary in self.outputs)
 
 
-def error_body(problem: dict[str, Any]) -> dict[str, str]:
+def error_body(problem: Problem) -> InferenceError:
     """Return a problem in the protocol's form."""
     return {"error": in_one_sentence(problem["detail"], problem.get("errors", []))}
 
 
-def metadata(model: Model) -> dict[str, Any]:
+def metadata(model: Model) -> InferenceModel:
     """A model's inputs and outputs, as far as its samples have shown them; -1 is any length."""
     published = model.published
     view = published.heads[model.spec.serve]
@@ -144,7 +151,7 @@ def write_inference(wanted: Inference, answer: dict[str, Any]) -> tuple[dict[str
     return response, b"".join(data for _, data in written)
 
 
-def _tensor(name: str, datatype: str, shape: list[int]) -> dict[str, Any]:
+def _tensor(name: str, datatype: str, shape: list[int]) -> TensorMetadata:
     return {"name": name, "datatype": datatype, "shape": shape}
 
 

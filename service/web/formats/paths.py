@@ -1,27 +1,16 @@
 """Paths that several layers ask about: which are public, and which belong to another protocol."""
 
-INFERENCE_PREFIX = "/v2"
+from wolfstream.service.calls.lookup import target
+from wolfstream.service.calls.table import INFERENCE
+
 MODELS = "/v1/models"
-# Between the replicas of a fleet, which seal what they send.
-VIEWS = "/v1/fleet/views"
 DOCS, OPENAPI, CONSOLE = "/docs", "/openapi.json", "/console"
-_OPEN = frozenset(
-    {
-        "/",
-        "/livez",
-        "/readyz",
-        VIEWS,
-        DOCS,
-        OPENAPI,
-        f"{INFERENCE_PREFIX}/health/live",
-        f"{INFERENCE_PREFIX}/health/ready",
-    }
-)
+_PAGES = frozenset({"/", DOCS, OPENAPI})
 
 
 def speaks_inference(path: str) -> bool:
     """Return whether a path belongs to the Open Inference Protocol."""
-    return path == INFERENCE_PREFIX or path.startswith(f"{INFERENCE_PREFIX}/")
+    return path == INFERENCE or path.startswith(f"{INFERENCE}/")
 
 
 def is_open(path: str) -> bool:
@@ -29,4 +18,7 @@ def is_open(path: str) -> bool:
 
     Its answers are the same on every server, or say that it runs, or need a seal.
     """
-    return path in _OPEN or path.startswith(f"{CONSOLE}/")
+    if path in _PAGES or path.startswith(f"{CONSOLE}/"):
+        return True
+    at_path = target(path, "GET").at_path.values()
+    return any(call.scope is None for call in at_path)

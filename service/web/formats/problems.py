@@ -1,7 +1,6 @@
 """Refusals as HTTP responses: the only place that knows the status code of an error."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
@@ -9,6 +8,7 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Route
 
 from wolfstream.service import errors
+from wolfstream.service.calls.problems import Problem
 from wolfstream.service.diagnostics import tracing
 from wolfstream.service.errors import (
     Refusal,
@@ -96,7 +96,7 @@ def status_of(kind: type[Refusal]) -> int:
     return next(_STATUS[base] for base in kind.__mro__ if base in _STATUS)
 
 
-def problem_of(error: Refusal) -> dict[str, Any]:
+def problem_of(error: Refusal) -> Problem:
     """Return a refusal as plain data, with its status."""
     return problem(error, status_of(type(error)))
 
@@ -120,7 +120,7 @@ def problem_response(error: Refusal, path: str) -> Response:
 
 def _routing_problem(
     request: Request, error: HTTPException
-) -> tuple[dict[str, Any], Mapping[str, str] | None]:
+) -> tuple[Problem, Mapping[str, str] | None]:
     """Return the problem and the headers for a request that no route serves."""
     match error.status_code:
         case 404:
@@ -147,22 +147,20 @@ def _allowed(request: Request) -> str:
     return ", ".join(sorted({method for route in matching for method in route.methods or ()}))
 
 
-def _plain_problem(slug: str, title: str, status: int, detail: str) -> dict[str, Any]:
+def _plain_problem(slug: str, title: str, status: int, detail: str) -> Problem:
     """Return a problem for which the domain has no error."""
     kind = f"urn:wolfstream:{slug}"
     return {"type": kind, "title": title, "status": status, "detail": detail}
 
 
-def _response(
-    body: dict[str, Any], path: str, headers: Mapping[str, str] | None = None
-) -> Response:
+def _response(problem: Problem, path: str, headers: Mapping[str, str] | None = None) -> Response:
     """Return a problem, with the id under which the log has the request.
 
     It has the form of the Open Inference Protocol where the path belongs to the protocol.
     """
-    status, media_type = body["status"], PROBLEM_MEDIA_TYPE
+    status = problem["status"]
     if trace := tracing.current():
-        body = body | {"request_id": trace.request_id}  # read here, it is in the headers too
+        problem = {**problem, "request_id": trace.request_id}  # so it is in the headers too
     if speaks_inference(path):
-        body, media_type = error_body(body), JSON.media_type
-    return Response(JSON.content(body), status, headers, media_type)
+        return Response(JSON.content(error_body(problem)), status, headers, JSON.media_type)
+    return Response(JSON.content(problem), status, headers, PROBLEM_MEDIA_TYPE)

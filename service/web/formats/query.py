@@ -1,15 +1,15 @@
-"""Query parameters: those that a route does not declare are refused.
+"""Query parameters: those that a call does not take are refused.
 
 A misspelt `min_sequence` would otherwise be answered as if nothing had been asked.
 """
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection
 from urllib.parse import parse_qsl
 
 from fastapi.routing import APIRoute
 from starlette.requests import HTTPConnection
 
+from wolfstream.service.calls.table import BY_NAME
 from wolfstream.service.errors import Invalid
 from wolfstream.service.files.roles import NO_ROLES, Roles
 from wolfstream.service.spec.refusals import listed
@@ -35,12 +35,6 @@ def _pairs(query: bytes) -> list[tuple[str, str]]:
         raise Invalid("the query is not text in UTF-8") from None
 
 
-def declared(openapi_extra: Mapping[str, Any] | None) -> frozenset[str]:
-    """Return the names of the query parameters that a route's part of the document declares."""
-    parameters = (openapi_extra or {}).get("parameters", ())
-    return frozenset(item["name"] for item in parameters if item["in"] == "query")
-
-
 def check_query(query: bytes, known: Collection[str]) -> None:
     """Raise Invalid for a query with other parameters than these, or with one of them twice."""
     if not query:
@@ -56,12 +50,12 @@ def check_query(query: bytes, known: Collection[str]) -> None:
 
 
 async def check_query_of_route(connection: HTTPConnection) -> None:
-    """Check the query against what the route declares: a dependency of all routes.
+    """Check the query against the parameters of the call: a dependency of all routes.
 
-    `web.layers.shortcut` goes around dependencies, and a dependency cannot refuse a stream: these
-    endpoints call `check_query` themselves.
+    `web.layers.shortcut` goes around dependencies and checks it itself, as does the stream, which a
+    dependency cannot refuse.
     """
     scope = connection.scope
     route = scope["route"]
     if isinstance(route, APIRoute) and not is_open(scope["path"]):
-        check_query(scope["query_string"], declared(route.openapi_extra))
+        check_query(scope["query_string"], BY_NAME[route.name].query)

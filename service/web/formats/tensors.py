@@ -6,14 +6,15 @@ a 4-byte unsigned integer.
 """
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.service.errors import Invalid, SampleError
+from wolfstream.service.calls.problems import Fault
+from wolfstream.service.errors import Invalid
 from wolfstream.service.samples.targets import Label
 from wolfstream.service.samples.validation import read_rows
 from wolfstream.solver.arrays import Float64Array
@@ -200,7 +201,7 @@ def _as_list(array: Float64Array) -> list[float]:
     return list(chain.from_iterable(parts))
 
 
-def in_one_sentence(detail: str, errors: list[SampleError]) -> str:
+def in_one_sentence(detail: str, errors: Sequence[Fault]) -> str:
     """Return the detail with the first of the errors: the protocol has one string for an error."""
     for error in errors[:1]:
         place = error.get("pointer", "")

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import msgpack
 from pydantic_core import from_json
 
+from wolfstream.service.calls.problems import Problem
 from wolfstream.service.errors import Refusal, Unavailable, Unreadable, UnsupportedFormat
 from wolfstream.service.errors.visible_text import visible
 from wolfstream.service.files.roles import NO_ROLES, Roles
@@ -89,6 +90,7 @@ JSON = Format("application/json", _decode_json, finite_json, json_pieces, b"\n")
 MSGPACK = Format("application/vnd.msgpack", _decode_msgpack, finite_msgpack, msgpack_pieces)
 # Over HTTP a problem is JSON whatever Accept asks for: RFC 9457 defines no binary form.
 PROBLEM_MEDIA_TYPE = "application/problem+json"
+OCTETS = "application/octet-stream"
 _FORMATS = {
     "application/json": JSON,
     "application/vnd.msgpack": MSGPACK,
@@ -154,16 +156,16 @@ def _weight(parameters: list[str]) -> float:
     return float(given) if _WEIGHT.fullmatch(given) else 1.0
 
 
-def problem(error: Refusal, status: int) -> dict[str, Any]:
+def problem(error: Refusal, status: int) -> Problem:
     """Return the members of an RFC 9457 problem, the same under every transport."""
-    body: dict[str, Any] = {
+    body: Problem = {
         "type": f"urn:wolfstream:{error.slug}",
         "title": error.title,
         "status": status,
         "detail": visible(error.detail, besides="\n"),
     }
     if error.errors:
-        body["errors"] = [one | {"detail": visible(one["detail"])} for one in error.errors]
+        body["errors"] = [{**one, "detail": visible(one["detail"])} for one in error.errors]
     if isinstance(error, Unavailable):
         body["retry_after_seconds"] = error.retry_after_seconds
         body["outcome"] = error.outcome

@@ -10,11 +10,10 @@ from collections import Counter
 
 from starlette.types import Scope
 
+from wolfstream.service.calls.lookup import target_of
 from wolfstream.service.errors import Divided
 from wolfstream.service.replicas.director import Director
 
-_LEARNING = ("samples", "asset")
-_OF_ONE_LEARNER = ("labels", "stream")
 _READING = ("GET", "HEAD")
 
 
@@ -36,7 +35,7 @@ class DividedModels:
         """Raise Divided for what a model with several learners does not do."""
         if not self._director.partitions(name):
             return
-        if _call(scope) in _OF_ONE_LEARNER:
+        if any(call.divided == "refused" for call in target_of(scope).at_path.values()):
             raise Divided(
                 f"model {name!r} has several learners: it takes no streams, and no labels of "
                 "predicted rows; POST samples with their labels"
@@ -49,8 +48,8 @@ class DividedModels:
 
     def learning(self, name: str, scope: Scope) -> list[str]:
         """Return the partitions of which one learns by a call; none for other calls and models."""
-        learns = scope.get("method") == "POST" and _call(scope) in _LEARNING
-        return self._director.partitions(name) if learns else []
+        call = target_of(scope).call
+        return self._director.partitions(name) if call and call.divided == "one" else []
 
     def routed(self, name: str, scope: Scope) -> tuple[str, Scope]:
         """Return the model whose leader answers a call, and the call as it is sent there."""
@@ -75,9 +74,3 @@ def of_partition(scope: Scope, partition: str) -> Scope:
     path, raw = scope["path"].split("/"), scope["raw_path"].split(b"/")
     path[3], raw[3] = partition, partition.encode()
     return {**scope, "path": "/".join(path), "raw_path": b"/".join(raw)}
-
-
-def _call(scope: Scope) -> str:
-    """Return the last part of the path of a model's call."""
-    parts: list[str] = scope["path"].split("/")
-    return parts[4] if len(parts) == 5 and parts[1] == "v1" else ""

@@ -19,6 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from wolfstream.service.calls.lookup import is_for, target_of
 from wolfstream.service.errors import NotLeader, NotReady, Refusal
 from wolfstream.service.replicas.membership import Membership
 from wolfstream.service.web.formats.body import read_body, respond
@@ -42,13 +43,7 @@ _PATIENCE_SECONDS, _PAUSE_SECONDS = 10.0, 0.05
 # How many models without a leader a list asks for at the same time.
 _DESCRIBED_AT_A_TIME = 16
 _LISTED = ("model", "sequence", "epoch", "status", "features")
-_LIST = ["", "v1", "models"]
 _OK, _DELETED, _UNKNOWN = 200, 204, 404
-# The slashes in the path of a model.
-_OF_MODEL = 3
-# The version of the interface and the call.
-_PREDICTIONS = (("v1", "predict"), ("v2", "infer"))
-_OF_MODELS = (["", "v1", "models"], ["", "v2", "models"])
 
 
 class Forwarding:
@@ -75,19 +70,20 @@ class Forwarding:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a call here, or let the model's leader answer it."""
-        parts = scope["path"].split("/")
-        if parts == _LIST and scope["method"] == "GET" and not _is_forwarded(scope):
+        target = target_of(scope)
+        name = target.model
+        if is_for(scope, "list_models") and not _is_forwarded(scope):
             await self._list(scope, receive, send)
             return
-        if parts[:3] not in _OF_MODELS or len(parts) < 4 or not parts[3]:
+        if not name:
             await self._app(scope, receive, send)
             return
-        name, body = parts[3], KeptBody(receive)
+        body = KeptBody(receive)
         try:
             if not _is_forwarded(scope):
                 self._divided.check_sent(name, scope)
             asked = await self._asked(name, scope, body)
-            predicts = (parts[1], *parts[4:]) in _PREDICTIONS
+            predicts = any(call.of_view for call in target.at_path.values())
             if not (predicts and await self._predict_here(name, scope, body, send)):
                 await self._answer(
                     asked, scope, body, self._noting(name, send) if predicts else send
@@ -134,11 +130,7 @@ class Forwarding:
 
         Raises TooLarge, Unreadable, UnsupportedFormat.
         """
-        if (
-            scope["type"] != "http"
-            or scope["method"] != "PUT"
-            or scope["path"].count("/") > _OF_MODEL
-        ):
+        if not is_for(scope, "create_model"):
             return name
         request = Request(scope, body.receive)
         content = await read_body(request, SPEC_BYTES)
@@ -274,7 +266,7 @@ class Forwarding:
         self._divided.check(name, scope)
         if not forwarded:
             name, scope = self._divided.routed(name, scope)
-            if scope.get("method") == "DELETE" and scope["path"] == f"/v1/models/{name}":
+            if is_for(scope, "delete_model"):
                 refused = await self._delete_partitions(name, scope, body)
                 for message in refused:
                     await send(message)
@@ -322,7 +314,7 @@ class Forwarding:
 
         Raises Invalid.
         """
-        if scope["type"] != "http" or not scope["path"].endswith("/predict"):
+        if not is_for(scope, "predict"):
             return False
         max_lag = max_lag_of(scope["query_string"])
         if max_lag is None or self._director.leads(name):

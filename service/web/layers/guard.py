@@ -1,13 +1,8 @@
 """The layer that checks keys: who sends a request, and whether the key allows it.
 
-| call | scope |
-|---|---|
-| GET (also `history`, `challengers`), `predict`, `infer`, opening a stream | predict |
-| `samples`, `asset`, `labels`, `refit`; learning on a stream; `predict` with ids (by its \
-body) | learn, which implies predict |
-| all others: create, delete, `snapshot`, `rollback`, `promote`, `state` | admin, implies both |
-
-GET of `state` is among the latter, because it reveals samples.
+The table of calls (`service.calls.table`) says which scope each needs. What is no call needs
+predict where it would only read, otherwise admin. Learning over a stream, and predictions with ids,
+need learn in addition, which their handlers check.
 
 The path of a model needs a key for this model. A path without a model, like that of the metrics,
 needs a key for all models, except the Open Inference Protocol's description of the server. Paths
@@ -27,24 +22,14 @@ from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from wolfstream.service.access.key_ring import Grant, KeyRing, Need
-from wolfstream.service.access.keys import Scope
+from wolfstream.service.access.scopes import Scope
+from wolfstream.service.calls.lookup import LONGEST_REMEMBERED, Target, target
+from wolfstream.service.calls.table import INFERENCE, WEBSOCKET
 from wolfstream.service.errors import Refusal, TooManyConnections
-from wolfstream.service.web.formats.paths import INFERENCE_PREFIX, is_open
+from wolfstream.service.web.formats.paths import is_open
 
-# Needs of shorter paths are remembered; one of 60 kB, which no route has, would stay in memory.
-_LONGEST_REMEMBERED = 256
 _KEY_SUBPROTOCOL = "wolfstream.key."
-_V1, _V2 = ["", "v1", "models"], [*INFERENCE_PREFIX.split("/"), "models"]
-_POSTS: dict[tuple[str, str], Scope] = {
-    ("v1", "predict"): "predict",
-    ("v1", "samples"): "learn",
-    ("v1", "asset"): "learn",
-    ("v1", "labels"): "learn",
-    ("v1", "refit"): "learn",
-    ("v2", "infer"): "predict",
-}
-# A refit uses samples that were counted against the quota when they were learned.
-_COUNTED = _POSTS.keys() - {("v1", "refit")}
+_READING = (WEBSOCKET, "GET", "HEAD")
 
 
 class Guard:
@@ -63,8 +48,8 @@ class Guard:
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Pass a call on, or refuse it."""
         path = scope["path"]
-        need_of = _remembered_need if len(path) <= _LONGEST_REMEMBERED else _need
-        need = need_of(path, scope.get("method"))
+        need_of = _remembered_need if len(path) <= LONGEST_REMEMBERED else _need
+        need = need_of(path, scope.get("method", WEBSOCKET))
         if need is not None:
             try:
                 scope["state"]["grant"] = self._admit(scope, need)
@@ -80,18 +65,26 @@ class Guard:
         return self._ring.admit(_authorization(scope), need)
 
 
-def _need(path: str, method: str | None) -> Need | None:
-    """Return what a request needs a key for; None if it needs none. method: None of a websocket."""
+def _need(path: str, method: str) -> Need | None:
+    """Return what a request needs a key for; None if it needs none."""
     if is_open(path):
         return None
-    parts = path.split("/")
-    of_models, call = parts[:3] in (_V1, _V2), _call(parts)
+    asked = target(path, method)
     return Need(
-        _needed(method, call),
-        model=parts[3] if of_models and len(parts) > 3 else None,
-        every_model=not of_models and path != INFERENCE_PREFIX,
-        under_quota=call in _COUNTED,
+        _scope(asked, method),
+        model=asked.model,
+        every_model=not asked.of_models and path != INFERENCE,
+        under_quota=any(call.counted for call in asked.at_path.values()),
     )
+
+
+def _scope(asked: Target, method: str) -> Scope:
+    """Return the scope of a call; of what is no call, that of reading the same path, or admin."""
+    call = asked.call
+    if call is None and method in _READING:
+        call = asked.at_path.get("GET")
+        return "predict" if call is None or call.scope is None else call.scope
+    return "admin" if call is None or call.scope is None else call.scope
 
 
 _remembered_need = functools.lru_cache(maxsize=1024)(_need)
@@ -105,21 +98,3 @@ def _authorization(scope: AsgiScope) -> bytes | None:
             if offered.startswith(_KEY_SUBPROTOCOL):
                 return f"Bearer {offered.removeprefix(_KEY_SUBPROTOCOL)}".encode()
     return given
-
-
-def _call(parts: list[str]) -> tuple[str, str]:
-    """Return the version of the interface and the last part of the path of a model's call."""
-    if parts[:3] == _V2 and parts[4:5] == ["versions"]:
-        parts = parts[:4] + parts[6:]
-    return (parts[1], parts[4]) if len(parts) == 5 else ("", "")
-
-
-def _needed(method: str | None, call: tuple[str, str]) -> Scope:
-    """Return the scope that a call needs; admin for one that is not known here."""
-    if call == ("v1", "state"):
-        return "admin"
-    if method in (None, "GET", "HEAD"):
-        return "predict"
-    if method == "POST":
-        return _POSTS.get(call, "admin")
-    return "admin"

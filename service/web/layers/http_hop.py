@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 from starlette.types import Receive, Scope, Send
 
+from wolfstream.service.calls.lookup import target_of
 from wolfstream.service.errors import InDoubt, NotReady, Refusal
 from wolfstream.service.replicas.connections import CONNECT_SECONDS, client_of_replicas
 from wolfstream.service.replicas.director import Target
@@ -80,7 +81,7 @@ class HttpHop:
         )
         begun = False
         try:
-            response = await self._sent(request, target, patient=not _is_safe(scope))
+            response = await self._sent(request, target, patient=not may_be_sent_twice(scope))
             if response.status_code == NOT_LEADER:
                 await response.aclose()
                 return False
@@ -91,7 +92,7 @@ class HttpHop:
         except httpx.TransportError as error:
             if begun:  # the client sees that the response is cut off
                 raise
-            if _is_safe(scope):
+            if may_be_sent_twice(scope):
                 raise Unreachable(_named(error), sent=True) from None
             raise in_doubt(_named(error)) from None
         except asyncio.CancelledError:  # only a server that stops cancels what it has accepted
@@ -178,8 +179,9 @@ async def listens(url: str) -> bool:
 
 def is_read_only(scope: Scope) -> bool:
     """Return whether a call changes nothing."""
-    call = scope["path"].rpartition("/")[2]
-    return scope.get("method") in (None, "GET", "HEAD") or call in ("predict", "infer")
+    call = target_of(scope).call
+    reads = call is not None and call.scope == "predict"
+    return reads or scope.get("method") in (None, "GET", "HEAD")
 
 
 def in_doubt(why: str) -> InDoubt:
@@ -190,10 +192,14 @@ def in_doubt(why: str) -> InDoubt:
     )
 
 
-def _is_safe(scope: Scope) -> bool:
-    """Return whether a call may be sent twice: it changes nothing, or is known by its key."""
-    keyed = any(name == b"idempotency-key" for name, _ in scope["headers"])
-    return keyed or scope["method"] == "PUT" or is_read_only(scope)
+def may_be_sent_twice(scope: Scope) -> bool:
+    """Return whether a call may be sent twice: its answer is the same, or it is known by a key."""
+    call = target_of(scope).call
+    if call is None:
+        return is_read_only(scope)
+    if call.again == "keyed":
+        return any(name == b"idempotency-key" for name, _ in scope["headers"])
+    return call.again == "same"
 
 
 def _named(error: Exception) -> str:
@@ -204,7 +210,7 @@ def _named(error: Exception) -> str:
 def _cut_off(scope: Scope) -> Refusal:
     """Return why a call has no answer that was sent on by a replica which stops."""
     why = "this replica stops, and the one that leads the model has not answered"
-    if _is_safe(scope):
+    if may_be_sent_twice(scope):
         return NotReady(f"{why}; try again")
     return InDoubt(f"{why}; look at the model before you go on, or send requests under a key")
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 from starlette.routing import Match, Route, WebSocketRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from wolfstream.service.calls.lookup import target_of
 from wolfstream.service.diagnostics import tracing
 from wolfstream.service.diagnostics.metrics import Histogram
 from wolfstream.service.web.formats.paths import is_open
@@ -133,7 +134,10 @@ class Observer:
                 (route.endpoint, *route.param_convertors): route.path for route in _routes(scope)
             }
         if "endpoint" in scope:
-            return self._templates.get((scope["endpoint"], *scope["path_params"]), OTHER)
+            template = self._templates.get((scope["endpoint"], *scope["path_params"]))
+            if template is None and (call := target_of(scope).call) is not None:
+                template = call.path  # answered with a view that is followed, by no route
+            return template or OTHER
         # A layer refused the request before it reached a route.
         matching = (route for route in _routes(scope) if route.matches(scope)[0] is not Match.NONE)
         return next((route.path for route in matching), OTHER)

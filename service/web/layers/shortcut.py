@@ -1,4 +1,4 @@
-"""The shortcut of the calls that carry the traffic, around the search for a route.
+"""The shortcut of the hot calls, around FastAPI: the only place that goes around it.
 
 The routes of these calls are declared with FastAPI like all others, which documents them. But its
 router compares a path with the pattern of one route after another, and around each endpoint it
@@ -12,16 +12,18 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from wolfstream.service.calls.lookup import target
 from wolfstream.service.errors import Refusal
+from wolfstream.service.web.formats.query import check_query
 
 Endpoint = Callable[[Request, str], Awaitable[Response]]
 
 
 class Shortcut:
-    """ASGI middleware, the innermost: a POST to a known path is answered here, others go on.
+    """ASGI middleware, the innermost: a hot call is answered here, others go on.
 
-    endpoints: by the template of their path, like `/v1/models/{name}/predict`; each takes the
-        request and the name. They are routes as well, which answer other methods.
+    endpoints: by the names of their calls; each takes the request and the model's name. They are
+        routes as well, which answer other methods.
     """
 
     def __init__(self, app: ASGIApp, endpoints: Mapping[str, Endpoint]) -> None:
@@ -30,18 +32,18 @@ class Shortcut:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it on."""
-        endpoint, name = None, ""
-        if scope["type"] == "http" and scope["method"] == "POST":
-            parts = scope["path"].split("/")
-            if len(parts) == 5:
-                _, version, models, name, call = parts
-                endpoint = self._endpoints.get(f"/{version}/{models}/{{name}}/{call}")
-        if endpoint is None or not name:
+        call = name = endpoint = None
+        if scope["type"] == "http":
+            call, _, name, _ = target(scope["path"], scope["method"])
+        if call is not None and call.hot:
+            endpoint = self._endpoints.get(call.name)
+        if call is None or name is None or endpoint is None:
             await self._app(scope, receive, send)
             return
         scope["endpoint"], scope["path_params"] = endpoint, {"name": name}
         request = Request(scope, receive, send)
         try:
+            check_query(scope["query_string"], call.query)
             response = await endpoint(request, name)
         except (Refusal, ClientDisconnect, MemoryError) as error:
             response = await _response_to(error, request)

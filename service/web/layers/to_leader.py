@@ -13,15 +13,14 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from wolfstream.service.calls.lookup import is_for, target_of
 from wolfstream.service.errors import NotReady, Refusal, TooLarge, TooManyConnections
 from wolfstream.service.settings import Settings
-from wolfstream.service.web.formats.paths import INFERENCE_PREFIX, is_open
+from wolfstream.service.web.formats.paths import is_open
 from wolfstream.service.web.layers.http_hop import Unreachable
 from wolfstream.service.web.layers.kept_body import KeptBody, answered
 from wolfstream.service.web.layers.stream_relay import relay
 
-READY = ("/readyz", f"{INFERENCE_PREFIX}/health/ready")
-_CALLS = {("v1", call) for call in ("samples", "asset", "predict", "labels")} | {("v2", "infer")}
 # These headers belong to one connection, or this layer sets them.
 _NOT_SENT_ON = frozenset(
     {
@@ -76,24 +75,23 @@ class ToLeader:
         await response(scope, receive, send)
 
     def _is_answered_here(self, scope: Scope) -> bool:
-        if scope["method"] != "POST" or b"max_lag" in scope["query_string"]:
+        call, _, name, _ = target_of(scope)
+        if call is None or not call.hot or b"max_lag" in scope["query_string"]:
             return False
-        parts = scope["path"].split("/")
-        if len(parts) != 5 or parts[2] != "models" or (parts[1], parts[4]) not in _CALLS:
-            return False
-        return self._is_model(parts[3])
+        return name is not None and self._is_model(name)
 
     async def _answer_of_leader(self, scope: Scope, receive: Receive) -> Response:
         """Return the leader's response.
 
         Raises NotReady, TooLarge, TooManyConnections, ClientDisconnect.
         """
-        path = scope["path"]
-        if "crowded" in scope["state"] and not is_open(path):
+        if "crowded" in scope["state"] and not is_open(scope["path"]):
             raise TooManyConnections("the server has reached its limit of connections; try again")
-        if path in READY and not self._is_warm():
+        asks_readiness = is_for(scope, "readyz") or is_for(scope, "inference_ready")
+        if asks_readiness and not self._is_warm():
             raise NotReady("the server is loading compiled code")
-        self._check_length(scope)
+        settings, takes_state = self._settings, is_for(scope, "upload_state")
+        _check_length(scope, settings.state_bytes if takes_state else settings.body_bytes)
         try:
             response = await self._leader.handle_async_request(_request(scope, receive))
         except httpx.TransportError:
@@ -104,18 +102,6 @@ class ToLeader:
         )
         answer.raw_headers = _sent_on(response.headers.raw)
         return answer
-
-    def _check_length(self, scope: Scope) -> None:
-        """Refuse a body at its head, which the leader would refuse: it is sent before it answers.
-
-        Raises TooLarge.
-        """
-        settings = self._settings
-        is_state = scope["path"].endswith("/state")
-        most = settings.state_bytes if is_state else settings.body_bytes
-        lengths = [value for name, value in scope["headers"] if name == b"content-length"]
-        if any(not length.isdigit() or int(length) > most for length in lengths):
-            raise TooLarge(f"a body may have at most {most} bytes; send smaller batches")
 
 
 class StreamsToLeader:
@@ -137,8 +123,8 @@ class StreamsToLeader:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Open a stream here, or carry its frames."""
-        name = scope["path"].split("/")[3:4]
-        if scope["type"] != "websocket" or not name or self._is_model(name[0]):
+        name = target_of(scope).model if scope["type"] == "websocket" else None
+        if name is None or self._is_model(name):
             await self._app(scope, receive, send)
             return
         try:
@@ -148,6 +134,16 @@ class StreamsToLeader:
         if not relayed:
             error = NotReady("the process that learns does not respond; try again")
             await self._refuse(error, scope["path"])(scope, receive, send)
+
+
+def _check_length(scope: Scope, most_bytes: int) -> None:
+    """Refuse a body at its head, which the leader would refuse: it is sent before it answers.
+
+    Raises TooLarge.
+    """
+    lengths = [value for name, value in scope["headers"] if name == b"content-length"]
+    if any(not length.isdigit() or int(length) > most_bytes for length in lengths):
+        raise TooLarge(f"a body may have at most {most_bytes} bytes; send smaller batches")
 
 
 def _request(scope: Scope, receive: Receive) -> httpx.Request:

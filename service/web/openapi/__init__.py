@@ -1,9 +1,8 @@
-"""The OpenAPI document: what FastAPI cannot derive from the routes.
+"""The OpenAPI document: FastAPI's, of the table of calls and the types of their bodies.
 
-`operations` has what routes declare of their bodies, headers and refusals, `schemas` and
-`inference` the components, `fields` their parts, `examples.json` the examples; `document` puts all
-of it together.
+`operations` makes a route with types of each row, `parameters` and `bodies` are what they have,
+`examples.json` has the examples; `document` lets FastAPI describe the routes.
 
-It may import `service.web.formats`, `service.samples`, `service.spec`.
+It may import `service.web.formats`, `service.calls`, `service.spec`.
 It is imported by `service.web.routes`.
 """

@@ -1,24 +1,19 @@
-"""The OpenAPI document: FastAPI's, of the routes as they are declared, with what it cannot know."""
+"""The OpenAPI document: FastAPI's, of the rows of the table of calls."""
 
+from collections.abc import Mapping
+from importlib.metadata import version
 from typing import Any
 
-from wolfstream.service.errors import (
-    Forbidden,
-    HeadTooLarge,
-    NotReady,
-    Refusal,
-    TooManyConnections,
-    TooSlow,
-    Unauthenticated,
-)
-from wolfstream.service.web.formats.paths import is_open, speaks_inference
-from wolfstream.service.web.openapi.examples import EXAMPLES
-from wolfstream.service.web.openapi.inference import INFERENCE_COMPONENTS
-from wolfstream.service.web.openapi.operations import refusals
-from wolfstream.service.web.openapi.primitives import MODEL_NAME
-from wolfstream.service.web.openapi.schemas import COMPONENTS
+from fastapi.openapi.utils import get_openapi
+from pydantic import TypeAdapter
+from pydantic.json_schema import JsonSchemaMode
 
-DESCRIPTION = """A server that learns while it serves.
+from wolfstream.service.calls.table import CALLS
+from wolfstream.service.web.openapi.bodies import PACKED
+from wolfstream.service.web.openapi.examples import EXAMPLES
+from wolfstream.service.web.openapi.operations import described_route
+
+_DESCRIPTION = """A server that learns while it serves.
 
 Bodies are JSON unless Content-Type says otherwise, and may be compressed with gzip or zstd
 (Content-Encoding); responses follow Accept, else the body's format if it is JSON or MessagePack.
@@ -30,8 +25,8 @@ An `X-Request-ID` is returned and logged; a `traceparent` (W3C Trace Context) is
 `WS /v1/models/{name}/stream` learns and predicts over one connection (subprotocols
 wolfstream.v1.json and wolfstream.v1.msgpack). The server greets with
 `{"hello": {"model", "window", "sequence", "epoch"}}`; frames are
-`{"id": 7, "op": "learn" | "asset" | "predict", "x", "y"}`, with `weight` as in a body, at most
-`window` of them unanswered;
+`{"id": 7, "op": "learn" | "asset" | "predict" | "label", ...}` with the fields of the call's body,
+at most `window` of them unanswered;
 answers carry the id. With `?producer=NAME` the ids of learn and asset are idempotency keys: a
 frame that is sent again, over another connection too, is learned once, and its answer then has
 `"replayed": true`."""
@@ -47,46 +42,72 @@ _TAGS = {
     "health": "Endpoints for load balancers and orchestrators.",
     "inference protocol": "Predict with clients of the Open Inference Protocol, version 2.",
 }
-TAGS = [{"name": name, "description": description} for name, description in _TAGS.items()]
-# Their examples are with the requests.
-_BODIES = {"NewModel", "Samples", "Rows", "Rollback", "Promotion"}
-_OF_KEYS = (Unauthenticated, Forbidden)
-# The empty requirement is for servers without keys.
-_SECURITY: list[dict[str, list[str]]] = [{"key": []}, {}]
+_LISTED_TAGS = [{"name": name, "description": description} for name, description in _TAGS.items()]
+# FastAPI's own, for a parameter that it refuses; here the calls do.
+_OF_FASTAPI = ("HTTPValidationError", "ValidationError")
 
 
-def completed(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the document of FastAPI, with schemas, keys and the refusals of the layers."""
-    for path, operations in document["paths"].items():
+def document(descriptions: Mapping[str, str | None]) -> dict[str, Any]:
+    """Return the document. descriptions: of the calls, by their names."""
+    calls = [call for call in CALLS if call.tag is not None]
+    made = get_openapi(
+        title="wolfstream",
+        version=version("wolfstream"),
+        description=_DESCRIPTION,
+        license_info={"name": "BSD-3-Clause", "identifier": "BSD-3-Clause"},
+        tags=_LISTED_TAGS,
+        routes=[described_route(call, descriptions[call.name]) for call in calls],
+        separate_input_output_schemas=False,
+    )
+    for operations in made["paths"].values():
         for operation in operations.values():
-            _complete(path, operation)
-    components = COMPONENTS | INFERENCE_COMPONENTS
-    for name in components.keys() & EXAMPLES.keys() - _BODIES:
-        components[name] = components[name] | {"examples": [EXAMPLES[name]]}
-    document["components"] = {
-        "schemas": components,
+            if operation["responses"].get("422", {}).get("description") == "Validation Error":
+                del operation["responses"]["422"]
+    schemas = made["components"]["schemas"] | _packed()
+    for name in _OF_FASTAPI:
+        schemas.pop(name, None)
+    made["components"] = {
+        "schemas": {name: _with_example(name, schemas[name]) for name in sorted(schemas)},
         "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
     }
-    document["security"] = _SECURITY
-    return document
+    # The empty requirement is for servers without keys.
+    made["security"] = [{"key": []}, {}]
+    tidied: dict[str, Any] = _tidied(made, "")
+    return tidied
 
 
-def _complete(path: str, operation: dict[str, Any]) -> None:
-    """Add the refusals of the layers around the routes, and what a model's name is."""
-    responses = operation["responses"]
-    if responses.get("422", {}).get("description") == "Validation Error":
-        del responses["422"]  # FastAPI's own; a parameter of a path may be any text
-    for parameter in operation.get("parameters", []):
-        if parameter["name"] == "name":
-            parameter["schema"] = MODEL_NAME
-    kinds: list[type[Refusal]] = [] if is_open(path) else [*_OF_KEYS, NotReady, TooManyConnections]
-    if is_open(path):
-        operation["security"] = []
-    if "requestBody" in operation:
-        kinds.append(TooSlow)
-    # Where a head is cut off the path is not known, nor the protocol: it is always a problem.
-    added = refusals(HeadTooLarge) | refusals(*kinds, inference=speaks_inference(path))
-    for status, response in added.items():
-        own = responses.setdefault(str(status), response)
-        if own is not response:
-            own["description"] += f" {response['description']}"
+def _packed() -> dict[str, Any]:
+    """Return the schemas of bodies in MessagePack; FastAPI knows one type for all formats."""
+    adapters: list[tuple[str, JsonSchemaMode, TypeAdapter[Any]]]
+    adapters = [(name, "validation", TypeAdapter(kind)) for name, kind in PACKED.items()]
+    _, schemas = TypeAdapter.json_schemas(adapters, ref_template="#/components/schemas/{model}")
+    packed: dict[str, Any] = schemas["$defs"]
+    return packed
+
+
+def _with_example(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema with the example of its component; those of requests are with them."""
+    example = EXAMPLES.get(name)
+    return schema if example is None or name in _REQUESTS else {**schema, "examples": [example]}
+
+
+_REQUESTS = {call.takes for call in CALLS if call.takes != "InferenceRequest"}
+
+
+def _tidied(value: Any, key: str) -> Any:
+    """Return a part of the document without titles, and with whole bounds as whole numbers.
+
+    pydantic makes titles of names, and FastAPI floats of bounds.
+    """
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
+    if isinstance(value, list):
+        return [_tidied(one, "") for one in value]
+    if not isinstance(value, dict):
+        return value
+    names = key in ("properties", "schemas", "info")  # whose keys are no words of a schema
+    return {
+        name: one if name in ("example", "examples") else _tidied(one, name)
+        for name, one in value.items()
+        if names or name != "title" or not isinstance(one, str)
+    }

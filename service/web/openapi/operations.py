@@ -1,156 +1,166 @@
-"""What a route says of its requests and responses: the arguments of FastAPI's decorators.
+"""What the document says of a call: a route with types, from which FastAPI's generator makes it.
 
-FastAPI derives nothing of bodies that a route decodes itself, in several formats.
+No server routes to these: FastAPI would decode bodies itself, in one format and with refusals of
+its own. `web.routes.endpoints` makes the routes that serve, of the same rows.
 """
 
-from typing import Any
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
 
+from fastapi import Body, Response
+from fastapi.routing import APIRoute
+
+from wolfstream.service.calls.inference import InferenceError
+from wolfstream.service.calls.table import Call
 from wolfstream.service.errors import (
+    Forbidden,
+    HeadTooLarge,
     Invalid,
+    NotReady,
     QuotaExceeded,
     Refusal,
-    TooLarge,
+    TooManyConnections,
+    TooSlow,
+    Unauthenticated,
     Unavailable,
-    Unreadable,
-    UnsupportedFormat,
 )
 from wolfstream.service.web.formats.inference import JSON_LENGTH_HEADER
+from wolfstream.service.web.formats.paths import speaks_inference
 from wolfstream.service.web.formats.problems import status_of
-from wolfstream.service.web.formats.wire import JSON, MEDIA_TYPES, PROBLEM_MEDIA_TYPE
-from wolfstream.service.web.openapi.certainty import CONFIDENCE, EXPLAIN
+from wolfstream.service.web.formats.wire import JSON, PROBLEM_MEDIA_TYPE
+from wolfstream.service.web.openapi.bodies import (
+    is_required,
+    ref,
+    request_content,
+    response_content,
+    type_of,
+)
 from wolfstream.service.web.openapi.examples import EXAMPLES
-from wolfstream.service.web.openapi.fields import MIN_SEQUENCE as OF_MIN_SEQUENCE
-from wolfstream.service.web.openapi.primitives import COUNT, HEAD, TEXT, ref
+from wolfstream.service.web.openapi.parameters import HEADERS, PATH, QUERY
 
-Responses = dict[int | str, dict[str, Any]]
+_Responses = dict[int | str, dict[str, Any]]
 
-# The refusals of a body that cannot be read or is wrong.
-BODY_REFUSALS: tuple[type[Refusal], ...] = (Unreadable, TooLarge, UnsupportedFormat, Invalid)
+_TEXT = {"type": "string"}
 _RETRY_AFTER = {
     "description": "Seconds after which the request may succeed.",
     "schema": {"type": "integer"},
 }
-_KEY = {
-    "name": "Idempotency-Key",
-    "in": "header",
-    "description": "The client's name for this request, such as a UUID: 1 to 255 visible ASCII "
-    "characters, as they are or as a quoted string. The same samples sent again under the same key "
-    "are learned once, and get the first answer.",
-    "schema": {"type": "string", "maxLength": 512},
-    "example": "8e03978e-40d5-43e8-bc93-6894a57f9324",
-}
-_PREFER = {
-    "name": "Prefer",
-    "in": "header",
-    "description": "RFC 7240. `respond-async`: 202 as soon as the samples are durable. `wait=N`: "
-    "202 unless they are learned within N seconds.",
-    "schema": TEXT,
-    "example": "respond-async, wait=2",
+_APPLIED = {
+    "description": "The preferences that were honoured, and how long the wait could be.",
+    "schema": _TEXT,
 }
 _REPLAYED = {
     "description": "The request was answered before under its key; this is that answer.",
     "schema": {"type": "string", "enum": ["true"]},
 }
-_APPLIED = {
-    "description": "The preferences that were honoured, and how long the wait could be.",
-    "schema": TEXT,
-}
-_HEAD = {
-    "name": "head",
-    "in": "query",
-    "description": "By default the spec's `serve`.",
-    "schema": HEAD,
-}
-_MIN_SEQUENCE = {
-    "name": "min_sequence",
-    "in": "query",
-    "description": "Wait until the model has this sequence: read your own writes.",
-    "schema": OF_MIN_SEQUENCE,
-}
-_MAX_LAG = {
-    "name": "max_lag",
-    "in": "query",
-    "description": "Where nothing newer can be had, such as while a long log is replayed: how many "
-    "of the last seconds a prediction may lack, instead of 503.",
-    "schema": {"type": "number", "minimum": 0},
-    "example": 3600,
-}
-_IF_MATCH = {
-    "name": "If-Match",
-    "in": "header",
-    "description": "Entity tags: the request is carried out only while the model has this epoch "
-    'and sequence ("EPOCH:SEQUENCE", as in ETag), or this epoch ("EPOCH").',
-    "schema": TEXT,
-    "example": '"b2c9e0d4a1f7:2"',
-}
-_PROBABILITY = {
-    "name": "probability",
-    "in": "query",
-    "description": "Return probabilities too; for a regression, standard deviations.",
-    "schema": {"type": "string", "enum": ["true", "false"]},
-}
-_CONFIDENCE = {"name": "confidence", "in": "query", "schema": CONFIDENCE}
-_EXPLAIN = {"name": "explain", "in": "query", "schema": EXPLAIN}
-
-
-def _column(role: str, what: str) -> dict[str, Any]:
-    return {
-        "name": role,
-        "in": "query",
-        "description": f"The column of flat rows {what}: its name, or its number from 1.",
-        "schema": {"type": "string", "minLength": 1},
-    }
-
-
-_LEARNED_COLUMNS = [
-    _column("label", "that has the labels; by default the one named y, label, target or class"),
-    _column("id", "that says what a row is about, which is no feature"),
-    _column("weight", "that has the weights"),
-]
-_PREDICTED_COLUMNS = [
-    _column("label", "that is left out, if there is one"),
-    _column("id", "that has the ids under which the rows wait for their labels"),
-    _column("weight", "that is left out, if there is one"),
-]
-_COSTS = {
-    "name": "costs",
-    "in": "query",
-    "description": "As `costs` in a body, written as JSON.",
-    "schema": {"type": "string", "examples": ['{"fraud": {"ok": 50}}']},
-}
-_LENGTH = {"description": "Number of bytes of JSON, before binary data.", "schema": COUNT}
-_BINARY = {
-    "schema": {
-        "type": "string",
-        "format": "binary",
-        "description": f"JSON, as long as {JSON_LENGTH_HEADER} says, then the tensors' bytes.",
-    }
+# Of responses, by their schemas.
+_HEADERS: dict[str, dict[str, Any]] = {
+    "Learned": {"Idempotency-Replayed": _REPLAYED, "Preference-Applied": _APPLIED},
+    "Accepted": {"Preference-Applied": _APPLIED},
+    "ModelFile": {
+        "ETag": {"description": "The epoch and the sequence of the state.", "schema": _TEXT}
+    },
+    "InferenceAnswer": {
+        JSON_LENGTH_HEADER: {
+            "description": "Number of bytes of JSON, before binary data.",
+            "schema": {"type": "integer", "minimum": 0},
+        }
+    },
 }
 
 
-OCTETS = "application/octet-stream"
+def described_route(call: Call, description: str | None) -> APIRoute:
+    """Return a route whose signature and responses have the types of a call."""
+    extra: dict[str, Any] = {} if call.scope else {"security": []}
+    if call.takes is not None:
+        required = is_required(call.takes)
+        extra["requestBody"] = {"required": required, "content": request_content(call.takes)}
+    return APIRoute(
+        call.path,
+        _signed(call),
+        methods=[call.method],
+        name=call.name,
+        operation_id=call.name,
+        description=description,
+        status_code=next(iter(call.gives)),
+        tags=[call.tag] if call.tag else [],
+        response_class=Response,
+        responses={**_successes(call), **_refusals(call)},
+        openapi_extra=extra,
+    )
 
 
-def answer(name: str, description: str, media_types: tuple[str, ...] = MEDIA_TYPES) -> Any:
-    """Return a response with a component, in these formats."""
-    content = _in_json(name)[JSON.media_type]
-    return {"description": description, "content": dict.fromkeys(media_types, content)}
+def _signed(call: Call) -> Callable[..., Any]:
+    """Return a function whose signature has the parameters and the body of a call."""
+
+    def endpoint() -> None:
+        raise NotImplementedError
+
+    endpoint.__signature__ = inspect.Signature(list(_parameters(call)))  # type: ignore[attr-defined]
+    return endpoint
 
 
-def refusals(*kinds: type[Refusal], inference: bool = False) -> Responses:
-    """Return the responses of a route that refuses for these reasons.
+def _parameters(call: Call) -> Iterator[inspect.Parameter]:
+    for name in re.findall(r"{(\w+)}", call.path):
+        yield _parameter(name, PATH[name])
+    for name in call.headers:
+        yield _parameter(name.replace("-", "_").lower(), HEADERS[name], None)
+    for name in call.query:
+        yield _parameter(name, QUERY[name], None)
+    if call.takes is not None and (kind := type_of(call.takes)) is not None:
+        default = inspect.Parameter.empty if is_required(call.takes) else None
+        yield _parameter("body", Annotated[kind, Body()], default)
 
-    inference: in the form of the Open Inference Protocol, not as problems (RFC 9457).
-    """
-    problem = {PROBLEM_MEDIA_TYPE: {"schema": ref("Problem")}}
-    content = _in_json("InferenceError") if inference else problem
-    responses: Responses = {}
-    for kind in kinds:
-        response = responses.setdefault(status_of(kind), {"description": "", "content": content})
-        response["description"] = f"{response['description']} {_sentence(kind)}".lstrip()
-        if issubclass(kind, Unavailable) and not inference:
-            response["headers"] = {"Retry-After": _RETRY_AFTER}
+
+def _parameter(
+    name: str, annotation: Any, default: Any = inspect.Parameter.empty
+) -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+def _successes(call: Call) -> _Responses:
+    responses: _Responses = {}
+    for status, (schema, meaning) in call.gives.items():
+        response: dict[str, Any] = {"description": meaning}
+        if schema != "Nothing":
+            response["content"] = response_content(call, schema)
+            if (kind := type_of(schema)) is not None:
+                response["model"] = kind
+        if schema in _HEADERS:
+            response["headers"] = _HEADERS[schema]
+        responses[status] = response
     return responses
+
+
+def _refusals(call: Call) -> _Responses:
+    """Return the refusals of a call, and of the layers around all calls."""
+    kinds = list(call.refusals)
+    if call.scope is not None:
+        kinds += [Unauthenticated, Forbidden, NotReady, TooManyConnections]
+    if call.takes is not None:
+        kinds.append(TooSlow)
+    inference = speaks_inference(call.path)
+    responses: _Responses = {}
+    for kind in kinds:
+        _add_refusal(responses, kind, inference=inference)
+    # Where a head is cut off the path is not known, nor the protocol: it is always a problem.
+    _add_refusal(responses, HeadTooLarge, inference=False)
+    return responses
+
+
+def _add_refusal(responses: _Responses, kind: type[Refusal], *, inference: bool) -> None:
+    response = responses.setdefault(status_of(kind), {"description": ""})
+    response["description"] = f"{response['description']} {_sentence(kind)}".lstrip()
+    if inference:
+        response["model"] = InferenceError
+        response["content"] = {JSON.media_type: {"example": EXAMPLES["InferenceError"]}}
+        return
+    response["content"] = {PROBLEM_MEDIA_TYPE: {"schema": ref("Problem")}}
+    if issubclass(kind, Unavailable):
+        response["headers"] = {"Retry-After": _RETRY_AFTER}
 
 
 def _sentence(kind: type[Refusal]) -> str:
@@ -159,78 +169,3 @@ def _sentence(kind: type[Refusal]) -> str:
     if issubclass(kind, QuotaExceeded):
         return f"{kind.title}; `Retry-After` says when to try again."
     return f"{kind.title}."
-
-
-def body(name: str, required: bool = True) -> dict[str, Any]:
-    """Return the `openapi_extra` of a route that takes a component."""
-    content = {"schema": ref(name), "examples": EXAMPLES[name]}
-    return {"requestBody": {"required": required, "content": dict.fromkeys(MEDIA_TYPES, content)}}
-
-
-def rows_body(name: str) -> dict[str, Any]:
-    """Return the body of samples or rows: JSON, MessagePack with raw arrays too, or lines."""
-    kinds = {
-        media_type: {kind: {"value": value} for kind, value in of_format.items()}
-        for media_type, of_format in EXAMPLES[name].items()
-    }
-    in_json = kinds.pop(JSON.media_type)
-    flat = ref("FlatRows")
-    of_json = {"anyOf": [ref(name), flat]}
-    content: dict[str, Any] = {JSON.media_type: {"schema": of_json, "examples": in_json}}
-    for media_type in MEDIA_TYPES[1:]:
-        packed = {"anyOf": [ref(f"Packed{name}"), flat]}
-        content[media_type] = {"schema": packed, "examples": in_json}
-    for media_type, lines in kinds.items():
-        content[media_type] = {"schema": TEXT, "examples": lines}
-    return {"required": True, "content": content}
-
-
-def _tensors(name: str) -> dict[str, Any]:
-    """Return a component of the Open Inference Protocol in JSON, or in JSON and binary data."""
-    return _in_json(name) | {OCTETS: _BINARY}
-
-
-def _in_json(name: str) -> dict[str, Any]:
-    return {JSON.media_type: {"schema": ref(name), "example": EXAMPLES[name]}}
-
-
-# The `openapi_extra` and the responses of routes.
-NO_BODY = {
-    "requestBody": {
-        "required": False,
-        "content": {
-            JSON.media_type: {"schema": {"type": "object", "maxProperties": 0}, "example": {}}
-        },
-    }
-}
-MIN_SEQUENCE = {"parameters": [_MIN_SEQUENCE]}
-IF_MATCH = {"parameters": [_IF_MATCH]}
-LEARN = {
-    "parameters": [_KEY, _PREFER, _IF_MATCH, *_LEARNED_COLUMNS],
-    "requestBody": rows_body("Samples"),
-}
-LEARNED: Responses = {
-    200: answer("Learned", "The samples are durable and learned.")
-    | {"headers": {"Idempotency-Replayed": _REPLAYED, "Preference-Applied": _APPLIED}},
-    202: answer("Accepted", "The samples are durable.")
-    | {"headers": {"Preference-Applied": _APPLIED}},
-}
-PREDICT = {
-    "parameters": [
-        *(_HEAD, _MIN_SEQUENCE, _MAX_LAG, _PROBABILITY, _CONFIDENCE, _EXPLAIN, _COSTS),
-        *_PREDICTED_COLUMNS,
-    ],
-    "requestBody": rows_body("Rows"),
-}
-LABELS = {"parameters": [_IF_MATCH], **body("LateLabels")}
-INFER = {
-    "parameters": [{"name": JSON_LENGTH_HEADER, "in": "header"} | _LENGTH],
-    "requestBody": {"required": True, "content": _tensors("InferenceRequest")},
-}
-INFERRED: Responses = {
-    200: {
-        "description": "The predictions.",
-        "content": _tensors("InferenceAnswer"),
-        "headers": {JSON_LENGTH_HEADER: _LENGTH},
-    }
-}

@@ -1,10 +1,11 @@
 """The application: its routes, and the layers around them."""
 
-from importlib.metadata import version
+import inspect
 from typing import Any
 
 import httpx
 from fastapi import Depends, FastAPI
+from fastapi.routing import APIRoute
 from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -23,21 +24,22 @@ from wolfstream.service.web.layers.observer import Observer, Requests
 from wolfstream.service.web.layers.origins import Origins
 from wolfstream.service.web.layers.shortcut import Shortcut
 from wolfstream.service.web.layers.to_leader import StreamsToLeader, ToLeader
-from wolfstream.service.web.openapi.document import DESCRIPTION, TAGS, completed
-from wolfstream.service.web.routes.challengers import add_challengers
+from wolfstream.service.web.openapi.document import document
+from wolfstream.service.web.routes.challengers import challenger_endpoints
 from wolfstream.service.web.routes.console_page import add_console
 from wolfstream.service.web.routes.docs_page import add_docs
-from wolfstream.service.web.routes.events import add_events
-from wolfstream.service.web.routes.exposition import add_metrics
-from wolfstream.service.web.routes.fleet import add_fleet
-from wolfstream.service.web.routes.health import add_health
-from wolfstream.service.web.routes.history import add_history
-from wolfstream.service.web.routes.inference import add_inference, add_predictions
-from wolfstream.service.web.routes.learning import add_learning, add_predicting
-from wolfstream.service.web.routes.models import add_models
-from wolfstream.service.web.routes.refits import add_refits
-from wolfstream.service.web.routes.state import add_state
-from wolfstream.service.web.routes.stream import Streams, add_stream
+from wolfstream.service.web.routes.endpoints import Endpoints, add_routes
+from wolfstream.service.web.routes.events import event_endpoints
+from wolfstream.service.web.routes.exposition import metrics_endpoints
+from wolfstream.service.web.routes.fleet import fleet_endpoints
+from wolfstream.service.web.routes.health import health_endpoints
+from wolfstream.service.web.routes.history import history_endpoints
+from wolfstream.service.web.routes.inference import inference_endpoints, inferring_endpoints
+from wolfstream.service.web.routes.learning import learning_endpoints, predicting_endpoints
+from wolfstream.service.web.routes.models import model_endpoints
+from wolfstream.service.web.routes.refits import refit_endpoints
+from wolfstream.service.web.routes.state import state_endpoints
+from wolfstream.service.web.routes.stream import Streams, stream_endpoints
 from wolfstream.service.workers.follower_engine import FollowerEngine
 from wolfstream.service.workers.leader import Leader
 
@@ -57,8 +59,14 @@ class Application(FastAPI):
         await self.layers(scope, receive, send)
 
     def openapi(self) -> dict[str, Any]:
-        """Return the document, made once."""
-        return self.openapi_schema or completed(super().openapi())
+        """Return the document, made once, of the table of calls."""
+        if self.openapi_schema is None:
+            self.openapi_schema = self._document()
+        return self.openapi_schema
+
+    def _document(self) -> dict[str, Any]:
+        routes = [route for route in self.routes if isinstance(route, APIRoute)]
+        return document({route.name: inspect.getdoc(route.endpoint) for route in routes})
 
 
 def create_app(
@@ -76,24 +84,29 @@ def create_app(
     membership: of a fleet; None if all models are here.
     leader: of workers; None if this process answers all requests.
     """
-    app = _application()
     requests: Requests = {} if leader is None else leader.requests
-    hot = add_learning(app, engine, settings, memory) | add_inference(app, engine, settings, memory)
-    add_refits(app, engine)
-    add_health(app, engine, membership)
-    add_metrics(app, engine, settings, streams, requests, membership, leader)
-    add_models(app, engine, settings)
-    add_state(app, engine, settings, memory)
-    add_history(app, engine)
-    add_challengers(app, engine)
-    add_events(app, engine, monitor, ring)
-    add_stream(app, engine, settings, streams, memory)
+    endpoints: Endpoints = {
+        **learning_endpoints(engine, settings, memory),
+        **predicting_endpoints(engine, settings, memory),
+        **inference_endpoints(engine, settings, memory),
+        **stream_endpoints(engine, settings, streams, memory),
+        **model_endpoints(engine, settings),
+        **state_endpoints(engine, settings, memory),
+        **history_endpoints(engine),
+        **challenger_endpoints(engine),
+        **refit_endpoints(engine),
+        **event_endpoints(engine, monitor, ring),
+        **health_endpoints(engine, membership),
+        **metrics_endpoints(engine, settings, streams, requests, membership, leader),
+    }
+    if membership is not None:
+        endpoints = {**endpoints, **fleet_endpoints(membership, settings, memory)}
+    app = _application(endpoints)
     add_docs(app)
     add_console(app)
-    inner: ASGIApp = Shortcut(super(Application, app).__call__, hot)
+    inner: ASGIApp = Shortcut(super(Application, app).__call__, endpoints)
     if membership is not None:
-        add_fleet(app, membership, settings, memory)
-        of_views = _predicting(membership, settings, memory, inner)
+        of_views = Shortcut(inner, _of_views(membership, settings, memory))
         most_bytes = max(settings.body_bytes, settings.state_bytes)
         inner = Forwarding(inner, membership, of_views, problem_response, most_bytes)
     app.layers = _layers(app, inner, engine, settings, ring, requests)
@@ -114,11 +127,14 @@ def create_worker_app(
     requests: to be filled with those that it answers. leader: path of the socket on which the
     leader answers.
     """
-    app = _application()
-    hot = add_learning(app, engine, settings, memory)
-    hot |= add_predictions(app, engine, settings, memory)
-    add_stream(app, engine, settings, streams, memory)
-    inner: ASGIApp = Shortcut(super(Application, app).__call__, hot)
+    endpoints: Endpoints = {
+        **learning_endpoints(engine, settings, memory),
+        **predicting_endpoints(engine, settings, memory),
+        **inferring_endpoints(engine, settings, memory),
+        **stream_endpoints(engine, settings, streams, memory),
+    }
+    app = _application(endpoints)
+    inner: ASGIApp = Shortcut(super(Application, app).__call__, endpoints)
     if settings.fleet:
         inner = StreamsToLeader(inner, leader, engine.answers, problem_response)
     layers = _layers(app, inner, engine, settings, ring, requests)
@@ -129,28 +145,24 @@ def create_worker_app(
     return app
 
 
-def _predicting(
-    membership: Membership, settings: Settings, memory: MemoryBudget, inner: ASGIApp
-) -> ASGIApp:
+def _of_views(membership: Membership, settings: Settings, memory: MemoryBudget) -> Endpoints:
     """Return what predicts with the views that a replica follows."""
-    beside, engine = _application(), membership.followed
-    hot = add_predicting(beside, engine, settings, memory)
-    return Shortcut(inner, hot | add_predictions(beside, engine, settings, memory))
+    followed = membership.followed
+    return {
+        **predicting_endpoints(followed, settings, memory),
+        **inferring_endpoints(followed, settings, memory),
+    }
 
 
-def _application() -> Application:
-    return Application(
-        title="wolfstream",
-        version=version("wolfstream"),
-        description=DESCRIPTION,
-        license_info={"name": "BSD-3-Clause", "identifier": "BSD-3-Clause"},
-        openapi_tags=TAGS,
-        generate_unique_id_function=lambda route: route.name,
+def _application(endpoints: Endpoints) -> Application:
+    app = Application(
         dependencies=[Depends(check_query_of_route)],
         openapi_url=None,  # `add_docs` serves it
         docs_url=None,
         redoc_url=None,
     )
+    add_routes(app, endpoints)
+    return app
 
 
 def _layers(

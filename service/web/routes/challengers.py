@@ -1,47 +1,25 @@
-"""The routes of challengers: their comparison with their champion, and their promotion."""
+"""The endpoints of challengers: their comparison with their champion, and their promotion."""
 
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import Request, Response
 
 from wolfstream.service.engine.facade import Engine
-from wolfstream.service.errors import (
-    AnotherState,
-    Invalid,
-    LagsBehind,
-    ModelBroken,
-    NotFollowing,
-    SampleError,
-    SnapshotFailed,
-    StorageFailed,
-    UnknownModel,
-    pointer_to,
-)
+from wolfstream.service.errors import Invalid, SampleError, pointer_to
 from wolfstream.service.model.scoreboard import scoreboard
 from wolfstream.service.web.formats.body import read_body, respond
 from wolfstream.service.web.formats.bounds import Bounds
 from wolfstream.service.web.formats.moments import read_if_match
 from wolfstream.service.web.formats.wire import JSON, format_of_body
-from wolfstream.service.web.openapi.operations import (
-    BODY_REFUSALS,
-    IF_MATCH,
-    answer,
-    body,
-    refusals,
-)
+from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 
 _BODY_BYTES = 1 << 12
 _BOUNDS = Bounds(_BODY_BYTES, _BODY_BYTES)
 
 
-def add_challengers(app: FastAPI, engine: Engine) -> None:
-    """Add the routes; GET needs the scope predict, POST admin (`web.layers.guard`)."""
+def challenger_endpoints(engine: Engine) -> Endpoints:
+    """Return the endpoints of challengers."""
 
-    @app.get(
-        "/v1/models/{name}/challengers",
-        tags=["challengers"],
-        responses={200: answer("Challengers", "The scoreboard."), **refusals(UnknownModel)},
-    )
     async def list_challengers(request: Request, name: str) -> Response:
         """The models that follow this one, each compared with it on the same samples.
 
@@ -53,16 +31,6 @@ def add_challengers(app: FastAPI, engine: Engine) -> None:
         seen = [m for m in engine.challengers.of(champion) if m.name.startswith(prefix)]
         return respond(request, JSON, scoreboard(champion, seen))
 
-    @app.post(
-        "/v1/models/{name}/promote",
-        tags=["challengers"],
-        openapi_extra=body("Promotion") | IF_MATCH,
-        responses={
-            200: answer("Model", "The model as it is now."),
-            **refusals(*BODY_REFUSALS, UnknownModel, ModelBroken, NotFollowing, LagsBehind),
-            **refusals(SnapshotFailed, StorageFailed, AnotherState),
-        },
-    )
     async def promote_model(request: Request, name: str) -> Response:
         """Exchange spec and state of a model and its challenger; 200 means that it is on disk.
 
@@ -81,6 +49,8 @@ def add_challengers(app: FastAPI, engine: Engine) -> None:
         below = await engine.challengers.named(champion, challenger)
         promoted = await engine.orders.promote(champion, below, expected)
         return respond(request, body_format, promoted)
+
+    return by_name(list_challengers, promote_model)
 
 
 def _read_promotion(given: Any) -> str:

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from wolfstream.service.access.key_ring import Grant
+from wolfstream.service.calls.models import Created
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.errors import Invalid, SampleError, UnknownModel
 from wolfstream.service.model.live import Model
@@ -14,7 +15,7 @@ from wolfstream.service.spec.stored import readings
 _MODEL_NAME = re.compile(MODEL_NAME_PATTERN)
 
 
-async def create(engine: Engine, grant: Grant, name: str, body: Any) -> tuple[dict[str, Any], bool]:
+async def create(engine: Engine, grant: Grant, name: str, body: Any) -> tuple[Created, bool]:
     """Create a model from a decoded spec; a short description, and whether it is new.
 
     Raises Invalid, ModelExists, TooManyModels, NotReady, StorageFailed; of one that follows another
@@ -55,13 +56,16 @@ def check_name(name: str) -> None:
         )
 
 
-def created(model: Model) -> dict[str, Any]:
+def created(model: Model) -> Created:
     """Return a short description of a model that was created."""
-    description = model.describe()
-    short: dict[str, Any] = {
-        key: description[key] for key in ("model", "sequence", "epoch", "status")
+    published = model.published
+    return {
+        "model": model.name,
+        "sequence": published.sequence,
+        "epoch": published.epoch,
+        "status": model.status,
+        "spec": _chosen(model.spec),
     }
-    return short | {"spec": _chosen(model.spec)}
 
 
 def _chosen(spec: ModelSpec) -> dict[str, Any]:

@@ -4,10 +4,12 @@ The usual viewers are a megabyte of scripts, mostly loaded from a host that a cl
 not reach; this page only has to show the document.
 """
 
+import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from html import escape
+from threading import Lock
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -37,7 +39,11 @@ _HEADERS = {
 
 
 def add_docs(app: FastAPI) -> None:
-    """Add the page, and the document itself; each is made once, as anybody may ask for it."""
+    """Add the page, and the document itself; each is made once, as anybody may ask for it.
+
+    Making them takes a second, so that is done beside the event loop.
+    """
+    one_at_a_time = Lock()
 
     @cache
     def html() -> bytes:
@@ -47,11 +53,17 @@ def add_docs(app: FastAPI) -> None:
     def document() -> bytes:
         return bytes(respond_json(app.openapi()).body)
 
+    def made(make: Callable[[], bytes]) -> bytes:
+        with one_at_a_time:
+            return make()
+
     async def docs(_: Request) -> Response:
-        return Response(html(), headers=_HEADERS, media_type="text/html")
+        content = await asyncio.to_thread(made, html)
+        return Response(content, headers=_HEADERS, media_type="text/html")
 
     async def openapi(_: Request) -> Response:
-        return Response(document(), media_type="application/json")
+        content = await asyncio.to_thread(made, document)
+        return Response(content, media_type="application/json")
 
     app.add_route(DOCS, docs)
     app.add_route(OPENAPI, openapi)

@@ -1,50 +1,26 @@
-"""The routes for watching a model: its events, and its numbers of the last hours."""
+"""The endpoints for watching a model: its events, and its numbers of the last hours."""
 
 from collections.abc import AsyncIterator
-from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
 
 from wolfstream.service.access.key_ring import Grant, KeyRing
+from wolfstream.service.calls.history import MetricsHistory
 from wolfstream.service.engine.facade import Engine
-from wolfstream.service.errors import UnknownModel
 from wolfstream.service.monitor.producer import POINT_SECONDS, Monitor
 from wolfstream.service.web.formats.body import respond
 from wolfstream.service.web.formats.wire import JSON
-from wolfstream.service.web.openapi.operations import answer, refusals
+from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 
 _EVENTS = "text/event-stream"
-_EXAMPLE = """id: 5e0c92d1-17
-event: state
-data: {"model": "rooms", "sequence": 1500, "values": {"adaptive.accuracy": 0.92}}
-
-"""
-_LAST_EVENT_ID = {
-    "parameters": [
-        {
-            "name": "Last-Event-ID",
-            "in": "header",
-            "description": "The id of the last event that was received: those missed come first, "
-            "if it was within half a minute.",
-            "schema": {"type": "string"},
-        }
-    ]
-}
 # A proxy that collected events would deliver them late.
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
-def add_events(app: FastAPI, engine: Engine, monitor: Monitor, ring: KeyRing) -> None:
-    """Add the routes, which need the scope predict (`web.layers.guard`)."""
+def event_endpoints(engine: Engine, monitor: Monitor, ring: KeyRing) -> Endpoints:
+    """Return the endpoints for watching a model."""
 
-    @app.get(
-        "/v1/models/{name}/events",
-        tags=["watching"],
-        openapi_extra=_LAST_EVENT_ID,
-        response_class=StreamingResponse,
-        responses={200: _events(), **refusals(UnknownModel)},
-    )
     async def events(request: Request, name: str) -> Response:
         """The model's state once a second, as Server-Sent Events, until the client leaves.
 
@@ -60,11 +36,6 @@ def add_events(app: FastAPI, engine: Engine, monitor: Monitor, ring: KeyRing) ->
         content = _while_allowed(sent, ring, request.state.grant)
         return StreamingResponse(content, headers=_HEADERS, media_type=_EVENTS)
 
-    @app.get(
-        "/v1/models/{name}/metrics/history",
-        tags=["watching"],
-        responses={200: answer("MetricsHistory", "The numbers."), **refusals(UnknownModel)},
-    )
     async def metrics_history(request: Request, name: str) -> Response:
         """The numbers of a model over the last hours, a point for each ten seconds with a change.
 
@@ -73,7 +44,7 @@ def add_events(app: FastAPI, engine: Engine, monitor: Monitor, ring: KeyRing) ->
         model = engine.model(name)
         columns = await monitor.history(model)
         published = model.published
-        history = {
+        history: MetricsHistory = {
             "model": name,
             "sequence": published.sequence,
             "epoch": published.epoch,
@@ -82,6 +53,8 @@ def add_events(app: FastAPI, engine: Engine, monitor: Monitor, ring: KeyRing) ->
             "numbers": columns,
         }
         return respond(request, JSON, history)
+
+    return by_name(events, metrics_history)
 
 
 async def _while_allowed(
@@ -93,10 +66,3 @@ async def _while_allowed(
             yield b'event: end\ndata: {"reason":"key"}\n\n'
             return
         yield event
-
-
-def _events() -> dict[str, Any]:
-    return {
-        "description": "The events.",
-        "content": {_EVENTS: {"schema": {"type": "string"}, "example": _EXAMPLE}},
-    }

@@ -2,10 +2,8 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
-from fastapi import FastAPI, Request, Response
-from fastapi.responses import PlainTextResponse
+from fastapi import Request, Response
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.process_collector import ProcessCollector
@@ -16,20 +14,20 @@ from wolfstream.service.settings import Settings
 from wolfstream.service.web.layers.observer import Requests
 from wolfstream.service.web.metrics.of_models import ModelCollector
 from wolfstream.service.web.metrics.of_server import ServerCollector
+from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 from wolfstream.service.web.routes.stream import Streams
 from wolfstream.service.workers.leader import Leader
 
 
-def add_metrics(
-    app: FastAPI,
+def metrics_endpoints(
     engine: Engine,
     settings: Settings,
     streams: Streams,
     requests: Requests,
     membership: Membership | None,
     leader: Leader | None,
-) -> None:
-    """Add the route, which needs a key for all models. membership, leader: see `create_app`."""
+) -> Endpoints:
+    """Return the endpoint of the metrics. membership, leader: see `create_app`."""
     registry = CollectorRegistry(auto_describe=False)
     server = ServerCollector(
         engine, settings.data, requests, membership.describe if membership else None
@@ -39,12 +37,6 @@ def add_metrics(
         registry.register(collector)
     ProcessCollector(registry=registry)
 
-    @app.get(
-        "/metrics",
-        tags=["health"],
-        response_class=PlainTextResponse,
-        responses={200: _description()},
-    )
     async def metrics(request: Request) -> Response:
         """Counters, durations and gauges of the server and of each model, for Prometheus.
 
@@ -62,6 +54,8 @@ def add_metrics(
         content = await asyncio.to_thread(encode, registry)
         return Response(content, headers={"Content-Type": media_type})
 
+    return by_name(metrics)
+
 
 def _encoder(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:
     """Return what writes the metrics, and its media type; text where Accept makes no sense."""
@@ -69,15 +63,3 @@ def _encoder(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:
         return choose_encoder(accept)
     except (TypeError, ValueError):  # the library compares the parts of what is no version
         return choose_encoder("")
-
-
-def _description() -> dict[str, Any]:
-    example = "# TYPE wolfstream_ready gauge\nwolfstream_ready 1.0\n"
-    schema = {"type": "string"}
-    return {
-        "description": "The metrics.",
-        "content": {
-            "text/plain": {"schema": schema, "example": example},
-            "application/openmetrics-text": {"schema": schema, "example": f"{example}# EOF\n"},
-        },
-    }

@@ -1,26 +1,49 @@
-"""Frames of the websocket stream: decoded and checked, before anything is done with them."""
+"""Frames of the websocket stream: decoded and checked, before anything is done with them.
+
+A frame has the fields of a call's body, those of its parameters that a stream takes, and its own:
+`id` and `op`.
+"""
 
 from collections.abc import Mapping
-from typing import Any, Literal, cast
+from typing import Any, NamedTuple
 
+from wolfstream.service.calls.samples import BODIES
+from wolfstream.service.calls.table import CALLS, Call
 from wolfstream.service.errors import Invalid, SampleError, Unreadable
 from wolfstream.service.model.moment import read_awaited, read_expected
 from wolfstream.service.web.formats.bounds import Bounds
 from wolfstream.service.web.formats.wire import JSON, MSGPACK, Format
 
 SUBPROTOCOLS = {"wolfstream.v1.json": JSON, "wolfstream.v1.msgpack": MSGPACK}
-Operation = Literal["learn", "asset", "predict", "label"]
 FrameId = int | str
 
 _LONGEST_ID = 128
+# The fields of parameters that a stream takes, by the names that these have in a request.
+_PARAMETERS = {"head": "head", "min_sequence": "min_sequence", "If-Match": "if_match"}
+
+
+class Frame(NamedTuple):
+    """A frame that is for a call.
+
+    fields: all that it has. body: those of a request's body. n_bytes: of its message.
+    """
+
+    id: FrameId
+    call: Call
+    fields: Mapping[str, Any]
+    body: dict[str, Any]
+    n_bytes: int
+
+
+_CALLS = {call.frame: call for call in CALLS if call.frame is not None}
+# By operation: the fields of a body, and all fields.
+_BODY = {op: tuple(BODIES[call.takes].__annotations__) for op, call in _CALLS.items()}
 _FIELDS = {
-    "learn": {"id", "op", "x", "names", "y", "weight", "if_match"},
-    "asset": {"id", "op", "x", "names", "y", "weight", "if_match"},
-    "predict": {
-        *("id", "op", "x", "names", "head", "min_sequence"),
-        *("probability", "confidence", "explain", "costs", "ids"),
-    },
-    "label": {"id", "op", "ids", "y", "if_match"},
+    op: {
+        *("id", "op", *_BODY[op]),
+        *(_PARAMETERS[name] for name in (*call.query, *call.headers) if name in _PARAMETERS),
+    }
+    for op, call in _CALLS.items()
 }
 
 
@@ -47,18 +70,19 @@ def frame_id(frame: dict[str, Any]) -> FrameId:
     raise Invalid(f"a frame needs an id: an integer, or up to {_LONGEST_ID} characters")
 
 
-def operation(frame: dict[str, Any]) -> Operation:
-    """The operation of a frame, which has no other fields than this takes. Raises Invalid."""
-    op = frame.get("op")
-    if not isinstance(op, str) or op not in _FIELDS:
-        raise Invalid(f"op must be one of {', '.join(_FIELDS)}")
+def read_frame(of_frame: FrameId, fields: dict[str, Any], n_bytes: int) -> Frame:
+    """Return a frame with its call, which takes no other fields than it has. Raises Invalid."""
+    op = fields.get("op")
+    if not isinstance(op, str) or op not in _CALLS:
+        raise Invalid(f"op must be one of {', '.join(_CALLS)}")
     unknown: list[SampleError] = [
         {"pointer": f"/{name}", "detail": "unknown field"}
-        for name in frame
+        for name in fields
         if name not in _FIELDS[op]
     ]
     if unknown:
         raise Invalid(f"{op} takes {', '.join(sorted(_FIELDS[op]))} and nothing else", unknown)
-    read_awaited(frame.get("min_sequence"))
-    read_expected(frame.get("if_match"))
-    return cast(Operation, op)
+    read_awaited(fields.get("min_sequence"))
+    read_expected(fields.get("if_match"))
+    body = {name: fields[name] for name in _BODY[op] if name in fields}
+    return Frame(of_frame, _CALLS[op], fields, body, n_bytes)

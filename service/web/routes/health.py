@@ -1,23 +1,18 @@
-"""The routes of health."""
+"""The endpoints of health."""
 
-from fastapi import FastAPI, Response
+from fastapi import Response
 
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.errors import NotReady, ServerFailed
 from wolfstream.service.replicas.membership import Membership
 from wolfstream.service.web.formats.body import respond_json
 from wolfstream.service.web.formats.memory import RESERVE
-from wolfstream.service.web.formats.wire import JSON
-from wolfstream.service.web.openapi.operations import answer, refusals
+from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 
 
-def add_health(app: FastAPI, engine: Engine, membership: Membership | None = None) -> None:
-    """Add the routes, which need no key. membership: see `create_app`."""
-    json_only = (JSON.media_type,)
-    alive = answer("Status", "The process responds.", json_only)
-    ready = answer("Status", "The server is ready.", json_only)
+def health_endpoints(engine: Engine, membership: Membership | None) -> Endpoints:
+    """Return the endpoints of health. membership: see `create_app`."""
 
-    @app.get("/livez", tags=["health"], responses={200: alive, **refusals(ServerFailed)})
     async def livez() -> Response:
         """200 while the process responds, unless only a restart would help it.
 
@@ -27,7 +22,6 @@ def add_health(app: FastAPI, engine: Engine, membership: Membership | None = Non
         check_alive(engine)
         return respond_json({"status": "alive"})
 
-    @app.get("/readyz", tags=["health"], responses={200: ready, **refusals(NotReady)})
     async def readyz() -> Response:
         """200 once models are recovered and numerics compiled, until the server stops.
 
@@ -40,6 +34,8 @@ def add_health(app: FastAPI, engine: Engine, membership: Membership | None = Non
         return respond_json(
             {"status": "ready"} | {key: word for key, word in words.items() if word}
         )
+
+    return by_name(livez, readyz)
 
 
 def _broken(engine: Engine) -> str:

@@ -1,47 +1,25 @@
-"""The routes of a model's history: its snapshots, and the way back to one."""
+"""The endpoints of a model's history: its snapshots, and the way back to one."""
 
-from typing import Any
+from typing import Any, cast
 
-from fastapi import FastAPI, Request, Response
+from fastapi import Request, Response
 
+from wolfstream.service.calls.history import History, RolledBack
 from wolfstream.service.engine.facade import Engine
-from wolfstream.service.errors import (
-    AnotherState,
-    Invalid,
-    SampleError,
-    SnapshotFailed,
-    StorageFailed,
-    UnknownModel,
-    UnknownSnapshot,
-    UnusableSnapshot,
-    pointer_to,
-)
+from wolfstream.service.errors import Invalid, SampleError, UnknownSnapshot, pointer_to
 from wolfstream.service.web.formats.body import read_body, respond
 from wolfstream.service.web.formats.bounds import Bounds
 from wolfstream.service.web.formats.moments import read_if_match
 from wolfstream.service.web.formats.wire import JSON, format_of_body
-from wolfstream.service.web.openapi.operations import (
-    BODY_REFUSALS,
-    IF_MATCH,
-    NO_BODY,
-    answer,
-    body,
-    refusals,
-)
+from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 
 _BODY_BYTES = 1 << 12
 _BOUNDS = Bounds(_BODY_BYTES, _BODY_BYTES)
-_OF_SNAPSHOTS = (*BODY_REFUSALS, UnknownModel, UnknownSnapshot, UnusableSnapshot)
 
 
-def add_history(app: FastAPI, engine: Engine) -> None:
-    """Add the routes; GET needs the scope predict, the rest admin (`web.layers.guard`)."""
+def history_endpoints(engine: Engine) -> Endpoints:
+    """Return the endpoints of a model's history."""
 
-    @app.get(
-        "/v1/models/{name}/history",
-        tags=["history"],
-        responses={200: answer("History", "The snapshots."), **refusals(UnknownModel)},
-    )
     async def list_snapshots(request: Request, name: str) -> Response:
         """The snapshots that are kept of a model, newest first.
 
@@ -50,25 +28,15 @@ def add_history(app: FastAPI, engine: Engine) -> None:
         """
         model = engine.model(name)
         snapshots, published = await engine.orders.history(model), model.published
-        history = {
+        history: History = {
             "model": name,
             "sequence": published.sequence,
             "epoch": published.epoch,
-            "rolled_back": model.rolled_back,
+            "rolled_back": cast("RolledBack | None", model.rolled_back),  # as the log has it
             "snapshots": snapshots,
         }
         return respond(request, JSON, history)
 
-    @app.post(
-        "/v1/models/{name}/snapshot",
-        tags=["history"],
-        status_code=201,
-        openapi_extra=NO_BODY,
-        responses={
-            201: answer("Snapshot", "The snapshot is on disk."),
-            **refusals(*_OF_SNAPSHOTS, SnapshotFailed),
-        },
-    )
     async def take_snapshot(request: Request, name: str) -> Response:
         """Make a snapshot now: a point to go back to. The body is empty.
 
@@ -84,15 +52,6 @@ def add_history(app: FastAPI, engine: Engine) -> None:
                 return respond(request, JSON, snapshot, 201)
         raise UnknownSnapshot(f"the snapshot of sequence {sequence} was made, and deleted again")
 
-    @app.post(
-        "/v1/models/{name}/rollback",
-        tags=["history"],
-        openapi_extra=body("Rollback") | IF_MATCH,
-        responses={
-            200: answer("Model", "The model as it is now."),
-            **refusals(*_OF_SNAPSHOTS, AnotherState, StorageFailed),
-        },
-    )
     async def roll_back_model(request: Request, name: str) -> Response:
         """Go back to a snapshot: the model becomes what it was then, and continues from there.
 
@@ -108,6 +67,8 @@ def add_history(app: FastAPI, engine: Engine) -> None:
         expected = read_if_match(request.headers.getlist("if-match"))
         rolled_back = await engine.orders.roll_back(engine.model(name), sequence, expected)
         return respond(request, body_format, rolled_back)
+
+    return by_name(list_snapshots, take_snapshot, roll_back_model)
 
 
 def _read_rollback(given: Any) -> int:

@@ -1,33 +1,17 @@
-"""The routes that carry the traffic: learn samples, predict rows.
+"""The endpoints that carry the traffic: learn samples, predict rows, label them.
 
-They are declared with FastAPI, which documents them; `web.layers.shortcut` calls them.
+`web.layers.shortcut` calls them.
 """
 
 import asyncio
 from collections.abc import Mapping
 from functools import partial
 
-from fastapi import FastAPI, Request, Response
+from fastapi import Request, Response
 
 from wolfstream.service.access.key_ring import Grant
 from wolfstream.service.engine.idempotency import header_key
 from wolfstream.service.engine.serving import Predicting, Serving
-from wolfstream.service.errors import (
-    AnotherState,
-    Follows,
-    IdTaken,
-    KeyReused,
-    MemoryFull,
-    ModelBroken,
-    ModelsFull,
-    NoSuchHead,
-    NotReached,
-    QueueFull,
-    QuotaExceeded,
-    StorageFailed,
-    UnknownModel,
-    Untrained,
-)
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.heads import LearningCall
 from wolfstream.service.web.formats.body import (
@@ -42,54 +26,29 @@ from wolfstream.service.web.formats.conditions import read_conditions
 from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.formats.moments import max_lag_of, read_min_sequence
 from wolfstream.service.web.formats.prefer import acknowledged
-from wolfstream.service.web.formats.query import check_query, declared, read_roles
+from wolfstream.service.web.formats.query import read_roles
 from wolfstream.service.web.formats.questions import with_query
 from wolfstream.service.web.formats.wire import format_of_body
-from wolfstream.service.web.layers.shortcut import Endpoint
-from wolfstream.service.web.openapi.operations import (
-    BODY_REFUSALS,
-    LABELS,
-    LEARN,
-    LEARNED,
-    PREDICT,
-    answer,
-    refusals,
-)
 from wolfstream.service.web.routes import handlers
+from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 
-_SAMPLES, _ASSET, _PREDICT, _LABELS = (
-    f"/v1/models/{{name}}/{call}" for call in ("samples", "asset", "predict", "labels")
-)
 # Parsing an empty query takes as long as decoding a row.
 _NO_QUERY: Mapping[str, str] = {}
-_REFUSED = (
-    *BODY_REFUSALS,
-    *(UnknownModel, Follows, NoSuchHead, QuotaExceeded, ModelBroken, MemoryFull),
-)
-_FULL = QueueFull, ModelsFull, StorageFailed
-_OF_LEARN, _OF_PREDICT, _OF_LABELS = declared(LEARN), declared(PREDICT), declared(LABELS)
 
 
-def add_learning(
-    app: FastAPI, engine: Serving, settings: Settings, memory: MemoryBudget
-) -> dict[str, Endpoint]:
-    """Add the routes; their endpoints by path."""
-    of_learning = LEARNED | refusals(*_REFUSED, AnotherState, KeyReused, *_FULL)
-    labelled = {200: answer("Labelled", "What became of each label; what is learned is durable.")}
-    of_labels = labelled | refusals(*_REFUSED, AnotherState, *_FULL)
+def learning_endpoints(engine: Serving, settings: Settings, memory: MemoryBudget) -> Endpoints:
+    """Return the endpoints that learn."""
 
-    @app.post(_SAMPLES, tags=["learning"], openapi_extra=LEARN, responses=of_learning)
     async def learn(request: Request, name: str) -> Response:
         """Learn samples in order, with the working set, or for a head that is fitted on request."""
         return await _learn(request, name, "samples")
 
-    @app.post(_ASSET, tags=["learning"], openapi_extra=LEARN, responses=of_learning)
     async def learn_asset(request: Request, name: str) -> Response:
         """Learn samples in order, with a step of ASSET for each."""
         return await _learn(request, name, "asset")
 
     async def _learn(request: Request, name: str, call: LearningCall) -> Response:
-        conditions = read_conditions(request.scope, _OF_LEARN, settings.wait_seconds)
+        conditions = read_conditions(request.scope, settings.wait_seconds)
         keys, preference, expected = conditions
         grant: Grant = request.scope["state"]["grant"]
         key = header_key(keys, grant.client) if keys else None
@@ -105,9 +64,6 @@ def add_learning(
         learned = with_warnings(learned, warnings)
         return respond(request, body_format, learned, status, headers, lease)
 
-    of_predicting = add_predicting(app, engine, settings, memory)
-
-    @app.post(_LABELS, tags=["learning"], openapi_extra=LABELS, responses=of_labels)
     async def label(request: Request, name: str) -> Response:
         """Learn rows that were predicted with `ids`, in the order of their labels.
 
@@ -117,7 +73,7 @@ def add_learning(
         `unknown`: no row was predicted under it, or that was long ago. A label that is sent again
         is not learned again, so a request without a response can be sent again.
         """
-        conditions = read_conditions(request.scope, _OF_LABELS, settings.wait_seconds)
+        conditions = read_conditions(request.scope, settings.wait_seconds)
         with memory.lease() as lease:
             body_format = format_of_body(request.headers.get("content-type"))
             data = await read_body(request, settings.body_bytes, lease)
@@ -129,22 +85,14 @@ def add_learning(
         learned = await handlers.label(engine, grant, model, labels, conditions.expected)
         return respond(request, body_format, learned, lease=lease)
 
-    return {_SAMPLES: learn, _ASSET: learn_asset, _LABELS: label} | of_predicting
+    return by_name(learn, learn_asset, label)
 
 
-def add_predicting(
-    app: FastAPI, engine: Predicting, settings: Settings, memory: MemoryBudget
-) -> dict[str, Endpoint]:
-    """Add the route that predicts; its endpoint by path."""
-    predicted = {200: answer("Prediction", "The predictions of the model of this sequence.")}
-    of_predicting = predicted | refusals(
-        *_REFUSED, AnotherState, IdTaken, Untrained, NotReached, QueueFull, StorageFailed
-    )
+def predicting_endpoints(engine: Predicting, settings: Settings, memory: MemoryBudget) -> Endpoints:
+    """Return the endpoint that predicts."""
 
-    @app.post(_PREDICT, tags=["predicting"], openapi_extra=PREDICT, responses=of_predicting)
     async def predict(request: Request, name: str) -> Response:
         """Predict labels, or numbers of a regression, with the decisions of the current model."""
-        check_query(request.scope["query_string"], _OF_PREDICT)
         query = request.query_params if request.scope["query_string"] else _NO_QUERY
         awaited = read_min_sequence(query.get("min_sequence"))
         max_lag = max_lag_of(request.scope["query_string"])
@@ -164,4 +112,4 @@ def add_predicting(
             predicted = with_warnings(predicted, warnings)
             return respond(request, body_format, predicted, headers=headers, lease=lease)
 
-    return {_PREDICT: predict}
+    return by_name(predict)

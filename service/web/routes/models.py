@@ -1,58 +1,27 @@
-"""The routes of models: list, describe, create, delete."""
+"""The endpoints of models: list, describe, create, delete."""
 
-from typing import Any
+from fastapi import Request, Response
 
-from fastapi import FastAPI, Request, Response
-
+from wolfstream.service.calls.models import Learners, Models
 from wolfstream.service.engine.facade import Engine
-from wolfstream.service.errors import (
-    AnotherState,
-    Invalid,
-    ModelBroken,
-    ModelExists,
-    ModelsFull,
-    NotReached,
-    StorageFailed,
-    TooManyModels,
-    UnknownModel,
-)
 from wolfstream.service.model.live import Model
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.body import read_body, respond
 from wolfstream.service.web.formats.bounds import SPEC_BOUNDS, SPEC_BYTES
 from wolfstream.service.web.formats.moments import read_if_match, read_min_sequence
 from wolfstream.service.web.formats.wire import JSON, format_of_body
-from wolfstream.service.web.openapi.operations import (
-    BODY_REFUSALS,
-    IF_MATCH,
-    MIN_SEQUENCE,
-    Responses,
-    answer,
-    body,
-    refusals,
-)
 from wolfstream.service.web.routes.creation import create
+from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 from wolfstream.service.web.routes.handlers import check_awaited
 
 
-def add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
-    """Add the routes; GET needs the scope predict, the rest admin (`web.layers.guard`)."""
-    listed: Responses = {200: answer("Models", "The models, by name.")}
+def model_endpoints(engine: Engine, settings: Settings) -> Endpoints:
+    """Return the endpoints of models."""
 
-    @app.get("/v1/models", tags=["models"], responses=listed)
     async def list_models(request: Request) -> Response:
         """All models that the key is for, with their sequences."""
         return respond(request, JSON, _listed(engine, request.state.grant.prefix))
 
-    @app.get(
-        "/v1/models/{name}",
-        tags=["models"],
-        openapi_extra=MIN_SEQUENCE,
-        responses={
-            200: answer("Model", "The model."),
-            **refusals(UnknownModel, AnotherState, Invalid, NotReached),
-        },
-    )
     async def describe_model(request: Request, name: str) -> Response:
         """A model: its spec, its sequence, and the state of each head: size, steps, gap, scores."""
         awaited = read_min_sequence(request.query_params.get("min_sequence"))
@@ -64,27 +33,10 @@ def add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
         await engine.confirm(model)
         return respond(request, JSON, model.describe())
 
-    @app.get(
-        "/v1/models/{name}/learners",
-        tags=["models"],
-        responses={200: answer("Learners", "The learners."), **refusals(UnknownModel)},
-    )
     async def list_learners(request: Request, name: str) -> Response:
         """The learners of heads that have several: parameters, weight, and losses of each."""
         return respond(request, JSON, _learners(engine.model(name)))
 
-    @app.put(
-        "/v1/models/{name}",
-        tags=["models"],
-        status_code=201,
-        openapi_extra=body("NewModel", required=False),
-        responses={
-            200: answer("Created", "The model exists with this spec."),
-            201: answer("Created", "The model is new."),
-            **refusals(*BODY_REFUSALS, ModelExists, TooManyModels, ModelsFull, ModelBroken),
-            **refusals(StorageFailed),
-        },
-    )
     async def create_model(request: Request, name: str) -> Response:
         """Create a model of a task, a kernel and heads; `{}` is a spec with every default.
 
@@ -96,13 +48,6 @@ def add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
         created, new = await create(engine, request.state.grant, name, spec)
         return respond(request, body_format, created, 201 if new else 200)
 
-    @app.delete(
-        "/v1/models/{name}",
-        tags=["models"],
-        status_code=204,
-        openapi_extra=IF_MATCH,
-        responses=refusals(UnknownModel, AnotherState, Invalid, StorageFailed),
-    )
     async def delete_model(request: Request, name: str) -> Response:
         """Delete a model with everything that it learned."""
         model = engine.model(name)
@@ -110,8 +55,10 @@ def add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
         await engine.orders.delete(model, read_if_match(request.headers.getlist("if-match")))
         return Response(status_code=204)
 
+    return by_name(list_models, describe_model, list_learners, create_model, delete_model)
 
-def _listed(engine: Engine, prefix: str) -> dict[str, Any]:
+
+def _listed(engine: Engine, prefix: str) -> Models:
     """Name, sequence, status and features of every model whose name begins with the prefix."""
     models = [(m, m.published) for m in engine.models() if m.name.startswith(prefix)]
     return {
@@ -128,7 +75,7 @@ def _listed(engine: Engine, prefix: str) -> dict[str, Any]:
     }
 
 
-def _learners(model: Model) -> dict[str, Any]:
+def _learners(model: Model) -> Learners:
     """Return what each learner of a model's heads is worth."""
     published = model.published
     heads = {head: view.learners for head, view in published.heads.items()}

@@ -24,8 +24,7 @@ from wolfstream.service.engine.learn_request import Answer
 from wolfstream.service.engine.serving import Serving
 from wolfstream.service.errors import NotLeader, NotReady, Refusal, Unavailable
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment, read_awaited, read_expected
-from wolfstream.service.samples.validation import Samples
+from wolfstream.service.model.moment import read_awaited, read_expected
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.heads import LearningCall
 from wolfstream.service.web.formats.body import (
@@ -42,17 +41,16 @@ from wolfstream.service.web.formats.wire import JSON
 from wolfstream.service.web.routes import handlers
 from wolfstream.service.web.routes.frames import (
     SUBPROTOCOLS,
+    Frame,
     FrameId,
     decode_frame,
     frame_id,
-    operation,
+    read_frame,
 )
 from wolfstream.service.web.routes.outbox import Outbox
 
 # Codes with which the server closes a stream.
 GOING_AWAY, NOT_ALLOWED = 1001, 1008
-_SAMPLES = ("x", "names", "y", "weight")
-_QUESTION = ("x", "names", "probability", "confidence", "explain", "costs", "ids")
 
 
 class Session:
@@ -157,64 +155,55 @@ class Session:
         learns = True
         n_bytes = len(message.get("bytes") or message.get("text") or "")
         try:
-            frame = await beside_the_loop(
+            fields = await beside_the_loop(
                 lambda: decode_frame(message, self._outbox.format, self._bounds), n_bytes, lease
             )
-            of_frame = frame_id(frame)
-            op = operation(frame)
-            learns = op != "predict"
-            self.grant.check("learn" if learns else "predict")
+            of_frame = frame_id(fields)
+            frame = read_frame(of_frame, fields, n_bytes)
+            learns = frame.call.scope != "predict"
+            self.grant.check(frame.call.scope or "admin")
             if learns and self._order:
                 self._order.check(of_frame)
             self.grant.check_quota()
-            check_size(frame, self._settings)
-            if op == "predict":
-                self._start_prediction(of_frame, frame, n_bytes)
-            elif op == "label":
-                await self._label(of_frame, frame, n_bytes, lease)
-            else:
-                model = self._engine.model(self._model.name)
-                samples = await beside_the_loop(
-                    lambda: samples_for(model.spec, _fields(frame, _SAMPLES)), n_bytes, lease
-                )
-                await self._engine.compiled(model, samples.X)
-                expected = read_expected(frame.get("if_match"))
-                call: LearningCall = "asset" if op == "asset" else "samples"
-                self._learn(of_frame, model, samples, call, expected)
+            check_size(fields, self._settings)
+            match frame.call.name:
+                case "predict":
+                    self._start_prediction(frame)
+                case "label":
+                    await self._label(frame, lease)
+                case "learn_asset":
+                    await self._learn(frame, "asset", lease)
+                case _:
+                    await self._learn(frame, "samples", lease)
         except Refusal as error:
             if learns:
                 self._note(of_frame, error)
             self._refuse(of_frame, error)
 
-    def _learn(
-        self,
-        of_frame: FrameId,
-        model: Model,
-        samples: Samples,
-        call: LearningCall,
-        expected: tuple[Moment, ...],
-    ) -> None:
+    async def _learn(self, frame: Frame, call: LearningCall, lease: Lease) -> None:
+        model = self._engine.model(self._model.name)
+        samples = await beside_the_loop(
+            lambda: samples_for(model.spec, frame.body), frame.n_bytes, lease
+        )
+        await self._engine.compiled(model, samples.X)
+        expected = read_expected(frame.fields.get("if_match"))
         key = None
         if self._producer is not None:
-            key = frame_key(self.grant.client, self._producer, of_frame)
+            key = frame_key(self.grant.client, self._producer, frame.id)
         answer = handlers.learn(
             self._engine, self.grant, model, call, samples, key, expected=expected
         )
-        answer.add_done_callback(lambda done: self._learned(of_frame, done))
+        answer.add_done_callback(lambda done: self._learned(frame.id, done))
 
-    async def _label(
-        self, of_frame: FrameId, frame: dict[str, Any], n_bytes: int, lease: Lease
-    ) -> None:
+    async def _label(self, frame: Frame, lease: Lease) -> None:
         model, settings = self._engine.model(self._model.name), self._settings
         labels = await beside_the_loop(
-            lambda: late_labels_for(model.spec, _fields(frame, ("ids", "y")), settings),
-            n_bytes,
-            lease,
+            lambda: late_labels_for(model.spec, frame.body, settings), frame.n_bytes, lease
         )
         await self._engine.compiled(model, None)
-        expected = read_expected(frame.get("if_match"))
+        expected = read_expected(frame.fields.get("if_match"))
         answer = handlers.label(self._engine, self.grant, model, labels, expected)
-        answer.add_done_callback(lambda done: self._learned(of_frame, done))
+        answer.add_done_callback(lambda done: self._learned(frame.id, done))
 
     def _learned(self, of_frame: FrameId, done: "asyncio.Future[Answer]") -> None:
         error = done.exception()
@@ -224,29 +213,25 @@ class Session:
         else:
             self._outbox.put({"id": of_frame, **done.result()}, self._memory.lease())
 
-    def _start_prediction(self, of_frame: FrameId, frame: dict[str, Any], n_bytes: int) -> None:
-        model = self._engine.model(self._model.name)
-        task = asyncio.create_task(self._predict(of_frame, model, frame, n_bytes))
+    def _start_prediction(self, frame: Frame) -> None:
+        task = asyncio.create_task(self._predict(self._engine.model(self._model.name), frame))
         self._predictions.add(task)
         task.add_done_callback(self._predictions.discard)
 
-    async def _predict(
-        self, of_frame: FrameId, model: Model, frame: dict[str, Any], n_bytes: int
-    ) -> None:
-        head, awaited = frame.get("head"), read_awaited(frame.get("min_sequence"))
-        fields = _fields(frame, _QUESTION)
+    async def _predict(self, model: Model, frame: Frame) -> None:
+        head, awaited = frame.fields.get("head"), read_awaited(frame.fields.get("min_sequence"))
         with self._memory.lease() as lease:
             try:
                 question = await beside_the_loop(
-                    lambda: question_for(model.spec, fields), n_bytes, lease
+                    lambda: question_for(model.spec, frame.body), frame.n_bytes, lease
                 )
                 answer = await handlers.predict(
                     self._engine, self.grant, model, head, awaited, question, lease
                 )
             except Refusal as error:
-                self._refuse(of_frame, error)
+                self._refuse(frame.id, error)
             else:
-                self._outbox.put({"id": of_frame, **answer}, lease.hand_over())
+                self._outbox.put({"id": frame.id, **answer}, lease.hand_over())
 
     def _note(self, of_frame: FrameId | None, error: Refusal) -> None:
         if self._order:
@@ -264,10 +249,6 @@ class Session:
         epoch, sequence = await self._engine.moment(self._model)
         greeting = {"model": self._model.name, "window": self._window}
         return {"hello": {**greeting, "sequence": sequence, "epoch": epoch}}
-
-
-def _fields(frame: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: frame[name] for name in names if name in frame}
 
 
 class _Order:

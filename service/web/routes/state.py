@@ -1,63 +1,33 @@
-"""The routes of a model's whole state, as the bytes of a model file: out of a server and in."""
+"""The endpoints of a model's whole state, as the bytes of a model file: out of a server and in."""
 
 import asyncio
 from itertools import chain
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import Request, Response
 
+from wolfstream.service.calls.models import Created
 from wolfstream.service.engine.admission import limits_of
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.engine.uploads import read_uploaded, usable
-from wolfstream.service.errors import (
-    MemoryFull,
-    ModelBroken,
-    ModelsFull,
-    StateExists,
-    StorageFailed,
-    TooLarge,
-    TooManyModels,
-    UnknownModel,
-    UnsupportedFormat,
-    UnusableState,
-)
+from wolfstream.service.errors import TooLarge, UnsupportedFormat
 from wolfstream.service.settings import Settings
 from wolfstream.service.storage.snapshot_format import encode_state
 from wolfstream.service.web.formats.body import beside_the_loop, read_body, respond
 from wolfstream.service.web.formats.memory import Lease, MemoryBudget
 from wolfstream.service.web.formats.moments import tag_of
 from wolfstream.service.web.formats.pieces import ResponseInPieces, byte_pieces
-from wolfstream.service.web.formats.wire import JSON
-from wolfstream.service.web.openapi.operations import OCTETS, Responses, answer, refusals
+from wolfstream.service.web.formats.wire import JSON, OCTETS
 from wolfstream.service.web.routes.creation import check_name, created
+from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 
 # The copies of a state while it is sent: its arrays, and their bytes in a growing archive.
 _COPIES = 3
-_CONTENT = {OCTETS: {"schema": {"type": "string", "format": "binary"}}}
-_BODY = {"requestBody": {"required": True, "content": _CONTENT}}
-_FILE: Responses = {
-    200: {
-        "description": "The bytes of a model file.",
-        "content": _CONTENT,
-        "headers": {
-            "ETag": {
-                "description": "The epoch and the sequence of the state.",
-                "schema": {"type": "string"},
-            }
-        },
-    }
-}
 
 
-def add_state(app: FastAPI, engine: Engine, settings: Settings, memory: MemoryBudget) -> None:
-    """Add the routes, which need the scope admin (`web.layers.guard`)."""
+def state_endpoints(engine: Engine, settings: Settings, memory: MemoryBudget) -> Endpoints:
+    """Return the endpoints of a model's state."""
 
-    @app.get(
-        "/v1/models/{name}/state",
-        tags=["models"],
-        response_class=Response,
-        responses=_FILE | refusals(UnknownModel, ModelBroken, MemoryFull),
-    )
     async def download_state(name: str) -> Response:
         """All of a model: spec, sequence, scores, and what each head has learned.
 
@@ -76,20 +46,6 @@ def add_state(app: FastAPI, engine: Engine, settings: Settings, memory: MemoryBu
         pieces = chain(byte_pieces(whole[0]), byte_pieces(whole[1]))
         return ResponseInPieces(pieces, 200, headers, OCTETS, held)
 
-    @app.put(
-        "/v1/models/{name}/state",
-        tags=["models"],
-        status_code=201,
-        openapi_extra=_BODY,
-        responses={
-            200: answer("Created", "The model exists in this state."),
-            201: answer("Created", "The model is new, and durable."),
-            **refusals(
-                *(UnsupportedFormat, TooLarge, UnusableState, StateExists, TooManyModels),
-                *(MemoryFull, ModelsFull, StorageFailed),
-            ),
-        },
-    )
     async def upload_state(request: Request, name: str) -> Response:
         """Make a new model from the bytes of a model file; it goes on learning from there.
 
@@ -109,10 +65,12 @@ def add_state(app: FastAPI, engine: Engine, settings: Settings, memory: MemoryBu
             uploaded, new = await _upload(engine, settings, name, data, lease)
         return respond(request, JSON, uploaded, 201 if new else 200)
 
+    return by_name(download_state, upload_state)
+
 
 async def _upload(
     engine: Engine, settings: Settings, name: str, content: bytes, lease: Lease
-) -> tuple[dict[str, Any], bool]:
+) -> tuple[Created, bool]:
     """Make a model of the bytes of a model file; see `creation.create`.
 
     lease: holds the bytes, and what becomes of them.

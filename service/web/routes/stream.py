@@ -1,10 +1,11 @@
-"""The websocket's route, and the streams of a server."""
+"""The endpoint of the websocket, and the streams of a server."""
 
 import asyncio
 
-from fastapi import FastAPI, WebSocket
+from fastapi import WebSocket
 
 from wolfstream.service.access.key_ring import KeyRing
+from wolfstream.service.calls.table import BY_NAME
 from wolfstream.service.engine.idempotency import read_producer
 from wolfstream.service.engine.serving import Serving
 from wolfstream.service.errors import Refusal
@@ -12,6 +13,7 @@ from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.formats.problems import problem_response
 from wolfstream.service.web.formats.query import check_query
+from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 from wolfstream.service.web.routes.session import GOING_AWAY, NOT_ALLOWED, Session
 
 
@@ -46,16 +48,15 @@ class Streams:
         await asyncio.gather(*(session.ended.wait() for session in sessions))
 
 
-def add_stream(
-    app: FastAPI, engine: Serving, settings: Settings, streams: Streams, memory: MemoryBudget
-) -> None:
-    """Add the route, which needs the scope predict; frames that are learned need learn."""
+def stream_endpoints(
+    engine: Serving, settings: Settings, streams: Streams, memory: MemoryBudget
+) -> Endpoints:
+    """Return the endpoint of streams."""
 
-    @app.websocket("/v1/models/{name}/stream")
     async def stream(websocket: WebSocket, name: str) -> None:
         """Learn and predict over one connection."""
         try:
-            check_query(websocket.scope["query_string"], ("producer",))
+            check_query(websocket.scope["query_string"], BY_NAME["stream"].query)
             model = engine.model(name)
             producer = read_producer(websocket.query_params.get("producer"))
         except Refusal as error:
@@ -63,3 +64,5 @@ def add_stream(
             return
         grant = websocket.state.grant
         await streams.serve(Session(websocket, engine, model, grant, settings, memory, producer))
+
+    return by_name(stream)

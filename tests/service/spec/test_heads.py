@@ -16,9 +16,10 @@ from wolfstream.service.spec.working_set import WorkingSetSpec
 
 SERVICE = Path(__file__).parents[3] / "service"
 # What may name heads: the spec, the kinds themselves, the client (which imports nothing of the
-# rest), and examples for readers; and which estimator has which head.
+# rest), and the types of responses, which have fields of theirs; and which estimator has which
+# head.
 # A chain is of the two heads that a default model predicts with.
-MAY_NAME_HEADS = {"spec", "heads", "client", "web/openapi", "notebook", "model/chains.py"}
+MAY_NAME_HEADS = {"spec", "heads", "client", "calls", "notebook", "model/chains.py"}
 # "asset" is also the name of a learning call, and of a solver.
 CALLS = {"asset"}
 

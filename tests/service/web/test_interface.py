@@ -1,7 +1,9 @@
 """The interface itself: paths, methods, parameters and statuses change on purpose only."""
 
 import pytest
+from fastapi.routing import APIRoute, APIWebSocketRoute
 
+from wolfstream.service.calls.table import CALLS
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.routes.app import create_app
@@ -72,3 +74,10 @@ def test_the_operations(described):
 @pytest.mark.parametrize(("operation", "parameters", "statuses"), INTERFACE)
 def test_an_operation(described, operation: str, parameters: str, statuses: str):
     assert described[operation] == (set(parameters.split()), set(statuses.split()))
+
+
+def test_each_call_has_an_endpoint():
+    app = create_app(None, None, Settings(_env_file=None), Streams(), None, MemoryBudget(1))  # type: ignore[arg-type, call-arg]
+    of_a_fleet = {"describe_fleet", "give_views"}
+    names = {route.name for route in app.routes if isinstance(route, APIRoute | APIWebSocketRoute)}
+    assert names == {call.name for call in CALLS} - of_a_fleet

@@ -3,6 +3,9 @@
 import asyncio
 from typing import Any
 
+from fastapi import FastAPI
+
+from wolfstream.service.diagnostics.metrics import Histogram
 from wolfstream.service.web.layers.observer import Observer
 
 
@@ -21,3 +24,26 @@ def test_headers_are_kept_by_name_and_the_first_of_two_counts() -> None:
     observer = Observer(inner, {}, "none", lambda _: False)
     asyncio.run(observer(scope, unused, unused))
     assert found == [{b"accept": b"a", b"host": b"localhost"}]
+
+
+def test_call_answered_by_no_route_has_its_template() -> None:
+    """A replica predicts with the views that it follows around its routes."""
+
+    async def of_view(scope: Any, _: Any, send: Any) -> None:
+        scope["endpoint"], scope["path_params"] = of_view, {"name": "m"}
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    async def unused(*_: Any) -> Any:
+        return None
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/v1/models/m/predict",
+        "headers": [],
+        "state": {},
+        "app": FastAPI(),
+    }
+    requests: dict[tuple[str, str, str], Histogram] = {}
+    asyncio.run(Observer(of_view, requests, "none", lambda _: True)(scope, unused, unused))
+    assert list(requests) == [("/v1/models/{name}/predict", "POST", "2xx")]

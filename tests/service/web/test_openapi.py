@@ -14,6 +14,7 @@ from starlette.routing import Route, WebSocketRoute
 
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import MemoryBudget
+from wolfstream.service.web.formats.tensors import NUMERIC
 from wolfstream.service.web.routes.app import create_app
 from wolfstream.service.web.routes.docs_page import page
 from wolfstream.service.web.routes.stream import Streams
@@ -38,7 +39,10 @@ each_operation = pytest.mark.parametrize(
 
 
 def schema_of(content: dict[str, Any]) -> dict[str, Any]:
-    schema: dict[str, Any] = content["schema"]
+    return resolved(content["schema"])
+
+
+def resolved(schema: dict[str, Any]) -> dict[str, Any]:
     if "$ref" in schema:
         schema = TOLD["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
     return schema
@@ -119,6 +123,21 @@ def test_every_reference_leads_somewhere() -> None:
     assert set(TOLD["components"]["schemas"]) == names
 
 
+def test_datatypes_of_the_inference_protocol() -> None:
+    assert TOLD["components"]["schemas"]["InputTensor"]["properties"]["datatype"]["enum"] == [
+        *NUMERIC
+    ]
+
+
+def test_generated_clients_can_create_the_default_model() -> None:
+    """They send fields that have a default, or want them to be given."""
+    for schema in TOLD["components"]["schemas"].values():
+        assert not any("default" in field for field in schema.get("properties", {}).values())
+    model = TOLD["components"]["schemas"]["NewModel"]
+    assert "required" not in model
+    assert model["properties"]["seed"]["description"] == "By default 0."
+
+
 # -- valid and true ---------------------------------------------------------------------
 
 
@@ -149,8 +168,8 @@ def as_described(answer: httpx.Response, path: str, method: str) -> None:
     body = answer.json()
     assert set(schema["required"]) <= set(body) <= set(schema["properties"])
     if "head" in body and isinstance(body["head"], dict):
-        assert set(body["head"]) <= set(schema["properties"]["head"]["properties"])
-        assert set(body["results"]) <= set(schema["properties"]["results"]["properties"])
+        for part in ("head", "results"):
+            assert set(body[part]) <= set(resolved(schema["properties"][part])["properties"])
     try:
         import jsonschema
     except ModuleNotFoundError:
@@ -277,7 +296,9 @@ def test_the_headers_of_learning(client: httpx.Client, name: str, call: str) -> 
     client.put(f"/v1/models/{name}", json={})
     samples = dict(examples(path))["application/json"]
     described = {p["name"]: p for p in TOLD["paths"][path]["post"]["parameters"]}
-    headers = {name: described[name]["example"] for name in ("Idempotency-Key", "Prefer")}
+    headers = {
+        name: described[name]["schema"]["examples"][0] for name in ("Idempotency-Key", "Prefer")
+    }
 
     def post(**changed: str) -> httpx.Response:
         sent = headers | {k.replace("_", "-"): v for k, v in changed.items()}

@@ -43,7 +43,7 @@ def application() -> tuple[FastAPI, list[str]]:
     """One call, as a route and over the shortcut; and where the long way is noted."""
     app, routed = FastAPI(openapi_url=None, docs_url=None, redoc_url=None), list[str]()
     app.add_middleware(Recorder, routed=routed)
-    app.add_middleware(Shortcut, endpoints={PATH: predict})
+    app.add_middleware(Shortcut, endpoints={"predict": predict})
     add_problems(app)
     app.post(PATH)(predict)
     return app, routed

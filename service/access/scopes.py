@@ -1,0 +1,5 @@
+"""What a key may allow."""
+
+from typing import Literal, TypeAlias
+
+Scope: TypeAlias = Literal["predict", "learn", "admin"]

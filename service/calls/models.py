@@ -1,0 +1,260 @@
+"""Bodies of models: their specs, which are pydantic's, and their descriptions."""
+
+from typing import Annotated, Literal, NotRequired, TypeAlias
+
+from pydantic import Field, GetPydanticSchema
+
+from wolfstream.service.calls.certainty import Calibration, ClassScores
+from wolfstream.service.calls.challengers import Lag, PassedOver
+from wolfstream.service.calls.history import RolledBack
+from wolfstream.service.calls.refits import Fit
+from wolfstream.service.calls.values import (
+    Body,
+    Classes,
+    Count,
+    Epoch,
+    ModelName,
+    ModelStatus,
+    Notices,
+    Object,
+    Sequence,
+    State,
+    Time,
+)
+from wolfstream.service.spec.following import Start
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.service.spec.model import ModelSpec
+
+
+class Spec(ModelSpec):
+    """What a model is. `{}` is a valid spec; a head that is null does not exist."""
+
+
+class NewModel(ModelSpec):
+    """What a model is to be. `{}` is a valid spec; a head that is null does not exist."""
+
+    follows: ModelName = Field(
+        default_factory=str,  # of no meaning: whoever gives it names a model
+        description="The champion of a challenger, which learns what this model learns and is "
+        "sent no samples of its own. The champion has the same task and is no challenger.",
+    )
+    start: Start = Field(
+        "empty",
+        description="How a challenger begins. empty: with nothing. state: as a copy of its "
+        "champion, with its spec except for `serve`, `pending` and heads that are null. samples: "
+        "it first learns the samples that the champion's log still holds.",
+    )
+
+
+class Created(State):
+    """A model that was created, in short."""
+
+    status: ModelStatus
+    spec: Object
+    """`task`, `serve` and everything that is not the default; GET returns the whole spec."""
+
+
+class Column(Body):
+    """A column of a table."""
+
+    name: str
+    kind: NotRequired[str]
+    why: NotRequired[str]
+    missing: NotRequired[float]
+    examples: NotRequired[list[str]]
+    range: NotRequired[list[float | str] | None]
+    distinct: NotRequired[Count | None]
+    revised: NotRequired[Count | None]
+
+
+class Pending(Body):
+    """The rows that wait for their labels."""
+
+    rows: Count
+    bytes: Count
+    joined: Count
+    """Number of rows whose labels have come."""
+    expired: Count
+    """Number of rows that were dropped before their labels came."""
+    since: Time | None
+
+
+class Following(Body):
+    """The champion of a challenger."""
+
+    model: ModelName
+    lag: Lag
+    passed_over: PassedOver
+    reason: str | None
+    """Why the last of them was refused."""
+
+
+class MergedPartition(Body):
+    """How much of a partition is merged."""
+
+    partition: str
+    """As `model` in the answers to the samples that it learned."""
+    epoch: Epoch
+    sequence: Sequence
+
+
+class Merged(Body):
+    """The last merge of a model with several learners."""
+
+    time: Time
+    partitions: list[MergedPartition]
+    """How much of each partition is merged."""
+
+
+class Landmarks(Body):
+    """The landmarks of a Nyström map."""
+
+    used: Count
+    frozen: bool
+
+
+class Change(Body):
+    """A rise of the mean loss."""
+
+    sequence: Count
+    """The model's sequence when the change was noticed."""
+    before: float
+    after: float
+    samples: Count
+    """Approximate number of samples since the change."""
+
+
+Prequential: TypeAlias = Annotated[
+    dict[str, float | None],
+    Field(
+        description="Quality of the predictions made just before learning each sample, over all "
+        "and, as recent_..., over the last 1,000: accuracy, kappa (Cohen's), kappa_temporal (the "
+        "share of the last label's errors that is saved), log_loss, and the accuracy of the most "
+        "frequent label and of the last one; of a regression mae, rmse, r2, and mae and rmse of "
+        "the last value and of the running mean."
+    ),
+]
+Changes: TypeAlias = Annotated[
+    list[Change],
+    Field(
+        description="The last 20 rises of the mean loss of predictions made just before learning: "
+        "of classes the share of errors, of numbers the mean of e / (e + s), with e the absolute "
+        "error and s a typical one. In descriptions of models."
+    ),
+]
+_GAP = Field(
+    description="Duality gap over the working set, summed over pairs of classes; null where it is "
+    "unknown."
+)
+_RELATIVE_GAP = Field(
+    description="The largest gap of a pair of classes, as a share of its objective."
+)
+_WARNING = Field(description="Why the numbers are less reliable, and what to do.")
+_WORK = Field(description="Upper bound on the multiplications to learn one more sample.")
+_SEARCH_WORK = Field(
+    description="Upper bound on the additional multiplications of the search for the kernel's "
+    "width and the horizon, per sample on average from the 4,096th sample on."
+)
+_HORIZON = Field(
+    description="Number of samples after which stored ones have faded; for ASSET, over which its "
+    "heaviest course averages. null: no bound."
+)
+_WINDOW = Field(description="Number of samples that a refit would use.")
+
+
+class HeadStats(Body, total=False):
+    """The size, work and quality of a head; each kind has some of them."""
+
+    size: Count
+    support_vectors: Count
+    objective: float | None
+    gap: Annotated[float | None, _GAP]
+    relative_gap: Annotated[float | None, _RELATIVE_GAP]
+    warning: Annotated[str, _WARNING]
+    bytes: Count
+    work_per_sample: Annotated[Count, _WORK]
+    search_work_per_sample: Annotated[Count, _SEARCH_WORK]
+    gamma: float
+    algorithm: str
+    features: str
+    steps: Count
+    horizon: Annotated[float | None, _HORIZON]
+    dimension: int | None
+    landmarks: Landmarks
+    learners: Count
+    window: Annotated[Count, _WINDOW]
+    fit: Annotated[Fit | None, Field(description="The fit that makes the predictions.")]
+    prequential: Prequential
+    changes: Changes
+
+
+class Head(HeadStats, total=False):
+    """A head of a model."""
+
+    classes: Classes
+    calibration: Calibration
+    scores: ClassScores
+
+
+class Model(State):
+    """The description of a model."""
+
+    spec: Annotated[Object, GetPydanticSchema(lambda _, schema_of: schema_of(Spec))]
+    rows: Literal["arrays", "table", "named"] | None
+    features: int | None
+    columns: list[Column] | None
+    """The columns in their order, if the model's rows are a table; otherwise null."""
+    heads: dict[str, Head]
+    pending: Pending | None
+    """The rows that wait for their labels; null where the spec has null."""
+    follows: Following | None
+    """The champion of a challenger; null for other models."""
+    snapshot_sequence: Sequence
+    rolled_back: RolledBack | None
+    merged: NotRequired[Merged | None]
+    """The last merge of a model with several learners; null before it. Other models lack the
+    field."""
+    warning: str | None
+    """What may be wrong with the model, and what to do."""
+    warnings: Notices
+    status: ModelStatus
+    notice: str | None
+    """Why the model is broken, or that it was recovered where the last bits of predictions may
+    differ."""
+
+
+class ListedModel(State):
+    """A model in the list of all."""
+
+    status: ModelStatus
+    features: int | None
+
+
+class Models(Body):
+    """All models."""
+
+    models: list[ListedModel]
+
+
+class BankLearner(Body):
+    """One learner of a head that has several; its parameters are further fields."""
+
+    learner: str
+    weight: float
+    """Its weight in the prediction; the weights sum to 1."""
+    recent_loss: float | None
+    """Mean over the last 1,000 samples: the log loss for classes, the squared error in units of the
+    target for numbers; for ASSET the share of mistakes, or the absolute error. null: it has not
+    predicted yet, or its loss is not counted."""
+    overall_loss: float | None
+
+
+_LearnerFields: TypeAlias = Annotated[
+    Object, GetPydanticSchema(lambda _, schema_of: schema_of(BankLearner))
+]
+
+
+class Learners(State):
+    """The learners of a model's heads."""
+
+    heads: dict[HeadName, list[_LearnerFields]]
