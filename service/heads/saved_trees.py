@@ -20,7 +20,9 @@ def check_trees(arrays: Arrays, columns: object, n_classes: int | None) -> None:
 
     columns: of their rows, as the state says. n_classes: that the head has met; None of numbers.
     """
-    if not isinstance(columns, int) or not 0 < columns <= MOST_COLUMNS:
+    if isinstance(columns, bool) or not isinstance(columns, int):
+        raise WrongArrays("its trees have no number of columns")
+    if not 0 < columns <= MOST_COLUMNS:
         raise WrongArrays("its trees have no such number of columns")
     trees = TreeExperts(columns, (), regression=n_classes is None)
     blank = trees.state()

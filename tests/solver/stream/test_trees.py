@@ -8,10 +8,13 @@ import pytest
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.named_rows import named_values
 from wolfstream.solver.prepare.row_form import Preparing
+from wolfstream.solver.rows.seen import RawRows
 from wolfstream.solver.stream.model import StreamModel
 from wolfstream.solver.stream.tree_experts import MOST_CLASSES
 from wolfstream.solver.stream.tree_schedule import fit_at
+from wolfstream.solver.stream.votes import Hints
 
 # A fit begins after 256 samples and answers from sequence 384 on; the next one begins after 512.
 BLOCK = 64
@@ -173,8 +176,6 @@ def test_one_class_makes_no_trees() -> None:
 
 
 def test_rows_with_words_and_holes_are_learned() -> None:
-    from wolfstream.solver.prepare.named_rows import named_values
-
     random = np.random.default_rng(0)
     codes, X = random.integers(0, 30, 900), random.normal(size=900)
     effect = random.normal(size=30)
@@ -211,9 +212,20 @@ def test_weights_of_samples_count() -> None:
 
 def test_the_gradient_is_the_slope_between_borders(learned: tuple[str, StreamModel]) -> None:
     task, one = learned
-    X, _ = stream(task, 3, seed=5)
-    found = list(one.view().explain(X))
-    assert len(found) == 3
+    X, _ = stream(task, 1, seed=5)
+    picture, raw = one.bank.picture(), RawRows(X)
+    assert picture is not None
+    assert picture.trees is not None
+    x, hints, step = np.full(4, 0.1), Hints(raw=raw), 1e-6
+
+    def said(row: Float64Array) -> float:
+        answer: Any = picture.predict(row[None], hints)
+        return float(answer.decision[0])
+
+    direction = np.ones(1) if task == "regression" else np.array([-1.0, 1.0])
+    found = picture.gradient(x, direction, hints).of_row
+    slopes = [(said(x + step * e) - said(x - step * e)) / (2.0 * step) for e in np.eye(4)]
+    np.testing.assert_allclose(found, slopes, rtol=1e-3, atol=1e-5)
 
 
 def test_intervals_grow_with_the_work() -> None:
