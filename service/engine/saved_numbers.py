@@ -78,6 +78,16 @@ _OF_ARRAYS: tuple[tuple[str, Numbers | tuple[Numbers, ...]], ...] = (
     (r"early_weight", _FROM_ZERO),
     (r"(diagonal|texts)_(G|square)", _FROM_ZERO),
     (r"diagonal_entries", _COUNT),
+    # Trees that join it.
+    (r"trees_(losses_recent|window_X)", _MAY_BE_MISSING),
+    (r"trees_losses_count", _COUNT),
+    (r"trees_counts", _PLACE),  # -1 where no fit goes on
+    (r"trees_window_weight", _POSITIVE),
+    (r"trees_forest_bins_edges", Numbers(above=True)),
+    (r"trees_forest_(fresh|residual)_right", Numbers(0.0, 2.0**64)),
+    (r"trees_mixing_curvature", _POSITIVE),
+    (r"trees_mixing_(square|memory|error|step)", _FROM_ZERO),
+    (r"trees_mixing_weight", _SHARE),
     # ASSET.
     (r"(course\d+_)?progress_steps", _COUNT),
     (r"(course\d+_)?(progress_\w+|square_norm|weight)", _FROM_ZERO),

@@ -4,8 +4,8 @@ Each head implements the interface in `protocol`: it checks, absorbs, publishes 
 restores. Adding a kind of head is adding a module here.
 
 It may import `service.samples`, `service.spec`, `solver.stream`, `solver.calibration`,
-`solver.adaptive`, `solver.semiparametric`, `solver.asset`, `solver.working_set`, `solver.simplex`,
-`solver.kernels`, `solver.prepare`, `solver.rows`.
+`solver.trees`, `solver.adaptive`, `solver.semiparametric`, `solver.asset`, `solver.working_set`,
+`solver.simplex`, `solver.kernels`, `solver.prepare`, `solver.rows`.
 It is imported by `service.cli`, `service.notebook`, `service.web.routes`, `service.web.metrics`,
 `service.training`, `service.engine`, `service.model`.
 """

@@ -24,6 +24,8 @@ from wolfstream.service.heads.kind import Asked, Kind, SavedHead
 from wolfstream.service.heads.online_learner import WithoutMembers
 from wolfstream.service.heads.regression import RegressionHead
 from wolfstream.service.heads.saved_bank import check_bank
+from wolfstream.service.heads.saved_trees import PREFIX, check_trees
+from wolfstream.service.samples.targets import Targets
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
@@ -36,10 +38,12 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.named_rows import Rows
 from wolfstream.solver.prepare.row_form import Preparing
 from wolfstream.solver.rows.matrix import Matrix
+from wolfstream.solver.rows.seen import RawRows
 from wolfstream.solver.stream.bank import Bank, BankLearner, BankPicture
 from wolfstream.solver.stream.model import StreamModel
 from wolfstream.solver.stream.reasons import Gradient
-from wolfstream.solver.stream.votes import Answer, Hints
+from wolfstream.solver.stream.tree_schedule import FIRST
+from wolfstream.solver.stream.votes import Answer, Heard, Hints
 
 NAME: HeadName = "adaptive"
 # Heads that it does not listen to: itself, and one that predicts nothing.
@@ -118,12 +122,12 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
         bank, known = self.current, 0
         if bank is not None and not batch.changing:
             new = batch.new_classes
-            return of_new_classes(bank.nbytes, bank.learners.targets, new) if new else 0
+            return of_new_classes(self.nbytes, bank.learners.targets, new) if new else 0
         if isinstance(bank, AdaptiveClassifier):
             known = bank.n_classes
         columns = None if batch.sparse else batch.width
         blank = self.blank_bytes(columns, batch.texts, known + batch.new_classes)
-        return max(blank - (0 if bank is None else bank.nbytes), 0)
+        return max(blank - self.nbytes, 0)
 
     def merge(self, each: Sequence[Self], places: Sequence[NDArray[np.int64]]) -> None:
         """See `ClassLearner`."""
@@ -158,7 +162,7 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
         chunk = bank.samples // CHUNK
         chunk -= chunk % _CHUNKS_OF_STANDING if chunk > _CHUNKS_OF_STANDING else 0
         if self._standing is None or chunk != self._chunk:
-            self._standing, self._chunk = bank.standing(), chunk
+            self._standing, self._chunk = self.standing_of_learners(), chunk
         return self._standing
 
 
@@ -195,6 +199,19 @@ def _exercise_texts(spec: ModelSpec, sparse: bool) -> None:
         one = np.ones((1, 1))
         learners = TextLearners((1.0,), 1, regression=spec.task == "regression")
         learners.absorb(one, one, np.ones(1))
+
+
+def _exercise_trees(spec: ModelSpec, sparse: bool) -> None:
+    """Learn until trees answer."""
+    if sparse or spec.temporal:
+        return
+    head, X = _build(spec), np.random.default_rng(0).normal(size=(2 * FIRST, 2))
+    y: Targets = ["a" if x > 0.0 else "b" for x in X[:, 0].tolist()]
+    if spec.task == "regression":
+        y = X[:, 0].copy()
+    heard = Heard({}, None, RawRows(X, (1,)))
+    head.absorb(X, y, heard)
+    head.view().predict(X[:1], Heard({}, None, RawRows(X[:1], (1,))))
 
 
 def _exercise_chain(spec: ModelSpec, sparse: bool) -> None:
@@ -235,7 +252,11 @@ def _check_saved(
             raise WrongArrays("its bank does not count the samples of each class")
         if not all(type(count) is int and 0 <= count < 2**53 for count in counts):
             raise WrongArrays("its bank counts samples of a class that cannot be")
-    check_bank(saved, n_classes, head.learner.blank)
+    of_trees = {name: array for name, array in saved.arrays.items() if name.startswith(PREFIX)}
+    if of_trees or "trees" in saved.plain:
+        check_trees(of_trees, saved.plain.get("trees"), n_classes)
+    of_bank = {name: array for name, array in saved.arrays.items() if name not in of_trees}
+    check_bank(saved._replace(arrays=of_bank), n_classes, head.learner.blank)
 
 
 KIND = Kind(
@@ -243,7 +264,10 @@ KIND = Kind(
     build=_build,
     calls=("samples", "asset"),
     specs=_specs,
-    exercises={"all": lambda spec, sparse: exercise(_build, spec, sparse)},
+    exercises={
+        "all": lambda spec, sparse: exercise(_build, spec, sparse),
+        "trees": _exercise_trees,
+    },
     later={"texts": _exercise_texts, "chain": _exercise_chain},
     code=_code,
     spec_part=_spec_part,

@@ -118,9 +118,10 @@ class ClassificationView(NamedTuple):
             raise Untrained(f"the head {self.lacks}")
         return self._told(self.head.predict(X, heard))
 
-    def chained(self, chain: Chain, bank: BankPicture, X: Float64Array) -> Predictions:
+    def chained(self, chain: Chain, bank: BankPicture, rows: Seen) -> Predictions:
         """Return those of a bank's head by the chain of its view, for dense prepared rows."""
-        return self._told(chained(chain, self.head._replace(learner=bank), X))
+        assert isinstance(rows.X, np.ndarray)
+        return self._told(chained(chain, self.head._replace(learner=bank), rows.X, rows.raw))
 
     def _told(self, head_answer: HeadAnswer) -> Predictions:
         classes = self.classes

@@ -45,7 +45,7 @@ class PublishedChain:
         if last[1] is None:
             return published.predict(head, rows)
         view, bank, chain = last[1]
-        return published.with_beside(view.chained(chain, bank, rows.X), rows)
+        return published.with_beside(view.chained(chain, bank, rows), rows)
 
 
 def _chained_of(published: Published) -> _Chained | None:

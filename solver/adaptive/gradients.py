@@ -46,7 +46,7 @@ def class_gradient(
     given = None if external is None else external[None]
     scores, awake = scores_of(view, made.phi, made.sparse, given, codes)
     own = scores.shape[1] - view.external - (0 if view.history is None else len(view.history))
-    of_scores = _of_scores(view.combination, scores[0], awake[0], direction)
+    of_scores = score_gradient(view.combination, scores[0], awake[0], direction)
     of_row = _of_row(view.inputs, view.learners, x, made, of_scores[:own])
     of_votes = of_scores[len(of_scores) - view.external :]
     return BankGradient(of_row, of_votes if external is None else _unfilled(of_votes, external))
@@ -144,7 +144,7 @@ def _through(
     return np.asarray(inside * (of_phi[1 : 1 + d] / np.sqrt(d) + features.W @ of_angle))
 
 
-def _of_scores(
+def score_gradient(
     c: Combination, scores: Float64Array, awake: NDArray[np.bool_], direction: Float64Array
 ) -> Float64Array:
     """Return the gradient (E, K) of sum_k direction_k log P_k in experts' scores (E, K).

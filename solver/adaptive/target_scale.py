@@ -71,6 +71,12 @@ class Units(NamedTuple):
         u = self.centre + self.unit * t
         return self.unit * self.bend * np.cosh(self._bounded(u))
 
+    def bounds(self) -> tuple[float, float]:
+        """Return the least and the largest answer about skewed targets, in these units."""
+        return (self.lowest - self.centre) / self.unit, (
+            self.highest - self.centre
+        ) / self.unit + _BEYOND
+
     def _bounded(self, u: Float64Array) -> Float64Array:
         return np.clip(u, self.lowest, self.highest + _BEYOND * self.unit)
 

@@ -141,6 +141,12 @@ class RowForm(NamedTuple):
         return (*layout(self.schema).categories, *self.coded)
 
     @property
+    def categorical(self) -> tuple[int, ...]:
+        """The columns of encoded rows that are codes of texts, then numbers that are codes."""
+        texts = () if self.schema is None else layout(self.schema).categories
+        return (*texts, *self.coded)
+
+    @property
     def wordy(self) -> bool:
         """Whether rows have words, which are crossed as texts are."""
         crossed = self.prepare is not None and self.prepare.texts == "crossed"

@@ -6,12 +6,29 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.rows.matrix import Matrix
 
 
+class RawRows(NamedTuple):
+    """n rows before they are scaled.
+
+    X: (n, d) float64 of numbers and of codes of categories, NaN where one is missing. categories:
+    the columns that are codes.
+    """
+
+    X: Float64Array
+    categories: tuple[int, ...] = ()
+
+    def part(self, rows: slice) -> "RawRows":
+        """Return some of them."""
+        return RawRows(self.X[rows], self.categories)
+
+
 class Seen(NamedTuple):
     """n rows.
 
     X: in the form that all heads learn. codes: (n, texts) float64 of a table's texts, NaN where one
     is missing, for heads that listen; None where there are none, or texts are not crossed.
+    raw: the rows before they are scaled, for heads that listen; None of sparse ones.
     """
 
     X: Matrix
     codes: Float64Array | None = None
+    raw: RawRows | None = None

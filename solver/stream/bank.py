@@ -1,4 +1,7 @@
-"""The bank of adaptive learners, begun with the first rows; it listens to other heads."""
+"""The bank of adaptive learners, begun with the first rows; it listens to other heads.
+
+Trees join its answers (`tree_experts`) where rows come as they were before they were scaled.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, Self
@@ -14,14 +17,18 @@ from wolfstream.solver.adaptive.regressor import AdaptiveRegressor, predict_valu
 from wolfstream.solver.adaptive.ridge import CHUNK
 from wolfstream.solver.adaptive.settings import CLASSIFICATION, NO_PINS, REGRESSION, Pins, pinned
 from wolfstream.solver.adaptive.standing import Standing
-from wolfstream.solver.adaptive.view import ClassAnswers, ClassView, predict_classes
+from wolfstream.solver.adaptive.target_scale import Units
+from wolfstream.solver.adaptive.view import ClassAnswers, ClassView, joined, predict_classes
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.rows.matrix import Matrix, SparseRows
-from wolfstream.solver.rows.sample_weights import Weights
+from wolfstream.solver.rows.matrix import Matrix, SparseRows, take_rows
+from wolfstream.solver.rows.sample_weights import Weights, as_numbers, weights_of
+from wolfstream.solver.rows.seen import RawRows
 from wolfstream.solver.stream.class_weights import ClassWeight, ClassWeights, WeightedAnswers
 from wolfstream.solver.stream.labels import Label
 from wolfstream.solver.stream.parameters import Task
 from wolfstream.solver.stream.reasons import Gradient
+from wolfstream.solver.stream.tree_experts import MOST_COLUMNS, TreeExperts, TreesView
+from wolfstream.solver.stream.tree_mixing import ClassMixing, ValueMixing
 from wolfstream.solver.stream.value_head import Values
 from wolfstream.solver.stream.votes import NO_HINTS, Answer, Hints
 
@@ -64,23 +71,38 @@ class Bank(Protocol):
 class BankPicture(NamedTuple):
     """An immutable picture of a bank that has learned a sample; a `LearnerView`.
 
-    class_weight: (K,) of the classes in its predictions; None without.
+    class_weight: (K,) of the classes in its predictions; None without. trees: that join its
+    answers; None if there are none.
     """
 
     model: Any
     class_weight: Float64Array | None = None
+    trees: TreesView | None = None
 
     def predict(self, X: Matrix, hints: Hints = NO_HINTS) -> Answer:
-        """Return the bank's answers for rows."""
-        if isinstance(self.model, ClassView):
-            return self.weighted(predict_classes(self.model, X, *hints))
-        return predict_values(self.model, X, *hints)
+        """Return the answers of the bank and of trees for rows."""
+        answers = self._of_bank(X, hints)
+        if isinstance(answers, ClassAnswers):
+            return self.finished(answers, hints.raw)
+        joined_answers: Answer = self._joined(answers, hints.raw)
+        return joined_answers
 
-    def weighted(self, answers: ClassAnswers) -> Answer:
-        """Return answers whose predictions follow the weights of the classes."""
+    def finished(self, answers: ClassAnswers, raw: RawRows | None) -> Answer:
+        """Return the bank's answers joined by trees, with predictions by the classes' weights."""
+        answers = self._joined(answers, raw)
         if self.class_weight is None:
             return answers
         return WeightedAnswers(answers, self.class_weight[: answers.probability.shape[1]])
+
+    def _of_bank(self, X: Matrix, hints: Hints) -> Any:
+        if isinstance(self.model, ClassView):
+            return predict_classes(self.model, X, hints.scores, hints.codes)
+        return predict_values(self.model, X, hints.scores, hints.codes)
+
+    def _joined(self, answers: Any, raw: RawRows | None) -> Any:
+        if self.trees is None or raw is None or raw.X.shape[1] != self.trees.columns:
+            return answers
+        return self.trees.answer(raw, answers)
 
     def pulls(self, _: Matrix, wanted: int, other: int) -> None:
         """It has no members."""
@@ -92,9 +114,21 @@ class BankPicture(NamedTuple):
             # Of two classes the scores are -f/2 and f/2 of f = log(p_1 / p_0).
             if len(direction) == 2:
                 direction = 0.5 * (direction[1] - direction[0]) * np.array([-1.0, 1.0])
+            mixing = self._mixing(hints)
+            if isinstance(mixing, ClassMixing) and self.trees is not None and hints.raw is not None:
+                answers, forests = self._of_bank(x[None], hints), self.trees.forests
+                direction = mixing.direction(forests, hints.raw.X, answers, direction)
             return Gradient(*class_gradient(self.model, x, direction, vote, hints.codes))
-        found = value_gradient(self.model, x, vote, hints.codes)
-        return Gradient(direction[0] * found.of_row, direction[0] * found.of_votes)
+        found, rate = value_gradient(self.model, x, vote, hints.codes), direction[0]
+        mixing = self._mixing(hints)
+        rate *= mixing.of_bank() if isinstance(mixing, ValueMixing) else 1.0
+        return Gradient(rate * found.of_row, rate * found.of_votes)
+
+    def _mixing(self, hints: Hints) -> ClassMixing | ValueMixing | None:
+        """Return what trees join the bank's answers by; None if none do."""
+        if self.trees is None or hints.raw is None or hints.raw.X.shape[1] != self.trees.columns:
+            return None
+        return self.trees.mixing
 
 
 class BankFigures(NamedTuple):
@@ -137,6 +171,7 @@ class BankLearner:
         self.row_columns: int | None = None
         self.texts = 0
         self.current: Bank | None = None
+        self.trees: TreeExperts | None = None
         self.width = 0
         self._cost_at, self._cost = (-1, -1), (0, 0)
         # The parameters of the last bank whose size was asked for, and that.
@@ -160,13 +195,47 @@ class BankLearner:
             self.begin(None if isinstance(X, SparseRows) else X.shape[1], texts)
         elif texts != self.texts:
             self._take_texts(texts)
-        assert self.current is not None
+        answers = self._answers(X, y, hints, weight)
         if self.class_weights is None:
-            answers = self.current.absorb(X, y, hints.scores, weight, hints.codes)
             return [Values(answers) if self.task == "regression" else answers]
         weights = self.class_weights.absorb(y)
-        answers = self.current.absorb(X, y, hints.scores, weight, hints.codes)
         return [WeightedAnswers(answers, weights[:, : answers.probability.shape[1]])]
+
+    def _answers(self, X: Matrix, y: NDArray[Any], hints: Hints, weight: Weights) -> Any:
+        """Learn rows, those until trees change at a time, and return all answers."""
+        assert self.current is not None
+        if hints.raw is None or hints.raw.X.shape[1] > MOST_COLUMNS:
+            return self.current.absorb(X, y, hints.scores, weight, hints.codes)
+        if self.trees is None or self.trees.columns != hints.raw.X.shape[1]:
+            self.trees = self._fresh_trees(hints.raw)
+        answers, start = [], 0
+        while start < len(y):
+            stop = min(start + self.trees.until_change(), len(y))
+            whole, part = (start, stop) == (0, len(y)), slice(start, stop)
+            rows = X if whole else take_rows(X, part)
+            beside = hints if whole else hints.part(part)
+            answers.append(self._learn(rows, y[part], beside, weights_of(weight, part)))
+            start = stop
+        if len(answers) == 1:
+            return answers[0]
+        if isinstance(self.current, AdaptiveClassifier):
+            return joined(answers, self.current.n_classes)
+        return np.concatenate(answers)
+
+    def _learn(self, X: Matrix, y: NDArray[Any], hints: Hints, weight: Weights) -> Any:
+        """Have the bank, then the trees learn rows; return their answers before that."""
+        bank, trees, raw = self.current, self.trees, hints.raw
+        assert bank is not None
+        assert trees is not None
+        assert raw is not None
+        answers = bank.absorb(X, y, hints.scores, weight, hints.codes)
+        units = bank.scale.units if isinstance(bank, AdaptiveRegressor) else Units()
+        weights = as_numbers(weight, len(y))
+        return trees.absorb(raw, y, weights, answers, units, bank.learners.work)
+
+    def _fresh_trees(self, raw: RawRows) -> TreeExperts:
+        regression = self.task == "regression"
+        return TreeExperts(raw.X.shape[1], raw.categories, regression=regression)
 
     def merge_class_weights(
         self, each: Sequence[Self], places: Sequence[NDArray[np.int64]]
@@ -193,21 +262,38 @@ class BankLearner:
         if self.current is None or not self.current.samples:
             return None
         weights = self.class_weights
-        return BankPicture(self.current.view(), None if weights is None else weights.now())
+        return BankPicture(
+            self.current.view(),
+            None if weights is None else weights.now(),
+            None if self.trees is None else self.trees.view(),
+        )
 
     def figures(self) -> BankFigures | None:
         """Return the bank's figures; None before the first sample."""
         picture, bank = self.picture(), self.current
         if picture is None or bank is None:
             return None
-        return BankFigures(picture, len(bank.kinds), *self._cost_of(bank))
+        kinds = len(bank.kinds) + (0 if picture.trees is None else len(picture.trees.kinds))
+        return BankFigures(picture, kinds, *self._cost_of(bank))
 
     def _cost_of(self, bank: Bank) -> tuple[int, int]:
         """Memory and work, which change with a new class, or at a chunk's end."""
         at = bank.samples // CHUNK, bank.learners.targets
         if at != self._cost_at:
-            self._cost_at, self._cost = at, (bank.nbytes, bank.learners.work)
+            self._cost_at, self._cost = at, (self.nbytes, bank.learners.work)
         return self._cost
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the bank and of trees in bytes; 0 before the first rows."""
+        of_bank = 0 if self.current is None else self.current.nbytes
+        return of_bank + (0 if self.trees is None else self.trees.nbytes)
+
+    def standing_of_learners(self) -> Standing:
+        """Return the weight and losses of each learner, those of trees last."""
+        assert self.current is not None
+        bank, trees = self.current.standing(), self.trees
+        return bank if trees is None or trees.forests is None else trees.standing(bank)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return plain data and arrays from which `restore` goes on bit for bit."""
@@ -218,7 +304,9 @@ class BankLearner:
             begun["texts"] = self.texts
         if self.class_weights is not None:
             begun["class_counts"] = self.class_weights.counts
-        return begun, self.current.state()
+        if self.trees is None:
+            return begun, self.current.state()
+        return begun | {"trees": self.trees.columns}, self.current.state() | self.trees.state()
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take over a state, once all its classes were met."""
@@ -226,6 +314,9 @@ class BankLearner:
             if self.class_weights is not None:
                 self.class_weights.restore(plain["class_counts"])
             self.begin(plain["columns"], plain.get("texts", 0)).restore(arrays)
+            if "trees" in plain:
+                self.trees = self._fresh_trees(RawRows(np.empty((0, plain["trees"]))))
+                self.trees.restore(arrays)
 
     def blank(self, columns: int | None, texts: int, classes: int) -> dict[str, NDArray[Any]]:
         """The arrays of a state before the first sample, of another bank with these parameters.
@@ -244,7 +335,12 @@ class BankLearner:
             other = self._fresh(columns, texts)
             if isinstance(other, AdaptiveClassifier):
                 other.meet(classes)
-            self._blank = asked, other.nbytes
+            # Raw rows have no more columns than prepared ones.
+            narrow = columns is not None and columns <= MOST_COLUMNS
+            trees = self._fresh_trees(RawRows(np.empty((0, columns or 0)))) if narrow else None
+            if trees is not None:
+                trees.meet(classes)
+            self._blank = asked, other.nbytes + (0 if trees is None else trees.nbytes)
         return self._blank[1]
 
     def begin(self, columns: int | None, texts: int) -> AdaptiveClassifier | AdaptiveRegressor:
@@ -252,7 +348,7 @@ class BankLearner:
 
         texts: how many texts of rows come beside them.
         """
-        self.row_columns, self.texts = columns, texts
+        self.row_columns, self.texts, self.trees = columns, texts, None
         self.current = bank = self._fresh(columns, texts)
         self.width = bank.inputs.features.dimension
         return bank

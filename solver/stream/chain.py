@@ -26,6 +26,7 @@ from wolfstream.solver.arrays import Float64Array, plain
 from wolfstream.solver.compiled import compiled
 from wolfstream.solver.held import Words, held, hold, key_of, room
 from wolfstream.solver.kernels.row_values import StoredRows
+from wolfstream.solver.rows.seen import RawRows
 from wolfstream.solver.stream.bank import BankPicture
 from wolfstream.solver.stream.class_head import ClassHeadView
 from wolfstream.solver.stream.paper_learners import SetPicture
@@ -170,11 +171,16 @@ def _is_plain(bank: ClassView) -> bool:
     return bank.history is None and bank.inputs.moments is None and bank.learners.texts is None
 
 
-def chained(chain: Chain, bank: ClassHeadView | ValueHeadView, X: Float64Array) -> HeadAnswer:
-    """Return the answers of the bank's head by its chain about prepared rows (n, d)."""
+def chained(
+    chain: Chain, bank: ClassHeadView | ValueHeadView, X: Float64Array, raw: RawRows | None
+) -> HeadAnswer:
+    """Return the answers of the bank's head by its chain about prepared rows (n, d).
+
+    raw: the rows before that, for trees.
+    """
     assert isinstance(bank, ClassHeadView)
     assert isinstance(bank.learner, BankPicture)
-    return HeadAnswer(bank.classes, [bank.learner.weighted(chain.predict(X))])
+    return HeadAnswer(bank.classes, [bank.learner.finished(chain.predict(X), raw)])
 
 
 def _work_of(chain: ChainArrays, classes: int) -> _Work:

@@ -20,6 +20,7 @@ from wolfstream.solver.stream.votes import (
     Heard,
     Hints,
     class_scores,
+    hints_of,
 )
 
 
@@ -91,7 +92,7 @@ class ClassHead(Generic[L]):
     ) -> Learned:
         """`absorb`, and the class numbers of the labels."""
         codes = np.array(self.meet(y), np.int64)
-        hints = Hints(class_scores(heard.votes, self.voters, self.classes), heard.codes)
+        hints = self._hints(heard)
         head_answer = HeadAnswer(tuple(self.classes), self.learner.absorb(X, codes, hints, weight))
         self.calibration.absorb(head_answer.scores, codes)
         return Learned(head_answer, codes)
@@ -100,6 +101,9 @@ class ClassHead(Generic[L]):
         """Return the head as it is now. learner: a picture of its learner."""
         classes, confidence = tuple(self.classes), self.calibration.view()
         return ClassHeadView(learner, classes, self.voters, confidence, _lacks(classes))
+
+    def _hints(self, heard: Heard) -> Hints:
+        return hints_of(class_scores(heard.votes, self.voters, self.classes), heard)
 
     def _code(self, label: Label) -> int:
         key = key_of(label)
@@ -125,7 +129,7 @@ class ClassHeadView(NamedTuple):
 
     def predict(self, X: Matrix, heard: Heard = NOTHING_HEARD) -> HeadAnswer:
         """Return the answers of the head for finite rows. It must lack nothing."""
-        hints = Hints(class_scores(heard.votes, self.voters, self.classes), heard.codes)
+        hints = self._hints(heard)
         return HeadAnswer(self.classes, [self.learner.predict(X, hints)])
 
     def contests(self, head_answer: HeadAnswer) -> list[Contest]:
@@ -149,9 +153,12 @@ class ClassHeadView(NamedTuple):
         self, x: Float64Array, direction: Float64Array, heard: Heard = NOTHING_HEARD
     ) -> Slope:
         """As of `reasons.Sloped`."""
-        hints = Hints(class_scores(heard.votes, self.voters, self.classes), heard.codes)
+        hints = self._hints(heard)
         found = self.learner.gradient(x, direction, hints)
         return by_voter(found, self.voters, heard.votes, self.classes)
+
+    def _hints(self, heard: Heard) -> Hints:
+        return hints_of(class_scores(heard.votes, self.voters, self.classes), heard)
 
     def probabilities(self, head_answer: HeadAnswer) -> Float64Array | None:
         """(n, K) of the head's answer; None while no answer before a label shows how sure it is."""

@@ -195,7 +195,8 @@ def _of_row(heard: Heard, i: int) -> Heard:
     """Return what was heard with one of the rows."""
     row = slice(i, i + 1)
     votes = {name: Vote(vote.classes, vote.scores[row]) for name, vote in heard.votes.items()}
-    return Heard(votes, None if heard.codes is None else heard.codes[row])
+    codes = None if heard.codes is None else heard.codes[row]
+    return Heard(votes, codes, None if heard.raw is None else heard.raw.part(row))
 
 
 def _encoded(view: RowsView, rows: Rows | SparseRows, X: Float64Array) -> Float64Array:

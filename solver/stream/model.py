@@ -61,7 +61,7 @@ class StreamView(NamedTuple):
         chain = None if isinstance(seen.X, SparseRows) else self.chain.get()
         if chain is None or isinstance(seen.X, SparseRows):
             return self._predict(seen)[0]
-        return chained(chain, self.heads[BANK], seen.X)
+        return chained(chain, self.heads[BANK], seen.X, seen.raw)
 
     def explain(self, rows: Rows | SparseRows) -> Iterator[Explanation]:
         """Return why the bank answers so, and the members of a working set that it listens to.
@@ -265,7 +265,7 @@ class StreamModel:
 
     def standing(self) -> list[dict[str, Any]]:
         """Return what each learner of the bank is worth; see `adaptive.standing`."""
-        return [] if self.bank.current is None else self.bank.current.standing().rows()
+        return [] if self.bank.current is None else self.bank.standing_of_learners().rows()
 
 
 def _new_learner(task: Task, head: PaperHead, own: SetParameters, seed: int) -> KernelLearner[Any]:

@@ -23,7 +23,7 @@ from wolfstream.solver.prepare.schema import SETTLING
 from wolfstream.solver.prepare.settling import first_order_row
 from wolfstream.solver.rows.matrix import Matrix, SparseRows
 from wolfstream.solver.rows.sample_weights import Weights, joined_weights, weights_of
-from wolfstream.solver.rows.seen import Seen
+from wolfstream.solver.rows.seen import RawRows, Seen
 
 
 class Part(NamedTuple):
@@ -86,9 +86,12 @@ class RowsView(NamedTuple):
 
     def prepared(self, X: Matrix, words: Float64Array | None = None) -> Seen:
         """Encoded rows as heads see them, with their words; sparse rows as they are."""
-        if self.preparation is None or isinstance(X, SparseRows):
+        if isinstance(X, SparseRows):
             return Seen(X)
-        return Seen(prepared(self.preparation, X), self.form.crossed(X, words))
+        if self.preparation is None:
+            return Seen(X, raw=RawRows(X))
+        raw = RawRows(X, self.form.categorical)
+        return Seen(prepared(self.preparation, X), self.form.crossed(X, words), raw)
 
 
 def _changes(before: RowForm, after: RowForm) -> bool:
@@ -223,8 +226,9 @@ class StreamRows:
         if self.preparation is None:
             self.preparation = self.fresh_preparation()
         if self.preparation is None:
-            return Seen(X)
-        return Seen(self.preparation.absorb(X), self.form.crossed(X, words))
+            return Seen(X, raw=RawRows(X))
+        raw = RawRows(X, self.form.categorical)
+        return Seen(self.preparation.absorb(X), self.form.crossed(X, words), raw)
 
     def fresh_preparation(self) -> Preparation | None:
         """A preparation of rows of this form before the first; None where there is none."""

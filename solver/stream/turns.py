@@ -59,7 +59,9 @@ def absorb_in_turn(
     head_answers = answers_of(others, ask)
     votes: dict[str, Vote] = {name: speech.vote for name, speech in head_answers.items()}
     for name in in_turn(learning, listeners):
-        head_answers[name] = heads[name].absorb(seen.X, y, Heard(votes, seen.codes), weight)
+        head_answers[name] = heads[name].absorb(
+            seen.X, y, Heard(votes, seen.codes, seen.raw), weight
+        )
         if name not in listeners and len(learning) > 1:
             votes[name] = head_answers[name].vote
     return head_answers
@@ -79,7 +81,7 @@ def heard_by(
     votes: dict[str, Vote] = {}
     for name, speech in answers_of(others, ask).items():
         votes[name] = speech.vote
-    return Heard(votes, seen.codes)
+    return Heard(votes, seen.codes, seen.raw)
 
 
 def answers_of(heads: Iterable[N], ask: Callable[[N], S | None]) -> dict[N, S]:

@@ -11,7 +11,15 @@ from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.stream.class_head import LearnerView
 from wolfstream.solver.stream.reasons import Slope, by_voter
-from wolfstream.solver.stream.votes import NOTHING_HEARD, Answer, HeadAnswer, Heard, Hints, values
+from wolfstream.solver.stream.votes import (
+    NOTHING_HEARD,
+    Answer,
+    HeadAnswer,
+    Heard,
+    Hints,
+    hints_of,
+    values,
+)
 
 
 class Values(NamedTuple):
@@ -85,4 +93,4 @@ class ValueHeadView(NamedTuple):
 
 
 def _hints(heard: Heard, voters: Sequence[str]) -> Hints:
-    return Hints(values(heard.votes, voters), heard.codes)
+    return hints_of(values(heard.votes, voters), heard)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from wolfstream.solver.adaptive.regressor import ValueAnswers
 from wolfstream.solver.adaptive.view import ClassAnswers
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.rows.seen import RawRows
 from wolfstream.solver.stream.class_weights import WeightedAnswers
 from wolfstream.solver.stream.labels import Label, key_of
 from wolfstream.solver.working_set.answers import Absorbed
@@ -36,11 +37,12 @@ class Heard(NamedTuple):
     """What a head that listens gets beside n rows.
 
     votes: of other heads. codes: (n, texts) float64 of the rows' texts, NaN where one is missing;
-    None where there are none.
+    None where there are none. raw: the rows before they are scaled; None of sparse ones.
     """
 
     votes: Votes
     codes: Float64Array | None = None
+    raw: RawRows | None = None
 
 
 NOTHING_HEARD = Heard({})
@@ -49,15 +51,29 @@ NOTHING_HEARD = Heard({})
 class Hints(NamedTuple):
     """What a learner gets beside n rows: what its head has heard.
 
-    scores: (n, voters, K) of classes, (n, voters) values of numbers; None without votes. codes: as
-    of `Heard`.
+    scores: (n, voters, K) of classes, (n, voters) values of numbers; None without votes. codes,
+    raw: as of `Heard`.
     """
 
     scores: Float64Array | None = None
     codes: Float64Array | None = None
+    raw: RawRows | None = None
+
+    def part(self, rows: slice) -> "Hints":
+        """Return those beside some of the rows."""
+        return Hints(
+            None if self.scores is None else self.scores[rows],
+            None if self.codes is None else self.codes[rows],
+            None if self.raw is None else self.raw.part(rows),
+        )
 
 
 NO_HINTS = Hints()
+
+
+def hints_of(scores: Float64Array | None, heard: Heard) -> Hints:
+    """Return what a learner gets of what its head has heard; scores: made of the votes."""
+    return Hints(scores, heard.codes, heard.raw)
 
 
 class Answer(Protocol):

@@ -65,7 +65,7 @@ def test_a_head_takes_what_the_page_says(head: HeadName, d: int, classes: int):
     if head == "working_set":
         classes = classes or 2
     stats = learner.model.published.heads[head].stats
-    sizes = {"d": d, "K": classes, "D": d + 257, "F": 512, "S": 200}
+    sizes = {"d": d, "K": classes, "D": d + 257, "F": 512, "S": 200, "p": d, "R": 8192}
     sizes["E"] = stats.get("learners", 0)
     expected = said_by_the_page(head, **sizes)
     if head == "working_set":

@@ -20,7 +20,9 @@ ROWS, BLOCK = 700, 50
 ASSET = {"dimension": 32}
 # Where NaN stands for a loss of a learner that was asked nothing; the last values are not kept
 # without `temporal`.
-NOTHING_TO_SAY = {"adaptive.losses_recent"}
+NOTHING_TO_SAY = {"adaptive.losses_recent", "adaptive.trees_losses_recent"}
+# Missing values as they came, and where a column has no more edges.
+NOTHING_TO_SAY |= {"adaptive.trees_window_X", "adaptive.trees_forest_bins_edges"}
 # Every learner there is that prepares its rows.
 SPECS: dict[str, dict[str, Any]] = {
     "all": {"asset": ASSET},

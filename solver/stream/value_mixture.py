@@ -1,0 +1,216 @@
+"""From the values of a few experts to one value, by their absolute errors.
+
+    stacker   v = v_0 + sum_e a_e (v_e - v_0),  a by ridge regression, with a horizon
+    weights   w_e <- w_e exp(-RATE min(|y - v_e| / u, MOST)), then fixed share (Herbster and Warmuth
+              1998);  u the least of the absolute errors so far, decayed
+    answer    sum_e w_e v_e over experts and stackers
+
+Expert 0 is the one whose answer all others may improve: it weighs FIRST_WEIGHT before any sample,
+and a stacker begins as it. An error e of a stacker counts as max(|e| / u, CORE)^-1 of its square,
+so that outliers do not move it (iteratively reweighted least squares; Holland and Welsch 1977).
+Absolute errors in one unit, not likelihoods with a deviation of each expert: an expert that fails
+where a level jumps is left at once.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled, inner, larger, smaller
+
+RATE, MOST, SHARE, CORE = 0.3, 10.0, 0.002, 0.3
+DECAY = 0.999
+FIRST_WEIGHT = 4.0
+HORIZONS = (300.0, np.inf)
+_SMALLEST = 1e-9
+
+
+class ValueMixture(NamedTuple):
+    """Of E experts and S stackers, in arrays that are updated in place.
+
+    a: (S, E) and P: (S, E, E) of the stackers. error: (2,) decayed sum of least errors, and how
+    many. square, memory: (E + S,) decayed squared errors and how many. weight: (E + S,).
+    """
+
+    a: Float64Array
+    P: Float64Array
+    error: Float64Array
+    square: Float64Array
+    memory: Float64Array
+    weight: Float64Array
+
+
+def prior_of(experts: int) -> Float64Array:
+    """Return what experts and stackers weigh before any sample, summing to 1."""
+    prior = np.ones(experts + len(HORIZONS))
+    prior[0] = FIRST_WEIGHT
+    return np.asarray(prior / prior.sum())
+
+
+def new_mixture(experts: int) -> ValueMixture:
+    """Return experts and stackers before any sample."""
+    stackers, voices = len(HORIZONS), experts + len(HORIZONS)
+    return ValueMixture(
+        a=np.zeros((stackers, experts)),
+        P=np.repeat(np.eye(experts)[None], stackers, axis=0),
+        error=np.zeros(2),
+        square=np.zeros(voices),
+        memory=np.zeros(voices),
+        weight=prior_of(experts),
+    )
+
+
+def rescale(mixture: ValueMixture, factor: float) -> None:
+    """Have a mixture go on with values `factor` times as large."""
+    mixture.error[0] *= factor
+    mixture.square[:] *= factor * factor
+    for P in mixture.P:
+        P /= factor * factor
+        # No more uncertain than before any sample.
+        P *= min(1.0, len(P) / float(np.trace(P)))
+
+
+class _OfRow(NamedTuple):
+    """Reused memory: kept (S,), v (E + S,), difference and gain (E,), prior (E + S,)."""
+
+    kept: Float64Array
+    v: Float64Array
+    difference: Float64Array
+    gain: Float64Array
+    prior: Float64Array
+
+
+def _of_row(mixture: ValueMixture) -> _OfRow:
+    experts = mixture.a.shape[1]
+    kept = np.exp(-1.0 / np.array(HORIZONS))
+    room = (np.empty(len(mixture.weight)), np.empty(experts), np.empty(experts))
+    return _OfRow(kept, *room, prior_of(experts))
+
+
+def mix(
+    mixture: ValueMixture, values: Float64Array, target: Float64Array, weight: Float64Array
+) -> tuple[Float64Array, Float64Array]:
+    """Answers (n,) and squared errors (n, E + S) of rows, whose targets are then learned.
+
+    values: (n, E). weight: (n,) of the rows. Errors are those of weight 1.
+    """
+    answers, errors = np.empty(len(values)), np.empty((len(values), len(mixture.weight)))
+    _learn(mixture, values, target, weight, _of_row(mixture), answers, errors)
+    return answers, errors
+
+
+def mixed(mixture: ValueMixture, values: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """Return answers (n,) and variances (n,) of rows without targets; values (n, E)."""
+    answers, variances = np.empty((2, len(values)))
+    _answer(mixture, values, _of_row(mixture), answers, variances)
+    return answers, variances
+
+
+def influence(mixture: ValueMixture) -> Float64Array:
+    """Return how fast the answer grows with each expert's value, (E,)."""
+    experts = mixture.a.shape[1]
+    rates = mixture.weight[:experts] + mixture.weight[experts:] @ mixture.a
+    rates[0] += (mixture.weight[experts:] * (1.0 - mixture.a.sum(axis=1))).sum()
+    return rates
+
+
+@compiled
+def _learn(
+    c: ValueMixture,
+    values: Float64Array,
+    target: Float64Array,
+    weight: Float64Array,
+    row: _OfRow,
+    answers: Float64Array,
+    errors: Float64Array,
+) -> None:
+    stackers, experts = c.a.shape
+    for i in range(len(values)):
+        answers[i] = _say(c, values[i], row)
+        y, w, least = target[i], weight[i], np.inf
+        for e in range(experts + stackers):
+            error = abs(y - row.v[e])
+            least = smaller(least, error)
+            errors[i, e] = error * error
+            c.square[e] = DECAY * c.square[e] + w * error * error
+            c.memory[e] = DECAY * c.memory[e] + w
+        c.error[0] = DECAY * c.error[0] + least
+        c.error[1] = DECAY * c.error[1] + 1.0
+        unit = larger(c.error[0] / c.error[1], _SMALLEST)
+        for s in range(stackers):
+            error = y - row.v[experts + s]
+            _ridge_step(c.a[s], c.P[s], row, s, error, w / larger(abs(error) / unit, CORE))
+        total = 0.0
+        for e in range(experts + stackers):
+            c.weight[e] *= np.exp(-RATE * w * smaller(np.sqrt(errors[i, e]) / unit, MOST))
+            total += c.weight[e]
+        for e in range(experts + stackers):
+            kept = c.weight[e] / total if total > 0.0 else row.prior[e]
+            c.weight[e] = (1.0 - SHARE) * kept + SHARE * row.prior[e]
+
+
+@compiled
+def _answer(
+    c: ValueMixture,
+    values: Float64Array,
+    row: _OfRow,
+    answers: Float64Array,
+    variances: Float64Array,
+) -> None:
+    for i in range(len(values)):
+        answers[i] = _say(c, values[i], row)
+        variances[i] = 0.0
+        for e in range(len(c.weight)):
+            of_expert = (c.square[e] + 1.0) / (c.memory[e] + 1.0)
+            apart = row.v[e] - answers[i]
+            variances[i] += c.weight[e] * (of_expert + apart * apart)
+
+
+@inner
+def _say(c: ValueMixture, values: Float64Array, row: _OfRow) -> float:
+    """Write what experts and stackers say, and return the answer."""
+    stackers, experts = c.a.shape
+    answer = 0.0
+    for e in range(experts):
+        row.v[e] = values[e]
+        row.difference[e] = values[e] - values[0]
+        answer += c.weight[e] * values[e]
+    for s in range(stackers):
+        v = values[0]
+        for e in range(experts):
+            v += c.a[s, e] * row.difference[e]
+        row.v[experts + s] = v
+        answer += c.weight[experts + s] * v
+    return answer
+
+
+@inner
+def _ridge_step(
+    a: Float64Array, P: Float64Array, row: _OfRow, s: int, error: float, weight: float
+) -> None:
+    """One row of a weight of recursive least squares, then one sample of forgetting."""
+    x, gain, kept, spread = row.difference, row.gain, row.kept[s], 1.0 / weight
+    for e in range(len(a)):
+        gain[e] = 0.0
+        for f in range(len(a)):
+            gain[e] += P[e, f] * x[f]
+        spread += gain[e] * x[e]
+    for e in range(len(a)):
+        a[e] = np.sqrt(kept) * (a[e] + gain[e] / spread * error)
+        for f in range(len(a)):
+            P[e, f] = kept * (P[e, f] - gain[e] * gain[f] / spread)
+        P[e, e] += 1.0 - kept
+
+
+def mixture_arrays(name: str, mixture: ValueMixture) -> dict[str, NDArray[Any]]:
+    """Return a copy, as named plain arrays."""
+    return {f"{name}_{field}": array.copy() for field, array in mixture._asdict().items()}
+
+
+def mixture_from_arrays(name: str, arrays: Mapping[str, NDArray[Any]]) -> ValueMixture:
+    """Return a copy of what `mixture_arrays` named."""
+    fields = ValueMixture._fields
+    return ValueMixture(*(np.array(arrays[f"{name}_{field}"]) for field in fields))

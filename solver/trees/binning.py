@@ -1,0 +1,99 @@
+"""Columns as bins, the few values that trees split at.
+
+number      bin 1 + how many edges are below it; edges are midpoints between values, all of
+them where they are few, else at quantiles
+category    bin 1 + the place of its code among those that came most often; OTHER of any other
+missing     bin 0
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled, inner
+
+BINS = 64
+# Bins between the first, of missing values, and the last.
+EDGES = BINS - 2
+OTHER = BINS - 1
+# A category's code that came less often in the rows that bins are made for has no bin of its own.
+_LEAST_COUNT = 5
+
+
+class Bins(NamedTuple):
+    """What values of d columns have which bin.
+
+    edges: (d, EDGES) ascending, infinity where there are no more; of a category its codes.
+    categories: (d,) bool.
+    """
+
+    edges: Float64Array
+    categories: NDArray[np.bool_]
+
+
+def bins_of(X: Float64Array, categories: NDArray[np.bool_]) -> Bins:
+    """Return bins for rows (n, d), NaN where a value is missing. categories: (d,)."""
+    edges = np.full((X.shape[1], EDGES), np.inf)
+    ordered = np.sort(X, axis=0)
+    present = len(X) - np.isnan(X).sum(axis=0)
+    for j, count in enumerate(present.tolist()):
+        values = ordered[:count, j]
+        own = _frequent(values) if categories[j] else _midpoints(values)
+        edges[j, : len(own)] = own
+    return Bins(edges, categories)
+
+
+def _frequent(values: Float64Array) -> Float64Array:
+    codes, counts = np.unique(values, return_counts=True)
+    order = np.argsort(-counts, kind="stable")[:EDGES]
+    return np.sort(codes[order[counts[order] >= _LEAST_COUNT]])
+
+
+def _midpoints(values: Float64Array) -> Float64Array:
+    """Return at most EDGES edges between ascending values."""
+    last_of = np.flatnonzero(values[1:] > values[:-1])
+    if len(last_of) > EDGES:
+        # The borders that are next to the quantiles, each once.
+        wanted = np.arange(1, EDGES + 1) * len(values) / (EDGES + 1) - 1.0
+        last_of = np.unique(last_of[np.searchsorted(last_of, wanted).clip(max=len(last_of) - 1)])
+    below, above = values[last_of], values[last_of + 1]
+    # Halves first: the sum of two large numbers is infinite.
+    edges = 0.5 * below + 0.5 * above
+    return np.where(edges < above, edges, below)
+
+
+def binned(bins: Bins, X: Float64Array) -> NDArray[np.uint8]:
+    """Return the bins (n, d) of rows (n, d), NaN where a value is missing."""
+    # Compiled code may assume that no NaN occurs.
+    rows, out = np.where(np.isnan(X), np.inf, X), np.empty(X.shape, np.uint8)
+    _bin(bins, rows, out)
+    return out
+
+
+@compiled
+def _bin(bins: Bins, X: Float64Array, out: NDArray[np.uint8]) -> None:
+    for i in range(len(X)):
+        _bin_row(bins, X[i], out[i])
+
+
+@inner
+def _bin_row(bins: Bins, x: Float64Array, out: NDArray[np.uint8]) -> None:
+    """Write the bins (d,) of a row (d,) that has infinity where a value is missing."""
+    for j in range(len(x)):
+        value, edges = x[j], bins.edges[j]
+        if value == np.inf:
+            out[j] = 0
+            continue
+        low, high = 0, EDGES
+        while low < high:
+            middle = (low + high) >> 1
+            if edges[middle] < value:
+                low = middle + 1
+            else:
+                high = middle
+        if not bins.categories[j] or (low < EDGES and edges[low] == value):
+            out[j] = 1 + low
+        else:
+            out[j] = OTHER

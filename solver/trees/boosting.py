@@ -1,0 +1,243 @@
+"""Gradient boosting: trees one after another, each on the gradients of a loss (Friedman 2001).
+
+    numbers       loss (F - y)^2 / 2          gradient F - y,  curvature 1
+    two classes   log(1 + exp(-F)) or its mirror, F the log odds of class 1
+    K classes     log loss of softmax(F)      gradients p_k - [y = k],  curvatures p_k (1 - p_k)
+
+A leaf's value of an output is a Newton step, -RATE G / (C + LEAF_RIDGE), C the sum of curvatures
+(Chen and Guestrin 2016). A tree has a value for each output in each leaf, and is grown on the
+gradients of all of them; of many outputs, on SKETCH random sums of these (Iosipoi and Vakhrushev
+2022), so that the time of a round hardly grows with classes. Each round takes a random part of the
+rows (Friedman 2002), drawn from a seed.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled, inner, larger, smaller
+from wolfstream.solver.trees.growing import (
+    LEAVES,
+    NODES,
+    Growing,
+    Tree,
+    Words,
+    grow,
+    leaf_of,
+    room_to_grow,
+    word_of,
+)
+
+RATE = 0.1
+LEAF_RIDGE = 1.0
+SKETCH = 4
+_LEAST_CURVATURE = 1e-3
+
+
+class Trees(NamedTuple):
+    """Trees whose outputs are added.
+
+    feature, right: (trees, NODES) as of `Tree`. leaf: (trees, LEAVES, outputs). start: (outputs,)
+    what they begin with.
+    """
+
+    feature: NDArray[np.int32]
+    right: NDArray[np.uint64]
+    leaf: Float64Array
+    start: Float64Array
+
+
+class Problem(NamedTuple):
+    """What trees are fitted to.
+
+    rows: (n, d) bins. categories: (d,) which columns are codes. y: (n,) numbers, or classes.
+    weight: (n,), mean 1. base: (n, outputs) what the trees add to; None if they begin with the best
+    constant. classes: 0 of numbers.
+    """
+
+    rows: NDArray[np.uint8]
+    categories: NDArray[np.bool_]
+    y: Float64Array
+    weight: Float64Array
+    base: Float64Array | None
+    classes: int
+
+
+class Effort(NamedTuple):
+    """rounds: trees. share: of rows in each round. seed: of their choice."""
+
+    rounds: int
+    share: float = 1.0
+    seed: int = 0
+
+
+def outputs_of(classes: int) -> int:
+    """Return how many outputs the trees have for so many classes, 0 of numbers."""
+    return 1 if classes <= 2 else classes
+
+
+class _Work(NamedTuple):
+    """Reused memory: F (n, outputs). slopes: (n, outputs, 2) gradients and curvatures.
+
+    words: (n, c). chosen: (n,) rows. signs: (outputs,) of each output in random sums, bit s of
+    them in sum s.
+    """
+
+    F: Float64Array
+    slopes: Float64Array
+    words: Words
+    chosen: NDArray[np.int32]
+    signs: NDArray[np.uint64]
+
+
+def fitted(problem: Problem, effort: Effort) -> Trees:
+    """Return trees for a problem of at most MOST_ROWS rows; the same bits for the same arrays."""
+    outputs = outputs_of(problem.classes)
+    n, d = problem.rows.shape
+    channels = 1 if outputs == 1 else SKETCH
+    start = np.zeros(outputs) if problem.base is not None else _constants(problem, outputs)
+    trees = Trees(
+        np.zeros((effort.rounds, NODES), np.int32),
+        np.zeros((effort.rounds, NODES), np.uint64),
+        np.zeros((effort.rounds, LEAVES, outputs)),
+        start,
+    )
+    work = _Work(
+        np.repeat(start[None], n, axis=0) if problem.base is None else problem.base.copy(),
+        np.empty((n, outputs, 2)),
+        np.empty((n, channels), np.int64),
+        np.empty(n, np.int32),
+        np.empty(outputs, np.uint64),
+    )
+    # No gradient is larger, but of numbers that trees have led astray.
+    largest = problem.weight.max(initial=0.0) * (
+        2.0 if problem.classes else float(np.abs(problem.y[:, None] - work.F).max(initial=0.0))
+    )
+    scale = 1.0 / largest if largest > 0.0 else 0.0
+    targets = problem.y, problem.weight, problem.classes, scale
+    room = room_to_grow(n, d, channels)
+    _boost(trees, problem.rows, problem.categories, *targets, *effort[1:], work, room)
+    return trees
+
+
+def _constants(problem: Problem, outputs: int) -> Float64Array:
+    """Return the outputs (outputs,) without trees."""
+    total = problem.weight.sum()
+    if problem.classes == 0:
+        return np.array([(problem.weight * problem.y).sum() / total])
+    counts = np.bincount(problem.y.astype(np.int64), problem.weight, problem.classes) + 1.0
+    logs = np.log(counts / (total + problem.classes))
+    return np.asarray(logs[1:] - logs[:1] if outputs == 1 else logs)
+
+
+@compiled
+def _boost(
+    trees: Trees,
+    rows: NDArray[np.uint8],
+    categories: NDArray[np.bool_],
+    y: Float64Array,
+    weight: Float64Array,
+    classes: int,
+    scale: float,
+    share: float,
+    seed: int,
+    work: _Work,
+    growing: Growing,
+) -> None:
+    for r in range(len(trees.feature)):
+        count = 0
+        for k in range(len(work.signs)):
+            work.signs[k] = _bits(seed, r, k)
+        for i in range(len(y)):
+            _write_slopes(work.F[i], work.slopes[i], y[i], weight[i], classes)
+            _write_words(work.slopes[i], work.words[i], weight[i], scale, work.signs)
+            if share >= 1.0 or _uniform(seed, r, i) < share:
+                work.chosen[count] = i
+                count += 1
+        tree, leaf = Tree(trees.feature[r], trees.right[r]), trees.leaf[r]
+        grow(rows, categories, work.words, work.chosen[:count], growing, tree)
+        _write_leaves(leaf, work, growing)
+        if count == len(y):
+            _add_leaves(leaf, work, growing)
+            continue
+        for i in range(len(y)):
+            q = leaf_of(tree.feature, tree.right, rows[i])
+            for k in range(leaf.shape[1]):
+                work.F[i, k] += leaf[q, k]
+
+
+@inner
+def _write_leaves(leaf: Float64Array, work: _Work, growing: Growing) -> None:
+    for q in range(LEAVES):
+        for k in range(leaf.shape[1]):
+            slope, curve = 0.0, LEAF_RIDGE
+            for at in range(growing.begin[q], growing.begin[q + 1]):
+                slope += work.slopes[growing.other[at], k, 0]
+                curve += work.slopes[growing.other[at], k, 1]
+            leaf[q, k] = -RATE * slope / curve
+
+
+@inner
+def _add_leaves(leaf: Float64Array, work: _Work, growing: Growing) -> None:
+    """Add a tree's values for rows that have all been sorted into its leaves."""
+    for q in range(LEAVES):
+        for at in range(growing.begin[q], growing.begin[q + 1]):
+            for k in range(leaf.shape[1]):
+                work.F[growing.other[at], k] += leaf[q, k]
+
+
+@inner
+def _write_slopes(
+    F: Float64Array, slopes: Float64Array, y: float, weight: float, classes: int
+) -> None:
+    """Write the gradients and curvatures (outputs, 2) of a row."""
+    if classes == 0:
+        slopes[0, 0], slopes[0, 1] = weight * (F[0] - y), weight
+    elif classes <= 2:
+        p = 1.0 / (1.0 + np.exp(-F[0]))
+        slopes[0, 0] = weight * (p - y)
+        slopes[0, 1] = weight * larger(p * (1.0 - p), _LEAST_CURVATURE)
+    else:
+        most, total = F[0], 0.0
+        for k in range(classes):
+            most = larger(most, F[k])
+        for k in range(classes):
+            slopes[k, 0] = np.exp(F[k] - most)
+            total += slopes[k, 0]
+        for k in range(classes):
+            p = slopes[k, 0] / total
+            slopes[k, 0] = weight * (p - (1.0 if y == k else 0.0))
+            slopes[k, 1] = weight * larger(p * (1.0 - p), _LEAST_CURVATURE)
+
+
+@inner
+def _write_words(
+    slopes: Float64Array, words: Words, weight: float, scale: float, signs: NDArray[np.uint64]
+) -> None:
+    """Write what a tree is grown on: gradients or random sums of them, and the weight."""
+    for s in range(len(words)):
+        gradient = 0.0
+        if len(slopes) <= len(words):
+            gradient = slopes[s, 0] if s < len(slopes) else 0.0
+        else:
+            for k in range(len(slopes)):
+                plus = (signs[k] >> np.uint64(s)) & np.uint64(1)
+                gradient += slopes[k, 0] if plus else -slopes[k, 0]
+        words[s] = word_of(smaller(larger(scale * gradient, -1.0), 1.0), weight)
+
+
+@inner
+def _bits(seed: int, r: int, i: int) -> np.uint64:
+    """Return 64 random bits of three numbers (SplitMix64; Steele, Lea and Flood 2014)."""
+    z = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(r)
+    z = z * np.uint64(0xD1342543DE82EF95) + np.uint64(i) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@inner
+def _uniform(seed: int, r: int, i: int) -> float:
+    return float(_bits(seed, r, i) >> np.uint64(11)) * 2.0**-53

@@ -1,0 +1,91 @@
+"""One value of a few experts, by plain numpy from the formulas, and what follows from them."""
+
+import numpy as np
+import pytest
+
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.stream import value_mixture as mixture
+
+
+def of_oracle(values: Float64Array, y: Float64Array, weight: Float64Array) -> Float64Array:
+    experts = values.shape[1]
+    prior = mixture.prior_of(experts)
+    w, unit, count = prior.copy(), 0.0, 0.0
+    a = np.zeros((2, experts))
+    P = np.stack([np.eye(experts)] * 2)
+    answers = []
+    for row, target, of_row in zip(values, y, weight, strict=True):
+        x = row - row[0]
+        voices = np.concatenate([row, row[0] + a @ x])
+        answers.append(w @ voices)
+        error = np.abs(target - voices)
+        unit, count = mixture.DECAY * unit + error.min(), mixture.DECAY * count + 1.0
+        scale = max(unit / count, 1e-9)
+        for s, kept in enumerate(np.exp(-1.0 / np.array(mixture.HORIZONS))):
+            miss = target - voices[experts + s]
+            gain = P[s] @ x
+            spread = max(abs(miss) / scale, mixture.CORE) / of_row + gain @ x
+            a[s] = np.sqrt(kept) * (a[s] + gain / spread * miss)
+            P[s] = kept * (P[s] - np.outer(gain, gain) / spread) + (1.0 - kept) * np.eye(experts)
+        w = w * np.exp(-mixture.RATE * of_row * np.minimum(error / scale, mixture.MOST))
+        w = (1.0 - mixture.SHARE) * w / w.sum() + mixture.SHARE * prior
+    return np.array(answers)
+
+
+def drawn(n: int = 400) -> tuple[Float64Array, Float64Array]:
+    random = np.random.default_rng(0)
+    y = random.normal(size=n)
+    return y[:, None] + random.normal(size=(n, 3)) * [1.0, 0.2, 0.6], y
+
+
+def test_answers_are_those_of_the_formulas() -> None:
+    values, y = drawn()
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
+    answers, _ = mixture.mix(mixture.new_mixture(3), values, y, weight)
+    np.testing.assert_allclose(answers, of_oracle(values, y, weight), rtol=1e-7, atol=1e-9)
+
+
+def test_answers_become_as_good_as_the_best() -> None:
+    values, y = drawn(2000)
+    answers, _ = mixture.mix(mixture.new_mixture(3), values, y, np.ones(len(y)))
+    assert np.abs(answers - y)[500:].mean() < 1.02 * np.abs(values[:, 1] - y)[500:].mean()
+
+
+def test_blocks_make_the_same_bits() -> None:
+    values, y = drawn()
+    whole, parts = mixture.new_mixture(3), mixture.new_mixture(3)
+    answers, _ = mixture.mix(whole, values, y, np.ones(len(y)))
+    each = [
+        mixture.mix(parts, values[i : i + 7], y[i : i + 7], np.ones(len(y[i : i + 7])))[0]
+        for i in range(0, len(y), 7)
+    ]
+    np.testing.assert_array_equal(np.concatenate(each), answers)
+
+
+def test_another_unit_changes_nothing() -> None:
+    values, y = drawn()
+    one, other = mixture.new_mixture(3), mixture.new_mixture(3)
+    for each in (one, other):
+        mixture.mix(each, values, y, np.ones(len(y)))
+    mixture.rescale(other, 0.5)
+    first, second = mixture.mixed(one, values), mixture.mixed(other, 0.5 * values)
+    np.testing.assert_allclose(second[0], 0.5 * first[0], rtol=1e-9)
+
+
+def test_influence_is_the_slope_in_each_expert() -> None:
+    values, y = drawn()
+    one = mixture.new_mixture(3)
+    mixture.mix(one, values, y, np.ones(len(y)))
+    moved = [
+        mixture.mixed(one, values[:1] + e)[0] - mixture.mixed(one, values[:1])[0] for e in np.eye(3)
+    ]
+    assert mixture.influence(one) == pytest.approx(np.array(moved).ravel(), rel=1e-9)
+
+
+@pytest.mark.parametrize("weight", [1e-9, 1e9])
+def test_any_weight_leaves_finite_numbers(weight: float) -> None:
+    values, y = drawn()
+    one = mixture.new_mixture(3)
+    answers, _ = mixture.mix(one, values, y, np.full(len(y), weight))
+    assert np.isfinite(answers).all()
+    assert all(np.isfinite(array).all() for array in one)

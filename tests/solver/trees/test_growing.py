@@ -1,0 +1,125 @@
+"""Trees split where a search by brute force does."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.solver.trees.oracle import best_split, gain, leaves
+from wolfstream.solver.trees.growing import (
+    CATEGORY_RIDGE,
+    GRADIENT,
+    LEAST_ROWS,
+    LEAVES,
+    NODES,
+    RIDGE,
+    WEIGHT,
+    Tree,
+    grow_one,
+    leaf_of,
+    room_to_grow,
+)
+
+RANDOM = np.random.default_rng(0)
+
+
+def grown(
+    rows: NDArray[np.uint8], categories: NDArray[np.bool_], g: NDArray[Any], w: NDArray[Any]
+) -> tuple[Tree, NDArray[Any]]:
+    """A tree, and the leaf of each row as it was grown. g: (n, c) between -1 and 1."""
+    words = np.round(g * GRADIENT).astype(np.int64) << 26
+    words[:, 0] += np.maximum((w * WEIGHT).astype(np.int64), 1)
+    tree = Tree(np.zeros(NODES, np.int32), np.zeros(NODES, np.uint64))
+    work = room_to_grow(len(rows), rows.shape[1], g.shape[1])
+    grow_one(rows, categories, words, np.arange(len(rows), dtype=np.int32), work, tree)
+    leaf = np.empty(len(rows), np.int64)
+    for q in range(LEAVES):
+        leaf[work.other[work.begin[q] : work.begin[q + 1]]] = q
+    return tree, leaf
+
+
+def bins_on_the_right(tree: Tree, node: int) -> frozenset[int]:
+    return frozenset(b for b in range(64) if int(tree.right[node]) >> b & 1)
+
+
+def problem(seed: int, channels: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_], Any, Any]:
+    random = np.random.default_rng(seed)
+    n = int(random.integers(60, 400))
+    rows = random.integers(0 if seed % 2 else 1, 64, (n, 4)).astype(np.uint8)
+    rows[:, 1] = random.integers(1, 3, n)
+    categories = np.array([False, False, True, seed % 3 == 0])
+    rows[:, 2] = random.integers(0, 6, n)
+    g = np.tanh(random.normal(size=(n, channels)) + 0.5 * (rows[:, :1] > 30) - (rows[:, 2:3] == 3))
+    w = np.round(random.uniform(0.3, 2.0, n), 2) if seed % 4 == 0 else np.ones(n)
+    return rows, categories, np.round(g * GRADIENT) / GRADIENT, np.floor(w * WEIGHT) / WEIGHT
+
+
+@pytest.mark.parametrize("channels", [1, 4])
+@pytest.mark.parametrize("seed", range(40))
+def test_each_split_gains_as_much_as_the_best(seed: int, channels: int) -> None:
+    rows, categories, g, w = problem(seed, channels)
+    tree, _ = grown(rows, categories, g, w)
+    at = {0: np.ones(len(rows), np.bool_)}
+    for node in range(NODES):
+        here = at[node]
+        best = best_split(rows[here], categories, g[here], w[here]) if here.any() else (0.0, -1, 0)
+        j, right = int(tree.feature[node]), bins_on_the_right(tree, node)
+        split = np.isin(rows[:, j], list(right))
+        if right:
+            ridge = CATEGORY_RIDGE if categories[j] else RIDGE
+            found = gain(g[here], w[here], split[here], ridge)
+            assert found == pytest.approx(best[0], rel=1e-9)
+        else:
+            assert best[0] < 1e-5
+        at[2 * node + 1], at[2 * node + 2] = here & ~split, here & split
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_rows_are_in_the_leaves_that_they_come_to(seed: int) -> None:
+    rows, categories, g, w = problem(seed, 1)
+    tree, leaf = grown(rows, categories, g, w)
+    assert np.array_equal(leaf, leaves(tree.feature, tree.right, rows))
+    assert [leaf_of(*tree, row) for row in rows] == leaf.tolist()
+
+
+def test_leaves_have_enough_weight() -> None:
+    rows, categories, g, _ = problem(1, 1)
+    w = np.full(len(rows), 0.5)
+    _, leaf = grown(rows, categories, g, w)
+    assert min(w[leaf == q].sum() for q in np.unique(leaf)) >= LEAST_ROWS
+
+
+def test_equal_gradients_make_no_split() -> None:
+    rows, categories, g, w = problem(3, 1)
+    for value in (0.0, 0.5):
+        tree, _ = grown(rows, categories, np.full_like(g, value), w)
+        assert not tree.right.any()
+
+
+def test_missing_values_go_to_their_side() -> None:
+    n = 400
+    rows = RANDOM.integers(1, 3, (n, 1)).astype(np.uint8)
+    rows[::4] = 0
+    for like in (1, 2):
+        g = np.where((rows == 2) | ((rows == 0) & (like == 2)), 0.5, -0.5)
+        tree, _ = grown(rows, np.array([False]), g, np.ones(n))
+        assert bins_on_the_right(tree, 0) & {0, 1, 2} == ({2, 0} if like == 2 else {2})
+
+
+def test_missing_values_alone_make_a_split() -> None:
+    rows = np.ones((100, 1), np.uint8)
+    rows[::2] = 0
+    g = np.where(rows == 0, 0.5, -0.5)
+    tree, _ = grown(rows, np.array([False]), g, np.ones(100))
+    assert bins_on_the_right(tree, 0) & {0, 1} == {0}
+
+
+def test_new_codes_go_with_the_heavier_side() -> None:
+    rows = np.repeat(np.array([1, 2, 3], np.uint8), [200, 50, 50])[:, None]
+    g = np.where(rows == 1, -0.5, 0.5)
+    tree, _ = grown(rows, np.array([True]), g, np.ones(300))
+    right = bins_on_the_right(tree, 0)
+    assert right & {1, 2, 3} == {2, 3}
+    assert 40 not in right
+    assert 0 not in right
