@@ -137,8 +137,9 @@ bench-solvers: .venv/peers
 	$(BIN)/python -m benchmarks.batch_solvers --data $(DATA) --results $(BATCH)
 	$(BIN)/python -m benchmarks.solvers --data $(DATA) --sets covtype --limit-seconds 1800
 	$(BIN)/python -m benchmarks.many_classes
-	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.paper_tables --data $(DATA)
+	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.p1_tables --data $(DATA)
 	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.last_steps --data $(DATA)
+	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.p4_tables --data $(DATA)
 	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.rates --data $(DATA)
 	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.sampled_table --data $(DATA)
 	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.series --data $(DATA)
@@ -147,6 +148,7 @@ bench-solvers: .venv/peers
 
 bench-asset: .venv/peers
 	$(BIN)/python -m benchmarks.asset --data $(DATA)
+	$(BIN)/python -m benchmarks.asset_dimensions --data $(DATA)
 	$(BIN)/python -m benchmarks.asset_parallel --data $(DATA)
 
 bench-bound: .venv/installed

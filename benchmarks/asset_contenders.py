@@ -80,6 +80,7 @@ def ours(
 
         from wolfstream.solver.asset.features import transform
         from wolfstream.solver.asset.learner import Asset
+        from wolfstream.solver.asset.nystrom import BATCH_EIGENVALUE_CUT
         from wolfstream.solver.kernels.functions import Kernel
 
         def learner() -> Any:
@@ -100,7 +101,7 @@ def ours(
         landmarks = check_random_state(SEED).permutation(len(split.y))[:s]
         asset, curve = learner(), Curve(f"lambda {problem.lam:.3g}", [], [], [])
         start = time.process_time()
-        asset.begin(split.X[landmarks], split.y[landmarks], asset.kernel.dtype)
+        asset.begin(split.X[landmarks], split.y[landmarks], BATCH_EIGENVALUE_CUT)
         seconds = time.process_time() - start
         V: NDArray[Any] | None = None
         tested: NDArray[Any] | None = None

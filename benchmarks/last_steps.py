@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from benchmarks.datasets import Dataset, MissingSet, load
 from benchmarks.machine import machine_line
-from benchmarks.paper_tables import P1_TABLES
+from benchmarks.p1_tables import P1_TABLES
 from benchmarks.papers import PROBLEMS, Problem
 from wolfstream.solver.arrays import Float64Array, FloatArray
 from wolfstream.solver.compiled import compiled
@@ -102,7 +102,7 @@ def rows_of(name: str, task: Task, orders: int) -> None:
     for algorithm, away_steps in (("SFW", False), ("MSFW", True)):
         for epochs in (1, 2):
             paper = next(cells)
-            # A second pass over an order needs the learner (`benchmarks.paper_tables`).
+            # A second pass over an order needs the learner (`benchmarks.p1_tables`).
             for way in ("permuted", "drawn")[epochs - 1 :]:
                 runs = [
                     run_of(task, steps_of(task, epochs, seed, away_steps, way == "drawn"))

@@ -3,10 +3,12 @@
 import json
 import re
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+from benchmarks import asset_dimensions, effect_of_c, p4_tables, sampled_table
 from benchmarks.largest_requests import read_results, written
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -82,6 +84,12 @@ def test_table_of_readme():
 def test_table_of_the_largest_requests():
     page = (ROOT / "docs" / "authentication-and-limits.md").read_text()
     assert page == written(page, read_results())
+
+
+@pytest.mark.parametrize("program", [asset_dimensions, effect_of_c, p4_tables, sampled_table])
+def test_tables_beside_the_papers(program: ModuleType):
+    assert program.RESULTS in {path.name for path in RESULTS.iterdir()}
+    assert program.written(BENCHMARKS) == BENCHMARKS
 
 
 def test_hidden_ball():
