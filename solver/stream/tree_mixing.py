@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.combination import (
     Combination,
+    Combiner,
     combination_arrays,
     combination_from_arrays,
-    combine,
     combined,
     new_combination,
 )
@@ -95,6 +95,7 @@ class ClassMixing(NamedTuple):
     """Of classes: temperatures, stackers, and shares on log loss, as the bank's own experts."""
 
     combination: Combination
+    combiner: Combiner
 
     @property
     def weight(self) -> Float64Array:
@@ -116,7 +117,9 @@ class ClassMixing(NamedTuple):
         np.maximum.accumulate(np.maximum(met, y[:-1] + 1), out=known[1:])
         scores = np.zeros((n, EXPERTS, classes + 1))
         awake = _write_scores(forests, X, answers, scores[:, :, :classes])
-        probability, losses = combine(self.combination, _PRIOR, scores, awake, y, known, weight)
+        probability, losses = self.combiner.combine(
+            self.combination, scores, awake, y, known, weight
+        )
         return Learned(ClassAnswers(probability.argmax(axis=1), probability), losses)
 
     def take(self, former: Forests, forests: Forests) -> None:
@@ -144,7 +147,7 @@ class ClassMixing(NamedTuple):
 
     def copy(self) -> "ClassMixing":
         """See `Mixing`."""
-        return ClassMixing(Combination(*(field.copy() for field in self.combination)))
+        return _class_mixing(Combination(*(field.copy() for field in self.combination)))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """See `Mixing`."""
@@ -205,7 +208,7 @@ def new_mixing(*, regression: bool) -> ClassMixing | ValueMixing:
     """Return what mixes before any sample."""
     if regression:
         return ValueMixing(new_mixture(EXPERTS))
-    return ClassMixing(new_combination(_PRIOR, _STEPS))
+    return _class_mixing(new_combination(_PRIOR, _STEPS))
 
 
 def mixing_from_arrays(
@@ -214,7 +217,7 @@ def mixing_from_arrays(
     """Return a copy of what `Mixing.arrays` named."""
     if regression:
         return ValueMixing(mixture_from_arrays("mixing", arrays))
-    return ClassMixing(combination_from_arrays("mixing", arrays))
+    return _class_mixing(combination_from_arrays("mixing", arrays))
 
 
 def kinds_of_mixing(*, regression: bool) -> list[dict[str, Any]]:
@@ -224,6 +227,10 @@ def kinds_of_mixing(*, regression: bool) -> list[dict[str, Any]]:
         return kinds + [{"learner": "stacker", "of": "trees", "step": step} for step in _STEPS]
     horizons = [horizon if np.isfinite(horizon) else None for horizon in HORIZONS]
     return kinds + [{"learner": "stacker", "of": "trees", "horizon": one} for one in horizons]
+
+
+def _class_mixing(combination: Combination) -> ClassMixing:
+    return ClassMixing(combination, Combiner(_PRIOR))
 
 
 def base_of(answers: Any) -> Float64Array:
@@ -241,6 +248,6 @@ def _write_scores(
     fresh, residual = class_votes(forests, X, base_of(answers))
     votes = np.full((len(X), EXPERTS - 1, scores.shape[2]), np.nan)
     votes[:, 0, : fresh.shape[1]], votes[:, 1] = fresh, residual
-    awake = take_external(votes, EXPERTS - 1, scores)
+    awake = take_external(votes, EXPERTS - 1, scores.shape[2], scores)
     scores[:, 0] = np.log(np.maximum(answers.probability, _LEAST))
     return awake
