@@ -1,7 +1,7 @@
-"""Admission: which requests of a group can be learned, before anything of it is written.
+"""Admission: decides which requests of a group are learned, before any of them is written.
 
-What is admitted is learned whatever happens: it is written to the journal next, and the journal
-holds no refusals. Duplicates are recognised here, too.
+The log holds no refusals, so an admitted request is learned whatever happens later. Duplicates are
+recognised here, too.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -26,16 +26,16 @@ from wolfstream.service.storage.entries import Entry, KeyedRequest
 
 
 class Admission(NamedTuple):
-    """What becomes of a group of requests, duplicates excepted.
+    """What becomes of the requests of a group, duplicates excepted.
 
     Attributes:
-        admitted: what is learned, model by model and in order.
-        remembered: predictions.
-        settled: labels of which none is learned, to be answered when the rest of their group is
-            durable.
-        refused: requests that need no look at a log.
-        unsure: refusals that are wrong if another replica has learned since, such as that of
-            another state. They are answered like `settled`.
+        admitted: samples and labels to learn, model by model and in order.
+        remembered: predictions whose rows are to wait for labels.
+        settled: requests of labels that bring nothing to learn. They are answered once the rest of
+            the group is durable, because they may repeat its labels.
+        refused: replies that no log has to confirm.
+        unsure: refusals that are wrong if another replica has learned meanwhile, such as those of
+            another revision. They are answered when `settled` is.
     """
 
     admitted: list[Admitted]
@@ -46,7 +46,7 @@ class Admission(NamedTuple):
 
     @property
     def models(self) -> set[Model]:
-        """The models of all requests that wait for a commit."""
+        """The models of all requests that wait for the commit."""
         return {
             *(item.request.model for item in self.admitted),
             *(item.request.model for item in self.remembered),
@@ -55,7 +55,7 @@ class Admission(NamedTuple):
 
     @property
     def confirmed(self) -> set[Model]:
-        """The models about which something is answered that needs no entry."""
+        """The models about which a client is told something that writes no entry."""
         return {
             *(request.model for request, _ in self.settled),
             *(item.request.model for item in self.remembered if item.new is None),
@@ -63,14 +63,14 @@ class Admission(NamedTuple):
         }
 
     def waiting(self) -> Iterator[Waiter]:
-        """Yield what waits for the answers that need a commit."""
+        """Yield the waiters of all requests that wait for the commit."""
         yield from (item.request.answer for item in self.admitted)
         yield from (item.request.answer for item in self.remembered)
         yield from (request.answer for request, _ in self.settled)
         yield from (answer for _, (answer, _) in self.unsure)
 
     def of(self, models: Collection[int]) -> "Admission":
-        """Return the part for some models, without refusals."""
+        """Return the part that concerns these models (by id), without refusals."""
         return Admission(
             [item for item in self.admitted if item.request.model.id in models],
             [item for item in self.remembered if item.request.model.id in models],
@@ -81,7 +81,7 @@ class Admission(NamedTuple):
 
     @property
     def entries(self) -> list[Entry]:
-        """What is written: the predictions of each model first."""
+        """What the commit writes: first the predictions, then the rest, each model's in order."""
         parts = [part.entry for item in self.admitted for part in item.parts]
         return [item.new.entry for item in self.remembered if item.new is not None] + parts
 
@@ -96,60 +96,65 @@ def admit(
 ) -> Admission:
     """Decide what becomes of a group of requests.
 
-    A model's predictions are written before what it learns, so that they divide no block. Labels of
-    the same group do not find their rows, because no client knows yet that these wait.
+    A model's predictions are written before the samples that it learns, so that they divide no
+    block. Labels in the same group do not find these rows yet: no client can know that they wait.
 
-    memory: of which models take what they grow by. usable: returns the learner of a model, or
-    raises if the model was deleted or broke while the request waited. clock: returns the time, in
-    milliseconds since 1970; read where rows wait.
+    Args:
+        requests: of any number of models, in the order in which they came.
+        duplicates: recognises those that came before.
+        settings: of the server.
+        memory: from which models take what they grow by.
+        usable: returns the learner of a model; raises if the model was deleted or broke while the
+            request waited.
+        clock: returns the time, in milliseconds since 1970, for rows that wait.
     """
-    of_group = Admission([], [], [], [], [])
-    by_model: dict[Model, list[LearnRequest | LabelRequest]] = {}
+    admission = Admission([], [], [], [], [])
+    to_learn: dict[Model, list[LearnRequest | LabelRequest]] = {}
     predictions: dict[Model, list[RememberRequest]] = {}
     for request in requests:
         if isinstance(request, RememberRequest):
             predictions.setdefault(request.model, []).append(request)
         else:
-            by_model.setdefault(request.model, []).append(request)
-    for model, remembering in predictions.items():
-        _remember(model, remembering, of_group, settings.threads, usable, clock)
+            to_learn.setdefault(request.model, []).append(request)
+    for model, predicted in predictions.items():
+        _remember(model, predicted, admission, settings.threads, usable, clock)
     limits = limits_of(settings)._replace(memory=memory)
-    for model, of_model in by_model.items():
-        _admit_to(model, of_model, duplicates, of_group, settings.threads, limits, usable, clock)
-    return of_group
+    for model, own in to_learn.items():
+        _admit_to(model, own, duplicates, admission, settings.threads, limits, usable, clock)
+    return admission
 
 
 def _remember(
     model: Model,
     requests: Sequence[RememberRequest],
-    of_group: Admission,
+    admission: Admission,
     threads: int,
     usable: Callable[[Model], Learner],
     clock: Callable[[], int],
 ) -> None:
-    """Admit the predictions of a model."""
-    taking: Remembering | None = None
+    """Add a model's predictions to the admission."""
+    remembering: Remembering | None = None
     for request in requests:
         try:
-            if taking is None:
+            if remembering is None:
                 learner = usable(model)
-                taking = Remembering(learner.pending, model, learner.sequence, clock())
-            of_group.remembered.append(taking.take(request, threads))
+                remembering = Remembering(learner.pending, model, learner.sequence, clock())
+            admission.remembered.append(remembering.take(request, threads))
         except Refusal as error:
-            of_group.refused.append((request.answer, error))
+            admission.refused.append((request.answer, error))
 
 
 def _admit_to(
     model: Model,
     requests: Sequence[LearnRequest | LabelRequest],
     duplicates: Duplicates,
-    of_group: Admission,
+    admission: Admission,
     threads: int,
     limits: Limits,
     usable: Callable[[Model], Learner],
     clock: Callable[[], int],
 ) -> None:
-    """Admit the samples that a model is to learn."""
+    """Add to the admission what a model is to learn."""
     draft: Draft | None = None
     joining: Joining | None = None
     accepted: list[Accepted] = []
@@ -161,37 +166,37 @@ def _admit_to(
                 item = _accept(request, draft, duplicates)
             else:
                 joining = joining or Joining(usable(model).pending, model, clock())
-                item = _accept_labels(request, draft, joining, of_group)
+                item = _accept_labels(request, draft, joining, admission)
         except Refusal as error:
             key = request.key if isinstance(request, LearnRequest) else None
             durable = isinstance(error, ModelBroken) and duplicates.knows(model.id, key)
             refusal = not_yet_learned(model) if durable else error
             if isinstance(error, AnotherState):
-                of_group.unsure.append((model, (request.answer, refusal)))
+                admission.unsure.append((model, (request.answer, refusal)))
             else:
-                of_group.refused.append((request.answer, refusal))
+                admission.refused.append((request.answer, refusal))
             count_rejected(request)
         else:
             if item is not None:
                 accepted.append(item)
-    of_group.admitted.extend(in_parts(accepted, threads))
+    admission.admitted.extend(in_parts(accepted, threads))
 
 
 def limits_of(settings: Settings) -> Limits:
-    """Return what one model may meet."""
+    """Return the bounds on what one model may hold."""
     most_bytes = settings.model_bytes or settings.most_bytes // 2
     return Limits(settings.classes, settings.features, most_bytes)
 
 
 def count_rejected(request: LearnRequest | LabelRequest) -> None:
-    """Count the samples of a request that waited and will not be learned."""
+    """Count the samples of a request that was queued and will not be learned."""
     request.model.counts[request.head].rejected += request.size
 
 
 def _accept_labels(
-    request: LabelRequest, draft: Draft, joining: Joining, of_group: Admission
+    request: LabelRequest, draft: Draft, joining: Joining, admission: Admission
 ) -> Accepted | None:
-    """Look for the rows of labels; None if none is learned. Raises what `Draft.add` raises."""
+    """Join labels with their rows; None if there is nothing to learn. Raises as `Draft.add`."""
     draft.check(request.expected)
     found = joining.look_up(request.labels)
     start = 0
@@ -206,12 +211,12 @@ def _accept_labels(
     joining.take(found, request.labels)
     if found.runs:
         return Accepted(request, draft.sequence, found.runs, found)
-    of_group.settled.append((request, found))
+    admission.settled.append((request, found))
     return None
 
 
 def _accept(request: LearnRequest, draft: Draft, duplicates: Duplicates) -> Accepted | None:
-    """Check a request and encode it; None of a duplicate. Raises what `Draft.add` raises."""
+    """Check and encode a request; return None for a duplicate. Raises as `Draft.add`."""
     model, head, key = request.model, request.head, request.key
     samples, record = request.samples, request.record
     if record is None:

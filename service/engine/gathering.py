@@ -1,39 +1,44 @@
-"""Requests that the event loop queues within a few turns go to the writer together.
+"""A short delay after which the writer may take queued requests, so that they share one commit.
 
-The writer commits what waits when it looks, and a commit costs as much for one small request as for
-several. While the event loop is busy with others, it is about to queue these as well, and the
-writer's Python would only hinder it in the meantime.
+A commit costs as much for one small request as for several. While the event loop is busy, it is
+about to queue more requests; a writer that woke at the first of them would commit it alone, and its
+Python code would slow the event loop down.
 """
 
 import asyncio
 import time
 from collections.abc import Callable
 
-# Clients that were answered together have sent their next requests after so many turns. An idle
-# loop makes them in some ten microseconds.
+# Clients that were answered together have sent their next requests after about so many turns of the
+# event loop. An idle loop makes them in some ten microseconds.
 _TURNS = 4
-# A busy loop takes longer: no request waits for the others much longer than for its own commit.
+# A busy loop takes longer for a turn. No request waits for others much longer than for its commit.
 _MOST_SECONDS = 0.002
 
 
 class Gathering:
-    """Releases what was queued, some turns of the event loop later. Used on the event loop."""
+    """Calls `release` a few turns of the event loop after `begin`. Used on the event loop.
+
+    Args:
+        release: lets the writer take what was queued; see `GroupQueue.release`.
+    """
 
     def __init__(self, release: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._release = release
-        self._turns, self._since = 0, 0.0
+        self._turns_left = 0  # 0: no delay is running
+        self._since = 0.0  # when the running delay began, by the monotonic clock
 
     def begin(self) -> None:
-        """Note that something was queued, which others may join until it is released."""
-        if not self._turns:
-            self._turns, self._since = _TURNS, time.monotonic()
+        """Begin the delay, unless it is running."""
+        if not self._turns_left:
+            self._turns_left, self._since = _TURNS, time.monotonic()
             self._loop.call_soon(self._turn)
 
     def _turn(self) -> None:
-        self._turns -= 1
-        if self._turns and time.monotonic() - self._since < _MOST_SECONDS:
+        self._turns_left -= 1
+        if self._turns_left and time.monotonic() - self._since < _MOST_SECONDS:
             self._loop.call_soon(self._turn)
         else:
-            self._turns = 0
+            self._turns_left = 0
             self._release()

@@ -1,4 +1,4 @@
-"""The intake: requests of samples are checked, counted and put into the queue."""
+"""Accepts requests of samples and labels: checks, counts and queues them."""
 
 import asyncio
 import time
@@ -20,7 +20,12 @@ from wolfstream.solver.prepare.named_rows import Rows
 
 
 class Intake:
-    """Takes requests into the writer's queue. Used on the event loop."""
+    """Puts requests into the writer's queue. Used on the event loop.
+
+    Args:
+        queue: of the writer.
+        phase: of the server; it decides whether requests are accepted.
+    """
 
     def __init__(self, queue: GroupQueue[Item], phase: Phase) -> None:
         self._loop = asyncio.get_running_loop()
@@ -38,12 +43,19 @@ class Intake:
     ) -> "asyncio.Future[Answer]":
         """Queue samples; the future is done once they are on disk, learned and published.
 
-        key: a request that came under it before is not learned again, but gets the first answer
-        with `"replayed": true`. durable: done, with the sequence, once the samples are on disk.
-        expected: see `LearnRequest`.
+        Requests are learned in the order of these calls.
 
-        Requests are learned in the order of these calls. Raises NotReady, QueueFull and
-        ModelBroken at once; the future raises what the writer finds.
+        Args:
+            model: that learns.
+            head: that the samples are for.
+            samples: checked rows and labels.
+            key: an idempotency key. A later request with the same key and samples is not learned,
+                but gets the first answer with `"replayed": true`.
+            durable: done, with the sequence, as soon as the samples are on disk.
+            expected: revisions, one of which the model must be at; () for any.
+
+        Raises NotReady, QueueFull, ModelBroken and Follows at once; the future raises what the
+        writer raises.
         """
         answer: asyncio.Future[Answer] = self._loop.create_future()
         now = time.monotonic()
@@ -51,8 +63,8 @@ class Intake:
         return answer
 
     def queue(self, request: LearnRequest) -> None:
-        """Queue a request of samples with any `Waiter`; otherwise like `submit`."""
-        # A broken model can still answer a request that was learned under its key before.
+        """Queue a request with a `Waiter` of its own; otherwise like `submit`."""
+        # A broken model can still repeat the answer to a request that it learned under this key.
         self._queue_samples(request, even_broken=request.key is not None)
 
     def label(
@@ -62,9 +74,9 @@ class Intake:
         labels: LateLabels,
         expected: tuple[Moment, ...] = (),
     ) -> "asyncio.Future[Answer]":
-        """Queue labels of predicted rows; the future is done once they are learned or settled.
+        """Queue labels of predicted rows; the future is done once each is learned or refused.
 
-        Otherwise as `submit`.
+        Otherwise like `submit`.
         """
         answer: asyncio.Future[Answer] = self._loop.create_future()
         request = LabelRequest(model, head, labels, answer, time.monotonic(), expected)
@@ -72,18 +84,23 @@ class Intake:
         return answer
 
     def check_remembers(self, model: Model) -> None:
-        """Raise Follows, NotReady or ModelBroken unless rows may wait for their labels."""
+        """Raise Follows, NotReady or ModelBroken if predicted rows cannot wait for labels."""
         _check_follows_none(model)
         self._phase.check_usable(model)
 
     async def remember(
         self, model: Model, ids: list[RowId], rows: Rows, response: Answer
     ) -> Answer:
-        """Keep predicted rows until their labels come; return the prediction's answer once durable.
+        """Let predicted rows wait for their labels; return the prediction's response once durable.
 
-        response: that answer; if the same rows had these ids before, the first answer is returned.
+        Args:
+            model: that predicted.
+            ids: one for each row, by which labels will name it.
+            rows: that were predicted.
+            response: to the prediction. If the same rows had these ids before, the response of that
+                time is returned instead.
 
-        Raises NotReady, QueueFull, ModelBroken, Invalid, TooLarge, IdTaken, StorageFailed.
+        Raises NotReady, QueueFull, ModelBroken, Follows, Invalid, TooLarge, IdTaken, StorageFailed.
         """
         self.check_remembers(model)
         waiting: asyncio.Future[Answer] = self._loop.create_future()
@@ -94,7 +111,7 @@ class Intake:
     def _queue_samples(
         self, request: LearnRequest | LabelRequest, even_broken: bool = False
     ) -> None:
-        """Queue and count a request of samples. Raises NotReady, QueueFull."""
+        """Count a request, and queue it unless it is refused. Raises NotReady, QueueFull."""
         _check_follows_none(request.model)
         counts = request.model.counts[request.head]
         counts.received += request.size
@@ -106,13 +123,13 @@ class Intake:
             raise
 
     def _put(self, request: LearnRequest | LabelRequest | RememberRequest) -> None:
-        """Queue a request beside those that come with it. Raises QueueFull."""
-        self._queue.put(request, request.size, request.n_bytes, request.model, held=True)
+        """Queue a request together with those that come at the same time. Raises QueueFull."""
+        self._queue.put(request, request.size, request.n_bytes, request.model, deferred=True)
         self._gathering.begin()
 
 
 def _check_follows_none(model: Model) -> None:
-    """Raise Follows for a model that follows another one, and takes no requests."""
+    """Raise Follows for a challenger: it learns from its champion's log and takes no requests."""
     if (champion := model.champion) is not None:
         raise Follows(
             f"model {model.name!r} follows {champion.name!r} and learns what that learns: send "

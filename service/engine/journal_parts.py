@@ -1,8 +1,9 @@
-"""Accepted requests, divided into blocks that are learned at a time, with their journal entries.
+"""Divides accepted requests into blocks, and encodes them as entries of the log.
 
-A block is bounded by the time that it is expected to take, so that a model's turn is short
-(`engine.turns`). Blocks are divided before they are written: a replay learns the same ones, so that
-it computes the same bits, whatever it would have expected itself.
+A block is what one matrix product learns. Its size is bounded by the time that it is expected to
+take, so that a model's turn is short (see `engine.turns`). Blocks are divided before they are
+written: the log names them, so a replay learns the same blocks and computes the same bits, even
+where it would have expected other times.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -20,7 +21,14 @@ from wolfstream.solver.prepare.named_rows import form_of
 
 
 class Accepted(NamedTuple):
-    """A request that is learned up to a sequence. found: as of `Admitted`."""
+    """A request that passed its checks.
+
+    Attributes:
+        request: of samples, or of labels.
+        sequence: of its last sample.
+        runs: its samples: one run of a `LearnRequest`, any number of a `LabelRequest`.
+        found: see `Admitted`.
+    """
 
     request: LearnRequest | LabelRequest
     sequence: int
@@ -29,27 +37,33 @@ class Accepted(NamedTuple):
 
     @property
     def samples(self) -> int:
-        """How many are learned."""
+        """The number of samples."""
         return sum([len(run.samples.y) for run in self.runs])
 
-    def is_large(self, most: int) -> bool:
-        """Return whether others come between its parts. most: samples of a block."""
+    def is_large(self, block_samples: int) -> bool:
+        """Return whether the request is learned in several parts.
+
+        block_samples: bound on the samples of a block.
+        """
         run = self.runs[0]
-        small = len(run.samples.y) <= most and len(run.record) <= PART_BYTES
+        small = len(run.samples.y) <= block_samples and len(run.record) <= PART_BYTES
         return not small or len(self.runs) > 1
 
 
 class Part(NamedTuple):
-    """What is learned at a time, and its entry in the journal."""
+    """Samples that are learned at a time, as an entry of the log and decoded."""
 
     entry: Entry
     content: Recorded
 
 
 class Admitted(NamedTuple):
-    """A request that will be learned, in its parts; one, unless it is large.
+    """A request that will be learned, in one part or, if it is large, in several.
 
-    found: what became of each label, of a request of labels.
+    Attributes:
+        request: of samples, or of labels.
+        parts: in order.
+        found: what becomes of each label, if the request is of labels.
     """
 
     request: LearnRequest | LabelRequest
@@ -58,37 +72,40 @@ class Admitted(NamedTuple):
 
     @property
     def sequence(self) -> int:
-        """Of its last sample."""
+        """Sequence of the request's last sample."""
         return self.parts[-1].entry.sequence
 
     @property
     def samples(self) -> int:
-        """How many are learned."""
+        """The number of samples."""
         return sum([part.entry.samples for part in self.parts])
 
 
 def in_parts(accepted: Sequence[Accepted], threads: int) -> Iterator[Admitted]:
     """Yield a model's accepted requests, in order, with their parts.
 
-    threads: how many compute the products of a part, now and in a replay.
+    threads: on how many threads the matrix products of each part are computed, live and in replays.
     """
-    for head, of_head in groupby(accepted, key=lambda item: item.request.head):
-        items = list(of_head)
+    for head, requests in groupby(accepted, key=lambda item: item.request.head):
+        items = list(requests)
         model, first = items[0].request.model, items[0].runs[0].samples
-        most = samples_of_a_block(seconds_of_sample(model, head, first))
-        for block in _blocks(items, most):
-            yield from _admitted(block, most, threads)
+        block_samples = samples_of_a_block(seconds_of_sample(model, head, first))
+        for block in _blocks(items, block_samples):
+            yield from _admitted(block, block_samples, threads)
 
 
-def _blocks(accepted: list[Accepted], most: int) -> Iterator[list[Accepted]]:
-    """Yield requests that are learned together: rows of different forms are not joined.
+def _blocks(accepted: list[Accepted], block_samples: int) -> Iterator[list[Accepted]]:
+    """Yield requests that are learned together.
 
-    most: samples of a block, unless a single request has more.
+    Rows of different forms are not joined, nor samples with labels, nor small requests with large
+    ones.
+
+    block_samples: bound on the samples of a block, unless it is a single request.
     """
     block, samples, kind = list[Accepted](), 0, None
     for item in accepted:
-        before, kind = kind, _kind_of_block(item, most)
-        if block and (kind != before or samples + item.samples > most):
+        previous, kind = kind, _kind_of_block(item, block_samples)
+        if block and (kind != previous or samples + item.samples > block_samples):
             yield block
             block, samples = [], 0
         block.append(item)
@@ -96,32 +113,34 @@ def _blocks(accepted: list[Accepted], most: int) -> Iterator[list[Accepted]]:
     yield block
 
 
-def _kind_of_block(item: Accepted, most: int) -> Hashable:
-    return item.is_large(most), item.found is None, form_of(item.runs[0].samples.X)
+def _kind_of_block(item: Accepted, block_samples: int) -> Hashable:
+    return item.is_large(block_samples), item.found is None, form_of(item.runs[0].samples.X)
 
 
-def _admitted(block: list[Accepted], most: int, threads: int) -> list[Admitted]:
-    """Journal entries of consecutive requests for one head of one model.
+def _admitted(block: list[Accepted], block_samples: int, threads: int) -> list[Admitted]:
+    """Encode consecutive requests for one head of one model.
 
-    Small ones are one block. Of a large one each part is a block, so that a replay learns it in the
-    same parts.
+    Small requests form one block. Each part of a large one is a block by itself.
     """
-    if not block[0].is_large(most):
-        ends = block[-1].sequence
+    if not block[0].is_large(block_samples):
+        end = block[-1].sequence
         return [
-            Admitted(item.request, [_part(item, run, item.sequence, ends, threads)], item.found)
+            Admitted(item.request, [_part(item, run, item.sequence, end, threads)], item.found)
             for item in block
             for run in item.runs
         ]
-    return [Admitted(item.request, list(_parts(item, most, threads)), item.found) for item in block]
+    return [
+        Admitted(item.request, list(_parts(item, block_samples, threads)), item.found)
+        for item in block
+    ]
 
 
-def _parts(item: Accepted, most: int, threads: int) -> Iterator[Part]:
-    """The parts of a large request: as many samples in each as its bounds allow, at least one."""
+def _parts(item: Accepted, block_samples: int, threads: int) -> Iterator[Part]:
+    """Yield the parts of a large request, each as large as time and bytes allow."""
     sequence = item.sequence - item.samples
     for run in item.runs:
         n = len(run.samples.y)
-        step = max(1, min(most, n * PART_BYTES // len(run.record)))
+        step = max(1, min(block_samples, n * PART_BYTES // len(run.record)))
         for start in range(0, n, step):
             samples, record = with_record(part_of(run.samples, start, min(start + step, n)))
             joined = None if run.joined is None else run.joined.part(start, start + step)
@@ -131,6 +150,7 @@ def _parts(item: Accepted, most: int, threads: int) -> Iterator[Part]:
 
 
 def _part(item: Accepted, run: Run, sequence: int, block: int, threads: int) -> Part:
+    """Encode samples of a request, which end at a sequence, in the block that ends at `block`."""
     samples, record, joined = run
     entry = Entry(
         model=item.request.model.id,

@@ -1,4 +1,4 @@
-"""A client's samples on their way to the writer, and the answers that go back."""
+"""A client's samples on their way to the writer, and the reply on its way back."""
 
 from typing import Any, NamedTuple, TypeAlias
 
@@ -12,17 +12,25 @@ from wolfstream.solver.prepare.named_rows import n_bytes
 Answer: TypeAlias = dict[str, Any]
 Reply: TypeAlias = tuple[Waiter, Any]
 
-# The approximate memory of a short string in a list.
+# The approximate memory of a label or an id, which may be a short string in a list.
 LABEL_BYTES = 64
 
 
 class LearnRequest(NamedTuple):
-    """One client's samples for one head, and the future that waits for the answer.
+    """One client's samples for one head, and what waits for the reply.
 
-    submitted: time of the monotonic clock, in seconds. key: of `engine.idempotency`. durable:
-        done as soon as the samples are on disk, if a client wants to know; never of a duplicate.
-    expected: the states of the model in which it is to be learned; nothing for any.
-    record: of the samples, which are as a record has them, where they came as one.
+    Attributes:
+        model: that learns.
+        head: that the samples were posted to.
+        samples: checked; if `record` is given, exactly as decoding the record gives them.
+        answer: waits for the response.
+        submitted: when the request came, by the monotonic clock, in seconds.
+        key: its idempotency key; see `engine.idempotency`.
+        durable: done as soon as the samples are on disk; None if nobody waits for that. Never done
+            for a duplicate.
+        expected: revisions, one of which the model must be at; () for any.
+        record: the samples as the log has them, if they came so; None if they are still to be
+            encoded.
     """
 
     model: Model
@@ -37,7 +45,7 @@ class LearnRequest(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many samples."""
+        """The number of samples."""
         return len(self.samples.y)
 
     @property

@@ -1,4 +1,4 @@
-"""Predictions whose rows wait for labels: which entries of them are written."""
+"""Predictions whose rows are to wait for labels: what the log gets of them."""
 
 import asyncio
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from wolfstream.service.samples.predicted import Predicted, rows_record, to_pred
 from wolfstream.service.storage.entries import Entry
 from wolfstream.solver.prepare.named_rows import Rows, n_bytes
 
-# Fields of the first answer that are not remembered, like its decisions.
+# Fields of the first response that are not stored, so a repeated request does not get them again.
 _FORGOTTEN = (
     *("probability", "standard_deviation"),
     *("prediction_set", "prediction_interval", "explanation", "expected_cost"),
@@ -23,8 +23,13 @@ _FORGOTTEN = (
 class RememberRequest(NamedTuple):
     """One client's predicted rows, which are to wait for their labels.
 
-    response: the answer to the prediction. answer: the future that waits until it is durable.
-    submitted: time of the monotonic clock, in seconds.
+    Attributes:
+        model: that predicted.
+        ids: of the rows.
+        rows: that were predicted.
+        response: to the prediction.
+        answer: waits until the rows are durable, then gets the response.
+        submitted: when the request came, by the monotonic clock, in seconds.
     """
 
     model: Model
@@ -46,14 +51,14 @@ class RememberRequest(NamedTuple):
 
 
 class ToRemember(NamedTuple):
-    """A prediction's entry, and what its record holds."""
+    """A prediction's entry in the log, and what the entry's record holds."""
 
     entry: Entry
     predicted: Predicted
 
 
 class Remembered(NamedTuple):
-    """A prediction that is answered once it is durable. new: None for one that came before."""
+    """A prediction to answer once it is durable. new: None if it was durable before."""
 
     request: RememberRequest
     new: ToRemember | None
@@ -61,28 +66,39 @@ class Remembered(NamedTuple):
 
 
 class Remembering:
-    """The predictions of a model in one group of requests.
+    """Takes a model's predictions in one group of requests.
 
-    time: of the group, in milliseconds since 1970.
+    Args:
+        pending: the rows that wait; None if the model's spec lets none wait.
+        model: that predicted.
+        sequence: of the model, after which the entries are written.
+        time: of the group, in milliseconds since 1970.
     """
 
     def __init__(self, pending: Pending | None, model: Model, sequence: int, time: int) -> None:
         self._pending, self._model = pending, model
         self._sequence, self._time = sequence, time
+        # id -> the request of the same group that brings its row
         self._drafted: dict[RowId, Predicted] = {}
+        # How many rows had come before the next request; it numbers the rows of the model.
         self._first = 0 if pending is None else pending.remembered
 
     def take(self, request: RememberRequest, threads: int) -> Remembered:
-        """Return what is written for a prediction. Raises Invalid, TooLarge, IdTaken."""
+        """Return what to write for a prediction. Raises Invalid, TooLarge, IdTaken."""
         response, ids = request.response, request.ids
         pending = waits(self._model, self._pending)
         rows = rows_record(request.rows)
         earlier = self._earlier(pending, request, rows)
         if earlier is not None:
-            first = {"prediction": earlier.prediction, "decision": [None] * len(ids)}
-            moment = {"sequence": earlier.sequence, "epoch": earlier.epoch}
-            known = {name: value for name, value in response.items() if name not in _FORGOTTEN}
-            return Remembered(request, None, {**known, **first, **moment, "replayed": True})
+            stored = {
+                "prediction": earlier.prediction,
+                "decision": [None] * len(ids),
+                "sequence": earlier.sequence,
+                "epoch": earlier.epoch,
+                "replayed": True,
+            }
+            others = {name: value for name, value in response.items() if name not in _FORGOTTEN}
+            return Remembered(request, None, others | stored)
         predicted = Predicted(
             self._first,
             self._time,
@@ -101,15 +117,15 @@ class Remembering:
         return Remembered(request, ToRemember(entry, predicted), response)
 
     def _earlier(self, pending: Pending, request: RememberRequest, rows: bytes) -> Predicted | None:
-        """Return an equal earlier request, if any. Raises IdTaken if its ids belong to another."""
+        """Return an equal earlier request, if any. Raises IdTaken if other rows have its ids."""
         ids = request.ids
         taken = pending.known(ids, self._time)
         if not self._drafted.keys().isdisjoint(ids):
             taken += [row for row, row_id in enumerate(ids) if row_id in self._drafted]
         if not taken:
             return None
-        known = ids[taken[0]]
-        earlier = self._drafted.get(known) or pending.request_of(known)
+        taken_id = ids[taken[0]]
+        earlier = self._drafted.get(taken_id) or pending.request_of(taken_id)
         if earlier is not None and earlier.ids == ids and earlier.rows == rows:
             return earlier
         wrong: list[SampleError] = [
@@ -130,7 +146,7 @@ class Remembering:
 
 
 def waits(model: Model, pending: Pending | None) -> Pending:
-    """Return the rows of a model that wait. Raises Invalid if its spec has none."""
+    """Return the rows of a model that wait. Raises Invalid if its spec lets none wait."""
     if pending is None:
         raise Invalid(
             f"the spec of model {model.name!r} has null for pending: its rows do not wait for "
