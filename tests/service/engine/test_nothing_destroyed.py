@@ -133,8 +133,8 @@ class TestLostJournal:
         with caplog.at_level(logging.WARNING):
             salvage(data)
         assert "checksum" in caplog.text
-        assert "model prices: made of" in caplog.text
-        assert "model mail: made of" in caplog.text
+        assert "model salvaged, later samples lost: model=prices" in caplog.text
+        assert "model salvaged, later samples lost: model=mail" in caplog.text
         with writing(data) as writer:
             assert sequence_of(writer, "mail") == 12
             assert sequence_of(writer, "prices") == 30
