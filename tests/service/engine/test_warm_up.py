@@ -254,7 +254,7 @@ def test_a_cache_that_cannot_be_written_keeps_no_marks(
 
 @pytest.mark.parametrize(
     ("code", "logged"),
-    [(0, "everything is compiled"), (1, "exit code 1"), (-9, "exit code -9")],
+    [(0, "compilation finished"), (1, "exit_code=1"), (-9, "exit_code=-9")],
     ids=["compiled", "failed", "killed"],
 )
 def test_a_model_of_another_kind_waits_for_its_parts(
