@@ -1,4 +1,4 @@
-"""The last rows that were predicted under ids, one by one, and what became of them."""
+"""The last rows that were predicted under ids, and what has become of each."""
 
 from typing import Any, Literal, NamedTuple
 
@@ -13,8 +13,12 @@ Fate = Literal["waiting", "joined", "expired"]
 class Foretold(NamedTuple):
     """A row that was predicted under an id.
 
-    prediction: what was predicted then; None of one that left. label: None until it has come.
-    since: when a row that waits was predicted, in ms since 1970; None of others.
+    Attributes:
+        id: of the row.
+        status: what has become of it.
+        prediction: that was made for it; None if it has expired and left.
+        label: None until it has come.
+        since: when it was predicted, if it waits, in ms since 1970.
     """
 
     id: RowId
@@ -25,29 +29,34 @@ class Foretold(NamedTuple):
 
 
 def latest_foretold(counts: PendingCounts, time: int, max_age_seconds: float) -> list[Foretold]:
-    """Return the last rows that were labelled or expired, then the last that wait; newest last.
+    """Return the last rows that were labelled or have expired, then the last that wait.
 
-    time: the present, in ms since 1970. A row that is too old by then has expired, though it leaves
-    only with the next entry of the journal.
+    Both are in the order in which they came.
+
+    Args:
+        counts: of the model.
+        time: the present, in ms since 1970. A row that is too old by then has expired, although it
+            leaves only with the model's next entry in the log.
+        max_age_seconds: of a row that waits.
     """
-    found = []
+    rows = []
     for row_id, labelled in reversed(counts.settled):
         if labelled is None:
-            found.append(Foretold(row_id, "expired"))
+            rows.append(Foretold(row_id, "expired"))
         else:
-            found.append(Foretold(row_id, "joined", labelled.prediction, labelled.y))
+            rows.append(Foretold(row_id, "joined", labelled.prediction, labelled.y))
     decoded: dict[int, Predicted] = {}
     for row_id, request in reversed(counts.newest):
         if request.first not in decoded:
             decoded[request.first] = from_prediction_record(request.record)
-        found.append(_waiting(row_id, request, decoded[request.first], time, max_age_seconds))
-    return found
+        rows.append(_waiting(row_id, request, decoded[request.first], time, max_age_seconds))
+    return rows
 
 
 def _waiting(
-    row_id: RowId, request: Request, remembered: Predicted, time: int, max_age_seconds: float
+    row_id: RowId, request: Request, predicted: Predicted, time: int, max_age_seconds: float
 ) -> Foretold:
-    prediction = remembered.prediction[remembered.ids.index(row_id)]
+    prediction = predicted.prediction[predicted.ids.index(row_id)]
     if time - request.time > 1000.0 * max_age_seconds:
         return Foretold(row_id, "expired", prediction)
     return Foretold(row_id, "waiting", prediction, since=request.time)

@@ -1,7 +1,7 @@
-"""A moment of a model's life, as requests name it: `EPOCH:SEQUENCE`.
+"""Revisions, as requests name them: `EPOCH:SEQUENCE`.
 
-A sequence alone names a state only within one epoch: after a rollback, or where a model was deleted
-and created again, it is another one.
+A sequence names a state only within one epoch: after a rollback, or after a model was deleted and
+created again, the same sequence is another state.
 """
 
 import re
@@ -10,14 +10,15 @@ from typing import NamedTuple
 
 from wolfstream.service.errors import AnotherState, Invalid
 
+# A sequence with more digits than this cannot be reached.
 _MOST_DIGITS = 18
 _SEQUENCE = re.compile(rf"[0-9]{{1,{_MOST_DIGITS}}}")
 _EPOCH = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_LONGEST_SHOWN = 90
+_LONGEST_SHOWN = 90  # characters of a client's text in a message
 
 
 class Moment(NamedTuple):
-    """An epoch and a sequence; None if a request leaves one of them open."""
+    """A state of a model; epoch or sequence is None where a request leaves it open."""
 
     epoch: str | None
     sequence: int | None
@@ -26,25 +27,25 @@ class Moment(NamedTuple):
         return ":".join(str(part) for part in self if part is not None)
 
 
-def read_awaited(given: object) -> Moment | None:
-    """Read the moment in `min_sequence`: a number, or `EPOCH:SEQUENCE`. Raises Invalid."""
-    if given is None:
+def read_awaited(value: object) -> Moment | None:
+    """Read `min_sequence`: a number, or `EPOCH:SEQUENCE`; None if absent. Raises Invalid."""
+    if value is None:
         return None
-    if type(given) is int and 0 <= given < 10**_MOST_DIGITS:
-        return Moment(None, given)
-    epoch, colon, sequence = given.partition(":") if isinstance(given, str) else ("", "", "")
+    if type(value) is int and 0 <= value < 10**_MOST_DIGITS:
+        return Moment(None, value)
+    epoch, colon, sequence = value.partition(":") if isinstance(value, str) else ("", "", "")
     if not colon or not _EPOCH.fullmatch(epoch) or not _SEQUENCE.fullmatch(sequence):
         raise Invalid(
             "min_sequence must be a whole number, zero or more, or EPOCH:SEQUENCE, not "
-            f"{str(given)[:_LONGEST_SHOWN]!r}"
+            f"{str(value)[:_LONGEST_SHOWN]!r}"
         )
     return Moment(epoch, int(sequence))
 
 
 def read_tag(tag: str) -> Moment:
-    """Read the moment in an entity tag, `"EPOCH:SEQUENCE"` or `"EPOCH"`. Raises Invalid.
+    """Read an entity tag: `"EPOCH:SEQUENCE"` or `"EPOCH"`. Raises Invalid.
 
-    Anything else that is a tag names a moment that no model ever has.
+    Any other tag is read as a revision that no model ever has, so that it matches nothing.
     """
     if not re.fullmatch(r'(W/)?"[!#-~]*"', tag):
         raise Invalid(
@@ -56,30 +57,34 @@ def read_tag(tag: str) -> Moment:
     return Moment(epoch, int(sequence) if colon else None)
 
 
-def read_expected(given: object) -> tuple[Moment, ...]:
-    """The state that `if_match` of a frame names, as a request's header does; nothing for any.
-
-    Raises Invalid.
-    """
-    if given is None:
+def read_expected(value: object) -> tuple[Moment, ...]:
+    """Read `if_match` of a frame: `EPOCH:SEQUENCE` or `EPOCH`; () if absent. Raises Invalid."""
+    if value is None:
         return ()
-    epoch, colon, sequence = given.partition(":") if isinstance(given, str) else ("", "", "")
+    epoch, colon, sequence = value.partition(":") if isinstance(value, str) else ("", "", "")
     if not _EPOCH.fullmatch(epoch) or (colon and not _SEQUENCE.fullmatch(sequence)):
         raise Invalid(
-            f"if_match must be EPOCH:SEQUENCE or EPOCH, not {str(given)[:_LONGEST_SHOWN]!r}"
+            f"if_match must be EPOCH:SEQUENCE or EPOCH, not {str(value)[:_LONGEST_SHOWN]!r}"
         )
     return (Moment(epoch, int(sequence) if colon else None),)
 
 
-def check_moment(name: str, epoch: str, sequence: int, wanted: Collection[Moment]) -> None:
-    """Raise AnotherState unless a model is in one of the states that a request is for.
+def check_moment(name: str, epoch: str, sequence: int, expected: Collection[Moment]) -> None:
+    """Raise AnotherState unless a model is at one of the revisions that a request expects.
 
-    wanted: nothing where the request is for any state.
+    Args:
+        name: of the model.
+        epoch: that it is in.
+        sequence: that it has reached.
+        expected: revisions; an empty collection expects nothing.
     """
-    if not wanted or any(one.epoch == epoch and one.sequence in (None, sequence) for one in wanted):
+    if not expected:
         return
-    asked = " or ".join(map(str, wanted))[:_LONGEST_SHOWN]
+    for revision in expected:
+        if revision.epoch == epoch and revision.sequence in (None, sequence):
+            return
+    listed = " or ".join(map(str, expected))[:_LONGEST_SHOWN]
     raise AnotherState(
-        f"model {name!r} is at {Moment(epoch, sequence)}, the request is for {asked}; look at the "
+        f"model {name!r} is at {Moment(epoch, sequence)}, the request is for {listed}; look at the "
         "model before you go on"
     )

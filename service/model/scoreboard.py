@@ -42,7 +42,7 @@ def _row(model: Model) -> dict[str, Any]:
 
 
 def _better(comparison: Comparison) -> str | None:
-    """Return which of the two is better, or None while that is not known."""
+    """Return which of the two is better; None while that is not certain."""
     interval = comparison.interval
     if interval is None or interval.low <= 0.0 <= interval.high:
         return None
