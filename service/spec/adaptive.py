@@ -1,4 +1,4 @@
-"""The bank's part of a model's spec: which of its learners are pinned."""
+"""The bank's part of a model's spec: which of its default learners are replaced."""
 
 from typing import Annotated, Literal
 
@@ -6,7 +6,7 @@ from pydantic import Field
 
 from wolfstream.service.spec.kernel import Part
 
-# Learners of one kind that a spec may pin, and how each is given.
+# How many learners of one kind a spec may list.
 MOST_PINNED = 8
 Horizon = Annotated[int, Field(ge=32, le=10**9)]
 Step = Annotated[float, Field(ge=1e-6, le=100)]

@@ -1,4 +1,4 @@
-"""How much the samples of each class count, in the parts of a spec that have such weights."""
+"""Weights of classes, in the parts of a spec that have them."""
 
 from typing import Annotated
 
@@ -22,5 +22,5 @@ ClassWeights = Annotated[
 
 
 def weights_by_label(weights: list[ClassWeight]) -> dict[LabelKey, float]:
-    """Return the weights by what all spellings of a label have in common."""
-    return {key_of(one.label): one.weight for one in weights}
+    """Return label -> weight, with labels as what all their spellings have in common."""
+    return {key_of(entry.label): entry.weight for entry in weights}

@@ -1,4 +1,4 @@
-"""The kernel in a model's spec."""
+"""The kernel in a model's spec, and the base class of all parts of a spec."""
 
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -40,12 +40,12 @@ KernelSpec: TypeAlias = RbfSpec | PolynomialSpec | LinearSpec
 
 
 def has_auto_gamma(spec: KernelSpec) -> bool:
-    """Return whether gamma is estimated from samples."""
+    """Return whether gamma is to be estimated from samples."""
     return not isinstance(spec, LinearSpec) and spec.gamma == "auto"
 
 
 def with_type(kernel: Any) -> Any:
-    """Return a given kernel; one without a type is rbf."""
+    """Return the kernel of a body; one without a type is rbf."""
     return {"type": "rbf"} | kernel if isinstance(kernel, dict) else kernel
 
 

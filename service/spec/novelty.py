@@ -1,4 +1,4 @@
-"""The novelty head's part of a model's spec: how new each row is."""
+"""The novelty head's part of a model's spec."""
 
 from typing import Annotated, Literal
 

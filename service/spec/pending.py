@@ -1,4 +1,4 @@
-"""Predicted rows that wait for their labels, as a part of a model's spec."""
+"""The part of a model's spec about predicted rows that wait for labels."""
 
 from pydantic import Field
 

@@ -1,4 +1,4 @@
-"""How rows are prepared, as a part of a model's spec."""
+"""The part of a model's spec about the preparation of rows."""
 
 from typing import Annotated, Literal
 

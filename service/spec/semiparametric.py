@@ -1,4 +1,4 @@
-"""The semiparametric part of a model's spec: a kernel expansion, and named functions."""
+"""The semiparametric head's part of a model's spec: a kernel, and basis functions."""
 
 from typing import Annotated, Any, Literal
 
