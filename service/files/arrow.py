@@ -24,7 +24,6 @@ from wolfstream.service.files.values import plain_value
 
 ARROW_SUFFIXES = {".arrow", ".arrows", ".feather", ".ipc"}
 PARQUET_SUFFIXES = {".parquet", ".pq"}
-_VIEW_BYTES = 16
 
 
 class ReaderMissing(DataFileError):
