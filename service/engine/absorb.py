@@ -23,27 +23,27 @@ from wolfstream.solver.prepare.column_facts import MOST_NOTICES
 Results: TypeAlias = dict[str, list[Any]]
 
 
-class Recorded(NamedTuple):
+class BlockSamples(NamedTuple):
     """The samples of a block, and what was known about their rows if these had been predicted."""
 
     samples: Samples
     joined: Joined | None = None
 
 
-def recorded(block: Sequence[Entry]) -> Recorded:
+def decode_block(block: Sequence[Entry]) -> BlockSamples:
     """Decode the records of a block's entries, one after another."""
     if block[0].kind == "labels":
-        return together([Recorded(*from_labels_record(entry.record)) for entry in block])
-    return together([Recorded(from_record(entry.record)) for entry in block])
+        return concatenate([BlockSamples(*from_labels_record(entry.record)) for entry in block])
+    return concatenate([BlockSamples(from_record(entry.record)) for entry in block])
 
 
-def together(parts: Sequence[Recorded]) -> Recorded:
+def concatenate(parts: Sequence[BlockSamples]) -> BlockSamples:
     """Concatenate parts; a dense array that comes alone is not copied."""
     if len(parts) == 1 and isinstance(parts[0].samples.X, np.ndarray):
         return parts[0]
     samples = one_after_another([part.samples for part in parts])
     joined = [part.joined for part in parts if part.joined is not None]
-    return Recorded(samples, joined_after(joined) if joined else None)
+    return BlockSamples(samples, joined_after(joined) if joined else None)
 
 
 def remember(learner: Learner, entry: Entry, predicted: Predicted) -> None:
@@ -57,13 +57,13 @@ def remember(learner: Learner, entry: Entry, predicted: Predicted) -> None:
 
 
 def absorb_block(
-    learner: Learner, block: Sequence[Entry], content: Recorded
+    learner: Learner, block: Sequence[Entry], content: BlockSamples
 ) -> list[dict[str, Any]]:
     """Absorb and publish a block; return the answers to its entries.
 
     Answers describe the head that serves, and have its predictions.
 
-    content: equal, bit for bit, to `recorded(block)`, which live learning need not decode again.
+    content: equal, bit for bit, to `decode_block(block)`, so that live learning decodes nothing.
     """
     warnings_before = learner.model.warnings()
     absorbed = _absorbed(learner, block[0].head, content)
@@ -99,11 +99,11 @@ def _new(warnings: list[dict[str, Any]], known: list[dict[str, Any]]) -> list[di
 
 def learn_again(learner: Learner, block: Sequence[Entry]) -> None:
     """Absorb a block in a replay, where nobody waits for an answer."""
-    _absorbed(learner, block[0].head, recorded(block))
+    _absorbed(learner, block[0].head, decode_block(block))
     learner.take_notices()
 
 
-def absorb_part(learner: Learner, entry: Entry, content: Recorded) -> Results:
+def absorb_part(learner: Learner, entry: Entry, content: BlockSamples) -> Results:
     """Absorb a part of a large request without publishing: readers see all of it or nothing.
 
     content: see `absorb_block`, which absorbs the last part.
@@ -111,7 +111,7 @@ def absorb_part(learner: Learner, entry: Entry, content: Recorded) -> Results:
     return _absorbed(learner, entry.head, content).part(0, entry.samples)
 
 
-def _absorbed(learner: Learner, head: HeadName, content: Recorded) -> Answers:
+def _absorbed(learner: Learner, head: HeadName, content: BlockSamples) -> Answers:
     samples, joined = content
     began = time.monotonic()
     if joined is None:

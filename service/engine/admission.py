@@ -7,13 +7,22 @@ recognised here, too.
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
+from wolfstream.service.engine.blocks import AdmittedRequest, CheckedRequest, in_parts
 from wolfstream.service.engine.broken import not_yet_learned
 from wolfstream.service.engine.duplicates import Duplicates
 from wolfstream.service.engine.idempotency import body_digest
-from wolfstream.service.engine.journal_parts import Accepted, Admitted, in_parts
-from wolfstream.service.engine.late_labels import Found, Joining, LabelRequest, Run
+from wolfstream.service.engine.late_labels import (
+    LabelJoiner,
+    LabelOutcomes,
+    LabelRequest,
+    SampleRun,
+)
 from wolfstream.service.engine.learn_request import LearnRequest, Reply
-from wolfstream.service.engine.predictions import Remembered, Remembering, RememberRequest
+from wolfstream.service.engine.predictions import (
+    AdmittedPrediction,
+    PredictionAdmission,
+    WaitingRowsRequest,
+)
 from wolfstream.service.engine.waiter import Waiter
 from wolfstream.service.errors import AnotherState, ModelBroken, Refusal
 from wolfstream.service.model.draft import Draft, Limits
@@ -38,9 +47,9 @@ class Admission(NamedTuple):
             another revision. They are answered when `settled` is.
     """
 
-    admitted: list[Admitted]
-    remembered: list[Remembered]
-    settled: list[tuple[LabelRequest, Found]]
+    admitted: list[AdmittedRequest]
+    remembered: list[AdmittedPrediction]
+    settled: list[tuple[LabelRequest, LabelOutcomes]]
     refused: list[Reply]
     unsure: list[tuple[Model, Reply]]
 
@@ -87,7 +96,7 @@ class Admission(NamedTuple):
 
 
 def admit(
-    requests: Sequence[LearnRequest | LabelRequest | RememberRequest],
+    requests: Sequence[LearnRequest | LabelRequest | WaitingRowsRequest],
     duplicates: Duplicates,
     settings: Settings,
     memory: ModelMemory,
@@ -110,9 +119,9 @@ def admit(
     """
     admission = Admission([], [], [], [], [])
     to_learn: dict[Model, list[LearnRequest | LabelRequest]] = {}
-    predictions: dict[Model, list[RememberRequest]] = {}
+    predictions: dict[Model, list[WaitingRowsRequest]] = {}
     for request in requests:
-        if isinstance(request, RememberRequest):
+        if isinstance(request, WaitingRowsRequest):
             predictions.setdefault(request.model, []).append(request)
         else:
             to_learn.setdefault(request.model, []).append(request)
@@ -126,20 +135,22 @@ def admit(
 
 def _remember(
     model: Model,
-    requests: Sequence[RememberRequest],
+    requests: Sequence[WaitingRowsRequest],
     admission: Admission,
     threads: int,
     usable: Callable[[Model], Learner],
     clock: Callable[[], int],
 ) -> None:
     """Add a model's predictions to the admission."""
-    remembering: Remembering | None = None
+    prediction_admission: PredictionAdmission | None = None
     for request in requests:
         try:
-            if remembering is None:
+            if prediction_admission is None:
                 learner = usable(model)
-                remembering = Remembering(learner.pending, model, learner.sequence, clock())
-            admission.remembered.append(remembering.take(request, threads))
+                prediction_admission = PredictionAdmission(
+                    learner.pending, model, learner.sequence, clock()
+                )
+            admission.remembered.append(prediction_admission.take(request, threads))
         except Refusal as error:
             admission.refused.append((request.answer, error))
 
@@ -156,8 +167,8 @@ def _admit_to(
 ) -> None:
     """Add to the admission what a model is to learn."""
     draft: Draft | None = None
-    joining: Joining | None = None
-    accepted: list[Accepted] = []
+    joiner: LabelJoiner | None = None
+    accepted: list[CheckedRequest] = []
     for request in requests:
         try:
             if draft is None:
@@ -165,8 +176,8 @@ def _admit_to(
             if isinstance(request, LearnRequest):
                 item = _accept(request, draft, duplicates)
             else:
-                joining = joining or Joining(usable(model).pending, model, clock())
-                item = _accept_labels(request, draft, joining, admission)
+                joiner = joiner or LabelJoiner(usable(model).pending, model, clock())
+                item = _accept_labels(request, draft, joiner, admission)
         except Refusal as error:
             key = request.key if isinstance(request, LearnRequest) else None
             durable = isinstance(error, ModelBroken) and duplicates.knows(model.id, key)
@@ -194,28 +205,28 @@ def count_rejected(request: LearnRequest | LabelRequest) -> None:
 
 
 def _accept_labels(
-    request: LabelRequest, draft: Draft, joining: Joining, admission: Admission
-) -> Accepted | None:
+    request: LabelRequest, draft: Draft, joiner: LabelJoiner, admission: Admission
+) -> CheckedRequest | None:
     """Join labels with their rows; None if there is nothing to learn. Raises as `Draft.add`."""
     draft.check(request.expected)
-    found = joining.look_up(request.labels)
+    outcomes = joiner.look_up(request.labels)
     start = 0
     with draft.whole():
-        for run in found.runs:
+        for run in outcomes.runs:
             try:
                 draft.add(request.head, run.samples)
             except Refusal as error:
-                error.errors = found.placed(error.errors, start)
+                error.errors = outcomes.relocate(error.errors, start)
                 raise
             start += len(run.samples.y)
-    joining.take(found, request.labels)
-    if found.runs:
-        return Accepted(request, draft.sequence, found.runs, found)
-    admission.settled.append((request, found))
+    joiner.take(outcomes, request.labels)
+    if outcomes.runs:
+        return CheckedRequest(request, draft.sequence, outcomes.runs, outcomes)
+    admission.settled.append((request, outcomes))
     return None
 
 
-def _accept(request: LearnRequest, draft: Draft, duplicates: Duplicates) -> Accepted | None:
+def _accept(request: LearnRequest, draft: Draft, duplicates: Duplicates) -> CheckedRequest | None:
     """Check and encode a request; return None for a duplicate. Raises as `Draft.add`."""
     model, head, key = request.model, request.head, request.key
     samples, record = request.samples, request.record
@@ -229,4 +240,4 @@ def _accept(request: LearnRequest, draft: Draft, duplicates: Duplicates) -> Acce
     if key is not None:
         keyed = KeyedRequest(model.id, draft.sequence, key, digest, None, len(samples.y))
         duplicates.add(keyed, request.answer)
-    return Accepted(request, draft.sequence, [Run(samples, record)])
+    return CheckedRequest(request, draft.sequence, [SampleRun(samples, record)])

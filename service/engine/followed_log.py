@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wolfstream.service.engine.absorb import recorded, together
+from wolfstream.service.engine.absorb import concatenate, decode_block
 from wolfstream.service.errors import Refusal, StartupError
 from wolfstream.service.model.draft import Draft, Limits
 from wolfstream.service.model.learner import Learner
@@ -100,13 +100,13 @@ def learn_block(learner: Learner, block: FollowedBlock, limits: Limits) -> None:
     head = block.entries[0].head
     if head not in learner.heads:
         head = learner.model.spec.serve
-    contents = [recorded([entry]) for entry in block.entries]
+    contents = [decode_block([entry]) for entry in block.entries]
     draft = Draft(learner, limits)
     refusals = [_refusal(draft, head, content.samples) for content in contents]
     accepted = [content for content, why in zip(contents, refusals, strict=True) if why is None]
     following = learner.model.following
     if accepted:
-        samples = together(accepted).samples
+        samples = concatenate(accepted).samples
         answers = learner.absorb(head, samples)
         sizes = [len(content.samples.y) for content in contents]
         compared = np.repeat([why is None for why in refusals], sizes)

@@ -16,15 +16,15 @@ from typing import Any, TypeAlias
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.absorb import remember
 from wolfstream.service.engine.admission import Admission, admit, count_rejected
+from wolfstream.service.engine.blocks import AdmittedRequest
 from wolfstream.service.engine.broken import in_words, learned_elsewhere, mark_broken
 from wolfstream.service.engine.challengers import Challengers
 from wolfstream.service.engine.commits import Commits
 from wolfstream.service.engine.duplicates import Duplicates
-from wolfstream.service.engine.journal_parts import Admitted
-from wolfstream.service.engine.late_labels import Found, LabelRequest, count_unlearned
+from wolfstream.service.engine.late_labels import LabelOutcomes, LabelRequest, count_unlearned
 from wolfstream.service.engine.learn_request import LearnRequest, Reply
 from wolfstream.service.engine.live_models import LiveModels
-from wolfstream.service.engine.predictions import Remembered, RememberRequest
+from wolfstream.service.engine.predictions import AdmittedPrediction, WaitingRowsRequest
 from wolfstream.service.engine.remembered_keys import RememberedKeys
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
 from wolfstream.service.engine.turns import Turns, Work
@@ -40,7 +40,7 @@ from wolfstream.service.storage.journal import LogFull
 logger = logging.getLogger(__name__)
 
 # The requests that a group consists of.
-GroupRequest: TypeAlias = LearnRequest | LabelRequest | RememberRequest
+GroupRequest: TypeAlias = LearnRequest | LabelRequest | WaitingRowsRequest
 # Called with replies, and with the models whose views are new.
 Acknowledge: TypeAlias = Callable[[list[Reply], Iterable[Model]], None]
 
@@ -130,7 +130,7 @@ class GroupLearning:
     def _learn_committed(self, durable: Committed) -> None:
         """Learn what is durable, publish it and answer."""
         admission, duplicates, failures = durable
-        replies, committed = admission.refused, list[Admitted]()
+        replies, committed = admission.refused, list[AdmittedRequest]()
         for item in admission.admitted:
             model = item.request.model
             if error := failures.get(model.id):
@@ -231,13 +231,13 @@ class GroupLearning:
             logger.exception("admission failed, group not learned")
             failed = ServerFailed(f"{in_words(failure)}; nothing was learned")
             for request in requests:
-                if not isinstance(request, RememberRequest):
+                if not isinstance(request, WaitingRowsRequest):
                     count_rejected(request)
             self._acknowledge([(request.answer, failed) for request in requests], ())
             return None
 
     def _remember(
-        self, remembered: list[Remembered], failures: Mapping[int, StorageFailed]
+        self, remembered: list[AdmittedPrediction], failures: Mapping[int, StorageFailed]
     ) -> Iterator[Reply]:
         """Let predicted rows, now durable, wait for their labels; yield the predictions."""
         for request, new, prediction in remembered:
@@ -256,18 +256,20 @@ class GroupLearning:
                 yield request.answer, prediction
 
     def _without_learning(
-        self, settled: list[tuple[LabelRequest, Found]], failures: Mapping[int, StorageFailed]
+        self,
+        settled: list[tuple[LabelRequest, LabelOutcomes]],
+        failures: Mapping[int, StorageFailed],
     ) -> Iterator[Reply]:
         """Answer requests whose labels are all known already, now that these are durable."""
-        for request, found in settled:
+        for request, outcomes in settled:
             model = request.model
             if error := failures.get(model.id):
                 count_rejected(request)
                 yield request.answer, error
             else:
-                count_unlearned(request, found)
+                count_unlearned(request, outcomes)
                 published = model.published
-                yield request.answer, found.answer(model, published.sequence, published.epoch)
+                yield request.answer, outcomes.answer(model, published.sequence, published.epoch)
 
     def _broken(self, model: Model, error: Exception) -> NotYetLearned:
         """Mark a model broken, unless its term has ended meanwhile."""
@@ -292,7 +294,7 @@ class GroupLearning:
         if settled:
             self._acknowledge([], settled)
 
-    def _acknowledge_durable(self, committed: list[Admitted]) -> None:
+    def _acknowledge_durable(self, committed: list[AdmittedRequest]) -> None:
         """Answer the clients that asked to hear of durability, not of learning."""
         replies: list[Reply] = []
         for item in committed:
@@ -308,15 +310,15 @@ class GroupLearning:
         if replies:
             self._acknowledge(replies, ())
 
-    def _keep_answer(self, item: Admitted, answer: dict[str, Any]) -> None:
+    def _keep_answer(self, item: AdmittedRequest, answer: dict[str, Any]) -> None:
         if isinstance(item.request, LearnRequest) and item.request.key is not None:
             with _logged("answer of an idempotency key not kept", item.request.model):
                 self._keys.answer(item.request.model.id, item.sequence, answer)
 
 
-def _works(committed: list[Admitted], duplicates: Duplicates) -> list[Work]:
+def _works(committed: list[AdmittedRequest], duplicates: Duplicates) -> list[Work]:
     """Return what each model has to learn of a commit."""
-    blocks = dict[Model, list[list[Admitted]]]()
+    blocks = dict[Model, list[list[AdmittedRequest]]]()
     for (model, _), block in groupby(
         committed, lambda item: (item.request.model, item.parts[0].entry.block)
     ):

@@ -8,7 +8,7 @@ from wolfstream.service.engine.group_queue import GroupQueue
 from wolfstream.service.engine.late_labels import LabelRequest
 from wolfstream.service.engine.learn_request import Answer, LearnRequest
 from wolfstream.service.engine.phase import Phase
-from wolfstream.service.engine.predictions import RememberRequest
+from wolfstream.service.engine.predictions import WaitingRowsRequest
 from wolfstream.service.engine.queue_items import Item
 from wolfstream.service.errors import Follows, Refusal
 from wolfstream.service.model.live import Model
@@ -104,7 +104,7 @@ class Intake:
         """
         self.check_remembers(model)
         waiting: asyncio.Future[Answer] = self._loop.create_future()
-        request = RememberRequest(model, ids, rows, response, waiting, time.monotonic())
+        request = WaitingRowsRequest(model, ids, rows, response, waiting, time.monotonic())
         self._put(request)
         return await waiting
 
@@ -122,7 +122,7 @@ class Intake:
             counts.refused += request.size
             raise
 
-    def _put(self, request: LearnRequest | LabelRequest | RememberRequest) -> None:
+    def _put(self, request: LearnRequest | LabelRequest | WaitingRowsRequest) -> None:
         """Queue a request together with those that come at the same time. Raises QueueFull."""
         self._queue.put(request, request.size, request.n_bytes, request.model, deferred=True)
         self._gathering.begin()

@@ -47,7 +47,7 @@ class LabelRequest(NamedTuple):
         return 2 * LABEL_BYTES * self.size
 
 
-class Run(NamedTuple):
+class SampleRun(NamedTuple):
     """Consecutive rows of one form, as samples.
 
     Attributes:
@@ -61,7 +61,7 @@ class Run(NamedTuple):
     joined: Joined | None = None
 
 
-class Found(NamedTuple):
+class LabelOutcomes(NamedTuple):
     """What becomes of each label of a request.
 
     Attributes:
@@ -74,7 +74,7 @@ class Found(NamedTuple):
 
     status: list[Status]
     prediction: list[Any]
-    runs: list[Run]
+    runs: list[SampleRun]
     places: list[int]
     seconds: list[float]
 
@@ -90,23 +90,23 @@ class Found(NamedTuple):
             "results": {"status": self.status, "prediction": self.prediction},
         }
 
-    def placed(self, errors: list[SampleError], start: int) -> list[SampleError]:
+    def relocate(self, errors: list[SampleError], start: int) -> list[SampleError]:
         """Return errors in learned samples as errors in the labels that these came from.
 
         start: the index of the first of the samples among all that are learned.
         """
-        return [_placed(error, self.places[start:]) for error in errors]
+        return [_relocate(error, self.places[start:]) for error in errors]
 
 
-def count_unlearned(request: LabelRequest, found: Found) -> None:
+def count_unlearned(request: LabelRequest, outcomes: LabelOutcomes) -> None:
     """Count the labels of a request that are not learned, because of their status."""
     counts = request.model.counts[request.head]
-    replayed = found.status.count("replayed")
+    replayed = outcomes.status.count("replayed")
     counts.count_duplicates(replayed)
-    counts.rejected += len(found.status) - replayed - len(found.places)
+    counts.rejected += len(outcomes.status) - replayed - len(outcomes.places)
 
 
-class Joining:
+class LabelJoiner:
     """Joins a model's labels with their rows, for one group of requests.
 
     Args:
@@ -123,10 +123,10 @@ class Joining:
         # several requests in turn, and none is to be decoded twice.
         self._decoded: dict[int, tuple[Predicted, Rows]] = {}
 
-    def look_up(self, labels: LateLabels) -> Found:
+    def look_up(self, labels: LateLabels) -> LabelOutcomes:
         """Return what becomes of labels, after those that were taken before. Raises Invalid."""
         pending = waits(self._model, self._pending)
-        found = Found([], [], [], [], [])
+        outcomes = LabelOutcomes([], [], [], [], [])
         rows, new = list[Waiting](), dict[RowId, Labelled]()
         y = labels.y if isinstance(labels.y, list) else labels.y.tolist()
         for place, (row_id, label) in enumerate(zip(labels.ids, y, strict=True)):
@@ -139,16 +139,16 @@ class Joining:
                 prediction = self._decode(pending, row.request)[0].prediction[row.row]
                 new[row_id] = Labelled(label, prediction)
                 rows.append(row)
-                found.places.append(place)
-                found.seconds.append((self._time - row.request.time) / 1000.0)
+                outcomes.places.append(place)
+                outcomes.seconds.append((self._time - row.request.time) / 1000.0)
             elif isinstance(row, Labelled):
                 status, prediction = row.status_of(label), row.prediction
             else:
                 status = row
-            found.status.append(status)
-            found.prediction.append(prediction)
-        self._add_runs(pending, found, rows, labels)
-        return found
+            outcomes.status.append(status)
+            outcomes.prediction.append(prediction)
+        self._add_runs(pending, outcomes, rows, labels)
+        return outcomes
 
     def _decode(self, pending: Pending, request: Request) -> tuple[Predicted, Rows]:
         """Return a request's predictions and rows, decoded once for the group."""
@@ -156,15 +156,15 @@ class Joining:
             self._decoded[request.first] = pending.decoded(request)
         return self._decoded[request.first]
 
-    def take(self, found: Found, labels: LateLabels) -> None:
+    def take(self, outcomes: LabelOutcomes, labels: LateLabels) -> None:
         """Take the labels of a request that will be written: later requests find them labelled."""
-        for place in found.places:
+        for place in outcomes.places:
             y = labels.y[place]
             label = y if isinstance(labels.y, list) else float(y)
-            self._drafted[labels.ids[place]] = Labelled(label, found.prediction[place])
+            self._drafted[labels.ids[place]] = Labelled(label, outcomes.prediction[place])
 
     def _add_runs(
-        self, pending: Pending, found: Found, rows: list[Waiting], labels: LateLabels
+        self, pending: Pending, outcomes: LabelOutcomes, rows: list[Waiting], labels: LateLabels
     ) -> None:
         """Add the samples of rows, in the order of their labels, as runs of one form each."""
         start = 0
@@ -174,14 +174,14 @@ class Joining:
         )
         for _, ranges in groupby(row_ranges, form_of):
             X = joined(list(ranges))
-            places = found.places[start : start + n_rows(X)]
+            places = outcomes.places[start : start + n_rows(X)]
             y: Targets
             y = [labels.y[k] for k in places] if isinstance(labels.y, list) else labels.y[places]
             record = to_record(Samples(X, y))
             ids = [labels.ids[place] for place in places]
-            predictions = [found.prediction[place] for place in places]
-            run = Run(from_record(record), record, Joined(self._time, ids, predictions))
-            found.runs.append(run)
+            predictions = [outcomes.prediction[place] for place in places]
+            run = SampleRun(from_record(record), record, Joined(self._time, ids, predictions))
+            outcomes.runs.append(run)
             start += len(places)
 
 
@@ -195,7 +195,7 @@ def _row_ranges(rows: list[Waiting]) -> Iterator[tuple[Request, int, int]]:
             start = place + 1
 
 
-def _placed(error: SampleError, places: list[int]) -> SampleError:
+def _relocate(error: SampleError, places: list[int]) -> SampleError:
     if "row" not in error:
         return error
     place = places[error["row"]]

@@ -20,7 +20,7 @@ _FORGOTTEN = (
 )
 
 
-class RememberRequest(NamedTuple):
+class WaitingRowsRequest(NamedTuple):
     """One client's predicted rows, which are to wait for their labels.
 
     Attributes:
@@ -50,22 +50,22 @@ class RememberRequest(NamedTuple):
         return n_bytes(self.rows) + 2 * LABEL_BYTES * len(self.ids)
 
 
-class ToRemember(NamedTuple):
+class PredictionEntry(NamedTuple):
     """A prediction's entry in the log, and what the entry's record holds."""
 
     entry: Entry
     predicted: Predicted
 
 
-class Remembered(NamedTuple):
+class AdmittedPrediction(NamedTuple):
     """A prediction to answer once it is durable. new: None if it was durable before."""
 
-    request: RememberRequest
-    new: ToRemember | None
+    request: WaitingRowsRequest
+    new: PredictionEntry | None
     response: Answer
 
 
-class Remembering:
+class PredictionAdmission:
     """Takes a model's predictions in one group of requests.
 
     Args:
@@ -83,7 +83,7 @@ class Remembering:
         # How many rows had come before the next request; it numbers the rows of the model.
         self._first = 0 if pending is None else pending.remembered
 
-    def take(self, request: RememberRequest, threads: int) -> Remembered:
+    def take(self, request: WaitingRowsRequest, threads: int) -> AdmittedPrediction:
         """Return what to write for a prediction. Raises Invalid, TooLarge, IdTaken."""
         response, ids = request.response, request.ids
         pending = waits(self._model, self._pending)
@@ -98,7 +98,7 @@ class Remembering:
                 "replayed": True,
             }
             others = {name: value for name, value in response.items() if name not in _FORGOTTEN}
-            return Remembered(request, None, others | stored)
+            return AdmittedPrediction(request, None, others | stored)
         predicted = Predicted(
             self._first,
             self._time,
@@ -114,9 +114,11 @@ class Remembering:
         self._drafted |= dict.fromkeys(ids, predicted)
         head, model = response["head"], self._model.id
         entry = Entry(model, self._sequence, 0, self._first, head, threads, record, "prediction")
-        return Remembered(request, ToRemember(entry, predicted), response)
+        return AdmittedPrediction(request, PredictionEntry(entry, predicted), response)
 
-    def _earlier(self, pending: Pending, request: RememberRequest, rows: bytes) -> Predicted | None:
+    def _earlier(
+        self, pending: Pending, request: WaitingRowsRequest, rows: bytes
+    ) -> Predicted | None:
         """Return an equal earlier request, if any. Raises IdTaken if other rows have its ids."""
         ids = request.ids
         taken = pending.known(ids, self._time)

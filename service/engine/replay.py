@@ -9,9 +9,9 @@ from wolfstream.service.engine.absorb import (
     Results,
     absorb_block,
     absorb_part,
+    decode_block,
     joined_answer,
     learn_again,
-    recorded,
     remember,
 )
 from wolfstream.service.engine.broken import in_words
@@ -117,10 +117,10 @@ def _replay_block(
         learn_again(learner, block)
         return []
     if min(ends) > end:  # a part of a large request that ends in a later block
-        before.append(absorb_part(learner, block[0], recorded(block)))
+        before.append(absorb_part(learner, block[0], decode_block(block)))
         return []
     requests = list[KeyedRequest]()
-    answers = absorb_block(learner, block, recorded(block))
+    answers = absorb_block(learner, block, decode_block(block))
     for entry, answer in zip(block, answers, strict=True):
         if entry.sequence in unanswered:
             first = {**joined_answer(before, answer), "epoch": epoch}

@@ -22,15 +22,15 @@ from wolfstream.service.engine.absorb import (
     Results,
     absorb_block,
     absorb_part,
+    concatenate,
     joined_answer,
-    together,
 )
 from wolfstream.service.engine.admission import count_rejected
+from wolfstream.service.engine.blocks import AdmittedRequest
 from wolfstream.service.engine.broken import learned_elsewhere, mark_broken, not_yet_learned
 from wolfstream.service.engine.duplicates import Duplicates
 from wolfstream.service.engine.expected_time import seconds_of_sample
-from wolfstream.service.engine.journal_parts import Admitted
-from wolfstream.service.engine.late_labels import Found, LabelRequest, count_unlearned
+from wolfstream.service.engine.late_labels import LabelOutcomes, LabelRequest, count_unlearned
 from wolfstream.service.engine.learn_request import LearnRequest, Reply
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.waiter import Waiter
@@ -56,7 +56,9 @@ class Work:
         results: those of the parts before it.
     """
 
-    def __init__(self, model: Model, blocks: list[list[Admitted]], duplicates: Duplicates) -> None:
+    def __init__(
+        self, model: Model, blocks: list[list[AdmittedRequest]], duplicates: Duplicates
+    ) -> None:
         self.model, self.duplicates = model, duplicates
         self.blocks = deque(blocks)
         self.samples = sum(item.samples for block in blocks for item in block)
@@ -111,7 +113,7 @@ class Turns:
         models: LiveModels,
         metrics: Metrics,
         role: WriterRole,
-        keep_answer: Callable[[Admitted, dict[str, object]], None],
+        keep_answer: Callable[[AdmittedRequest, dict[str, object]], None],
         short: float = SHORT_SECONDS,
     ) -> None:
         self._models, self._metrics, self._role = models, metrics, role
@@ -235,17 +237,17 @@ class Turns:
         replies = [(request.answer, learned_elsewhere(model)) for request in work.requests()]
         return [*replies, *work.duplicates.replies(replies)]
 
-    def _learn(self, work: Work, block: list[Admitted]) -> list[Reply]:
+    def _learn(self, work: Work, block: list[AdmittedRequest]) -> list[Reply]:
         """Absorb and publish one block; return the replies to its requests."""
         parts = [item.parts[0] for item in block]
         learner = self._models.learner(work.model)
         with self._role.aside(work.model):
-            content = together([part.content for part in parts])
+            content = concatenate([part.content for part in parts])
             answers = absorb_block(learner, [part.entry for part in parts], content)
         work.blocks.popleft()
         return [self._answered(work, *pair) for pair in zip(block, answers, strict=True)]
 
-    def _learn_part(self, work: Work, item: Admitted) -> list[Reply]:
+    def _learn_part(self, work: Work, item: AdmittedRequest) -> list[Reply]:
         """Absorb the next part of a large request; return the reply to it with the last part."""
         entry, content = item.parts[work.next_part]
         learner = self._models.learner(work.model)
@@ -260,19 +262,21 @@ class Turns:
         work.next_part, work.results = 0, []
         return [self._answered(work, item, answer)]
 
-    def _answered(self, work: Work, item: Admitted, answer: dict[str, object]) -> Reply:
+    def _answered(self, work: Work, item: AdmittedRequest, answer: dict[str, object]) -> Reply:
         """Count a learned request and return the reply to it."""
         request = item.request
         work.model.counts[request.head].learned += item.samples
-        if item.found is not None:
+        if item.outcomes is not None:
             assert isinstance(request, LabelRequest)
-            count_unlearned(request, item.found)
-            return request.answer, self._labels_answer(work, item.found, answer)
+            count_unlearned(request, item.outcomes)
+            return request.answer, self._labels_answer(work, item.outcomes, answer)
         self._keep_answer(item, answer)
         return request.answer, answer
 
-    def _labels_answer(self, work: Work, found: Found, learned: dict[str, Any]) -> dict[str, Any]:
+    def _labels_answer(
+        self, work: Work, outcomes: LabelOutcomes, learned: dict[str, Any]
+    ) -> dict[str, Any]:
         """Return the answer to a request of labels, some of which were learned."""
-        for seconds in found.seconds:
+        for seconds in outcomes.seconds:
             self._metrics.label_delay.observe(seconds)
-        return found.answer(work.model, learned["sequence"], learned["epoch"])
+        return outcomes.answer(work.model, learned["sequence"], learned["epoch"])

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
-from wolfstream.service.engine.absorb import recorded
+from wolfstream.service.engine.absorb import decode_block
 from wolfstream.service.engine.model_files import ModelFileError, fill_model, load_model, spec_in
 from wolfstream.service.errors import StartupError
 from wolfstream.service.heads.fit import fit_from_record
@@ -146,4 +146,4 @@ def _decode(block: list[Entry]) -> None:
     elif block[0].kind == "fit":
         fit_from_record(block[0].record)
     elif block[0].kind != "checkpoint":  # which has no record
-        recorded(block)
+        decode_block(block)

@@ -13,7 +13,7 @@ from tests.service.writer_bench import Bench, state_of, work_off
 from wolfstream.service.engine import expected_time
 from wolfstream.service.engine.late_labels import LabelRequest
 from wolfstream.service.engine.model_files import ModelFileError, load_model
-from wolfstream.service.engine.predictions import RememberRequest
+from wolfstream.service.engine.predictions import WaitingRowsRequest
 from wolfstream.service.engine.verification import verify
 from wolfstream.service.errors import (
     AnotherState,
@@ -68,7 +68,7 @@ def model(bench: Bench) -> Model:
     return model
 
 
-def asked(model: Model, ids: list[RowId], X: Rows) -> RememberRequest:
+def asked(model: Model, ids: list[RowId], X: Rows) -> WaitingRowsRequest:
     published = model.published
     predictions = published.predict(model.spec.serve, published.seen(X))
     told = {
@@ -80,7 +80,7 @@ def asked(model: Model, ids: list[RowId], X: Rows) -> RememberRequest:
         "ids": ids,
     }
     answer: Any = object()
-    return RememberRequest(model, ids, X, told, answer, 0.0)
+    return WaitingRowsRequest(model, ids, X, told, answer, 0.0)
 
 
 def came(model: Model, ids: list[RowId], y: Any, expected: tuple[Moment, ...] = ()) -> LabelRequest:

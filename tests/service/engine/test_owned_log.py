@@ -20,7 +20,7 @@ from wolfstream.service.engine.group_learning import GroupRequest
 from wolfstream.service.engine.late_labels import LabelRequest
 from wolfstream.service.engine.learn_request import LearnRequest
 from wolfstream.service.engine.model_files import load_content
-from wolfstream.service.engine.predictions import RememberRequest
+from wolfstream.service.engine.predictions import WaitingRowsRequest
 from wolfstream.service.engine.salvage import recover_directory
 from wolfstream.service.engine.transfer import export_model
 from wolfstream.service.errors import InDoubt, ModelBroken, Refusal, StartupError, StorageFailed
@@ -100,7 +100,7 @@ def predict(bench: Bench, model: Model, *ids: str) -> Any:
         "epoch": published.epoch,
         "head": "asset",
     }
-    return answer_to(bench, RememberRequest(model, list(ids), rows, response, Future(), 0.0))
+    return answer_to(bench, WaitingRowsRequest(model, list(ids), rows, response, Future(), 0.0))
 
 
 def label(bench: Bench, model: Model, *ids: str) -> list[str]:

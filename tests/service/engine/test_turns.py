@@ -9,11 +9,11 @@ import pytest
 
 from tests.service.streams import few_words, part, plain_rows, three_classes
 from tests.service.writer_bench import Bench, state_of, work_off
-from wolfstream.service.engine import expected_time, journal_parts
+from wolfstream.service.engine import blocks, expected_time
+from wolfstream.service.engine.blocks import CheckedRequest, in_parts
 from wolfstream.service.engine.duplicates import Duplicates
 from wolfstream.service.engine.expected_time import seconds_of_sample
-from wolfstream.service.engine.journal_parts import Accepted, in_parts
-from wolfstream.service.engine.late_labels import Run
+from wolfstream.service.engine.late_labels import SampleRun
 from wolfstream.service.engine.learn_request import LearnRequest
 from wolfstream.service.engine.queue_items import Order
 from wolfstream.service.engine.turns import Work
@@ -195,7 +195,7 @@ def test_a_failure_in_one_of_its_parts(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_parts_are_bounded_in_bytes_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal_parts, "PART_BYTES", 500)
+    monkeypatch.setattr(blocks, "PART_BYTES", 500)
     bench = Bench(tmp_path)
     model = bench.create(SPEC)
     bench.learn(model, three_classes(60))
@@ -275,12 +275,12 @@ class TestOrder:
 
 
 def work_of(model: Model, n: int) -> Work:
-    accepted = Accepted(request(model, three_classes(n)), n, [run_of(three_classes(n))])
+    accepted = CheckedRequest(request(model, three_classes(n)), n, [run_of(three_classes(n))])
     return Work(model, [[item] for item in in_parts([accepted], 1)], Duplicates(None))  # type: ignore[arg-type]
 
 
-def run_of(samples: Samples) -> Run:
-    return Run(samples, to_record(samples))
+def run_of(samples: Samples) -> SampleRun:
+    return SampleRun(samples, to_record(samples))
 
 
 class TestBlocks:

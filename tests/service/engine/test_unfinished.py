@@ -16,7 +16,7 @@ from tests.service.specs import read_papers_spec
 from tests.service.streams import part, two_classes
 from wolfstream.service.engine.late_labels import LabelRequest
 from wolfstream.service.engine.learn_request import LearnRequest
-from wolfstream.service.engine.predictions import RememberRequest
+from wolfstream.service.engine.predictions import WaitingRowsRequest
 from wolfstream.service.engine.queue_items import Item, Order
 from wolfstream.service.engine.writer import Writer
 from wolfstream.service.errors import AnotherState, InDoubt, NotLeader, StorageFailed
@@ -180,7 +180,7 @@ def test_all_that_wait_for_it_are_known(server: Server) -> None:
     """So that they are answered where the writer fails."""
     request, again = learn(server.a, 0, b"k"), learn(server.a, 0, b"k")
     labels = LabelRequest(server.a, "asset", LateLabels(["unknown"], [1]), Future(), 0.0)
-    predicted = RememberRequest(
+    predicted = WaitingRowsRequest(
         server.a,
         ["row"],
         SAMPLES.X[:1],

@@ -10,9 +10,9 @@ from collections.abc import Hashable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from wolfstream.service.engine.absorb import Recorded
+from wolfstream.service.engine.absorb import BlockSamples
 from wolfstream.service.engine.expected_time import samples_of_a_block, seconds_of_sample
-from wolfstream.service.engine.late_labels import Found, LabelRequest, Run
+from wolfstream.service.engine.late_labels import LabelOutcomes, LabelRequest, SampleRun
 from wolfstream.service.engine.learn_request import LearnRequest
 from wolfstream.service.samples.predicted import to_labels_record
 from wolfstream.service.samples.record import part_of, with_record
@@ -20,20 +20,20 @@ from wolfstream.service.storage.entries import PART_BYTES, Entry
 from wolfstream.solver.prepare.named_rows import form_of
 
 
-class Accepted(NamedTuple):
+class CheckedRequest(NamedTuple):
     """A request that passed its checks.
 
     Attributes:
         request: of samples, or of labels.
         sequence: of its last sample.
         runs: its samples: one run of a `LearnRequest`, any number of a `LabelRequest`.
-        found: see `Admitted`.
+        outcomes: see `AdmittedRequest`.
     """
 
     request: LearnRequest | LabelRequest
     sequence: int
-    runs: list[Run]
-    found: Found | None = None
+    runs: list[SampleRun]
+    outcomes: LabelOutcomes | None = None
 
     @property
     def samples(self) -> int:
@@ -50,25 +50,25 @@ class Accepted(NamedTuple):
         return not small or len(self.runs) > 1
 
 
-class Part(NamedTuple):
+class RequestPart(NamedTuple):
     """Samples that are learned at a time, as an entry of the log and decoded."""
 
     entry: Entry
-    content: Recorded
+    content: BlockSamples
 
 
-class Admitted(NamedTuple):
+class AdmittedRequest(NamedTuple):
     """A request that will be learned, in one part or, if it is large, in several.
 
     Attributes:
         request: of samples, or of labels.
         parts: in order.
-        found: what becomes of each label, if the request is of labels.
+        outcomes: what becomes of each label, if the request is of labels.
     """
 
     request: LearnRequest | LabelRequest
-    parts: list[Part]
-    found: Found | None = None
+    parts: list[RequestPart]
+    outcomes: LabelOutcomes | None = None
 
     @property
     def sequence(self) -> int:
@@ -81,7 +81,7 @@ class Admitted(NamedTuple):
         return sum([part.entry.samples for part in self.parts])
 
 
-def in_parts(accepted: Sequence[Accepted], threads: int) -> Iterator[Admitted]:
+def in_parts(accepted: Sequence[CheckedRequest], threads: int) -> Iterator[AdmittedRequest]:
     """Yield a model's accepted requests, in order, with their parts.
 
     threads: on how many threads the matrix products of each part are computed, live and in replays.
@@ -94,7 +94,7 @@ def in_parts(accepted: Sequence[Accepted], threads: int) -> Iterator[Admitted]:
             yield from _admitted(block, block_samples, threads)
 
 
-def _blocks(accepted: list[Accepted], block_samples: int) -> Iterator[list[Accepted]]:
+def _blocks(accepted: list[CheckedRequest], block_samples: int) -> Iterator[list[CheckedRequest]]:
     """Yield requests that are learned together.
 
     Rows of different forms are not joined, nor samples with labels, nor small requests with large
@@ -102,7 +102,7 @@ def _blocks(accepted: list[Accepted], block_samples: int) -> Iterator[list[Accep
 
     block_samples: bound on the samples of a block, unless it is a single request.
     """
-    block, samples, kind = list[Accepted](), 0, None
+    block, samples, kind = list[CheckedRequest](), 0, None
     for item in accepted:
         previous, kind = kind, _kind_of_block(item, block_samples)
         if block and (kind != previous or samples + item.samples > block_samples):
@@ -113,11 +113,13 @@ def _blocks(accepted: list[Accepted], block_samples: int) -> Iterator[list[Accep
     yield block
 
 
-def _kind_of_block(item: Accepted, block_samples: int) -> Hashable:
-    return item.is_large(block_samples), item.found is None, form_of(item.runs[0].samples.X)
+def _kind_of_block(item: CheckedRequest, block_samples: int) -> Hashable:
+    return item.is_large(block_samples), item.outcomes is None, form_of(item.runs[0].samples.X)
 
 
-def _admitted(block: list[Accepted], block_samples: int, threads: int) -> list[Admitted]:
+def _admitted(
+    block: list[CheckedRequest], block_samples: int, threads: int
+) -> list[AdmittedRequest]:
     """Encode consecutive requests for one head of one model.
 
     Small requests form one block. Each part of a large one is a block by itself.
@@ -125,17 +127,19 @@ def _admitted(block: list[Accepted], block_samples: int, threads: int) -> list[A
     if not block[0].is_large(block_samples):
         end = block[-1].sequence
         return [
-            Admitted(item.request, [_part(item, run, item.sequence, end, threads)], item.found)
+            AdmittedRequest(
+                item.request, [_part(item, run, item.sequence, end, threads)], item.outcomes
+            )
             for item in block
             for run in item.runs
         ]
     return [
-        Admitted(item.request, list(_parts(item, block_samples, threads)), item.found)
+        AdmittedRequest(item.request, list(_parts(item, block_samples, threads)), item.outcomes)
         for item in block
     ]
 
 
-def _parts(item: Accepted, block_samples: int, threads: int) -> Iterator[Part]:
+def _parts(item: CheckedRequest, block_samples: int, threads: int) -> Iterator[RequestPart]:
     """Yield the parts of a large request, each as large as time and bytes allow."""
     sequence = item.sequence - item.samples
     for run in item.runs:
@@ -145,11 +149,13 @@ def _parts(item: Accepted, block_samples: int, threads: int) -> Iterator[Part]:
             samples, record = with_record(part_of(run.samples, start, min(start + step, n)))
             joined = None if run.joined is None else run.joined.part(start, start + step)
             sequence += len(samples.y)
-            part = Run(samples, record, joined)
+            part = SampleRun(samples, record, joined)
             yield _part(item, part, sequence, sequence, threads)
 
 
-def _part(item: Accepted, run: Run, sequence: int, block: int, threads: int) -> Part:
+def _part(
+    item: CheckedRequest, run: SampleRun, sequence: int, block: int, threads: int
+) -> RequestPart:
     """Encode samples of a request, which end at a sequence, in the block that ends at `block`."""
     samples, record, joined = run
     entry = Entry(
@@ -162,4 +168,4 @@ def _part(item: Accepted, run: Run, sequence: int, block: int, threads: int) -> 
         record=record if joined is None else to_labels_record(record, joined),
         kind="samples" if joined is None else "labels",
     )
-    return Part(entry, Recorded(samples, joined))
+    return RequestPart(entry, BlockSamples(samples, joined))
