@@ -58,9 +58,9 @@ def list_(data: Path | None, url: str) -> None:
         list_served(url)
         return
     with working():
-        from wolfstream.service.engine.quarantine import standings
+        from wolfstream.service.engine.quarantine import model_statuses
 
-        for model in standings(data):
+        for model in model_statuses(data):
             kept = ", ".join(map(str, model.snapshots)) or "none"
             skipped = "; skipped at the next start" if model.left_out else ""
             click.echo(f"{model.name} at sequence {model.sequence}, snapshots {kept}{skipped}")

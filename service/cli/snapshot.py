@@ -146,10 +146,10 @@ def verify(paths: tuple[Path, ...]) -> None:
 
     problems = 0
     with working():
-        from wolfstream.service.engine.verification import bytes_of
+        from wolfstream.service.engine.verification import verified_bytes
         from wolfstream.service.engine.verification import verify as look
 
-        done, total = 0, max(sum(map(bytes_of, paths)), 1)
+        done, total = 0, max(sum(map(verified_bytes, paths)), 1)
         with Bar(_console(), "verifying") as bar:
 
             def watch(more: int) -> None:

@@ -127,7 +127,7 @@ def admit(
             to_learn.setdefault(request.model, []).append(request)
     for model, predicted in predictions.items():
         _remember(model, predicted, admission, settings.threads, usable, clock)
-    limits = limits_of(settings)._replace(memory=memory)
+    limits = model_limits(settings)._replace(memory=memory)
     for model, own in to_learn.items():
         _admit_to(model, own, duplicates, admission, settings.threads, limits, usable, clock)
     return admission
@@ -193,7 +193,7 @@ def _admit_to(
     admission.admitted.extend(in_parts(accepted, threads))
 
 
-def limits_of(settings: Settings) -> Limits:
+def model_limits(settings: Settings) -> Limits:
     """Return the bounds on what one model may hold."""
     most_bytes = settings.model_bytes or settings.most_bytes // 2
     return Limits(settings.classes, settings.features, most_bytes)

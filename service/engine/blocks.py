@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from wolfstream.service.engine.absorb import BlockSamples
-from wolfstream.service.engine.expected_time import samples_of_a_block, seconds_of_sample
+from wolfstream.service.engine.expected_time import block_size, seconds_per_sample
 from wolfstream.service.engine.late_labels import LabelOutcomes, LabelRequest, SampleRun
 from wolfstream.service.engine.learn_request import LearnRequest
 from wolfstream.service.samples.predicted import to_labels_record
@@ -89,7 +89,7 @@ def in_parts(accepted: Sequence[CheckedRequest], threads: int) -> Iterator[Admit
     for head, requests in groupby(accepted, key=lambda item: item.request.head):
         items = list(requests)
         model, first = items[0].request.model, items[0].runs[0].samples
-        block_samples = samples_of_a_block(seconds_of_sample(model, head, first))
+        block_samples = block_size(seconds_per_sample(model, head, first))
         for block in _blocks(items, block_samples):
             yield from _admitted(block, block_samples, threads)
 

@@ -17,11 +17,11 @@ def mark_broken(learner: Learner, error: Exception) -> NotYetLearned:
     model = learner.model
     learner.failed_live = True
     logger.exception("learning failed, model stopped: model=%s", model.name)
-    model.broken = f"learning failed after sequence {learner.sequence}: {in_words(error)}"
+    model.broken = f"learning failed after sequence {learner.sequence}: {error_text(error)}"
     return not_yet_learned(model)
 
 
-def in_words(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """Return an error as text; a lack of memory, whose own text says nothing, as advice."""
     if isinstance(error, MemoryError):
         return (

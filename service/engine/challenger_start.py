@@ -4,7 +4,7 @@ Also the reasons why a model cannot be a challenger.
 """
 
 from wolfstream.service.engine.model_files import LoadedModel, ModelFileError, fill_model
-from wolfstream.service.engine.uploads import OF_ANOTHER_LIFE
+from wolfstream.service.engine.uploads import HISTORY_FIELDS
 from wolfstream.service.errors import (
     Invalid,
     ModelExists,
@@ -73,8 +73,8 @@ def starting(champion: Learner, spec: ModelSpec, start: Start, log: LogReader) -
 def _with_state(champion: Learner, spec: ModelSpec) -> LoadedModel:
     _check_fits(champion.model, spec)
     plain, arrays = champion.state()
-    plain = {name: part for name, part in plain.items() if name not in OF_ANOTHER_LIFE}
-    left_behind = {*OF_ANOTHER_LIFE, _WAITING_ROWS}
+    plain = {name: part for name, part in plain.items() if name not in HISTORY_FIELDS}
+    left_behind = {*HISTORY_FIELDS, _WAITING_ROWS}
     arrays = {name: array for name, array in arrays.items() if name not in left_behind}
     state = State({**plain, "spec": spec.plain()}, arrays)
     try:

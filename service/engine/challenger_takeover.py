@@ -22,7 +22,7 @@ from wolfstream.service.storage.term import Term
 _ATTEMPTS = 5
 
 
-class TakenOver(NamedTuple):
+class ChallengerTerm(NamedTuple):
     """A challenger whose term has begun.
 
     Attributes:
@@ -36,7 +36,7 @@ class TakenOver(NamedTuple):
     own: list[Entry]
 
 
-def take_over(entry: CatalogueEntry, storage: Storage) -> TakenOver:
+def take_over(entry: CatalogueEntry, storage: Storage) -> ChallengerTerm:
     """Restore a challenger and begin a term of its log. It is broken if it cannot be read.
 
     entry: of the challenger in the catalogue.
@@ -71,7 +71,7 @@ def take_over(entry: CatalogueEntry, storage: Storage) -> TakenOver:
         except NotLeader:
             continue  # the log has grown
         learner.epoch = epoch
-        return TakenOver(learner, term, own)
+        return ChallengerTerm(learner, term, own)
     raise NotLeader(f"the log of model {entry.name!r} goes on; try again")
 
 

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import takewhile
 from typing import NamedTuple
 
-from wolfstream.service.engine.admission import limits_of
+from wolfstream.service.engine.admission import model_limits
 from wolfstream.service.engine.broken import mark_broken
 from wolfstream.service.engine.challenger_start import check_champion, check_same, starting
 from wolfstream.service.engine.commits import Commits
@@ -258,7 +258,7 @@ class Challengers:
     def _learn(self, learner: Learner, block: FollowedBlock) -> None:
         """Learn a block. If that fails, only the challenger is broken."""
         try:
-            learn_block(learner, block, limits_of(self._settings))
+            learn_block(learner, block, model_limits(self._settings))
         except Exception as error:
             mark_broken(learner, error)
 

@@ -36,7 +36,7 @@ _SECONDS_BETWEEN_LOOKS = 2.0
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class CompiledPart:
     """What is compiled at a time.
 
     Attributes:
@@ -74,12 +74,12 @@ class Part:
 
 
 @functools.cache
-def parts() -> tuple[Part, ...]:
+def parts() -> tuple[CompiledPart, ...]:
     """Return everything that a request or command can reach, in the order of compilation."""
     return tuple(sorted(_parts(), key=_rank))
 
 
-def parts_of(spec: ModelSpec, sparse: bool) -> list[Part]:
+def parts_for(spec: ModelSpec, sparse: bool) -> list[CompiledPart]:
     """Return what a model of this spec runs, except what only some data reach.
 
     sparse: whether on sparse rows as well as on dense ones.
@@ -90,9 +90,9 @@ def parts_of(spec: ModelSpec, sparse: bool) -> list[Part]:
     ]
 
 
-def needed_first() -> list[Part]:
+def needed_first() -> list[CompiledPart]:
     """Return what the default model runs on dense rows."""
-    return parts_of(*_OFTEN[0])
+    return parts_for(*_OFTEN[0])
 
 
 def load_later_parts() -> None:
@@ -106,8 +106,8 @@ def load_later_parts() -> None:
 
 
 def compile_all(
-    wanted: Iterable[Part],
-    compiled: Callable[[Part], None],
+    wanted: Iterable[CompiledPart],
+    compiled: Callable[[CompiledPart], None],
     before_waiting: Callable[[], None] = lambda: None,
 ) -> None:
     """Compile the parts that no other process has compiled; parts that others are at come last.
@@ -118,12 +118,12 @@ def compile_all(
         before_waiting: called when only parts are left that others are at.
     """
 
-    def attempt(part: Part, wait: bool) -> bool:
+    def attempt(part: CompiledPart, wait: bool) -> bool:
         if done := part.compile_once(wait):
             compiled(part)
         return done
 
-    busy: list[Part] = []
+    busy: list[CompiledPart] = []
     for part in wanted:
         busy = [each for each in [part, *busy] if not attempt(each, wait=False)]
     if busy:
@@ -132,7 +132,9 @@ def compile_all(
         attempt(part, wait=True)
 
 
-def wanted_first(candidates: Iterable[Part], wanted: Callable[[], list[str]]) -> Iterator[Part]:
+def wanted_first(
+    candidates: Iterable[CompiledPart], wanted: Callable[[], list[str]]
+) -> Iterator[CompiledPart]:
     """Yield parts in order, except that wanted ones come next.
 
     wanted: returns the keys that were wanted since its last call.
@@ -165,22 +167,22 @@ def collect_garbage() -> None:
     gc.freeze()
 
 
-def _parts() -> Iterator[Part]:
+def _parts() -> Iterator[CompiledPart]:
     """Yield the parts of all heads; of each head the one first that takes longest."""
     for head, kind in KINDS.items():
         for spec in kind.specs():
             code = head, kind.code(spec)
             for sparse in (False, True):
                 for name, exercise in kind.exercises.items():
-                    yield Part(f"{head} ({name})", code, spec, sparse, exercise)
+                    yield CompiledPart(f"{head} ({name})", code, spec, sparse, exercise)
                 for name, exercise in kind.later.items():
-                    yield Part(f"{head} ({name})", code, spec, sparse, exercise, later=True)
-    yield Part("preparation", _PREPARATION, ModelSpec(), False, _prepare)
+                    yield CompiledPart(f"{head} ({name})", code, spec, sparse, exercise, later=True)
+    yield CompiledPart("preparation", _PREPARATION, ModelSpec(), False, _prepare)
     for sparse in (False, True):
-        yield Part("batch solvers", _BATCH, ModelSpec(), sparse, _solve, later=True)
+        yield CompiledPart("batch solvers", _BATCH, ModelSpec(), sparse, _solve, later=True)
 
 
-def _rank(part: Part) -> tuple[int, bool]:
+def _rank(part: CompiledPart) -> tuple[int, bool]:
     of_often = (part.sparse == sparse and part.code in _codes_of(spec) for spec, sparse in _OFTEN)
     rank = next((rank for rank, often in enumerate(of_often) if often), len(_OFTEN))
     return rank, part.later

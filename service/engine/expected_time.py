@@ -13,7 +13,7 @@ TURN_SECONDS = 0.4
 _SAMPLE_SECONDS, _NUMBER_SECONDS = 1e-4, 3e-8
 
 
-def seconds_of_sample(model: Model, head: HeadName, samples: Samples) -> float:
+def seconds_per_sample(model: Model, head: HeadName, samples: Samples) -> float:
     """Return the seconds that a model is expected to take for each of these samples."""
     measured = model.learning_time.of_sample(head)
     if measured is not None:
@@ -24,7 +24,7 @@ def seconds_of_sample(model: Model, head: HeadName, samples: Samples) -> float:
     return _SAMPLE_SECONDS + _NUMBER_SECONDS * numbers * (1 + classes)
 
 
-def samples_of_a_block(sample_seconds: float) -> int:
+def block_size(sample_seconds: float) -> int:
     """Return how many samples form a block, if each takes this many seconds."""
     in_time = int(TURN_SECONDS / max(sample_seconds, 1e-9))
     return min(PART_SAMPLES, max(LEAST_PART_SAMPLES, in_time))

@@ -14,7 +14,7 @@ from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.challenger_lookup import ChallengerLookup
 from wolfstream.service.engine.delivery import Delivery, Watcher
 from wolfstream.service.engine.followers import Followers
-from wolfstream.service.engine.group_queue import GroupQueue, Waiting
+from wolfstream.service.engine.group_queue import GroupQueue, QueueLoad
 from wolfstream.service.engine.intake import Intake
 from wolfstream.service.engine.merges import Merges
 from wolfstream.service.engine.orders import Orders
@@ -179,7 +179,7 @@ class Engine(Intake):
         """
         self._check_fresh = check
 
-    def waiting(self) -> Waiting:
+    def waiting(self) -> QueueLoad:
         """Return the samples, bytes and age of what waits to be learned."""
         return self._queue.waiting()
 

@@ -17,7 +17,7 @@ from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.absorb import remember
 from wolfstream.service.engine.admission import Admission, admit, count_rejected
 from wolfstream.service.engine.blocks import AdmittedRequest
-from wolfstream.service.engine.broken import in_words, learned_elsewhere, mark_broken
+from wolfstream.service.engine.broken import error_text, learned_elsewhere, mark_broken
 from wolfstream.service.engine.challengers import Challengers
 from wolfstream.service.engine.commits import Commits
 from wolfstream.service.engine.duplicates import Duplicates
@@ -28,7 +28,7 @@ from wolfstream.service.engine.predictions import AdmittedPrediction, WaitingRow
 from wolfstream.service.engine.remembered_keys import RememberedKeys
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
 from wolfstream.service.engine.turns import Turns, Work
-from wolfstream.service.engine.unfinished import Committed, UnfinishedCommits
+from wolfstream.service.engine.unfinished import CommitOutcome, UnfinishedCommits
 from wolfstream.service.engine.waiter import Waiter
 from wolfstream.service.engine.writer_role import Products, WriterRole
 from wolfstream.service.errors import NotYetLearned, Refusal, ServerFailed, StorageFailed
@@ -127,7 +127,7 @@ class GroupLearning:
         failures = self._commits.append(admission.entries, duplicates.new, admission.confirmed)
         self._learn_committed(self._unfinished.leave(admission, duplicates, failures))
 
-    def _learn_committed(self, durable: Committed) -> None:
+    def _learn_committed(self, durable: CommitOutcome) -> None:
         """Learn what is durable, publish it and answer."""
         admission, duplicates, failures = durable
         replies, committed = admission.refused, list[AdmittedRequest]()
@@ -229,7 +229,7 @@ class GroupLearning:
             return admit(requests, duplicates, self._settings, memory, usable, now)
         except Exception as failure:  # every waiting request gets an answer
             logger.exception("admission failed, group not learned")
-            failed = ServerFailed(f"{in_words(failure)}; nothing was learned")
+            failed = ServerFailed(f"{error_text(failure)}; nothing was learned")
             for request in requests:
                 if not isinstance(request, WaitingRowsRequest):
                     count_rejected(request)

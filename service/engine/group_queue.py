@@ -18,7 +18,7 @@ from wolfstream.service.errors import QueueFull
 T = TypeVar("T")
 
 
-class Waiting(NamedTuple):
+class QueueLoad(NamedTuple):
     """What a queue holds: samples, bytes, and for how many seconds its oldest item has waited."""
 
     samples: int
@@ -112,11 +112,11 @@ class GroupQueue(Generic[T]):
             self._deferred = False
             self._note_change()
 
-    def waiting(self) -> Waiting:
+    def waiting(self) -> QueueLoad:
         """Return what the queue holds now."""
         with self._changed:
             seconds = time.monotonic() - self._items[0].since if self._items else 0.0
-            return Waiting(self._samples, self._bytes, seconds)
+            return QueueLoad(self._samples, self._bytes, seconds)
 
     def close(self) -> None:
         """End `groups` once the queue is empty."""

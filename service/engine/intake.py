@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from wolfstream.service.engine.gathering import Gathering
+from wolfstream.service.engine.group_delay import GroupDelay
 from wolfstream.service.engine.group_queue import GroupQueue
 from wolfstream.service.engine.late_labels import LabelRequest
 from wolfstream.service.engine.learn_request import Answer, LearnRequest
@@ -30,7 +30,7 @@ class Intake:
     def __init__(self, queue: GroupQueue[Item], phase: Phase) -> None:
         self._loop = asyncio.get_running_loop()
         self._queue, self._phase = queue, phase
-        self._gathering = Gathering(queue.release)
+        self._delay = GroupDelay(queue.release)
 
     def submit(
         self,
@@ -125,7 +125,7 @@ class Intake:
     def _put(self, request: LearnRequest | LabelRequest | WaitingRowsRequest) -> None:
         """Queue a request together with those that come at the same time. Raises QueueFull."""
         self._queue.put(request, request.size, request.n_bytes, request.model, deferred=True)
-        self._gathering.begin()
+        self._delay.begin()
 
 
 def _check_follows_none(model: Model) -> None:

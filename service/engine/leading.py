@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any, Protocol, TypeVar
 
-from wolfstream.service.engine.challenger_takeover import TakenOver, take_over
+from wolfstream.service.engine.challenger_takeover import ChallengerTerm, take_over
 from wolfstream.service.engine.challengers import Challengers
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.remembered_keys import RememberedKeys
@@ -232,7 +232,7 @@ class Leading:
         )
         self._begin_to_follow(taken_over.learner.model)
 
-    def _begin_challenger(self, taken_over: TakenOver, follows: int | None) -> None:
+    def _begin_challenger(self, taken_over: ChallengerTerm, follows: int | None) -> None:
         """Learn for a challenger from now on; on the writer's thread."""
         champion, model = self._models.with_id(follows or 0), taken_over.learner.model
         if champion is None:  # it was handed over or deleted meanwhile

@@ -19,7 +19,7 @@ from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.model_files import ModelFileError, fill_model, spec_in
 from wolfstream.service.engine.remembered_keys import RememberedKeys
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
-from wolfstream.service.engine.uploads import OF_ANOTHER_LIFE
+from wolfstream.service.engine.uploads import HISTORY_FIELDS
 from wolfstream.service.engine.writer_role import Products
 from wolfstream.service.errors import LagsBehind, NotFollowing, SnapshotFailed, UnusableState
 from wolfstream.service.model.learner import Learner
@@ -170,8 +170,8 @@ def _filled(model: Model, state: State) -> Learner:
 def _state_for(learner: Learner, other: Learner) -> State:
     """Return the other model's state with the waiting rows of this one."""
     (own, own_arrays), (plain, arrays) = learner.state(), other.state()
-    plain = {name: part for name, part in plain.items() if name not in OF_ANOTHER_LIFE}
-    arrays = {name: part for name, part in arrays.items() if name not in OF_ANOTHER_LIFE}
+    plain = {name: part for name, part in plain.items() if name not in HISTORY_FIELDS}
+    arrays = {name: part for name, part in arrays.items() if name not in HISTORY_FIELDS}
     arrays.pop(_WAITING_ROWS, None)
     if _WAITING_ROWS in own_arrays:
         arrays[_WAITING_ROWS] = own_arrays[_WAITING_ROWS]

@@ -28,7 +28,7 @@ class QuarantineError(WolfstreamError):
     """The directory is in use, or has no such model; the message says what to do."""
 
 
-class Standing(NamedTuple):
+class ModelStatus(NamedTuple):
     """A model as its files describe it.
 
     Attributes:
@@ -44,7 +44,7 @@ class Standing(NamedTuple):
     left_out: bool
 
 
-def standings(data: Path) -> list[Standing]:
+def model_statuses(data: Path) -> list[ModelStatus]:
     """Return the standing of each model, oldest first; a server may be using the directory.
 
     Raises QuarantineError, StartupError.
@@ -85,12 +85,12 @@ def delete(data: Path, name: str) -> None:
         storage.snapshots.delete(entry.number)
 
 
-def _standing(entry: CatalogueEntry, storage: Storage) -> Standing:
+def _standing(entry: CatalogueEntry, storage: Storage) -> ModelStatus:
     log, replays = storage.journal.reader(entry.number), storage.journal.replays
     snapshots = storage.snapshots.sequences(entry.number)
     end = max(log.end(), log.rolled_back_at() or 0, *snapshots[:1])
     left_out = replays.ended(entry.number) >= replays.most
-    return Standing(entry.name, end, snapshots, left_out)
+    return ModelStatus(entry.name, end, snapshots, left_out)
 
 
 @contextmanager

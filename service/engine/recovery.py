@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
-from wolfstream.service.engine.broken import in_words
+from wolfstream.service.engine.broken import error_text
 from wolfstream.service.engine.origin import difference
 from wolfstream.service.engine.replay import Computing, replay
 from wolfstream.service.errors import StartupError, StorageFailed
@@ -105,7 +105,7 @@ def bring_back(
     Raises LogGap, and StorageFailed if something cannot be read now but may be later.
     """
     model, replays = learner.model, storage.journal.replays
-    skipped, requests, epoch = Skipped([], [], []), list[KeyedRequest](), None
+    skipped, requests, epoch = SkippedSnapshots([], [], []), list[KeyedRequest](), None
 
     def may_begin(after: int) -> bool:
         return _has_room(model, is_scarce) and _may_begin(learner, replays, after)
@@ -132,7 +132,7 @@ def bring_back(
             model.broken = str(error)  # the other models are intact
             logger.error("model broken, not recovered: model=%s error=%s", model.name, error)
         except MemoryError as error:
-            model.broken = f"it was not recovered: {in_words(error)}"
+            model.broken = f"it was not recovered: {error_text(error)}"
             logger.error("model broken, not recovered: model=%s error=%s", model.name, model.broken)
         finally:  # not before: answers to entries of an earlier epoch have the snapshot's
             learner.epoch = epoch or learner.epoch
@@ -190,7 +190,7 @@ def alone(_: int) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-class Skipped(NamedTuple):
+class SkippedSnapshots(NamedTuple):
     """Sequences of the snapshots that recovery passed over.
 
     Attributes:
@@ -210,7 +210,7 @@ class _ForeignSnapshot(DamagedSnapshot):
 
 def restore_newest(
     learner: Learner, log: LogReader, snapshots: Snapshots, computing: Computing = alone
-) -> Skipped:
+) -> SkippedSnapshots:
     """Fill a new learner with the newest undamaged state, if there is any.
 
     computing: entered to restore a snapshot, while others use the storage.
@@ -219,7 +219,7 @@ def restore_newest(
     """
     model = learner.model
     rolled_back_at = log.rolled_back_at()
-    skipped = Skipped([], [], [])
+    skipped = SkippedSnapshots([], [], [])
     for sequence in _sequences(model, snapshots):
         if rolled_back_at is not None and sequence <= rolled_back_at:
             break
@@ -321,7 +321,7 @@ def _note_origin(model: Model, sequence: int, state: State) -> None:
         logger.warning("predictions may differ: model=%s reason=%s", model.name, model.notice)
 
 
-def check_reached(learner: Learner, log: LogReader, skipped: Skipped) -> None:
+def check_reached(learner: Learner, log: LogReader, skipped: SkippedSnapshots) -> None:
     """Raise StartupError unless a model has everything that its log and snapshots refer to.
 
     An uploaded model had learned before its log began: without its snapshot it would seem empty.

@@ -61,7 +61,7 @@ def recover(
     entries = storage.catalogue.models()
     waiting = [_job(entry, entries, storage) for entry in entries]
     waiting.sort(key=lambda job: job.alone)
-    sharing = Sharing(use_threads)
+    sharing = SharedResources(use_threads)
     running: dict[Future[tuple[Learner, Term]], _Job] = {}
     pool = ThreadPoolExecutor(room.models, "recovery")
     try:
@@ -112,7 +112,7 @@ def _fits(job: _Job, running: list[_Job], room: Room) -> bool:
 def _recover(
     job: _Job,
     storage: Storage,
-    sharing: "Sharing",
+    sharing: "SharedResources",
     is_scarce: Callable[[], bool],
     begun: Callable[[Model], None],
 ) -> tuple[Learner, Term]:
@@ -131,7 +131,7 @@ class _Ended(BaseException):
     """Another model's error has ended recovery. Not an Exception, so that no handler goes on."""
 
 
-class Sharing:
+class SharedResources:
     """What models in recovery share: the storage, and the process's number of threads."""
 
     def __init__(self, use_threads: Callable[[int], None]) -> None:

@@ -14,7 +14,7 @@ from wolfstream.service.engine.absorb import (
     learn_again,
     remember,
 )
-from wolfstream.service.engine.broken import in_words
+from wolfstream.service.engine.broken import error_text
 from wolfstream.service.engine.remembered_keys import answered
 from wolfstream.service.errors import StartupError
 from wolfstream.service.heads.fit import fit_from_record
@@ -67,7 +67,7 @@ def replay(
             logger.exception(
                 "replay failed, model broken: model=%s sequence=%d", model.name, learner.sequence
             )
-            model.broken = f"replay failed after sequence {learner.sequence}: {in_words(error)}"
+            model.broken = f"replay failed after sequence {learner.sequence}: {error_text(error)}"
             break
         yield requests
 

@@ -29,7 +29,7 @@ class TransferError(WolfstreamError):
     """A model or snapshot does not exist, or exists already; the message says which."""
 
 
-class Exported(NamedTuple):
+class ExportedState(NamedTuple):
     """An exported state.
 
     Attributes:
@@ -45,7 +45,7 @@ class Exported(NamedTuple):
 
 def export_model(
     data: Path, name: str, sequence: int | None, watch: Callable[[int, int], None]
-) -> Exported:
+) -> ExportedState:
     """Return a model as it was acknowledged; while a server runs, its newest complete snapshot.
 
     The latter holds for challengers as well, because they learn from their champions' logs. Nothing
@@ -75,7 +75,7 @@ def export_model(
         log, snapshots = storage.journal.reader(model.id), storage.snapshots
         end = log.end() if champion is None else storage.journal.reader(champion).end()
         if sequence is not None:
-            return Exported(_kept(model, snapshots, sequence), end, while_serving)
+            return ExportedState(_kept(model, snapshots, sequence), end, while_serving)
         skipped = restore_newest(learner, log, snapshots)
         if not while_serving and champion is None:
             for _ in replay(learner, log, Threads().using):
@@ -92,7 +92,7 @@ def export_model(
                 f"model {name!r}: {model.broken}; export a snapshot with --sequence, there are "
                 f"{snapshots.sequences(model.id)}"
             )
-        return Exported(State(*learner.state()), max(end, learner.sequence), while_serving)
+        return ExportedState(State(*learner.state()), max(end, learner.sequence), while_serving)
 
 
 def import_model(data: Path, path: Path, name: str) -> LoadedModel:

@@ -29,7 +29,7 @@ from wolfstream.service.engine.admission import count_rejected
 from wolfstream.service.engine.blocks import AdmittedRequest
 from wolfstream.service.engine.broken import learned_elsewhere, mark_broken, not_yet_learned
 from wolfstream.service.engine.duplicates import Duplicates
-from wolfstream.service.engine.expected_time import seconds_of_sample
+from wolfstream.service.engine.expected_time import seconds_per_sample
 from wolfstream.service.engine.late_labels import LabelOutcomes, LabelRequest, count_unlearned
 from wolfstream.service.engine.learn_request import LearnRequest, Reply
 from wolfstream.service.engine.live_models import LiveModels
@@ -74,7 +74,7 @@ class Work:
         else:
             parts = [item.parts[0] for item in block]
         first = parts[0]
-        per_sample = seconds_of_sample(self.model, first.entry.head, first.content.samples)
+        per_sample = seconds_per_sample(self.model, first.entry.head, first.content.samples)
         return per_sample * sum([part.entry.samples for part in parts])
 
     def took(self, seconds: float) -> None:

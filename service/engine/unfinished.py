@@ -13,7 +13,7 @@ from wolfstream.service.storage.journal import Unfinished
 from wolfstream.service.storage.term import Term
 
 
-class Committed(NamedTuple):
+class CommitOutcome(NamedTuple):
     """A commit whose outcome is known for all of its models.
 
     Attributes:
@@ -52,10 +52,10 @@ class UnfinishedCommits:
 
     def leave(
         self, admission: Admission, duplicates: Duplicates, failures: Mapping[Term, StorageFailed]
-    ) -> Committed:
+    ) -> CommitOutcome:
         """Set unfinished parts aside; return the rest of the commit."""
         if not failures:
-            return Committed(admission, duplicates, {})
+            return CommitOutcome(admission, duplicates, {})
         others = {model.id for model in admission.models}
         for term, error in failures.items():
             if isinstance(error, Unfinished):
@@ -63,14 +63,14 @@ class UnfinishedCommits:
                 others.discard(term.model)
         reasons = {term.model: error for term, error in failures.items()}
         if len(others) == len(admission.models):
-            return Committed(admission, duplicates, reasons)
+            return CommitOutcome(admission, duplicates, reasons)
         rest = admission.of(others)._replace(refused=admission.refused)
-        return Committed(rest, duplicates, reasons)
+        return CommitOutcome(rest, duplicates, reasons)
 
-    def take(self, seconds: float) -> Iterator[Committed]:
+    def take(self, seconds: float) -> Iterator[CommitOutcome]:
         """Yield the parts that have ended by now, or end within these seconds."""
         for term, error in self._commits.finished(seconds).items():
             if term in self._parts:
                 admission, duplicates = self._parts.pop(term)
                 failures = {} if error is None else {term.model: error}
-                yield Committed(admission, duplicates, failures)
+                yield CommitOutcome(admission, duplicates, failures)

@@ -34,7 +34,7 @@ _IT = "the state"
 _LARGEST_SEQUENCE = 10**18
 # Fields of a state that belong to its history, not to what was learned: they are dropped where the
 # state becomes another model.
-OF_ANOTHER_LIFE = (
+HISTORY_FIELDS = (
     *("rolled_back", "epoch", "creation", "model", "made", "trained", "following"),
     "losses",  # an array of models that are followed, too
 )
@@ -51,7 +51,7 @@ def read_uploaded(content: bytes, limits: Limits, most_plain_bytes: int) -> tupl
     try:
         state = decode_state(content, _IT, most_plain_bytes)
         spec = spec_in(state, _IT)
-        plain = {name: part for name, part in state.plain.items() if name not in OF_ANOTHER_LIFE}
+        plain = {name: part for name, part in state.plain.items() if name not in HISTORY_FIELDS}
         _check_texts(plain)
         _check_bounds(plain, spec, limits)
     except DamagedSnapshot as error:
@@ -115,7 +115,7 @@ def in_same_state(learner: Learner, other: Learner) -> bool:
 
 def _as_text(plain: dict[str, Any]) -> str:
     """Return the learned part of a state's plain data as text that can be compared."""
-    ignored = (*OF_ANOTHER_LIFE, "memory_bytes")  # the memory set aside differs between processes
+    ignored = (*HISTORY_FIELDS, "memory_bytes")  # the memory set aside differs between processes
     learned = {name: part for name, part in plain.items() if name not in ignored}
     return json.dumps(learned, sort_keys=True)
 

@@ -21,7 +21,7 @@ from wolfstream.service.storage.snapshots import Snapshots
 Watch = Callable[[int], None]
 
 
-def bytes_of(path: Path) -> int:
+def verified_bytes(path: Path) -> int:
     """Return the number of bytes that `verify` reads of a model file or a data directory."""
     return n_bytes(path) if path.is_dir() else path.stat().st_size
 

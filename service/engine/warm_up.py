@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable
 
 from wolfstream.service.engine.compilation import Process, end
 from wolfstream.service.engine.compiled_parts import (
-    Part,
+    CompiledPart,
     collect_garbage,
     collecting_seldom,
     compile_all,
     load_later_parts,
     needed_first,
     parts,
-    parts_of,
+    parts_for,
 )
 from wolfstream.service.spec.model import ModelSpec
 
@@ -71,10 +71,10 @@ class WarmUp:
         """
         needed = needed_first()
         for spec, sparse in models:
-            needed += [part for part in parts_of(spec, sparse) if part not in needed]
+            needed += [part for part in parts_for(spec, sparse) if part not in needed]
         left = list(needed)
 
-        def compiled(part: Part) -> None:
+        def compiled(part: CompiledPart) -> None:
             left.remove(part)
             self._compiled.add(part.key)
             report(f"compiling: {len(left)} of {len(needed)} parts are left")
@@ -96,14 +96,14 @@ class WarmUp:
     def is_compiled(self, spec: ModelSpec, sparse: bool) -> bool:
         """Return whether the cache has all the code that a model of this spec runs on such rows.
 
-        sparse: see `parts_of`.
+        sparse: see `parts_for`.
         """
-        return self._ended or all(part.key in self._compiled for part in parts_of(spec, sparse))
+        return self._ended or all(part.key in self._compiled for part in parts_for(spec, sparse))
 
     async def wait_for(self, spec: ModelSpec, sparse: bool) -> None:
         """Have such code compiled next; return once it `is_compiled`, or nothing more will be."""
         if not self.is_compiled(spec, sparse):
-            self._want(parts_of(spec, sparse))
+            self._want(parts_for(spec, sparse))
         while not self.is_compiled(spec, sparse):
             await self._changed.wait()
 
@@ -114,7 +114,7 @@ class WarmUp:
         self._ended = True
         self._wake()
 
-    def _want(self, wanted: Iterable[Part]) -> None:
+    def _want(self, wanted: Iterable[CompiledPart]) -> None:
         """Ask the compiling process to compile these parts first."""
         new = {part.key for part in wanted} - self._compiled - self._wanted
         self._wanted |= new

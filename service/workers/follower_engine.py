@@ -8,11 +8,11 @@ from typing import Any
 
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.compiled_parts import (
-    Part,
+    CompiledPart,
     collecting_seldom,
     load_later_parts,
     needed_first,
-    parts_of,
+    parts_for,
 )
 from wolfstream.service.engine.learn_request import Answer
 from wolfstream.service.engine.readiness import become_sparse
@@ -270,7 +270,7 @@ class FollowerEngine:
         await self._compiled_for(model, rows, None)
         async with self._loading:
             if (model, sparse) not in self._loaded:
-                await asyncio.to_thread(self._load, parts_of(model.spec, sparse))
+                await asyncio.to_thread(self._load, parts_for(model.spec, sparse))
                 self._loaded.add((model, sparse))
 
     async def _compiled_for(
@@ -281,7 +281,7 @@ class FollowerEngine:
             sparse = known if rows is None else become_sparse(model, rows)
             await self._calls.answer(Kind.COMPILED, model.id, sparse, seconds)
 
-    def _load(self, parts: list[Part]) -> None:
+    def _load(self, parts: list[CompiledPart]) -> None:
         """Load compiled code, or compile it if the cache lacks it; on any thread."""
         with collecting_seldom():
             for part in parts:

@@ -12,7 +12,7 @@ from tests.service.writer_bench import Bench, state_of, work_off
 from wolfstream.service.engine import blocks, expected_time
 from wolfstream.service.engine.blocks import CheckedRequest, in_parts
 from wolfstream.service.engine.duplicates import Duplicates
-from wolfstream.service.engine.expected_time import seconds_of_sample
+from wolfstream.service.engine.expected_time import seconds_per_sample
 from wolfstream.service.engine.late_labels import SampleRun
 from wolfstream.service.engine.learn_request import LearnRequest
 from wolfstream.service.engine.queue_items import Order
@@ -289,7 +289,7 @@ class TestBlocks:
         [(0.0, SMALL), (0.001, SMALL), (0.01, 40), (0.1, 16), (10.0, 16)],
     )
     def test_they_are_bounded_by_expected_time(self, of_sample: float, expected: int) -> None:
-        assert expected_time.samples_of_a_block(of_sample) == expected
+        assert expected_time.block_size(of_sample) == expected
 
     def test_slow_samples_are_learned_in_smaller_blocks(self, tmp_path: Path) -> None:
         """A request is divided, and small ones that come together are not one block."""
@@ -324,7 +324,7 @@ class TestBlocks:
         bench = Bench(tmp_path)
         model = bench.create(SPEC)
         narrow, wide = three_classes(50), Samples(np.zeros((50, 2_000)), [*range(50)])
-        seconds = [seconds_of_sample(model, "working_set", samples) for samples in (narrow, wide)]
+        seconds = [seconds_per_sample(model, "working_set", samples) for samples in (narrow, wide)]
         assert seconds[0] < 0.0002
         assert seconds[1] > 0.003
         bench.close()

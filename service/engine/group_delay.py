@@ -16,7 +16,7 @@ _TURNS = 4
 _MOST_SECONDS = 0.002
 
 
-class Gathering:
+class GroupDelay:
     """Calls `release` a few turns of the event loop after `begin`. Used on the event loop.
 
     Args:
