@@ -16,7 +16,7 @@ from wolfstream.service.heads.kinds import KINDS
 from wolfstream.service.native.threads import Threads
 from wolfstream.service.spec.heads import ALGORITHMS, Task
 from wolfstream.service.storage.snapshot_format import State
-from wolfstream.service.training.passes import Learned
+from wolfstream.service.training.passes import StreamProgress
 from wolfstream.service.training.plan import Data, Plan
 from wolfstream.service.training.train import train
 from wolfstream.solver.frank_wolfe.driver import Progress
@@ -73,8 +73,8 @@ def train_shown(console: Console, data: Data, plan: Plan) -> tuple[State, dict[s
     bar = Bar(console, f"training {plan.algorithm}", _BEFORE_TRAINING)
     with bar, first_interrupt_asks() as interruption:
 
-        def observe(now: Learned | Progress | fit.Progress) -> bool:
-            if isinstance(now, Learned):
+        def observe(now: StreamProgress | Progress | fit.Progress) -> bool:
+            if isinstance(now, StreamProgress):
                 bar.show(now.samples / now.total, _words_of_stream(now))
             elif isinstance(now, fit.Progress):
                 falling.show_violation(bar, now)
@@ -88,7 +88,7 @@ def train_shown(console: Console, data: Data, plan: Plan) -> tuple[State, dict[s
     return state, report
 
 
-def _words_of_stream(now: Learned) -> str:
+def _words_of_stream(now: StreamProgress) -> str:
     words = [f"{now.samples:,} of {now.total:,} samples"]
     if now.objective is not None:
         gap = "unknown" if now.gap is None else f"{now.gap:.2g}"

@@ -81,10 +81,10 @@ def _plain(column: Any) -> Any:
 
 
 def _of_arrow(table: Any) -> Any:
-    from wolfstream.service.files.arrow import columns_of_arrow
+    from wolfstream.service.files.arrow import arrow_columns
 
     with as_value_errors():
-        return columns_of_arrow(table.read_all() if hasattr(table, "read_all") else table)
+        return arrow_columns(table.read_all() if hasattr(table, "read_all") else table)
 
 
 def _of_narwhals(X: Any) -> Any:

@@ -12,8 +12,13 @@ import numpy as np
 from wolfstream.service.heads.answers import Answers
 from wolfstream.service.model.columns import plain_notices
 from wolfstream.service.model.learner import Learner
-from wolfstream.service.samples.predicted import Joined, Predicted, from_labels_record, joined_after
-from wolfstream.service.samples.record import from_record, one_after_another
+from wolfstream.service.samples.predicted import (
+    Joined,
+    Predicted,
+    concatenate_joined,
+    from_labels_record,
+)
+from wolfstream.service.samples.record import concatenate_samples, from_record
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.storage.entries import Entry
@@ -41,9 +46,9 @@ def concatenate(parts: Sequence[BlockSamples]) -> BlockSamples:
     """Concatenate parts; a dense array that comes alone is not copied."""
     if len(parts) == 1 and isinstance(parts[0].samples.X, np.ndarray):
         return parts[0]
-    samples = one_after_another([part.samples for part in parts])
+    samples = concatenate_samples([part.samples for part in parts])
     joined = [part.joined for part in parts if part.joined is not None]
-    return BlockSamples(samples, joined_after(joined) if joined else None)
+    return BlockSamples(samples, concatenate_joined(joined) if joined else None)
 
 
 def remember(learner: Learner, entry: Entry, predicted: Predicted) -> None:

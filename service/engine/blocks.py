@@ -15,7 +15,7 @@ from wolfstream.service.engine.expected_time import block_size, seconds_per_samp
 from wolfstream.service.engine.late_labels import LabelOutcomes, LabelRequest, SampleRun
 from wolfstream.service.engine.learn_request import LearnRequest
 from wolfstream.service.samples.predicted import to_labels_record
-from wolfstream.service.samples.record import part_of, with_record
+from wolfstream.service.samples.record import slice_samples, with_record
 from wolfstream.service.storage.entries import PART_BYTES, Entry
 from wolfstream.solver.prepare.named_rows import form_of
 
@@ -146,7 +146,7 @@ def _parts(item: CheckedRequest, block_samples: int, threads: int) -> Iterator[R
         n = len(run.samples.y)
         step = max(1, min(block_samples, n * PART_BYTES // len(run.record)))
         for start in range(0, n, step):
-            samples, record = with_record(part_of(run.samples, start, min(start + step, n)))
+            samples, record = with_record(slice_samples(run.samples, start, min(start + step, n)))
             joined = None if run.joined is None else run.joined.part(start, start + step)
             sequence += len(samples.y)
             part = SampleRun(samples, record, joined)

@@ -15,7 +15,7 @@ from wolfstream.service.errors import Refusal, StartupError
 from wolfstream.service.model.draft import Draft, Limits
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.losses import Known, losses_of, nothing_known
+from wolfstream.service.model.losses import BlockLosses, losses_from, unknown_losses
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.storage.entries import Entry
@@ -30,7 +30,7 @@ class FollowedBlock(NamedTuple):
     """A block of the champion's log, and the champion's losses of the samples in it."""
 
     entries: list[Entry]
-    champion: Known
+    champion: BlockLosses
 
     @property
     def samples(self) -> int:
@@ -82,7 +82,7 @@ def following_blocks(
                 f"has learned only up to {reached}; delete it and create it again"
             )
         losses = champion.losses
-        known = nothing_known(end - begin) if losses is None else losses.between(begin, end)
+        known = unknown_losses(end - begin) if losses is None else losses.between(begin, end)
         yield FollowedBlock(entries, known)
         reached, n_bytes = end, n_bytes + sum(len(entry.record) for entry in entries)
         if reached - first >= _TURN_SAMPLES or n_bytes >= _TURN_BYTES:
@@ -110,7 +110,7 @@ def learn_block(learner: Learner, block: FollowedBlock, limits: Limits) -> None:
         answers = learner.absorb(head, samples)
         sizes = [len(content.samples.y) for content in contents]
         compared = np.repeat([why is None for why in refusals], sizes)
-        losses, own = block.champion.losses[compared], losses_of(answers.prediction, samples.y)
+        losses, own = block.champion.losses[compared], losses_from(answers.prediction, samples.y)
         comparison = following.comparison.after(block.champion.epoch, losses, own)
         following = following._replace(comparison=comparison)
     passed_over = block.entries[-1].sequence - learner.sequence

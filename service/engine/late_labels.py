@@ -16,10 +16,10 @@ from wolfstream.service.errors import SampleError
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.moment import Moment
 from wolfstream.service.model.pending import Pending
-from wolfstream.service.model.waiting_rows import Labelled, Request, Waiting
+from wolfstream.service.model.waiting_rows import LabelledRow, WaitingRequest, WaitingRow
 from wolfstream.service.samples.ids import LateLabels, RowId, Status
 from wolfstream.service.samples.predicted import Joined, Predicted
-from wolfstream.service.samples.record import from_record, part_of, to_record
+from wolfstream.service.samples.record import from_record, slice_samples, to_record
 from wolfstream.service.samples.targets import Targets
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
@@ -118,7 +118,7 @@ class LabelJoiner:
     def __init__(self, pending: Pending | None, model: Model, time: int) -> None:
         self._pending, self._model, self._time = pending, model, time
         # Labels that earlier requests of the group bring: they count as learned already.
-        self._drafted: dict[RowId, Labelled] = {}
+        self._drafted: dict[RowId, LabelledRow] = {}
         # first row of a request -> its predictions and rows. Labels may come for the rows of
         # several requests in turn, and none is to be decoded twice.
         self._decoded: dict[int, tuple[Predicted, Rows]] = {}
@@ -127,21 +127,21 @@ class LabelJoiner:
         """Return what becomes of labels, after those that were taken before. Raises Invalid."""
         pending = waits(self._model, self._pending)
         outcomes = LabelOutcomes([], [], [], [], [])
-        rows, new = list[Waiting](), dict[RowId, Labelled]()
+        rows, new = list[WaitingRow](), dict[RowId, LabelledRow]()
         y = labels.y if isinstance(labels.y, list) else labels.y.tolist()
         for place, (row_id, label) in enumerate(zip(labels.ids, y, strict=True)):
             drafted = new.get(row_id) or self._drafted.get(row_id)
             row = drafted or pending.find(row_id, self._time)
             status: Status
             prediction: Any = None
-            if isinstance(row, Waiting):
+            if isinstance(row, WaitingRow):
                 status = "learned"
                 prediction = self._decode(pending, row.request)[0].prediction[row.row]
-                new[row_id] = Labelled(label, prediction)
+                new[row_id] = LabelledRow(label, prediction)
                 rows.append(row)
                 outcomes.places.append(place)
                 outcomes.seconds.append((self._time - row.request.time) / 1000.0)
-            elif isinstance(row, Labelled):
+            elif isinstance(row, LabelledRow):
                 status, prediction = row.status_of(label), row.prediction
             else:
                 status = row
@@ -150,7 +150,7 @@ class LabelJoiner:
         self._add_runs(pending, outcomes, rows, labels)
         return outcomes
 
-    def _decode(self, pending: Pending, request: Request) -> tuple[Predicted, Rows]:
+    def _decode(self, pending: Pending, request: WaitingRequest) -> tuple[Predicted, Rows]:
         """Return a request's predictions and rows, decoded once for the group."""
         if request.first not in self._decoded:
             self._decoded[request.first] = pending.decoded(request)
@@ -161,15 +161,15 @@ class LabelJoiner:
         for place in outcomes.places:
             y = labels.y[place]
             label = y if isinstance(labels.y, list) else float(y)
-            self._drafted[labels.ids[place]] = Labelled(label, outcomes.prediction[place])
+            self._drafted[labels.ids[place]] = LabelledRow(label, outcomes.prediction[place])
 
     def _add_runs(
-        self, pending: Pending, outcomes: LabelOutcomes, rows: list[Waiting], labels: LateLabels
+        self, pending: Pending, outcomes: LabelOutcomes, rows: list[WaitingRow], labels: LateLabels
     ) -> None:
         """Add the samples of rows, in the order of their labels, as runs of one form each."""
         start = 0
         row_ranges = (
-            part_of(Samples(self._decode(pending, request)[1], []), first, stop).X
+            slice_samples(Samples(self._decode(pending, request)[1], []), first, stop).X
             for request, first, stop in _row_ranges(rows)
         )
         for _, ranges in groupby(row_ranges, form_of):
@@ -185,11 +185,11 @@ class LabelJoiner:
             start += len(places)
 
 
-def _row_ranges(rows: list[Waiting]) -> Iterator[tuple[Request, int, int]]:
+def _row_ranges(rows: list[WaitingRow]) -> Iterator[tuple[WaitingRequest, int, int]]:
     """Yield consecutive rows of one request as a range: its first row, and one past its last."""
     start = 0
     for place, row in enumerate(rows):
-        follows = place + 1 < len(rows) and rows[place + 1] == Waiting(row.request, row.row + 1)
+        follows = place + 1 < len(rows) and rows[place + 1] == WaitingRow(row.request, row.row + 1)
         if not follows:
             yield row.request, rows[start].row, row.row + 1
             start = place + 1

@@ -22,7 +22,7 @@ from wolfstream.service.engine.orders import Orders
 from wolfstream.service.errors import Refusal, StartupError, StorageFailed
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model, rfc3339
-from wolfstream.service.model.merging import Unlike, merged
+from wolfstream.service.model.merging import NotMergeable, merged
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.storage.entries import Rollback, new_epoch
 from wolfstream.service.storage.interfaces import Storage
@@ -93,7 +93,7 @@ class Merges:
     async def _guarded(self, model: Model, work: Callable[[Model], Any]) -> None:
         try:
             await work(model)
-        except Unlike as error:
+        except NotMergeable as error:
             notice = f"{_NOT_MERGED}{error}"
             if notice != model.notice:
                 logger.warning("learners not merged: model=%s error=%s", model.name, error)

@@ -31,8 +31,8 @@ from wolfstream.service.heads.array_checks import (
     check_shape,
     check_sparse,
     check_weights,
+    n_saved_rows,
     require,
-    rows_of,
 )
 from wolfstream.solver.kernels.bandwidth import SAMPLES
 
@@ -79,13 +79,13 @@ def check_arrays(
             check_shape(name, arrays, (None, dimension))
     for rows, labels in _LABELS.items():
         if labels in arrays:
-            check_shape(labels, arrays, (rows_of(rows, arrays),))
+            check_shape(labels, arrays, (n_saved_rows(rows, arrays),))
             if n_classes is not None:
                 check_numbers(labels, arrays, n_classes)
     for prefix in _FIRST:
         _check_first(prefix, arrays, n_classes)
     for name in arrays.keys() & _WEIGHTS.keys():
-        check_weights(name, arrays, rows_of(_WEIGHTS[name], arrays))
+        check_weights(name, arrays, n_saved_rows(_WEIGHTS[name], arrays))
     # Of all heads, only a working set of numbers derives a scale from its first samples.
     of_numbers = "first_seen" in empty
     if of_numbers:
@@ -113,12 +113,12 @@ def _check_first(prefix: str, arrays: Arrays, n_classes: int | None) -> None:
     check_numbers(seen, arrays, None)
     count = int(arrays[seen][0])
     if rows in arrays or f"{rows}_indptr" in arrays:
-        require(count == rows_of(rows, arrays), seen, f"is not the number of {rows}")
+        require(count == n_saved_rows(rows, arrays), seen, f"is not the number of {rows}")
         require(f"{prefix}y" in arrays, f"{prefix}y", "is missing")
         return
     needed = SAMPLES if prefix or n_classes is None else 0
     if "landmarks" in arrays or "landmarks_indptr" in arrays:
-        needed = max(needed, rows_of("landmarks", arrays))
+        needed = max(needed, n_saved_rows("landmarks", arrays))
     require(count == 0 or count >= needed, seen, "is too small for what was settled")
 
 

@@ -8,8 +8,8 @@ from wolfstream.service.heads.array_checks import (
     check_floats,
     check_numbers,
     check_shape,
+    n_saved_rows,
     require,
-    rows_of,
     shape_of,
 )
 
@@ -45,7 +45,7 @@ def check_machines(
         check_shape("frequency", arrays, (None, width))
         check_shape("phase", arrays, (width,))
     if "whitening" in arrays:
-        landmarks = rows_of("landmarks", arrays)
+        landmarks = n_saved_rows("landmarks", arrays)
         check_shape("whitening", arrays, (landmarks, width))
         check_floats("whitening", arrays)
     if "width" in arrays:

@@ -13,7 +13,7 @@ import numpy as np
 
 from wolfstream.service.engine.saved_arrays import arrays_of
 from wolfstream.service.heads.array_checks import Arrays, WrongArrays
-from wolfstream.service.heads.calibration import of_calibration
+from wolfstream.service.heads.calibration import calibration_arrays
 
 _RANKING = {"ranking", "ranking_bins", "ranking_codes"}
 _GROWING = {"recent", "waiting", "waiting_codes", "codes", "scores", *_RANKING}
@@ -35,10 +35,10 @@ def check_calibrations(
         empty: the arrays of a model of this spec that has learned nothing.
     """
     for head in heads:
-        saved = of_calibration(arrays_of(head, arrays))
+        saved = calibration_arrays(arrays_of(head, arrays))
         if saved:
             classes = plain["heads"][head].get("classes")
-            blank = of_calibration(arrays_of(head, empty))
+            blank = calibration_arrays(arrays_of(head, empty))
             _check(saved, blank, None if classes is None else len(classes))
 
 

@@ -12,8 +12,8 @@ from wolfstream.service.heads.array_checks import (
     check_floats,
     check_numbers,
     check_shape,
+    n_saved_rows,
     require,
-    rows_of,
     shape_of,
 )
 
@@ -81,7 +81,7 @@ def _check_samples(arrays: Arrays, dimension: int | None, counts: _Stored) -> ND
     sparse = "rows_indptr" in arrays
     check_shape("origin", arrays, (0 if sparse else dimension,))
     check_floats("origin", arrays)
-    used = rows_of("rows", arrays)
+    used = n_saved_rows("rows", arrays)
     for name in ("codes", "entered"):
         check_shape(name, arrays, (used,))
     if "numbers" in arrays:  # earlier versions did not keep them

@@ -9,7 +9,7 @@ from wolfstream.service.engine.model_files import ModelFileError, fill_model, lo
 from wolfstream.service.errors import StartupError
 from wolfstream.service.heads.fit import fit_from_record
 from wolfstream.service.model.live import Model
-from wolfstream.service.samples.predicted import from_prediction_record, rows_of
+from wolfstream.service.samples.predicted import decode_rows, from_prediction_record
 from wolfstream.service.storage.data_directory import journal_path, n_bytes, open_storage
 from wolfstream.service.storage.entries import Entry
 from wolfstream.service.storage.interfaces import Storage
@@ -142,7 +142,7 @@ def _verify_entries(log: LogReader, first: int, follows: bool, watch: Watch) -> 
 
 def _decode(block: list[Entry]) -> None:
     if block[0].kind == "prediction":
-        rows_of(from_prediction_record(block[0].record).rows)
+        decode_rows(from_prediction_record(block[0].record).rows)
     elif block[0].kind == "fit":
         fit_from_record(block[0].record)
     elif block[0].kind != "checkpoint":  # which has no record

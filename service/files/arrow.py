@@ -89,7 +89,7 @@ def read_table_file(path: Path) -> Columns:
         return _read(reader.schema, reader.read_all().to_batches(), _UNBOUNDED)
 
 
-def columns_of_arrow(table: Any) -> Columns:
+def arrow_columns(table: Any) -> Columns:
     """Return the columns of a table that is in memory already. Raises DataFileError."""
     with _explained("a table"):
         batches = table.to_batches() if hasattr(table, "to_batches") else [table]

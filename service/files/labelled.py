@@ -56,7 +56,7 @@ class Batch(NamedTuple):
     ids: Sequence[str | int] = ()
 
 
-class Wanted(NamedTuple):
+class ReadOptions(NamedTuple):
     """What the reader wants of a file; see `open_data`."""
 
     roles: Roles = NO_ROLES
@@ -149,7 +149,7 @@ def open_data(
 
     Raises DataFileError.
     """
-    wanted = Wanted(roles, features, sparse, labelled, first_index, watch, texts)
+    wanted = ReadOptions(roles, features, sparse, labelled, first_index, watch, texts)
     try:
         if _is_npz(path):
             return _open_npz(path, wanted)
@@ -169,7 +169,7 @@ def open_data(
         raise DataFileError(detail) from None
 
 
-def _open_table(path: Path, wanted: Wanted) -> LabelledFile:
+def _open_table(path: Path, wanted: ReadOptions) -> LabelledFile:
     table = rows_of_columns(read_table_file(path), wanted.roles, wanted.labelled)
     X, labels = table.X, table.labels or []
     if not len(X):
@@ -206,7 +206,7 @@ def _is_npz(path: Path) -> bool:
         return path.suffix == ".npz" or file.read(4) == b"PK\x03\x04"
 
 
-def _open_csv(path: Path, wanted: Wanted) -> LabelledFile:
+def _open_csv(path: Path, wanted: ReadOptions) -> LabelledFile:
     unlabelled_columns = wanted.features if wanted.labelled is None else None
     lines = CsvText(
         path,
@@ -219,7 +219,7 @@ def _open_csv(path: Path, wanted: Wanted) -> LabelledFile:
     return _open_text(lines, bool(wanted.sparse), None)
 
 
-def _open_svmlight(path: Path, wanted: Wanted) -> LabelledFile:
+def _open_svmlight(path: Path, wanted: ReadOptions) -> LabelledFile:
     sparse = wanted.sparse is not False
     lines = SvmlightText(
         path,
@@ -309,7 +309,7 @@ def _is_integer(text: str) -> bool:
     return text.lstrip("+-").isdecimal()
 
 
-def _open_npz(path: Path, wanted: Wanted) -> LabelledFile:
+def _open_npz(path: Path, wanted: ReadOptions) -> LabelledFile:
     sparse = wanted.sparse
     X, labels = read_npz(path, sparse is not False, wanted.labelled)
     stays_sparse = isinstance(X, SparseRows) if sparse is None else sparse

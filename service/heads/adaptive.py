@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.service.heads.array_checks import WrongArrays
-from wolfstream.service.heads.batch import Batch, of_new_classes
+from wolfstream.service.heads.batch import Batch, new_class_bytes
 from wolfstream.service.heads.classification import ClassificationHead, merge_heads
 from wolfstream.service.heads.cost import (
     COST_OF_CROSSED,
@@ -20,7 +20,7 @@ from wolfstream.service.heads.cost import (
     COST_OF_ROW,
 )
 from wolfstream.service.heads.exercise import exercise, rows_to_learn
-from wolfstream.service.heads.kind import Asked, Kind, SavedHead
+from wolfstream.service.heads.kind import Kind, SavedHead, TrainingChoice
 from wolfstream.service.heads.online_learner import WithoutMembers
 from wolfstream.service.heads.regression import RegressionHead
 from wolfstream.service.heads.saved_bank import check_bank
@@ -123,7 +123,7 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
         bank, n_classes = self.current, 0
         if bank is not None and not batch.changing:
             new = batch.new_classes
-            return of_new_classes(bank.nbytes, bank.learners.targets, new) if new else 0
+            return new_class_bytes(bank.nbytes, bank.learners.targets, new) if new else 0
         if isinstance(bank, AdaptiveClassifier):
             n_classes = bank.n_classes
         columns = None if batch.sparse else batch.width
@@ -220,7 +220,7 @@ def _code(spec: ModelSpec) -> Hashable:
     return spec.task, spec.temporal
 
 
-def _spec_part(_: Asked) -> dict[str, Any]:
+def _spec_part(_: TrainingChoice) -> dict[str, Any]:
     return {}
 
 

@@ -50,7 +50,7 @@ class Answers:
         }
 
 
-def one_column_after_another(parts: Sequence[Answers]) -> Answers:
+def concatenate_answers(parts: Sequence[Answers]) -> Answers:
     """Return the answers of one head to consecutive blocks, as if these had been one."""
     columns = {
         name: [value for part in parts for value in part.columns()[name] or []]

@@ -16,7 +16,7 @@ class WrongArrays(ValueError):
     """The arrays of a state do not fit each other; the message says which."""
 
 
-def rows_of(name: str, arrays: Arrays) -> int:
+def n_saved_rows(name: str, arrays: Arrays) -> int:
     """Return the number of rows, dense or sparse, that are saved under a name."""
     if name in arrays:
         return len(arrays[name])

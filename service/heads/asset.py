@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from wolfstream.service.heads.batch import Batch, of_new_classes
+from wolfstream.service.heads.batch import Batch, new_class_bytes
 from wolfstream.service.heads.classification import ClassificationHead, merge_heads
 from wolfstream.service.heads.cost import (
     COST_OF_DECISION,
@@ -13,7 +13,7 @@ from wolfstream.service.heads.cost import (
 )
 from wolfstream.service.heads.exercise import exercise
 from wolfstream.service.heads.kernel import check_norms
-from wolfstream.service.heads.kind import Asked, Kind
+from wolfstream.service.heads.kind import Kind, TrainingChoice
 from wolfstream.service.heads.learner import MergingLearner
 from wolfstream.service.heads.online_learner import WithoutMembers
 from wolfstream.service.heads.regression import RegressionHead
@@ -129,7 +129,7 @@ class AssetLearner(WithoutMembers, MergingLearner[Asset]):
         if learner.steps:
             new = batch.new_classes
             return map_bytes + (
-                of_new_classes(learner.nbytes, learner.n_classes, new) if new else 0
+                new_class_bytes(learner.nbytes, learner.n_classes, new) if new else 0
             )
         machines = _VECTORS_OF_MACHINE * (1 + batch.new_classes) * dimension * 8
         landmarks = dimension * batch.width * 8 if spec.features == "nystrom" else 0
@@ -220,7 +220,7 @@ def _specs() -> Iterator[ModelSpec]:
             yield ModelSpec.model_validate({**spec, "task": "regression"})
 
 
-def _spec_part(asked: Asked) -> dict[str, Any]:
+def _spec_part(asked: TrainingChoice) -> dict[str, Any]:
     return {"algorithm": asked.algorithm, **asked.options, "class_weight": asked.weights}
 
 

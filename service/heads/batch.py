@@ -29,7 +29,7 @@ class Batch(NamedTuple):
     changing: bool = False
 
 
-def of_new_classes(held: int, classes: int, new: int) -> int:
+def new_class_bytes(held: int, classes: int, new: int) -> int:
     """Return the bytes of new classes, if they take as much as the present ones.
 
     Args:

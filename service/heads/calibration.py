@@ -23,7 +23,7 @@ def with_calibration(state: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any
     return {f"{_PREFIX}{name}": array for name, array in state.items()}
 
 
-def of_calibration(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def calibration_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """Return a calibration's arrays in a head's state; {} if an older version saved it."""
     prefix = len(_PREFIX)
     return {name[prefix:]: array for name, array in arrays.items() if name.startswith(_PREFIX)}

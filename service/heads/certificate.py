@@ -33,7 +33,7 @@ def certificate(objective: Float64Array, gap: Float64Array) -> dict[str, Any]:
     }
 
 
-def in_words(report: Mapping[str, Any]) -> str:
+def gap_text(report: Mapping[str, Any]) -> str:
     """Return the gap of a report as text, and the samples that it is over."""
     if report["gap"] is None:
         return "no gap, because the kernel is not positive semidefinite on these samples"

@@ -10,7 +10,7 @@ from wolfstream.service.errors import InvalidSamples, Untrained, refuse
 from wolfstream.service.heads.added_hits import add_hits
 from wolfstream.service.heads.answers import Answers, Predictions
 from wolfstream.service.heads.batch import Batch
-from wolfstream.service.heads.calibration import NOT_JUDGED, of_calibration, with_calibration
+from wolfstream.service.heads.calibration import NOT_JUDGED, calibration_arrays, with_calibration
 from wolfstream.service.heads.changes import Change
 from wolfstream.service.heads.class_scores import class_scores
 from wolfstream.service.heads.hits import Hits
@@ -286,7 +286,7 @@ class ClassificationHead(Generic[L]):
         """Take a state."""
         self.meet(plain["classes"])
         self._score.restore(plain)
-        self.calibration.restore(of_calibration(arrays))
+        self.calibration.restore(calibration_arrays(arrays))
         self.learner.restore(plain, arrays)
 
 

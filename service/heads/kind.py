@@ -39,7 +39,7 @@ class Passes(Protocol):
         """Return `objective`, `gap` and what the gap is over; {} if there is no objective."""
 
 
-class Asked(NamedTuple):
+class TrainingChoice(NamedTuple):
     """What `wolfstream train` was asked for; a head makes its part of the spec from it.
 
     Attributes:
@@ -154,7 +154,7 @@ class Kind(Generic[H]):
     specs: Callable[[], Iterator[ModelSpec]]
     exercises: Mapping[str, Callable[[ModelSpec, bool], None]]
     code: Callable[[ModelSpec], Hashable]
-    spec_part: Callable[[Asked], dict[str, Any]]
+    spec_part: Callable[[TrainingChoice], dict[str, Any]]
     reported: tuple[str, ...]
     outcome: Callable[[Mapping[str, Any]], str]
     summary: Callable[[Mapping[str, Any]], list[str]]

@@ -18,7 +18,7 @@ from wolfstream.service.heads.changes import Change
 from wolfstream.service.heads.cost import cost_of_expansion
 from wolfstream.service.heads.exercise import rows_of_kind
 from wolfstream.service.heads.kernel import check_norms, kernel_limit
-from wolfstream.service.heads.kind import Asked, Kind
+from wolfstream.service.heads.kind import Kind, TrainingChoice
 from wolfstream.service.heads.protocol import Head
 from wolfstream.service.heads.set_view import set_stats
 from wolfstream.service.heads.value_view import NoClasses
@@ -214,7 +214,7 @@ def _exercise(spec: ModelSpec, sparse: bool) -> None:
     restored.absorb(take_rows(X, slice(0, 5)), np.zeros(5))
 
 
-def _spec_part(asked: Asked) -> dict[str, Any]:
+def _spec_part(asked: TrainingChoice) -> dict[str, Any]:
     return dict(asked.options)
 
 

@@ -186,7 +186,7 @@ class Head(Protocol):
         """Take a state."""
 
 
-class Foretelling(NamedTuple):
+class HeadWithPredictions(NamedTuple):
     """A head that learns rows which it predicted before; see `Head.absorb`."""
 
     head: Head

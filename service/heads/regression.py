@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from wolfstream.service.errors import Untrained
 from wolfstream.service.heads.answers import Answers, Predictions
 from wolfstream.service.heads.batch import Batch
-from wolfstream.service.heads.calibration import of_calibration, with_calibration
+from wolfstream.service.heads.calibration import calibration_arrays, with_calibration
 from wolfstream.service.heads.online_learner import LearnerView, OnlineLearner, Relearn
 from wolfstream.service.heads.value_errors import Errors
 from wolfstream.service.heads.value_view import ValueView
@@ -149,7 +149,7 @@ class RegressionHead:
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take a state."""
         self._score.restore(plain)
-        self.calibration.restore(of_calibration(arrays))
+        self.calibration.restore(calibration_arrays(arrays))
         self.learner.restore(plain, arrays)
 
 

@@ -122,7 +122,7 @@ def exercise_tube(spec: ModelSpec, sparse: bool) -> None:
     learners[0].current.set.refresh()
 
 
-def code_of(spec: ModelSpec) -> tuple[str, ...]:
+def compiled_code(spec: ModelSpec) -> tuple[str, ...]:
     """Return what decides the compiled code: the kernel, and the type of its values."""
     precision = RegressionSetLearner(spec).current.set.precision
     return "regression", spec.kernel.type, precision.dtype.name

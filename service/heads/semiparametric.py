@@ -16,7 +16,7 @@ from wolfstream.service.errors import InvalidSamples, Untrained
 from wolfstream.service.heads.answers import Answers, Predictions
 from wolfstream.service.heads.batch import Batch
 from wolfstream.service.heads.calibration import (
-    of_calibration,
+    calibration_arrays,
     with_calibration,
 )
 from wolfstream.service.heads.cost import cost_of_expansion
@@ -24,7 +24,7 @@ from wolfstream.service.heads.decomposition import basis_to_text, fit_window
 from wolfstream.service.heads.exercise import KERNELS, rows_to_learn
 from wolfstream.service.heads.fit import Fit, Window
 from wolfstream.service.heads.kernel import check_norms, kernel_limit, square_norm_limit
-from wolfstream.service.heads.kind import Asked, Kind, Refitting
+from wolfstream.service.heads.kind import Kind, Refitting, TrainingChoice
 from wolfstream.service.heads.value_errors import Errors
 from wolfstream.service.heads.value_view import ValueView
 from wolfstream.service.heads.window import RecentSamples
@@ -230,7 +230,7 @@ class SemiparametricHead:
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take a state."""
         self._score.restore(plain)
-        self._calibration.restore(of_calibration(arrays))
+        self._calibration.restore(calibration_arrays(arrays))
         self._window.restore(arrays)
         if plain["fit"]:
             own = {n.removeprefix("fit."): a for n, a in arrays.items() if n.startswith("fit.")}
@@ -273,7 +273,7 @@ def _exercise(spec: ModelSpec, sparse: bool) -> None:
         head.view().predict(rows)
 
 
-def _spec_part(asked: Asked) -> dict[str, Any]:
+def _spec_part(asked: TrainingChoice) -> dict[str, Any]:
     """Return the head's part of a spec; by default the window holds all samples, if it can."""
     window = min(max(asked.samples, DEFAULT_WINDOW), LARGEST_WINDOW)
     return {"tol": asked.tol, "window": window, **asked.options}

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from wolfstream.service.heads import regression_set
 from wolfstream.service.heads.batch import Batch
-from wolfstream.service.heads.certificate import NO_CERTIFICATE, in_words
+from wolfstream.service.heads.certificate import NO_CERTIFICATE, gap_text
 from wolfstream.service.heads.classification import ClassificationHead, merge_heads
 from wolfstream.service.heads.exercise import KERNELS, rows_of_kind
 from wolfstream.service.heads.kernel import check_norms
-from wolfstream.service.heads.kind import Asked, Kind, Pairs, PairsProblem
+from wolfstream.service.heads.kind import Kind, Pairs, PairsProblem, TrainingChoice
 from wolfstream.service.heads.learner import MergingLearner
 from wolfstream.service.heads.online_learner import Relearn
 from wolfstream.service.heads.protocol import Head
@@ -220,11 +220,11 @@ def _exercise_classes(spec: ModelSpec, sparse: bool) -> None:
 def _code(spec: ModelSpec) -> tuple[str, ...]:
     """Return what decides the compiled code: the kernel, and the type of its values."""
     if spec.task == "regression":
-        return regression_set.code_of(spec)
+        return regression_set.compiled_code(spec)
     return spec.kernel.type, SetLearner(spec).current.precision.dtype.name
 
 
-def _spec_part(asked: Asked) -> dict[str, Any]:
+def _spec_part(asked: TrainingChoice) -> dict[str, Any]:
     """Return the head's part of a spec.
 
     A batch solution goes on learning by MSFW. In passes over a file no sample is older than others.
@@ -266,7 +266,7 @@ def _adopt(
 
 
 def _outcome(report: Mapping[str, Any]) -> str:
-    return f"{report['support_vectors']:,} support vectors, {in_words(report)}"
+    return f"{report['support_vectors']:,} support vectors, {gap_text(report)}"
 
 
 def _summary(report: Mapping[str, Any]) -> list[str]:
@@ -275,7 +275,7 @@ def _summary(report: Mapping[str, Any]) -> list[str]:
         ended = ", above --tol"
     return [
         f"{report['support_vectors']:,} support vectors, {report['size']:,} samples in the set",
-        f"objective {report['objective']:.6g}, {in_words(report)}{ended}",
+        f"objective {report['objective']:.6g}, {gap_text(report)}{ended}",
     ]
 
 

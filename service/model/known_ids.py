@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from wolfstream.service.model.waiting_rows import ROW_BYTES, Labelled, Request
+from wolfstream.service.model.waiting_rows import ROW_BYTES, LabelledRow, WaitingRequest
 from wolfstream.service.samples.ids import RowId, Status
 
 # The queue of ids may have this many more stale places than others before it is rebuilt.
@@ -31,7 +31,7 @@ class KnownIds:
     def __init__(self, most: int, most_bytes: int) -> None:
         self._most, self._most_bytes = most, most_bytes
         # id -> the request whose row waits; or the row's label; or why it has none
-        self._known: dict[RowId, Request | Labelled | Status] = {}
+        self._known: dict[RowId, WaitingRequest | LabelledRow | Status] = {}
         # The ids of rows that no longer wait; the first one is forgotten first. An id may have
         # several places: then its row was settled again, or waits again, and all but the last
         # place, or all of them, are stale.
@@ -41,7 +41,7 @@ class KnownIds:
         self.waiting = 0
         self.settled_bytes = 0
 
-    def get(self, row_id: RowId) -> Request | Labelled | Status:
+    def get(self, row_id: RowId) -> WaitingRequest | LabelledRow | Status:
         """Return the request whose row waits under an id, its label, "expired" or "unknown"."""
         return self._known.get(row_id, "unknown")
 
@@ -49,14 +49,14 @@ class KnownIds:
         """Return whether all of these ids are unknown."""
         return self._known.keys().isdisjoint(ids)
 
-    def wait(self, ids: Sequence[RowId], request: Request) -> None:
+    def wait(self, ids: Sequence[RowId], request: WaitingRequest) -> None:
         """Let rows of a request wait under ids, whatever was known of these."""
         if not self.are_new(ids):
             self._take(ids)
         self._known.update(dict.fromkeys(ids, request))
         self.waiting += len(ids)
 
-    def leave(self, request: Request) -> int:
+    def leave(self, request: WaitingRequest) -> int:
         """Let the rows of a request that still wait expire; return how many did."""
         known = self._known
         ids = [row_id for row_id in request.ids if known.get(row_id) is request]
@@ -66,7 +66,9 @@ class KnownIds:
         self._add_settled(ids)
         return len(ids)
 
-    def settle(self, settled: Mapping[RowId, Labelled | Status]) -> list[tuple[RowId, Request]]:
+    def settle(
+        self, settled: Mapping[RowId, LabelledRow | Status]
+    ) -> list[tuple[RowId, WaitingRequest]]:
         """Record what became of rows; return those among them that waited."""
         waited = self._take(settled)
         self._known.update(settled)
@@ -74,30 +76,34 @@ class KnownIds:
         self._add_settled(settled)
         return waited
 
-    def settled(self) -> Iterator[tuple[RowId, Labelled | None]]:
+    def settled(self) -> Iterator[tuple[RowId, LabelledRow | None]]:
         """Yield the ids of rows that no longer wait, and their labels, in the order of settling."""
         passed_over = self._passed_over.copy()
         for row_id in self._settled:
             if passed_over and _count_down(passed_over, row_id):
                 continue
             entry = self._known[row_id]
-            yield row_id, entry if isinstance(entry, Labelled) else None
+            yield row_id, entry if isinstance(entry, LabelledRow) else None
 
-    def last_settled(self) -> Iterator[tuple[RowId, Labelled | None]]:
+    def last_settled(self) -> Iterator[tuple[RowId, LabelledRow | None]]:
         """Yield the last ones of `settled`, the last first."""
         yielded = set[RowId]()
         for row_id in islice(reversed(self._settled), _LAST):
             entry = self._known.get(row_id)
-            if entry is not None and not isinstance(entry, Request) and row_id not in yielded:
+            if (
+                entry is not None
+                and not isinstance(entry, WaitingRequest)
+                and row_id not in yielded
+            ):
                 yielded.add(row_id)
-                yield row_id, entry if isinstance(entry, Labelled) else None
+                yield row_id, entry if isinstance(entry, LabelledRow) else None
 
-    def _take(self, ids: Iterable[RowId]) -> list[tuple[RowId, Request]]:
+    def _take(self, ids: Iterable[RowId]) -> list[tuple[RowId, WaitingRequest]]:
         """Forget what is known about ids; return those under which rows waited."""
         waited = []
         for row_id in ids:
             entry = self._known.get(row_id)
-            if isinstance(entry, Request):
+            if isinstance(entry, WaitingRequest):
                 waited.append((row_id, entry))
             elif entry is not None:
                 self._passed_over[row_id] = self._passed_over.get(row_id, 0) + 1
@@ -132,6 +138,6 @@ def _count_down(counts: dict[RowId, int], row_id: RowId) -> bool:
 
 def _settled_bytes(row_id: RowId, entry: object = "expired") -> int:
     n_bytes = ROW_BYTES + (len(row_id) if isinstance(row_id, str) else 0)
-    if isinstance(entry, Labelled):
+    if isinstance(entry, LabelledRow):
         n_bytes += sum(len(text) for text in entry if isinstance(text, str))
     return n_bytes

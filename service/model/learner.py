@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from wolfstream.service.heads import kinds
-from wolfstream.service.heads.answers import Answers, one_column_after_another
+from wolfstream.service.heads.answers import Answers, concatenate_answers
 from wolfstream.service.heads.fit import Fit, Window
 from wolfstream.service.heads.kind import Refitting
 from wolfstream.service.heads.protocol import Head
@@ -20,7 +20,7 @@ from wolfstream.service.model.fitting_rows import preparing
 from wolfstream.service.model.following import Following, restored_following
 from wolfstream.service.model.learning_heads import LearningHeads
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.losses import RecentLosses, losses_of, restored_losses
+from wolfstream.service.model.losses import RecentLosses, losses_from, restored_losses
 from wolfstream.service.model.pending import WAITING_ROWS, Pending
 from wolfstream.service.model.published import Published
 from wolfstream.service.model.saved_rows import restored_rows, saved_rows
@@ -109,10 +109,10 @@ class Learner:
         for learned in self.learning(head):
             self.heads[learned].date_changes(self.sequence)
         self._notices = [*self._notices, *self.rows.notices][:MOST_NOTICES]
-        whole = answers[0] if len(answers) == 1 else one_column_after_another(answers)
+        whole = answers[0] if len(answers) == 1 else concatenate_answers(answers)
         if self.losses is not None:
             before = self.sequence - len(samples.y)
-            self.losses.add(before, losses_of(whole.prediction, samples.y))
+            self.losses.add(before, losses_from(whole.prediction, samples.y))
         self.model.learning_time.add(head, len(samples.y), time.monotonic() - began)
         return whole
 

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from wolfstream.service.heads import kinds
 from wolfstream.service.heads.answers import Answers, Predictions
-from wolfstream.service.heads.protocol import Foretelling, Head, HeadView
-from wolfstream.service.model.published import asked
+from wolfstream.service.heads.protocol import Head, HeadView, HeadWithPredictions
+from wolfstream.service.model.published import prediction_of
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.solver.rows.seen import Seen
@@ -48,12 +48,12 @@ class LearningHeads:
         learning, serve = self.learning(head), self._serve
         heads: dict[HeadName, Learning[Answers | Predictions]] = {**self.each}
         if foretold is not None:
-            heads[serve] = Foretelling(self.each[serve], foretold)
+            heads[serve] = HeadWithPredictions(self.each[serve], foretold)
         head_answers = absorb_in_turn(
             heads,
             learning,
             kinds.LISTENERS,
-            lambda name: asked(self._view(name), rows.X),
+            lambda name: prediction_of(self._view(name), rows.X),
             serve,
             rows,
             samples.y,

@@ -13,7 +13,7 @@ from wolfstream.solver.arrays import Float64Array
 _NAME = "losses"
 
 
-def losses_of(prediction: Sequence[Any], y: Targets) -> Float64Array:
+def losses_from(prediction: Sequence[Any], y: Targets) -> Float64Array:
     """Return the loss of each prediction, (n,); NaN where there is no prediction.
 
     For labels it is 0 or 1 (true is not 1); for numbers the absolute error.
@@ -25,16 +25,16 @@ def losses_of(prediction: Sequence[Any], y: Targets) -> Float64Array:
     return np.abs(np.array([np.nan if p is None else p for p in prediction], np.float64) - y)
 
 
-class Known(NamedTuple):
+class BlockLosses(NamedTuple):
     """The losses of a block, NaN where not known. epoch: of the model; None if unknown."""
 
     losses: Float64Array
     epoch: str | None
 
 
-def nothing_known(samples: int) -> Known:
+def unknown_losses(samples: int) -> BlockLosses:
     """Return losses of this many samples, none of which is known."""
-    return Known(np.full(samples, np.nan), None)
+    return BlockLosses(np.full(samples, np.nan), None)
 
 
 class RecentLosses:
@@ -66,13 +66,13 @@ class RecentLosses:
     def _begin(self, after: int, epoch: str) -> None:
         self._after, self._values, self._epochs = after, array("d"), [(after, epoch)]
 
-    def between(self, begin: int, end: int) -> Known:
+    def between(self, begin: int, end: int) -> BlockLosses:
         """Return the losses of the samples after `begin`, up to `end`."""
         start, stop = begin - self._after, end - self._after
         if start < 0 or stop > len(self._values):
-            return nothing_known(end - begin)
+            return unknown_losses(end - begin)
         losses = np.array(self._values[start:stop], np.float64)
-        return Known(losses, next(name for at, name in reversed(self._epochs) if at <= begin))
+        return BlockLosses(losses, next(name for at, name in reversed(self._epochs) if at <= begin))
 
     def forget(self, up_to: int) -> None:
         """Forget the losses of samples up to a sequence."""

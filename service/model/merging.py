@@ -13,7 +13,7 @@ from wolfstream.service.spec.model import ModelSpec
 from wolfstream.solver.prepare.pooled import pooled
 
 
-class Unlike(ValueError):
+class NotMergeable(ValueError):
     """Partitions that cannot be merged; the message says how they differ."""
 
 
@@ -32,17 +32,17 @@ def merged(name: str, spec: ModelSpec, parts: Sequence[Learner]) -> Learner:
     """
     learned = [part for part in parts if part.sequence]
     if not learned:
-        raise Unlike("none of them has learned a sample")
+        raise NotMergeable("none of them has learned a sample")
     result = Learner(Model(0, name, spec))
     _take_rows(result, learned)
     for head_name, head in result.heads.items():
         merge = KINDS[head_name].merge
         if merge is None:
-            raise Unlike(f"{head_name}: heads of this kind cannot be merged")
+            raise NotMergeable(f"{head_name}: heads of this kind cannot be merged")
         try:
             merge(head, [part.heads[head_name] for part in learned])
         except ValueError as error:
-            raise Unlike(f"{head_name}: {error}") from None
+            raise NotMergeable(f"{head_name}: {error}") from None
     result.sequence = sum(part.sequence for part in learned)
     result.forget_views()
     return result
@@ -53,7 +53,7 @@ def _take_rows(result: Learner, parts: Sequence[Learner]) -> None:
     form, rows = parts[0].rows.form, result.rows
     widths = sorted({part.rows.form.width or 0 for part in parts})
     if any(part.rows.form != form for part in parts):
-        raise Unlike(
+        raise NotMergeable(
             f"their rows differ: arrays of {' and '.join(map(str, widths))} numbers; delete the "
             "model, create it again, and send rows of one length"
         )

@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.service.model.known_ids import KnownIds
-from wolfstream.service.model.waiting_rows import Labelled, Request, Waiting
+from wolfstream.service.model.waiting_rows import LabelledRow, WaitingRequest, WaitingRow
 from wolfstream.service.samples.ids import RowId, Status
 from wolfstream.service.samples.predicted import (
     Joined,
     Predicted,
     checked_rows,
+    decode_rows,
     from_prediction_record,
-    rows_of,
 )
 from wolfstream.service.samples.targets import Label
 from wolfstream.service.spec.pending import PendingSpec
@@ -59,8 +59,8 @@ class PendingCounts(NamedTuple):
     joined: int = 0
     expired: int = 0
     since: int | None = None
-    newest: tuple[tuple[RowId, Request], ...] = ()
-    settled: tuple[tuple[RowId, Labelled | None], ...] = ()
+    newest: tuple[tuple[RowId, WaitingRequest], ...] = ()
+    settled: tuple[tuple[RowId, LabelledRow | None], ...] = ()
 
 
 class Pending:
@@ -81,7 +81,7 @@ class Pending:
         self._joined = self._expired = 0
         self._n_bytes = 0
         # number of its first row -> request with rows that wait; oldest first
-        self._requests: OrderedDict[int, Request] = OrderedDict()
+        self._requests: OrderedDict[int, WaitingRequest] = OrderedDict()
         self._ids = KnownIds(spec.max_rows, spec.max_bytes)
         # number of its first row -> decoded request; least recently used first
         self._decoded: OrderedDict[int, tuple[Predicted, Rows]] = OrderedDict()
@@ -106,38 +106,40 @@ class Pending:
             tuple(islice(self._ids.last_settled(), _LATEST)),
         )
 
-    def _newest(self) -> Iterator[tuple[RowId, Request]]:
+    def _newest(self) -> Iterator[tuple[RowId, WaitingRequest]]:
         """Yield the rows that wait, newest first."""
         for request in reversed(self._requests.values()):
             for row in reversed(range(len(request.ids))):
                 if not request.gone[row]:
                     yield request.ids[row], request
 
-    def find(self, row_id: RowId, time: int) -> Waiting | Labelled | Status:
+    def find(self, row_id: RowId, time: int) -> WaitingRow | LabelledRow | Status:
         """Return the row that waits under an id, its label if that has come, or why neither."""
         entry = self._ids.get(row_id)
-        if not isinstance(entry, Request):
+        if not isinstance(entry, WaitingRequest):
             return entry
         old = self._is_old(entry, time)
-        return "expired" if old else Waiting(entry, entry.row_of(row_id))
+        return "expired" if old else WaitingRow(entry, entry.row_of(row_id))
 
     def known(self, ids: Sequence[RowId], time: int) -> list[int]:
         """Return the indices of the ids under which a row waits or was labelled."""
         if self._ids.are_new(ids):
             return []
-        return [k for k, i in enumerate(ids) if isinstance(self.find(i, time), Waiting | Labelled)]
+        return [
+            k for k, i in enumerate(ids) if isinstance(self.find(i, time), WaitingRow | LabelledRow)
+        ]
 
     def request_of(self, row_id: RowId) -> Predicted | None:
         """Return the request whose row waits under an id; None if there is none."""
         entry = self._ids.get(row_id)
-        return self.decoded(entry)[0] if isinstance(entry, Request) else None
+        return self.decoded(entry)[0] if isinstance(entry, WaitingRequest) else None
 
-    def decoded(self, request: Request) -> tuple[Predicted, Rows]:
+    def decoded(self, request: WaitingRequest) -> tuple[Predicted, Rows]:
         """Return a request's predictions and rows."""
         decoded = self._decoded.get(request.first)
         if decoded is None:
             predicted = from_prediction_record(request.record)
-            decoded = self._decoded[request.first] = predicted, rows_of(predicted.rows)
+            decoded = self._decoded[request.first] = predicted, decode_rows(predicted.rows)
             self._decoded_bytes += len(predicted.rows)
             while self._decoded_bytes > _DECODED_BYTES and len(self._decoded) > 1:
                 self._forget_decoded(next(iter(self._decoded)))
@@ -166,14 +168,14 @@ class Pending:
 
     def join(self, joined: Joined, y: Sequence[Label | float]) -> None:
         """Drop rows whose labels have come; one that has expired meanwhile is labelled as well."""
-        settled = dict(zip(joined.ids, map(Labelled, y, joined.prediction), strict=True))
+        settled = dict(zip(joined.ids, map(LabelledRow, y, joined.prediction), strict=True))
         for row_id, request in self._ids.settle(settled):
             self._let_go(request, row_id)
         self._joined += len(joined.ids)
         self._pass(joined.time)
 
     def _add(self, predicted: Predicted, record: bytes, gone: bytearray) -> None:
-        request = Request(predicted, record, gone)
+        request = WaitingRequest(predicted, record, gone)
         self._requests[request.first] = request
         self._n_bytes += request.n_bytes
         ids = predicted.ids
@@ -186,7 +188,7 @@ class Pending:
         while self._requests and self._is_old(next(iter(self._requests.values())), time):
             self._leave()
 
-    def _is_old(self, request: Request, time: int) -> bool:
+    def _is_old(self, request: WaitingRequest, time: int) -> bool:
         return time - request.time > 1000.0 * self.spec.max_age_seconds
 
     def _leave(self) -> None:
@@ -196,13 +198,13 @@ class Pending:
         self._expired += self._ids.leave(request)
         self._drop(request)
 
-    def _let_go(self, request: Request, row_id: RowId) -> None:
+    def _let_go(self, request: WaitingRequest, row_id: RowId) -> None:
         request.gone[request.row_of(row_id)] = 1
         request.waiting -= 1
         if not request.waiting:
             self._drop(request)
 
-    def _drop(self, request: Request) -> None:
+    def _drop(self, request: WaitingRequest) -> None:
         del self._requests[request.first]
         self._forget_decoded(request.first)
         self._n_bytes -= request.n_bytes
@@ -239,7 +241,7 @@ class Pending:
             self._add(predicted, record, bytearray(gone))
         self._ids.settle(
             {
-                row_id: Labelled(*labelled) if labelled else "expired"
+                row_id: LabelledRow(*labelled) if labelled else "expired"
                 for row_id, *labelled in settled
             }
         )

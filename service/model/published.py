@@ -108,7 +108,7 @@ class Published(NamedTuple):
         """Return the other heads' votes on rows, and the rows' texts, if this head listens."""
 
         def ask(name: HeadName) -> Predictions | None:
-            return asked(self.heads[name], rows.X)
+            return prediction_of(self.heads[name], rows.X)
 
         return heard_by(head, self.heads, LISTENERS, ask, rows)
 
@@ -127,7 +127,7 @@ class Published(NamedTuple):
             raise not_fitting(rows, error) from None
 
 
-def asked(view: HeadView, X: Matrix) -> Predictions | None:
+def prediction_of(view: HeadView, X: Matrix) -> Predictions | None:
     """Return a head's predictions; None if it has learned too little, or cannot take the rows."""
     if not view.lacks:
         with suppress(InvalidSamples):

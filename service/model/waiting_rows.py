@@ -11,7 +11,7 @@ from wolfstream.solver.stream.labels import LabelKey, key_of
 ROW_BYTES = 320
 
 
-class Labelled(NamedTuple):
+class LabelledRow(NamedTuple):
     """The label of a row, and the prediction that was made for the row."""
 
     y: Label | float
@@ -27,7 +27,7 @@ def _identity(y: Label | float) -> LabelKey | float:
     return y if isinstance(y, float) else key_of(y)
 
 
-class Request:
+class WaitingRequest:
     """Rows that were predicted together.
 
     Attributes:
@@ -61,10 +61,10 @@ class Request:
         return waiting_bytes(self.record, len(self.gone))
 
 
-class Waiting(NamedTuple):
+class WaitingRow(NamedTuple):
     """A row that waits: the request that brought it, and its index in the request."""
 
-    request: Request
+    request: WaitingRequest
     row: int
 
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from wolfstream.service.model.foretold import latest_foretold
 from wolfstream.service.model.live import Model, rfc3339
+from wolfstream.service.model.predicted_rows import latest_predicted
 from wolfstream.service.model.scoreboard import scoreboard
 from wolfstream.service.monitor.meters import Meter, ratio
 
@@ -119,7 +119,7 @@ def _foretold(model: Model) -> list[dict[str, Any]]:
     counts, spec = model.pending, model.spec.pending
     if counts is None or spec is None:
         return []
-    rows = latest_foretold(counts, round(1000 * time.time()), spec.max_age_seconds)
+    rows = latest_predicted(counts, round(1000 * time.time()), spec.max_age_seconds)
     return [row._asdict() | {"since": row.since and _as_text(row.since / 1000.0)} for row in rows]
 
 

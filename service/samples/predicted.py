@@ -61,7 +61,7 @@ def rows_record(X: Rows) -> bytes:
     return to_record(Samples(X, _NO_TARGETS))
 
 
-def rows_of(record: bytes) -> Rows:
+def decode_rows(record: bytes) -> Rows:
     """Invert `rows_record`; the rows equal, to the bit, those of a record of samples."""
     return from_record(record).X
 
@@ -71,7 +71,7 @@ def checked_rows(record: bytes, missing: bool) -> int:
 
     missing: whether values may be missing.
     """
-    X = rows_of(record)
+    X = decode_rows(record)
     check_whole(X, missing)
     return n_rows(X)
 
@@ -126,7 +126,7 @@ def from_labels_record(record: bytes) -> tuple[Samples, Joined]:
     return from_record(samples), Joined._make(joined)
 
 
-def joined_after(parts: Sequence[Joined]) -> Joined:
+def concatenate_joined(parts: Sequence[Joined]) -> Joined:
     """Return what is known of the rows of all parts, in order, at the time of the last part."""
     ids = [row_id for part in parts for row_id in part.ids]
     return Joined(parts[-1].time, ids, [value for part in parts for value in part.prediction])

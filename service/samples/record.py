@@ -122,7 +122,7 @@ def _named(
     )
 
 
-def one_after_another(parts: Sequence[Samples]) -> Samples:
+def concatenate_samples(parts: Sequence[Samples]) -> Samples:
     """Concatenate samples; their rows have one form, and they are for one task."""
     targets = [part.y for part in parts if not isinstance(part.y, list)]
     y: Targets = np.concatenate(targets) if targets else [y for part in parts for y in part.y]
@@ -130,7 +130,7 @@ def one_after_another(parts: Sequence[Samples]) -> Samples:
     return Samples(joined([part.X for part in parts]), y, weight)
 
 
-def part_of(samples: Samples, start: int, stop: int) -> Samples:
+def slice_samples(samples: Samples, start: int, stop: int) -> Samples:
     """Return samples from one index to another, as a request that has no others would."""
     X, y, weight = samples.part(start, stop)
     return Samples(with_own_words(X), y, weight)

@@ -37,7 +37,7 @@ _Row = Annotated[list[_Number], FailFast()]
 _ROWS = TypeAdapter(Annotated[list[_Row], FailFast()])
 
 
-def rows_of(fields: Mapping[str, Any], prepared: bool) -> tuple[Rows, bool]:
+def read_body_rows(fields: Mapping[str, Any], prepared: bool) -> tuple[Rows, bool]:
     """Return the rows of a body, and whether its `x` is a single row, not a list of rows.
 
     Args:

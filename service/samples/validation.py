@@ -7,7 +7,7 @@ import numpy as np
 
 from wolfstream.service.errors import MOST_ERRORS, Invalid, SampleError, pointer_to, refuse
 from wolfstream.service.samples.ids import RowId, read_ids
-from wolfstream.service.samples.rows import rows_of
+from wolfstream.service.samples.rows import read_body_rows
 from wolfstream.service.samples.targets import Targets, read_labels, read_targets
 from wolfstream.service.samples.weights import read_weight
 from wolfstream.service.spec.heads import Task
@@ -59,7 +59,7 @@ def read_samples(body: Any, task: Task = "classification", *, prepared: bool = F
     Raises Invalid, and InvalidSamples with each place that is wrong, up to a limit.
     """
     fields = _fields(body, ("x", "y"), ("names", "weight"))
-    X, single = rows_of(fields, prepared)
+    X, single = read_body_rows(fields, prepared)
     y: Targets
     if task == "regression":
         y = read_targets(fields["y"], single)
@@ -74,7 +74,7 @@ def read_samples(body: Any, task: Task = "classification", *, prepared: bool = F
 
 def read_rows(body: Any, *, prepared: bool = False) -> Rows:
     """Return the rows of a prediction request. prepared: see `read_samples`."""
-    return rows_of(_fields(body, ("x",), ("names",)), prepared)[0]
+    return read_body_rows(_fields(body, ("x",), ("names",)), prepared)[0]
 
 
 class Question(NamedTuple):

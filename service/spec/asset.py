@@ -6,7 +6,7 @@ from pydantic import Field
 
 from wolfstream.service.spec.class_weight import ClassWeights
 from wolfstream.service.spec.heads import AssetAlgorithm, Task
-from wolfstream.service.spec.kernel import Part, contradiction
+from wolfstream.service.spec.kernel import SpecPart, contradiction
 
 FeatureMap = Literal["fourier", "nystrom", "identity"]
 # Nystrom's map is computed once, from an eigenvalue problem of this size, which takes 2 s.
@@ -16,7 +16,7 @@ _EPSILON = 0.1
 _DEFAULT_FEATURES: dict[Any, FeatureMap] = {"polynomial": "nystrom", "linear": "identity"}
 
 
-class AssetSpec(Part):
+class AssetSpec(SpecPart):
     """ASSET on a feature map of the kernel; classes one-versus-rest, or one real number."""
 
     algorithm: AssetAlgorithm = Field(
@@ -62,7 +62,7 @@ class AssetSpec(Part):
     )
 
 
-def of_streams(asset: dict[str, Any]) -> dict[str, Any]:
+def with_stream_defaults(asset: dict[str, Any]) -> dict[str, Any]:
     """Return ASSET's part, with the defaults of a stream whose rows are prepared.
 
     Its average then follows a drift.

@@ -4,11 +4,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from wolfstream.service.spec.kernel import Part
+from wolfstream.service.spec.kernel import SpecPart
 from wolfstream.solver.stream.labels import LabelKey, key_of
 
 
-class ClassWeight(Part):
+class ClassWeight(SpecPart):
     """How much samples of one class count: their loss costs `weight` times as much."""
 
     label: str | int | bool

@@ -10,14 +10,14 @@ Start: TypeAlias = Literal["empty", "state", "samples"]
 _STARTS: tuple[Start, ...] = get_args(Start)
 
 
-class Follows(NamedTuple):
+class FollowFields(NamedTuple):
     """The name of the champion, and what the challenger starts from."""
 
     champion: str
     start: Start
 
 
-def read_follows(body: Any) -> tuple[Follows | None, Any]:
+def read_follows(body: Any) -> tuple[FollowFields | None, Any]:
     """Return what a new model follows, if anything, and the rest of the body. Raises Invalid."""
     if not isinstance(body, dict):
         return None, body
@@ -36,7 +36,7 @@ def read_follows(body: Any) -> tuple[Follows | None, Any]:
     if wrong:
         raise Invalid('a challenger says "follows": NAME, and may say "start"', wrong)
     assert isinstance(champion, str)
-    return Follows(champion, start), spec
+    return FollowFields(champion, start), spec
 
 
 def _check_spelling(body: dict[Any, Any]) -> None:

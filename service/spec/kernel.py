@@ -8,20 +8,20 @@ from pydantic_core import PydanticCustomError
 Gamma = Literal["auto"] | Annotated[float, Field(gt=0, le=1e12)]
 
 
-class Part(BaseModel):
+class SpecPart(BaseModel):
     """A part of a spec: types are not converted, and unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
-class RbfSpec(Part):
+class RbfSpec(SpecPart):
     """exp(-gamma ||x - z||^2)."""
 
     type: Literal["rbf"] = "rbf"
     gamma: Gamma = "auto"
 
 
-class PolynomialSpec(Part):
+class PolynomialSpec(SpecPart):
     """(gamma x'z + coef0)^degree."""
 
     type: Literal["polynomial"]
@@ -30,7 +30,7 @@ class PolynomialSpec(Part):
     coef0: float = Field(1.0, ge=-1e6, le=1e6)
 
 
-class LinearSpec(Part):
+class LinearSpec(SpecPart):
     """x'z."""
 
     type: Literal["linear"]

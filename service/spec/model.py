@@ -6,7 +6,12 @@ from pydantic import Field, ValidationError, model_validator
 
 from wolfstream.service.errors import Invalid
 from wolfstream.service.spec.adaptive import AdaptiveSpec
-from wolfstream.service.spec.asset import AssetSpec, check_asset, of_streams, with_defaults
+from wolfstream.service.spec.asset import (
+    AssetSpec,
+    check_asset,
+    with_defaults,
+    with_stream_defaults,
+)
 from wolfstream.service.spec.divided import (
     OF_SEVERAL,
     PREPARED_ALIKE,
@@ -15,7 +20,7 @@ from wolfstream.service.spec.divided import (
     check_prepares_alike,
 )
 from wolfstream.service.spec.heads import HEADS, HeadName, Task
-from wolfstream.service.spec.kernel import KernelSpec, Part, RbfSpec, contradiction, with_type
+from wolfstream.service.spec.kernel import KernelSpec, RbfSpec, SpecPart, contradiction, with_type
 from wolfstream.service.spec.novelty import NoveltySpec
 from wolfstream.service.spec.pending import PendingSpec
 from wolfstream.service.spec.prepare import PrepareSpec
@@ -35,7 +40,7 @@ def _is_one(learners: int) -> bool:
     return learners == 1
 
 
-class ModelSpec(Part):
+class ModelSpec(SpecPart):
     """What a model is. `{}` is a valid spec; a head that is null does not exist."""
 
     task: Task = "classification"
@@ -108,7 +113,7 @@ class ModelSpec(Part):
             body = {"prepare": None, "adaptive": None} | body
         if isinstance(asset := body.get("asset", {}), dict):
             if body.get("prepare", ()) is not None:
-                asset = of_streams(asset)
+                asset = with_stream_defaults(asset)
             body = body | {"asset": with_defaults(asset, kind, regression)}
         body = with_set_defaults(body, kind)
         if body.get("adaptive", ()) is not None:

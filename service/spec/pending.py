@@ -2,10 +2,10 @@
 
 from pydantic import Field
 
-from wolfstream.service.spec.kernel import Part
+from wolfstream.service.spec.kernel import SpecPart
 
 
-class PendingSpec(Part):
+class PendingSpec(SpecPart):
     """Rows that were predicted with ids wait for their labels; the oldest leave first.
 
     The ids of as many rows that were labelled or dropped are remembered.

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from wolfstream.service.errors import MOST_ERRORS, SampleError, pointer_to
-from wolfstream.service.spec.kernel import Part
+from wolfstream.service.spec.kernel import SpecPart
 
 Path = tuple[str, ...]
 
@@ -58,7 +58,7 @@ class PartFields(NamedTuple):
     nullable: frozenset[str]
 
 
-def parts_of(model: type[Part], path: Path = ()) -> Iterator[PartFields]:
+def parts_of(model: type[SpecPart], path: Path = ()) -> Iterator[PartFields]:
     """Yield a spec's part and the parts within it; indices of arrays are left out of paths."""
     names = {field.alias or name: field for name, field in model.model_fields.items()}
     tag = model.model_fields.get("type")
@@ -72,8 +72,8 @@ def parts_of(model: type[Part], path: Path = ()) -> Iterator[PartFields]:
             yield from parts_of(part, (*path, name))
 
 
-def _parts_in(annotation: Any) -> Iterator[type[Part]]:
-    if isinstance(annotation, type) and issubclass(annotation, Part):
+def _parts_in(annotation: Any) -> Iterator[type[SpecPart]]:
+    if isinstance(annotation, type) and issubclass(annotation, SpecPart):
         yield annotation
     for argument in get_args(annotation):
         yield from _parts_in(argument)

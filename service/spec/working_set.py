@@ -6,13 +6,13 @@ from pydantic import Field
 
 from wolfstream.service.spec.class_weight import ClassWeights
 from wolfstream.service.spec.heads import DEFAULT_SET, LARGEST_SET, SetAlgorithm, Task
-from wolfstream.service.spec.kernel import KernelSpec, Part, PolynomialSpec, contradiction
+from wolfstream.service.spec.kernel import KernelSpec, PolynomialSpec, SpecPart, contradiction
 
 _GRAM_BYTES = 1 << 30
 _EPSILON = 0.1
 
 
-class WorkingSetSpec(Part):
+class WorkingSetSpec(SpecPart):
     """The working set: SFW or MSFW; the set holds at most `max_size` samples."""
 
     algorithm: SetAlgorithm = "msfw"

@@ -14,7 +14,7 @@ from wolfstream.solver.frank_wolfe.driver import Progress
 _PART = 1024
 
 
-class Learned(NamedTuple):
+class StreamProgress(NamedTuple):
     """The progress of a stream.
 
     Attributes:
@@ -34,7 +34,7 @@ class Learned(NamedTuple):
 
 
 # Called with progress; training ends where it returns True.
-Observe = Callable[[Learned | Progress | fit.Progress], bool | None]
+Observe = Callable[[StreamProgress | Progress | fit.Progress], bool | None]
 
 
 def learn_in_passes(passes: Passes, samples: int, plan: Plan, observe: Observe) -> dict[str, Any]:
@@ -63,9 +63,9 @@ def learn_in_passes(passes: Passes, samples: int, plan: Plan, observe: Observe) 
     }
 
 
-def _progress(passes: Passes, learned: int, total: int) -> Learned:
+def _progress(passes: Passes, learned: int, total: int) -> StreamProgress:
     standing, score = passes.standing(), passes.score.to_dict()
-    return Learned(
+    return StreamProgress(
         learned,
         total,
         standing.get("objective"),

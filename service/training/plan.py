@@ -8,7 +8,7 @@ import numpy as np
 
 from wolfstream.service.errors import InvalidSamples
 from wolfstream.service.heads.kernel import check_norms, estimated_gamma, square_norm_limit
-from wolfstream.service.heads.kind import Asked
+from wolfstream.service.heads.kind import TrainingChoice
 from wolfstream.service.heads.kinds import KINDS
 from wolfstream.service.samples.targets import LARGEST_TARGET, LONGEST_LABEL, Label
 from wolfstream.service.samples.weights import read_weight
@@ -186,7 +186,7 @@ def spec_for(
     Raises Invalid if a server would refuse it.
     """
     weighted = [{"label": label, "weight": weight} for label, weight in weights.items()]
-    asked = Asked(plan.algorithm, plan.options, weighted, plan.batch.tol, samples)
+    asked = TrainingChoice(plan.algorithm, plan.options, weighted, plan.batch.tol, samples)
     return read_spec(
         {
             "task": plan.task,

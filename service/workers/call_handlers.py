@@ -15,7 +15,7 @@ from wolfstream.service.engine.learn_request import Answer, LearnRequest
 from wolfstream.service.errors import InDoubt, ModelBroken, Refusal, ServerFailed
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.moment import Moment
-from wolfstream.service.samples.predicted import rows_of
+from wolfstream.service.samples.predicted import decode_rows
 from wolfstream.service.samples.record import from_record
 from wolfstream.service.views.feeds import Feeds
 from wolfstream.service.views.versions import Position
@@ -100,7 +100,7 @@ class CallHandlers:
     async def _remember(
         self, model_id: int, ids: list[Any], rows: bytes, response: Answer
     ) -> Answer:
-        return await self._engine.remember(self._model(model_id), ids, rows_of(rows), response)
+        return await self._engine.remember(self._model(model_id), ids, decode_rows(rows), response)
 
     async def _compiled(self, model_id: int, sparse: bool, seconds: float | None) -> None:
         await self._engine.readiness.compiled_for(self._model(model_id).spec, sparse, seconds)

@@ -21,7 +21,7 @@ from wolfstream.service.errors import NotYetLearned
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.learning_time import LearningTime
 from wolfstream.service.model.live import Model
-from wolfstream.service.samples.record import from_record, part_of, to_record
+from wolfstream.service.samples.record import from_record, slice_samples, to_record
 from wolfstream.service.samples.validation import Samples
 
 SPEC = {"working_set": {"max_size": 60}, "asset": {"dimension": 8}}
@@ -209,7 +209,7 @@ def test_parts_are_bounded_in_bytes_too(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_part_is_what_its_rows_would_be(make: Any) -> None:
     samples = make(40, 3)
     for start, stop in ((0, 40), (0, 1), (7, 23), (39, 40)):
-        found, rows = part_of(samples, start, stop), part(samples, start, stop)
+        found, rows = slice_samples(samples, start, stop), part(samples, start, stop)
         assert to_record(found) == to_record(rows)
         assert plain_rows(from_record(to_record(found))) == plain_rows(rows)
         assert list(found.y) == list(rows.y)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from wolfstream.service.model.foretold import latest_foretold
 from wolfstream.service.model.pending import Pending
+from wolfstream.service.model.predicted_rows import latest_predicted
 from wolfstream.service.samples.predicted import (
     Joined,
     Predicted,
@@ -24,7 +24,7 @@ def predicted(pending: Pending, time: int, *ids: str) -> None:
 
 
 def told(pending: Pending, time: int) -> list[tuple[object, ...]]:
-    found = latest_foretold(pending.counts(), time, pending.spec.max_age_seconds)
+    found = latest_predicted(pending.counts(), time, pending.spec.max_age_seconds)
     return [tuple(row) for row in found]
 
 

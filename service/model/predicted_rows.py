@@ -3,14 +3,14 @@
 from typing import Any, Literal, NamedTuple
 
 from wolfstream.service.model.pending import PendingCounts
-from wolfstream.service.model.waiting_rows import Request
+from wolfstream.service.model.waiting_rows import WaitingRequest
 from wolfstream.service.samples.ids import RowId
 from wolfstream.service.samples.predicted import Predicted, from_prediction_record
 
 Fate = Literal["waiting", "joined", "expired"]
 
 
-class Foretold(NamedTuple):
+class PredictedRow(NamedTuple):
     """A row that was predicted under an id.
 
     Attributes:
@@ -28,7 +28,9 @@ class Foretold(NamedTuple):
     since: int | None = None
 
 
-def latest_foretold(counts: PendingCounts, time: int, max_age_seconds: float) -> list[Foretold]:
+def latest_predicted(
+    counts: PendingCounts, time: int, max_age_seconds: float
+) -> list[PredictedRow]:
     """Return the last rows that were labelled or have expired, then the last that wait.
 
     Both are in the order in which they came.
@@ -42,9 +44,9 @@ def latest_foretold(counts: PendingCounts, time: int, max_age_seconds: float) ->
     rows = []
     for row_id, labelled in reversed(counts.settled):
         if labelled is None:
-            rows.append(Foretold(row_id, "expired"))
+            rows.append(PredictedRow(row_id, "expired"))
         else:
-            rows.append(Foretold(row_id, "joined", labelled.prediction, labelled.y))
+            rows.append(PredictedRow(row_id, "joined", labelled.prediction, labelled.y))
     decoded: dict[int, Predicted] = {}
     for row_id, request in reversed(counts.newest):
         if request.first not in decoded:
@@ -54,9 +56,9 @@ def latest_foretold(counts: PendingCounts, time: int, max_age_seconds: float) ->
 
 
 def _waiting(
-    row_id: RowId, request: Request, predicted: Predicted, time: int, max_age_seconds: float
-) -> Foretold:
+    row_id: RowId, request: WaitingRequest, predicted: Predicted, time: int, max_age_seconds: float
+) -> PredictedRow:
     prediction = predicted.prediction[predicted.ids.index(row_id)]
     if time - request.time > 1000.0 * max_age_seconds:
-        return Foretold(row_id, "expired", prediction)
-    return Foretold(row_id, "waiting", prediction, since=request.time)
+        return PredictedRow(row_id, "expired", prediction)
+    return PredictedRow(row_id, "waiting", prediction, since=request.time)
