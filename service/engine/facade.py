@@ -34,8 +34,8 @@ from wolfstream.service.errors import (
     UnknownModel,
 )
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment
-from wolfstream.service.model.published import Published
+from wolfstream.service.model.published import ModelView
+from wolfstream.service.model.revision import Revision
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.storage.interfaces import Storage
@@ -253,8 +253,8 @@ class Engine(Intake):
         await self.readiness.compiled(model, rows, seconds)
 
     async def view(
-        self, model: Model, head: HeadName, rows: Rows | None, awaited: Moment | None = None
-    ) -> Published:
+        self, model: Model, head: HeadName, rows: Rows | None, awaited: Revision | None = None
+    ) -> ModelView:
         """Return the view to predict rows with, once the code that they run is compiled.
 
         awaited: the revision that the view must have reached.
@@ -270,11 +270,11 @@ class Engine(Intake):
             self._check_fresh()
         return model.published
 
-    async def moment(self, model: Model) -> Moment:
+    async def revision(self, model: Model) -> Revision:
         """Return the revision that a model is at now."""
-        return Moment(model.published.epoch, model.published.sequence)
+        return Revision(model.published.epoch, model.published.sequence)
 
-    async def reached(self, model: Model, awaited: Moment) -> None:
+    async def reached(self, model: Model, awaited: Revision) -> None:
         """Wait until the view of a model has reached a revision.
 
         Raises NotReached, and AnotherState if the epoch is another one.

@@ -15,7 +15,7 @@ from wolfstream.service.engine.saved_numbers import check_numbers_in
 from wolfstream.service.errors import Refusal
 from wolfstream.service.model.draft import Draft, Limits
 from wolfstream.service.model.learner import Learner
-from wolfstream.service.model.published import Published
+from wolfstream.service.model.published import ModelView
 from wolfstream.service.samples.targets import Targets
 from wolfstream.service.samples.validation import Question, Samples
 from wolfstream.service.spec.heads import HeadName
@@ -83,7 +83,7 @@ def _check_published(learner: Learner, rows: Rows | None) -> None:
                 json.dumps(_predictions(published, head, rows), allow_nan=False)
 
 
-def _predictions(published: Published, head: HeadName, rows: Rows) -> list[Any]:
+def _predictions(published: ModelView, head: HeadName, rows: Rows) -> list[Any]:
     """Return everything that a prediction can be asked for."""
     seen = published.seen(rows)
     predictions = published.predict(head, seen)

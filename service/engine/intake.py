@@ -12,7 +12,7 @@ from wolfstream.service.engine.predictions import WaitingRowsRequest
 from wolfstream.service.engine.queue_items import Item
 from wolfstream.service.errors import Follows, Refusal
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment
+from wolfstream.service.model.revision import Revision
 from wolfstream.service.samples.ids import LateLabels, RowId
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
@@ -39,7 +39,7 @@ class Intake:
         samples: Samples,
         key: bytes | None = None,
         durable: "asyncio.Future[Answer] | None" = None,
-        expected: tuple[Moment, ...] = (),
+        expected: tuple[Revision, ...] = (),
     ) -> "asyncio.Future[Answer]":
         """Queue samples; the future is done once they are on disk, learned and published.
 
@@ -72,7 +72,7 @@ class Intake:
         model: Model,
         head: HeadName,
         labels: LateLabels,
-        expected: tuple[Moment, ...] = (),
+        expected: tuple[Revision, ...] = (),
     ) -> "asyncio.Future[Answer]":
         """Queue labels of predicted rows; the future is done once each is learned or refused.
 

@@ -14,8 +14,8 @@ from wolfstream.service.engine.learn_request import LABEL_BYTES, Answer
 from wolfstream.service.engine.predictions import waits
 from wolfstream.service.errors import SampleError
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment
 from wolfstream.service.model.pending import Pending
+from wolfstream.service.model.revision import Revision
 from wolfstream.service.model.waiting_rows import LabelledRow, WaitingRequest, WaitingRow
 from wolfstream.service.samples.ids import LateLabels, RowId, Status
 from wolfstream.service.samples.predicted import Joined, Predicted
@@ -34,7 +34,7 @@ class LabelRequest(NamedTuple):
     labels: LateLabels
     answer: "asyncio.Future[Answer]"
     submitted: float
-    expected: tuple[Moment, ...] = ()
+    expected: tuple[Revision, ...] = ()
 
     @property
     def size(self) -> int:

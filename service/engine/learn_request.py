@@ -4,7 +4,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from wolfstream.service.engine.waiter import Waiter
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment
+from wolfstream.service.model.revision import Revision
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.solver.prepare.named_rows import n_bytes
@@ -40,7 +40,7 @@ class LearnRequest(NamedTuple):
     submitted: float
     key: bytes | None = None
     durable: Waiter | None = None
-    expected: tuple[Moment, ...] = ()
+    expected: tuple[Revision, ...] = ()
     record: bytes | None = None
 
     @property

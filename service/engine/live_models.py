@@ -15,7 +15,7 @@ from wolfstream.service.errors import ModelBroken, NotLeader, StorageFailed, Unk
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.memory import ModelMemory
-from wolfstream.service.model.moment import Moment, check_moment
+from wolfstream.service.model.revision import Revision, check_revision
 from wolfstream.service.storage.interfaces import Storage
 from wolfstream.service.storage.term import Term, TermState
 
@@ -245,14 +245,14 @@ class LiveModels:
         except OSError as error:  # no other model gets its id, so nobody will read them
             logger.warning("snapshots of a deleted model not deleted: error=%s", error)
 
-    def check(self, model: Model, expected: Collection[Moment]) -> None:
+    def check(self, model: Model, expected: Collection[Revision]) -> None:
         """Raise AnotherState unless a model is at one of these revisions.
 
         A client may be refused only after the log has shown that no other replica has learned
         meanwhile. Raises UnknownModel, NotLeader.
         """
         learner = self.learner(model)
-        check_moment(model.name, learner.epoch, learner.sequence, expected)
+        check_revision(model.name, learner.epoch, learner.sequence, expected)
 
     def is_live(self, model: Model) -> bool:
         """Return whether a model is here, and not deleted."""

@@ -25,7 +25,7 @@ from wolfstream.service.engine.writer import Writer
 from wolfstream.service.errors import Divided, NotReady, SnapshotFailed, UnknownModel
 from wolfstream.service.heads.fit import Fit, Window
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment
+from wolfstream.service.model.revision import Revision
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.following import Start
 from wolfstream.service.spec.model import ModelSpec
@@ -108,7 +108,7 @@ class Orders:
         return made
 
     async def promote(
-        self, champion: Model, challenger: Model, expected: Collection[Moment] = ()
+        self, champion: Model, challenger: Model, expected: Collection[Revision] = ()
     ) -> dict[str, Any]:
         """Exchange the specs and states of a champion and its challenger.
 
@@ -144,7 +144,7 @@ class Orders:
         state: State = await self.in_order(model, lambda: self._writer.state(model))
         return state
 
-    async def delete(self, model: Model, expected: Collection[Moment] = ()) -> None:
+    async def delete(self, model: Model, expected: Collection[Revision] = ()) -> None:
         """Delete a model with its log and snapshots.
 
         expected: see `LearnRequest`.
@@ -195,7 +195,7 @@ class Orders:
         return int(sequence)
 
     async def roll_back(
-        self, model: Model, sequence: int, expected: Collection[Moment] = ()
+        self, model: Model, sequence: int, expected: Collection[Revision] = ()
     ) -> dict[str, Any]:
         """Roll a model back to a snapshot; return its description.
 

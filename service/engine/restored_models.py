@@ -16,8 +16,8 @@ from wolfstream.service.engine.sequence_waiters import SequenceWaiters
 from wolfstream.service.engine.serving import AskedRows, Predicting
 from wolfstream.service.errors import NotLeader, NotReady, Refusal, UnknownModel
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment
-from wolfstream.service.model.published import Published
+from wolfstream.service.model.published import ModelView
+from wolfstream.service.model.revision import Revision
 from wolfstream.service.samples.ids import RowId
 from wolfstream.service.spec.heads import HeadName
 
@@ -73,8 +73,8 @@ class RestoredModels:
         """Return at once: what is not compiled is compiled by the prediction itself."""
 
     async def view(
-        self, model: Model, head: HeadName, rows: AskedRows | None, awaited: Moment | None = None
-    ) -> Published:
+        self, model: Model, head: HeadName, rows: AskedRows | None, awaited: Revision | None = None
+    ) -> ModelView:
         """Return the restored view, or the engine's. Raises AnotherState, NotReached."""
         restored = self._find(model.name)
         if restored is None or restored[0] is not model:  # it was recovered meanwhile

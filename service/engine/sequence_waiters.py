@@ -4,7 +4,7 @@ import asyncio
 
 from wolfstream.service.errors import NotReached
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment, check_moment
+from wolfstream.service.model.revision import Revision, check_revision
 from wolfstream.service.storage.entries import in_one_life
 
 
@@ -19,7 +19,7 @@ class SequenceWaiters:
         # model -> sequences that are waited for, and who waits
         self._waiting: dict[Model, list[tuple[int, asyncio.Future[None]]]] = {}
 
-    async def reached(self, model: Model, awaited: Moment) -> None:
+    async def reached(self, model: Model, awaited: Revision) -> None:
         """Wait until the view of a model has reached a revision.
 
         Raises NotReached, and AnotherState if the epoch is another one.
@@ -55,8 +55,8 @@ class SequenceWaiters:
             self._waiting.pop(model, None)
 
 
-def _check_epoch(model: Model, awaited: Moment) -> None:
+def _check_epoch(model: Model, awaited: Revision) -> None:
     """Raise AnotherState if a model's epoch is of another lineage than the awaited one."""
     sequence, epoch, *_ = model.published
     if awaited.epoch is not None and not in_one_life(awaited.epoch, epoch):
-        check_moment(model.name, epoch, sequence, [awaited._replace(sequence=None)])
+        check_revision(model.name, epoch, sequence, [awaited._replace(sequence=None)])

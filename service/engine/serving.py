@@ -10,8 +10,8 @@ from typing import Protocol, TypeAlias
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.learn_request import Answer
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment
-from wolfstream.service.model.published import Published
+from wolfstream.service.model.published import ModelView
+from wolfstream.service.model.revision import Revision
 from wolfstream.service.samples.ids import LateLabels, RowId
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
@@ -40,8 +40,8 @@ class Predicting(Protocol):
         """Wait until the code that a model runs on such rows is compiled. Raises NotReady."""
 
     async def view(
-        self, model: Model, head: HeadName, rows: AskedRows | None, awaited: Moment | None = None
-    ) -> Published:
+        self, model: Model, head: HeadName, rows: AskedRows | None, awaited: Revision | None = None
+    ) -> ModelView:
         """Return the view to predict rows with.
 
         Args:
@@ -68,7 +68,7 @@ class Predicting(Protocol):
 class Serving(Predicting, Protocol):
     """An engine whose models learn, too. Used on the event loop."""
 
-    async def moment(self, model: Model) -> Moment:
+    async def revision(self, model: Model) -> Revision:
         """Return the revision that a model is at now."""
 
     def submit(
@@ -78,7 +78,7 @@ class Serving(Predicting, Protocol):
         samples: Samples,
         key: bytes | None = None,
         durable: "asyncio.Future[Answer] | None" = None,
-        expected: tuple[Moment, ...] = (),
+        expected: tuple[Revision, ...] = (),
     ) -> "asyncio.Future[Answer]":
         """Queue samples; the future is done once they are on disk, learned and published."""
 
@@ -87,6 +87,6 @@ class Serving(Predicting, Protocol):
         model: Model,
         head: HeadName,
         labels: LateLabels,
-        expected: tuple[Moment, ...] = (),
+        expected: tuple[Revision, ...] = (),
     ) -> "asyncio.Future[Answer]":
         """Queue labels of predicted rows; the future is done once each is learned or refused."""

@@ -10,7 +10,7 @@ from wolfstream.service.heads.adaptive import NAME, BankView
 from wolfstream.service.heads.answers import Predictions
 from wolfstream.service.heads.classification import ClassificationView
 from wolfstream.service.heads.set_view import SetView
-from wolfstream.service.model.published import Published
+from wolfstream.service.model.published import ModelView
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.solver.rows.matrix import SparseRows
 from wolfstream.solver.rows.seen import Seen
@@ -35,10 +35,10 @@ class PublishedChain:
     def __init__(self) -> None:
         # The view that was used last, and its chain, if there is one. One attribute, so that
         # threads replace both at once.
-        self._last: tuple[Published, _Chained | None] | None = None
+        self._last: tuple[ModelView, _Chained | None] | None = None
 
-    def predict(self, published: Published, head: HeadName, rows: Seen) -> Predictions:
-        """Return what `Published.predict` returns."""
+    def predict(self, published: ModelView, head: HeadName, rows: Seen) -> Predictions:
+        """Return what `ModelView.predict` returns."""
         if head != NAME or isinstance(rows.X, SparseRows) or not is_compiled():
             return published.predict(head, rows)
         last = self._last
@@ -50,7 +50,7 @@ class PublishedChain:
         return published.with_beside(view.chained(chain, bank, rows.X), rows)
 
 
-def _chained_of(published: Published) -> _Chained | None:
+def _chained_of(published: ModelView) -> _Chained | None:
     """Return the chain of a view; None unless its heads are those of the default model."""
     heads = published.heads
     voter, view = heads.get(_VOTER), heads.get(NAME)

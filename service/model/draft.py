@@ -10,7 +10,7 @@ from wolfstream.service.model.fitting_rows import not_fitting
 from wolfstream.service.model.footprint import learning_bytes
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.memory import ModelMemory
-from wolfstream.service.model.moment import Moment, check_moment
+from wolfstream.service.model.revision import Revision, check_revision
 from wolfstream.service.samples.targets import Label
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HEADS, HeadName
@@ -68,11 +68,11 @@ class Draft:
         # Labels that the requests bring, for each head.
         self._labels: dict[HeadName, set[LabelKey]] = {name: set() for name in HEADS}
 
-    def check(self, expected: Collection[Moment]) -> None:
+    def check(self, expected: Collection[Revision]) -> None:
         """Raise AnotherState unless the next request finds the model at one of these revisions."""
-        check_moment(self._learner.model.name, self._learner.epoch, self.sequence, expected)
+        check_revision(self._learner.model.name, self._learner.epoch, self.sequence, expected)
 
-    def add(self, head: HeadName, samples: Samples, expected: Collection[Moment] = ()) -> None:
+    def add(self, head: HeadName, samples: Samples, expected: Collection[Revision] = ()) -> None:
         """Add the samples of another request, or refuse them.
 
         expected: see `check`.

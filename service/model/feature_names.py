@@ -8,7 +8,7 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.service.model.published import Published
+from wolfstream.service.model.published import ModelView
 from wolfstream.solver.prepare.named_rows import NameTable
 
 Written = NDArray[np.uint8]
@@ -22,7 +22,7 @@ class NamesWriter:
         self._n_names = 0  # how many names of the table are in `_written`
         self._written = bytearray()
 
-    def take(self, published: Published) -> tuple[Published, Written | None]:
+    def take(self, published: ModelView) -> tuple[ModelView, Written | None]:
         """Return a view without its names, and the names; None if its rows have none."""
         table, n_names = published.rows.names, published.rows.dimension or 0
         if table is None:
@@ -43,7 +43,7 @@ class NamesReader:
         self._table = NameTable()
         self._read = b""  # the bytes that the table was made from
 
-    def give(self, published: Published, written: Written) -> Published:
+    def give(self, published: ModelView, written: Written) -> ModelView:
         """Return a view with its names. Views share a table if one's names begin the other's.
 
         Raises ValueError for bytes that are no names.
@@ -61,5 +61,5 @@ class NamesReader:
         return _with_names(published, self._table)
 
 
-def _with_names(published: Published, names: NameTable | None) -> Published:
+def _with_names(published: ModelView, names: NameTable | None) -> ModelView:
     return published._replace(rows=published.rows._replace(names=names))

@@ -22,7 +22,7 @@ from wolfstream.service.model.learning_heads import LearningHeads
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.losses import RecentLosses, losses_from, restored_losses
 from wolfstream.service.model.pending import WAITING_ROWS, Pending
-from wolfstream.service.model.published import Published
+from wolfstream.service.model.published import ModelView
 from wolfstream.service.model.saved_rows import restored_rows, saved_rows
 from wolfstream.service.samples.predicted import Joined, Predicted
 from wolfstream.service.samples.targets import Targets
@@ -165,7 +165,7 @@ class Learner:
     def publish(self) -> None:
         """Publish the present state as the model's view."""
         rows, views = self.rows.view(), self._heads.views()
-        self.model.published = Published(self.sequence, self.epoch, rows, views)
+        self.model.published = ModelView(self.sequence, self.epoch, rows, views)
 
     def window(self) -> Window:
         """Return a copy of the samples that a refit uses. Raises NoSuchHead."""

@@ -15,7 +15,7 @@ from wolfstream.service.model.label_warnings import label_warnings
 from wolfstream.service.model.last_row import LastRow
 from wolfstream.service.model.learning_time import LearningTime
 from wolfstream.service.model.pending import PendingCounts
-from wolfstream.service.model.published import Published
+from wolfstream.service.model.published import ModelView
 from wolfstream.service.samples.ids import Status
 from wolfstream.service.spec.heads import HEADS, LEARNING_CALLS, HeadName
 from wolfstream.service.spec.model import ModelSpec
@@ -59,7 +59,7 @@ class Model:
         self.id = model_id
         self.name = name
         self.spec = spec
-        self.published = Published(0, "", RowsView(RowForm(None)), {})
+        self.published = ModelView(0, "", RowsView(RowForm(None)), {})
         self.chain = PublishedChain()
         self.counts = {head: SampleCounts() for head in HEADS}
         self.learning_time = LearningTime()

@@ -23,7 +23,7 @@ from wolfstream.solver.stream.turns import heard_by
 from wolfstream.solver.stream.votes import Heard
 
 
-class Published(NamedTuple):
+class ModelView(NamedTuple):
     """A view of a model: replaced as a whole after each block, never changed.
 
     Attributes:

@@ -12,8 +12,8 @@ from wolfstream.service.engine.sequence_waiters import SequenceWaiters
 from wolfstream.service.engine.serving import AskedRows, Predicting
 from wolfstream.service.errors import NotLeader, NotReached
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment
-from wolfstream.service.model.published import Published
+from wolfstream.service.model.published import ModelView
+from wolfstream.service.model.revision import Revision
 from wolfstream.service.replicas.director import Director
 from wolfstream.service.replicas.followed_views import FollowedViews
 from wolfstream.service.replicas.peers import Peers
@@ -86,8 +86,8 @@ class FollowedModels:
         await self._engine.compiled(model, rows, seconds)
 
     async def view(
-        self, model: Model, head: HeadName, rows: AskedRows | None, awaited: Moment | None = None
-    ) -> Published:
+        self, model: Model, head: HeadName, rows: AskedRows | None, awaited: Revision | None = None
+    ) -> ModelView:
         """Return the view that is held; see `Predicting.view`.
 
         Raises NotLeader for what the leader has to decide: about another life of the model, about
@@ -109,7 +109,7 @@ class FollowedModels:
             raise _not_here(model.name)
         return published
 
-    async def _reach(self, model: Model, told: Moment) -> None:
+    async def _reach(self, model: Model, told: Revision) -> None:
         """Wait until a view has what clients were told here. Raises NotLeader."""
         if told.epoch is not None:
             raise _not_here(model.name)

@@ -5,7 +5,7 @@ import logging
 from typing import Any
 
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment
+from wolfstream.service.model.revision import Revision
 from wolfstream.service.replicas.director import Target
 from wolfstream.service.replicas.view_messages import NewerView
 from wolfstream.service.spec.stored import read_stored_spec
@@ -25,8 +25,8 @@ class FollowedView:
     model: None before the first version. target: the replica that serves it, as far as is known.
     On the loop's clock, used: when it last made a prediction. taken: when its last version arrived.
     confirmed: when its leader was last asked that then said that there was no newer version.
-    told: the moment that clients were told here by the leader itself, and that the view has yet to
-    reach; None if there is none.
+    told: the revision that clients were told here by the leader itself, and that the view has yet
+    to reach; None if there is none.
     """
 
     def __init__(self, name: str, now: float) -> None:
@@ -35,7 +35,7 @@ class FollowedView:
         self.target: Target | None = None
         self.used, self.taken = now, 0.0
         self.confirmed = float("-inf")
-        self.told: Moment | None = None
+        self.told: Revision | None = None
         self._spec: dict[str, Any] | None = None
         self._follower = Follower()
 
@@ -76,32 +76,36 @@ class FollowedView:
         model = self.model
         return model is not None and model.id == number and sequence < model.published.sequence
 
-    def note_told(self, moment: Moment) -> None:
+    def note_told(self, revision: Revision) -> None:
         """Note what the leader itself has told a client here."""
         told = self.told
-        if told is None or not _in_one_life(told, moment) or _sequence(told) < _sequence(moment):
-            self.told = moment
+        if (
+            told is None
+            or not _in_one_life(told, revision)
+            or _sequence(told) < _sequence(revision)
+        ):
+            self.told = revision
 
-    def awaited(self) -> Moment | None:
+    def awaited(self) -> Revision | None:
         """Return what the view has yet to reach so that no client sees its sequences go back.
 
-        A moment of another life than the view's keeps its epoch.
+        A revision of another life than the view's keeps its epoch.
         """
         told, model = self.told, self.model
         if told is None or model is None:
             return None
-        if not _in_one_life(told, Moment(model.published.epoch, None)):
+        if not _in_one_life(told, Revision(model.published.epoch, None)):
             return told
         if model.published.sequence >= _sequence(told):
             self.told = None
             return None
-        return Moment(None, told.sequence)
+        return Revision(None, told.sequence)
 
 
-def _in_one_life(one: Moment, other: Moment) -> bool:
+def _in_one_life(one: Revision, other: Revision) -> bool:
     first, second = one.epoch or "", other.epoch or ""
     return in_one_life(first, second) or in_one_life(second, first)
 
 
-def _sequence(moment: Moment) -> int:
-    return moment.sequence or 0
+def _sequence(revision: Revision) -> int:
+    return revision.sequence or 0

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from wolfstream.service.errors import Refusal
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment, read_tag
+from wolfstream.service.model.revision import Revision, read_tag
 from wolfstream.service.replicas.director import Director, Target
 from wolfstream.service.replicas.followed_view import FollowedView
 from wolfstream.service.replicas.peers import NoAnswer, NotConnected, Peers
@@ -73,7 +73,7 @@ class FollowedViews:
         if (view := self._views.get(name)) is not None:
             view.note_told(read_tag(tag))
 
-    def awaited(self, name: str) -> Moment | None:
+    def awaited(self, name: str) -> Revision | None:
         """Return what a view has yet to reach; see `FollowedView.awaited`."""
         view = self._views.get(name)
         return None if view is None else view.awaited()

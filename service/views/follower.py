@@ -6,7 +6,7 @@ from typing import Any
 import msgpack
 
 from wolfstream.service.model.feature_names import NamesReader
-from wolfstream.service.model.published import Published
+from wolfstream.service.model.published import ModelView
 from wolfstream.service.views.differences import Bytes, changed
 from wolfstream.service.views.tree import TreeReader
 from wolfstream.service.views.versions import FORMAT, NAMES, Position
@@ -27,7 +27,7 @@ class Follower:
         self._names = NamesReader()
         self._arrays: dict[str, Bytes] = {}
 
-    def take(self, newer: bytes) -> Published:
+    def take(self, newer: bytes) -> ModelView:
         """Return the view in the result of `Versions.newer` for `held`, bit for bit the leader's.
 
         Earlier views do not change. Raises OutOfStep, and then nothing has changed.
@@ -41,11 +41,11 @@ class Follower:
             arrays = self._changed(differences, None if base is None else self._arrays)
             reader = TreeReader(arrays)
             view = reader.read(tree)
-            if named and isinstance(view, Published):
+            if named and isinstance(view, ModelView):
                 view = self._names.give(view, arrays[NAMES])
         except (ValueError, TypeError, KeyError, msgpack.UnpackException) as error:
             raise OutOfStep(f"it cannot be read: {error}") from None
-        if not isinstance(view, Published):
+        if not isinstance(view, ModelView):
             raise OutOfStep("it is not the view of a model")
         used = reader.used | {NAMES} if named else reader.used
         self._arrays = {path: arrays[path] for path in used}

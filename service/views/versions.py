@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgpack
 
 from wolfstream.service.model.feature_names import NamesWriter
-from wolfstream.service.model.published import Published
+from wolfstream.service.model.published import ModelView
 from wolfstream.service.views.differences import Bytes, difference
 from wolfstream.service.views.tree import TreeWriter
 
@@ -46,7 +46,7 @@ class Versions:
     def __init__(self) -> None:
         self._life, self._number = secrets.token_hex(8), 0
         self._names = NamesWriter()
-        self.published: Published | None = None
+        self.published: ModelView | None = None
         self._tree: Any = None
         self._arrays: dict[str, Bytes] = {}
         self._steps: deque[_Step] = deque()
@@ -62,7 +62,7 @@ class Versions:
         steps = sum(step.n_bytes for step in self._steps)
         return sum(array.nbytes for array in self._arrays.values()) + steps
 
-    def note(self, published: Published) -> bool:
+    def note(self, published: ModelView) -> bool:
         """Record a model's published view; return whether it is a new version.
 
         Arrays are copied, because the model stores its next rows in the same memory.

@@ -14,13 +14,13 @@ from wolfstream.service.engine.facade import Engine
 from wolfstream.service.engine.learn_request import Answer, LearnRequest
 from wolfstream.service.errors import InDoubt, ModelBroken, Refusal, ServerFailed
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment
+from wolfstream.service.model.revision import Revision
 from wolfstream.service.samples.predicted import decode_rows
 from wolfstream.service.samples.record import from_record
 from wolfstream.service.views.feeds import Feeds
 from wolfstream.service.views.versions import Position
 from wolfstream.service.workers.channel import Channel, Kind
-from wolfstream.service.workers.messages import labels_from_plain, moments, refused
+from wolfstream.service.workers.messages import labels_from_plain, refused, revisions
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class CallHandlers:
         model, samples = self._model(model_id), from_record(record)
         answer = _Reply(channel, call, Kind.ANSWER)
         durable = _Reply(channel, call, Kind.DURABLE) if wants_durable else None
-        states, now = moments(expected), time.monotonic()
+        states, now = revisions(expected), time.monotonic()
         self._engine.queue(
             LearnRequest(model, head, samples, answer, now, key, durable, states, record)
         )
@@ -93,7 +93,7 @@ class CallHandlers:
         expected: list[list[Any]],
     ) -> None:
         model = self._model(model_id)
-        answer = self._engine.label(model, head, labels_from_plain(labels), moments(expected))
+        answer = self._engine.label(model, head, labels_from_plain(labels), revisions(expected))
         reply = _Reply(channel, call, Kind.ANSWER)
         answer.add_done_callback(lambda done: _forward(done, reply))
 
@@ -108,14 +108,14 @@ class CallHandlers:
     async def _reached(
         self, model_id: int, epoch: str | None, sequence: int | None, followed: bool
     ) -> list[Any]:
-        """Wait until a model has reached a moment; return its present one and its view's version.
+        """Wait until a model has reached a revision; return its present one and its view's version.
 
         followed: whether the worker wants the version, which is then sent to it soon.
         """
         model = self._model(model_id)
         if model.broken and not model.published.sequence:
             raise ModelBroken(f"model {model.name!r}: {model.broken}")
-        await self._engine.reached(model, Moment(epoch, sequence))
+        await self._engine.reached(model, Revision(epoch, sequence))
         position = await self._feeds.noted(model) if followed else None
         published = model.published
         return [published.epoch, published.sequence, position]

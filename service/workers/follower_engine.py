@@ -26,8 +26,8 @@ from wolfstream.service.errors import (
     UnknownModel,
 )
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment, check_moment
-from wolfstream.service.model.published import Published
+from wolfstream.service.model.published import ModelView
+from wolfstream.service.model.revision import Revision, check_revision
 from wolfstream.service.native.compile_cache import is_complete
 from wolfstream.service.samples.ids import LateLabels, RowId
 from wolfstream.service.samples.predicted import rows_record
@@ -156,8 +156,8 @@ class FollowerEngine:
         await self._compiled_for(model, rows, seconds)
 
     async def view(
-        self, model: Model, head: HeadName, rows: AskedRows | None, awaited: Moment | None = None
-    ) -> Published:
+        self, model: Model, head: HeadName, rows: AskedRows | None, awaited: Revision | None = None
+    ) -> ModelView:
         """Return the view that this worker holds; see `Serving.view`.
 
         The leader is asked first about a head that cannot predict yet, as it may have learned
@@ -167,15 +167,15 @@ class FollowerEngine:
         if awaited is not None:
             await self._reach(model, awaited)
         elif head not in model.published.heads or model.published.heads[head].lacks:
-            await self._reach(model, Moment(None, None))
+            await self._reach(model, Revision(None, None))
         await self._load_for(model, rows)
         self._check_heard()
         return model.published
 
-    async def moment(self, model: Model) -> Moment:
+    async def revision(self, model: Model) -> Revision:
         """Return the epoch and sequence of a model now."""
         epoch, sequence, _ = await self._calls.answer(Kind.REACHED, model.id, None, None, False)
-        return Moment(epoch, sequence)
+        return Revision(epoch, sequence)
 
     def submit(
         self,
@@ -184,7 +184,7 @@ class FollowerEngine:
         samples: Samples,
         key: bytes | None = None,
         durable: "asyncio.Future[Answer] | None" = None,
-        expected: tuple[Moment, ...] = (),
+        expected: tuple[Revision, ...] = (),
     ) -> "asyncio.Future[Answer]":
         """Send samples to the leader; see `Engine.submit`. Raises NotReady, QueueFull."""
         self._check_room()
@@ -196,7 +196,7 @@ class FollowerEngine:
         model: Model,
         head: HeadName,
         labels: LateLabels,
-        expected: tuple[Moment, ...] = (),
+        expected: tuple[Revision, ...] = (),
     ) -> "asyncio.Future[Answer]":
         """Send labels to the leader; see `Engine.label`. Raises NotReady, QueueFull."""
         self._check_room()
@@ -245,8 +245,8 @@ class FollowerEngine:
                 self._models[name] = Model(model_id, name, read_stored_spec(spec))
         self._loaded = {item for item in self._loaded if item[0] not in changed}
 
-    async def _reach(self, model: Model, awaited: Moment) -> None:
-        """Wait until this worker holds a view that has reached a moment, as the leader knows it."""
+    async def _reach(self, model: Model, awaited: Revision) -> None:
+        """Wait until this worker holds a view that has reached a revision of the leader."""
         if _has_reached(model.published, awaited):
             return
         given = (model.id, awaited.epoch, awaited.sequence, True)
@@ -260,7 +260,7 @@ class FollowerEngine:
             ) from None
         if awaited.epoch is not None:
             epoch, sequence = model.published.epoch, model.published.sequence
-            check_moment(model.name, epoch, sequence, [awaited._replace(sequence=None)])
+            check_revision(model.name, epoch, sequence, [awaited._replace(sequence=None)])
 
     async def _load_for(self, model: Model, rows: AskedRows | None) -> None:
         """Load the compiled code for a prediction into this process."""
@@ -290,7 +290,7 @@ class FollowerEngine:
                     self._parts.add(part.key)
 
 
-def _has_reached(published: Published, awaited: Moment) -> bool:
+def _has_reached(published: ModelView, awaited: Revision) -> bool:
     if awaited.sequence is None or published.sequence < awaited.sequence:
         return False
     return awaited.epoch in (None, published.epoch)

@@ -4,7 +4,7 @@ import asyncio
 
 from wolfstream.service.errors import NotReady, Refusal
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.published import Published
+from wolfstream.service.model.published import ModelView
 from wolfstream.service.views.follower import Follower, OutOfStep
 from wolfstream.service.views.versions import Position
 from wolfstream.service.workers.calls import Calls
@@ -103,7 +103,7 @@ class HeldViews:
             return
         self._publish(held, published)
 
-    def _publish(self, held: _Held, published: Published) -> None:
+    def _publish(self, held: _Held, published: ModelView) -> None:
         held.model.published = published
         if not held.first.done():
             held.first.set_result(None)

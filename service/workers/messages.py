@@ -1,11 +1,11 @@
-"""The contents of frames as plain data: states, refusals, moments, labels and counts."""
+"""The contents of frames as plain data: states, refusals, revisions, labels and counts."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from wolfstream.service.diagnostics.metrics import Histogram
 from wolfstream.service.errors import QuotaExceeded, Refusal
-from wolfstream.service.model.moment import Moment
+from wolfstream.service.model.revision import Revision
 from wolfstream.service.samples.ids import LateLabels
 
 
@@ -67,9 +67,9 @@ def refusal(plain: list[Any]) -> Refusal:
     return kind(detail, errors)
 
 
-def moments(plain: list[list[Any]]) -> tuple[Moment, ...]:
-    """Return moments that were packed as lists."""
-    return tuple(Moment(*one) for one in plain)
+def revisions(plain: list[list[Any]]) -> tuple[Revision, ...]:
+    """Return revisions that were packed as lists."""
+    return tuple(Revision(*pair) for pair in plain)
 
 
 def labels_to_plain(labels: LateLabels) -> list[Any]:

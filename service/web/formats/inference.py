@@ -22,7 +22,7 @@ import numpy as np
 
 from wolfstream.service.errors import Invalid, Unreadable
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment, read_awaited
+from wolfstream.service.model.revision import Revision, read_awaited
 from wolfstream.service.samples.validation import read_rows
 from wolfstream.service.web.formats.bounds import Bounds
 from wolfstream.service.web.formats.finite import finite_json
@@ -52,7 +52,7 @@ class Inference(NamedTuple):
     id: str | None
     rows: Rows
     head: str | None
-    awaited: Moment | None
+    awaited: Revision | None
     outputs: list[tuple[str, bool]]
 
     @property

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, cast
 
 from wolfstream.service.errors import Invalid, SampleError, Unreadable
-from wolfstream.service.model.moment import read_awaited, read_expected
+from wolfstream.service.model.revision import read_awaited, read_expected
 from wolfstream.service.web.formats.bounds import Bounds
 from wolfstream.service.web.formats.wire import JSON, MSGPACK, Format
 

@@ -24,7 +24,7 @@ from wolfstream.service.errors import (
     Untrained,
 )
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.published import Published
+from wolfstream.service.model.published import ModelView
 from wolfstream.service.samples.validation import Question
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.body import receive_inference, respond_binary, respond_json
@@ -166,7 +166,7 @@ def _add_models(app: FastAPI, engine: Engine, memory: MemoryBudget) -> None:
         return respond_json({"name": model.name, "ready": True})
 
 
-def _has_names(published: Published) -> bool:
+def _has_names(published: ModelView) -> bool:
     schema = published.rows.form.schema
     return published.rows.names is not None or (schema is not None and schema.named)
 

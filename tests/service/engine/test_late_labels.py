@@ -25,8 +25,8 @@ from wolfstream.service.errors import (
 )
 from wolfstream.service.model import pending
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment
 from wolfstream.service.model.pending import PendingCounts
+from wolfstream.service.model.revision import Revision
 from wolfstream.service.samples.ids import LateLabels, RowId
 from wolfstream.service.samples.predicted import (
     from_prediction_record,
@@ -83,7 +83,9 @@ def asked(model: Model, ids: list[RowId], X: Rows) -> WaitingRowsRequest:
     return WaitingRowsRequest(model, ids, X, told, answer, 0.0)
 
 
-def came(model: Model, ids: list[RowId], y: Any, expected: tuple[Moment, ...] = ()) -> LabelRequest:
+def came(
+    model: Model, ids: list[RowId], y: Any, expected: tuple[Revision, ...] = ()
+) -> LabelRequest:
     answer: Any = object()
     head = model.spec.serve
     return LabelRequest(model, head, LateLabels(ids, y), answer, 0.0, expected)
@@ -333,7 +335,7 @@ def test_labels_that_cannot_be_learned_are_refused_as_a_whole(bench: Bench) -> N
 
 def test_labels_for_another_state_are_refused(bench: Bench, model: Model) -> None:
     predict(bench, model, ["a"], rows(SAMPLES, 60))
-    (refused,) = handle(bench, came(model, ["a"], [0], (Moment(model.published.epoch, 49),)))
+    (refused,) = handle(bench, came(model, ["a"], [0], (Revision(model.published.epoch, 49),)))
     assert isinstance(refused, AnotherState)
     assert waiting(model) == (1, 0, 0)
 

@@ -21,7 +21,7 @@ from wolfstream.service.engine.queue_items import Item, Order
 from wolfstream.service.engine.writer import Writer
 from wolfstream.service.errors import AnotherState, InDoubt, NotLeader, StorageFailed
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment, check_moment
+from wolfstream.service.model.revision import Revision, check_revision
 from wolfstream.service.samples.ids import LateLabels
 from wolfstream.service.settings import Settings
 from wolfstream.service.storage.term import Term
@@ -150,7 +150,7 @@ def test_an_order_waits_for_it(server: Server) -> None:
 def refused_order(model: Model) -> Order:
     """Return an order for a state in which the model is not."""
     return Order(
-        lambda: check_moment("a", model.published.epoch, 0, [Moment("another", 9)]),
+        lambda: check_revision("a", model.published.epoch, 0, [Revision("another", 9)]),
         Future(),
         model,
     )
@@ -188,7 +188,7 @@ def test_all_that_wait_for_it_are_known(server: Server) -> None:
         Future(),
         0.0,
     )
-    unsure = learn(server.a, 0)._replace(expected=(Moment("another", 9),))
+    unsure = learn(server.a, 0)._replace(expected=(Revision("another", 9),))
     group: list[Item] = [request, again, labels, predicted, unsure]
     server.begin(*group)
     assert set(server.writer.waiting()) == {item.answer for item in group}

@@ -29,7 +29,7 @@ from wolfstream.service.errors import (
     StorageFailed,
 )
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment
+from wolfstream.service.model.revision import Revision
 from wolfstream.service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
 from wolfstream.service.storage.journal import Unfinished
 from wolfstream.service.storage.snapshot_format import State, UnreadableSnapshot, encode_state
@@ -455,10 +455,10 @@ class TestDeletion:
         old, new, _ = writers
         model = old.create(name)
         old.learn(name)
-        moment = Moment(model.published.epoch, 1)
+        revision = Revision(model.published.epoch, 1)
         new.lead(name)
         new.learn(name)
-        old.writer.models.check(model, [moment])
+        old.writer.models.check(model, [revision])
         with pytest.raises(NotLeader):
             old.writer.delete(model)
         assert new.learn(name)["sequence"] == 3
@@ -778,7 +778,7 @@ class TestWithoutAppend:
     def test_another_state_is_confirmed_by_the_log(self, writers: Trio, name: str):
         old, new, _ = writers
         model = old.create(name)
-        expected = [Moment(model.published.epoch, 9)]
+        expected = [Revision(model.published.epoch, 9)]
         assert isinstance(old.learn(name, expected=expected), AnotherState)
         new.lead(name)
         assert isinstance(old.learn(name, expected=expected), NotLeader)

@@ -13,7 +13,7 @@ from tests.service.specs import PAPERS
 from wolfstream.service.errors import NotLeader, NotReached, Unauthenticated, UnknownModel
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment
+from wolfstream.service.model.revision import Revision
 from wolfstream.service.replicas import peers as peers_module
 from wolfstream.service.replicas.followed_models import FollowedModels
 from wolfstream.service.replicas.peers import NoAnswer, Peers
@@ -174,7 +174,7 @@ def test_a_view_predicts_what_the_leader_does():
             for _ in range(3):
                 leader.learn()
                 sequence = leader.learner.sequence
-                view = await followed.view(model, "working_set", ROWS, Moment(None, sequence))
+                view = await followed.view(model, "working_set", ROWS, Revision(None, sequence))
                 assert view.sequence == sequence
                 of_leader = leader.learner.model.published
                 decisions = [
@@ -189,11 +189,11 @@ def test_a_position_of_an_earlier_term_is_met_and_that_of_another_life_is_the_le
     async def work() -> None:
         async with following() as (_, followed):
             model = await model_of(followed)
-            view = await followed.view(model, "working_set", ROWS, Moment("life", 10))
+            view = await followed.view(model, "working_set", ROWS, Revision("life", 10))
             assert view.epoch == "life.1"
             for epoch in ("life.2", "another"):
                 with pytest.raises(NotLeader):
-                    await followed.view(model, "working_set", ROWS, Moment(epoch, 10))
+                    await followed.view(model, "working_set", ROWS, Revision(epoch, 10))
 
     run(work)
 
@@ -203,7 +203,7 @@ def test_what_never_comes_is_not_waited_for_without_end():
         async with following(wait_seconds=0.01) as (_, followed):
             model = await model_of(followed)
             with pytest.raises(NotReached):
-                await followed.view(model, "working_set", ROWS, Moment(None, 11))
+                await followed.view(model, "working_set", ROWS, Revision(None, 11))
 
     run(work)
 
@@ -220,7 +220,7 @@ def test_predictions_go_on_without_a_leader():
             assert view.sequence == 10
             leader.answering = True
             leader.learn()
-            await followed.view(model, "working_set", ROWS, Moment(None, 20))
+            await followed.view(model, "working_set", ROWS, Revision(None, 20))
 
     run(work)
 
@@ -292,7 +292,7 @@ def test_successor_that_takes_over_confirms_no_view():
             await confirmed_no_more(followed)
             leader.takes_over = False
             leader.learn()
-            await followed.view(followed.model("m"), "working_set", ROWS, Moment(None, 20))
+            await followed.view(followed.model("m"), "working_set", ROWS, Revision(None, 20))
 
     run(work)
 
@@ -354,7 +354,7 @@ class TestSequences:
             async with following() as (leader, followed):
                 model, behind = await model_of(followed), leader.learner.model.published
                 leader.learn()
-                await followed.view(model, "working_set", ROWS, Moment(None, 20))
+                await followed.view(model, "working_set", ROWS, Revision(None, 20))
                 leader.learner.model.published = behind
                 await confirmed_no_more(followed)
                 assert model.published.sequence == 20

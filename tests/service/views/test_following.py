@@ -9,7 +9,7 @@ from tests.service.specs import PAPERS
 from wolfstream.service.heads.kinds import KINDS
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.published import Published
+from wolfstream.service.model.published import ModelView
 from wolfstream.service.samples.validation import Samples, read_rows, read_samples
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.views.follower import Follower, OutOfStep
@@ -38,7 +38,7 @@ class Stream:
         self._names = 5
 
     @property
-    def published(self) -> Published:
+    def published(self) -> ModelView:
         return self.model.published
 
     def rows(self, n: int) -> list[Any]:
@@ -69,7 +69,7 @@ class Stream:
         self.learner.publish()
 
 
-def said(published: Published, rows: list[Any], prepared: bool) -> list[Any]:
+def said(published: ModelView, rows: list[Any], prepared: bool) -> list[Any]:
     X = published.seen(read_rows({"x": rows}, prepared=prepared))
     heads = [head for head, view in published.heads.items() if not view.lacks]
     assert heads
@@ -77,7 +77,7 @@ def said(published: Published, rows: list[Any], prepared: bool) -> list[Any]:
     return [(one.prediction, one.decision) for one in answers]
 
 
-def written(published: Published) -> tuple[Any, dict[str, bytes]]:
+def written(published: ModelView) -> tuple[Any, dict[str, bytes]]:
     """All that a view is, as plain data."""
     writer = TreeWriter()
     names = published.rows.names

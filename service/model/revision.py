@@ -17,7 +17,7 @@ _EPOCH = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _LONGEST_SHOWN = 90  # characters of a client's text in a message
 
 
-class Moment(NamedTuple):
+class Revision(NamedTuple):
     """A state of a model; epoch or sequence is None where a request leaves it open."""
 
     epoch: str | None
@@ -27,22 +27,22 @@ class Moment(NamedTuple):
         return ":".join(str(part) for part in self if part is not None)
 
 
-def read_awaited(value: object) -> Moment | None:
+def read_awaited(value: object) -> Revision | None:
     """Read `min_sequence`: a number, or `EPOCH:SEQUENCE`; None if absent. Raises Invalid."""
     if value is None:
         return None
     if type(value) is int and 0 <= value < 10**_MOST_DIGITS:
-        return Moment(None, value)
+        return Revision(None, value)
     epoch, colon, sequence = value.partition(":") if isinstance(value, str) else ("", "", "")
     if not colon or not _EPOCH.fullmatch(epoch) or not _SEQUENCE.fullmatch(sequence):
         raise Invalid(
             "min_sequence must be a whole number, zero or more, or EPOCH:SEQUENCE, not "
             f"{str(value)[:_LONGEST_SHOWN]!r}"
         )
-    return Moment(epoch, int(sequence))
+    return Revision(epoch, int(sequence))
 
 
-def read_tag(tag: str) -> Moment:
+def read_tag(tag: str) -> Revision:
     """Read an entity tag: `"EPOCH:SEQUENCE"` or `"EPOCH"`. Raises Invalid.
 
     Any other tag is read as a revision that no model ever has, so that it matches nothing.
@@ -53,11 +53,11 @@ def read_tag(tag: str) -> Moment:
         )
     epoch, colon, sequence = tag.strip('"').partition(":")
     if colon and not _SEQUENCE.fullmatch(sequence):
-        return Moment(tag, None)
-    return Moment(epoch, int(sequence) if colon else None)
+        return Revision(tag, None)
+    return Revision(epoch, int(sequence) if colon else None)
 
 
-def read_expected(value: object) -> tuple[Moment, ...]:
+def read_expected(value: object) -> tuple[Revision, ...]:
     """Read `if_match` of a frame: `EPOCH:SEQUENCE` or `EPOCH`; () if absent. Raises Invalid."""
     if value is None:
         return ()
@@ -66,10 +66,10 @@ def read_expected(value: object) -> tuple[Moment, ...]:
         raise Invalid(
             f"if_match must be EPOCH:SEQUENCE or EPOCH, not {str(value)[:_LONGEST_SHOWN]!r}"
         )
-    return (Moment(epoch, int(sequence) if colon else None),)
+    return (Revision(epoch, int(sequence) if colon else None),)
 
 
-def check_moment(name: str, epoch: str, sequence: int, expected: Collection[Moment]) -> None:
+def check_revision(name: str, epoch: str, sequence: int, expected: Collection[Revision]) -> None:
     """Raise AnotherState unless a model is at one of the revisions that a request expects.
 
     Args:
@@ -85,6 +85,6 @@ def check_moment(name: str, epoch: str, sequence: int, expected: Collection[Mome
             return
     listed = " or ".join(map(str, expected))[:_LONGEST_SHOWN]
     raise AnotherState(
-        f"model {name!r} is at {Moment(epoch, sequence)}, the request is for {listed}; look at the "
-        "model before you go on"
+        f"model {name!r} is at {Revision(epoch, sequence)}, the request is for {listed}; look at "
+        "the model before you go on"
     )
