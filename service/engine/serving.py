@@ -5,7 +5,7 @@ calls to the process that learns.
 """
 
 import asyncio
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.learn_request import Answer
@@ -16,9 +16,6 @@ from wolfstream.service.samples.ids import LateLabels, RowId
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.solver.prepare.named_rows import Rows
-
-# Rows of a request, in any of the forms that requests have.
-AskedRows: TypeAlias = Rows
 
 
 class Predicting(Protocol):
@@ -34,13 +31,11 @@ class Predicting(Protocol):
     def model(self, name: str) -> Model:
         """Return the live model of this name. Raises NotReady, UnknownModel."""
 
-    async def compiled(
-        self, model: Model, rows: AskedRows | None, seconds: float | None = None
-    ) -> None:
+    async def compiled(self, model: Model, rows: Rows | None, seconds: float | None = None) -> None:
         """Wait until the code that a model runs on such rows is compiled. Raises NotReady."""
 
     async def view(
-        self, model: Model, head: HeadName, rows: AskedRows | None, awaited: Revision | None = None
+        self, model: Model, head: HeadName, rows: Rows | None, awaited: Revision | None = None
     ) -> ModelView:
         """Return the view to predict rows with.
 
@@ -60,7 +55,7 @@ class Predicting(Protocol):
         """Raise a Refusal if predicted rows of a model cannot wait for labels here."""
 
     async def remember(
-        self, model: Model, ids: list[RowId], rows: AskedRows, response: Answer
+        self, model: Model, ids: list[RowId], rows: Rows, response: Answer
     ) -> Answer:
         """Let predicted rows wait for labels; return the prediction's response once durable."""
 
