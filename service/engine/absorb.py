@@ -96,9 +96,9 @@ def absorb_block(
     return answers
 
 
-def _new(warnings: list[dict[str, Any]], known: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _new(warnings: list[dict[str, Any]], earlier: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the warnings that are new: no earlier one is of the same kind and column."""
-    seen = {(warning["slug"], warning["column"]) for warning in known}
+    seen = {(warning["slug"], warning["column"]) for warning in earlier}
     return [warning for warning in warnings if (warning["slug"], warning["column"]) not in seen]
 
 

@@ -65,7 +65,7 @@ class Commits:
             keys = [key for key in new_keys if key.model == term.model]
             error = failures.get(term)
             if isinstance(error, Unfinished):
-                self._unfinished[term] = self._models.of_term(term), keys
+                self._unfinished[term] = self._models.model_of(term), keys
             else:
                 self._keys.committed(term.model, keys, error)
         _log(failures)

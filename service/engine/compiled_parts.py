@@ -22,7 +22,7 @@ from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.rows.matrix import n_rows
 
 # The models whose code is compiled first, in this order: specs, and whether rows are sparse.
-_OFTEN = (
+_COMPILED_FIRST = (
     (ModelSpec(), False),
     (ModelSpec(), True),
     (ModelSpec.model_validate({"task": "regression"}), False),
@@ -92,7 +92,7 @@ def parts_for(spec: ModelSpec, sparse: bool) -> list[CompiledPart]:
 
 def needed_first() -> list[CompiledPart]:
     """Return what the default model runs on dense rows."""
-    return parts_for(*_OFTEN[0])
+    return parts_for(*_COMPILED_FIRST[0])
 
 
 def load_later_parts() -> None:
@@ -183,8 +183,11 @@ def _parts() -> Iterator[CompiledPart]:
 
 
 def _rank(part: CompiledPart) -> tuple[int, bool]:
-    of_often = (part.sparse == sparse and part.code in _codes_of(spec) for spec, sparse in _OFTEN)
-    rank = next((rank for rank, often in enumerate(of_often) if often), len(_OFTEN))
+    """Return what parts are sorted by: the first of `_COMPILED_FIRST` that runs a part."""
+    runs = (
+        part.sparse == sparse and part.code in _codes_of(spec) for spec, sparse in _COMPILED_FIRST
+    )
+    rank = next((rank for rank, run in enumerate(runs) if run), len(_COMPILED_FIRST))
     return rank, part.later
 
 

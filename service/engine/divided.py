@@ -39,7 +39,7 @@ def make_partitions(model: Model, new: bool, catalogue: Catalogue) -> None:
     """
     for name in partitions_of(model.name, model.spec.learners):
         if catalogue.find(name) is None:
-            with catalogue.creating(name, to_stored_spec(model.spec.of_one_learner), new_epoch()):
+            with catalogue.creating(name, to_stored_spec(model.spec.single_learner), new_epoch()):
                 pass  # a partition begins with an empty log
         elif new:
             raise ModelExists(

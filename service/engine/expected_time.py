@@ -15,7 +15,7 @@ _SAMPLE_SECONDS, _NUMBER_SECONDS = 1e-4, 3e-8
 
 def seconds_per_sample(model: Model, head: HeadName, samples: Samples) -> float:
     """Return the seconds that a model is expected to take for each of these samples."""
-    measured = model.learning_time.of_sample(head)
+    measured = model.learning_time.seconds_per_sample(head)
     if measured is not None:
         return measured
     y = samples.y

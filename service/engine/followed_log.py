@@ -82,8 +82,10 @@ def following_blocks(
                 f"has learned only up to {reached}; delete it and create it again"
             )
         losses = champion.losses
-        known = unknown_losses(end - begin) if losses is None else losses.between(begin, end)
-        yield FollowedBlock(entries, known)
+        champion_losses = (
+            unknown_losses(end - begin) if losses is None else losses.between(begin, end)
+        )
+        yield FollowedBlock(entries, champion_losses)
         reached, n_bytes = end, n_bytes + sum(len(entry.record) for entry in entries)
         if reached - first >= _TURN_SAMPLES or n_bytes >= _TURN_BYTES:
             return

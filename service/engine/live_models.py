@@ -220,7 +220,7 @@ class LiveModels:
         term = self._terms.get(model)
         return 0 if term is None or term.over else term.began
 
-    def of_term(self, term: Term) -> Model:
+    def model_of(self, term: Term) -> Model:
         """Return the model of a term, which is here."""
         return self._by_id[term.model]
 

@@ -144,9 +144,9 @@ class Merges:
         """Yield each partition that has snapshots, with its id and the newest one's sequence."""
         for part in partitions_of(name, learners):
             entry = self._storage.catalogue.find(part)
-            kept = self._storage.snapshots.sequences(entry.number) if entry else []
-            if entry is not None and kept:
-                yield part, (entry.number, kept[0])
+            sequences = self._storage.snapshots.sequences(entry.number) if entry else []
+            if entry is not None and sequences:
+                yield part, (entry.number, sequences[0])
 
     def _adopt(self, model: Model, merge: _Merge) -> None:
         """Serve a merged state: persist, apply and publish; on the writer's thread.

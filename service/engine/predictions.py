@@ -121,7 +121,7 @@ class PredictionAdmission:
     ) -> Predicted | None:
         """Return an equal earlier request, if any. Raises IdTaken if other rows have its ids."""
         ids = request.ids
-        taken = pending.known(ids, self._time)
+        taken = pending.known_indices(ids, self._time)
         if not self._drafted.keys().isdisjoint(ids):
             taken += [row for row, row_id in enumerate(ids) if row_id in self._drafted]
         if not taken:

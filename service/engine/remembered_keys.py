@@ -179,8 +179,8 @@ class RememberedKeys:
 
     def forget(self, model: int) -> None:
         """Forget all keys of a model that was deleted, or is led elsewhere."""
-        for of_models in (self._sequences, self._sizes, self._unwritten, self._doubtful):
-            of_models.pop(model, None)
+        for by_model in (self._sequences, self._sizes, self._unwritten, self._doubtful):
+            by_model.pop(model, None)
         self._logs.pop(model, None)
         del self._totals[model]
         for request in [request for request in self._unanswered if request[0] == model]:
@@ -222,9 +222,9 @@ def _shrunk(answer: bytes) -> bytes:
     """Return an encoded answer without its results and the description of the head."""
     answer_fields = msgpack.unpackb(answer)
     kept_names = ("model", "sequence", "epoch", "learned")
-    kept = {name: answer_fields[name] for name in kept_names if name in answer_fields}
+    short = {name: answer_fields[name] for name in kept_names if name in answer_fields}
     head = {"name": answer_fields["head"]["name"]}
-    encoded: bytes = msgpack.packb({**kept, "results": {}, "head": head})
+    encoded: bytes = msgpack.packb({**short, "results": {}, "head": head})
     return encoded
 
 

@@ -87,11 +87,11 @@ def check_arrays(
     for name in arrays.keys() & _WEIGHTS.keys():
         check_weights(name, arrays, n_saved_rows(_WEIGHTS[name], arrays))
     # Of all heads, only a working set of numbers derives a scale from its first samples.
-    of_numbers = "first_seen" in empty
-    if of_numbers:
+    predicts_numbers = "first_seen" in empty
+    if predicts_numbers:
         check_target_scale(arrays)
     if "codes" in arrays or "column" in arrays:
-        if of_numbers:
+        if predicts_numbers:
             check_stored_numbers(arrays, dimension)
         else:
             check_stored_samples(arrays, n_classes, dimension)

@@ -64,8 +64,8 @@ def _check(arrays: Arrays, blank: Arrays, n_classes: int | None) -> None:
         _check_decisions("scores", "codes", arrays, n_classes)
         columns = arrays["scores"].shape[1]
         _require(arrays["codes"].max(initial=-1) < columns, "codes", "names a class without score")
-        of_label = arrays["scores"][np.arange(len(arrays["codes"])), arrays["codes"]]
-        _require(bool(np.isfinite(of_label).all()), "scores", "has none of a label")
+        label_scores = arrays["scores"][np.arange(len(arrays["codes"])), arrays["codes"]]
+        _require(bool(np.isfinite(label_scores).all()), "scores", "has none of a label")
         fits = "scaling" not in arrays or len(arrays["scaling"]) == 1 + columns
         _require(fits, "scaling", "is not one of the scores")
         if "ranking" in arrays:
@@ -75,25 +75,25 @@ def _check(arrays: Arrays, blank: Arrays, n_classes: int | None) -> None:
 def _check_ranking(arrays: Arrays, n_bins: int, n_classes: int) -> None:
     """Check that each class has as many counts as the others, and each of the last rows a bin."""
     counts, bins, codes = (arrays[name] for name in sorted(_RANKING))
-    known, rows = bins.shape
-    _require(known <= n_classes and rows <= _MOST_KEPT, "ranking_bins", "has too many bins")
-    _require(counts.shape == (2, known, n_bins), "ranking", f"has the shape {counts.shape}")
+    n_known, rows = bins.shape
+    _require(n_known <= n_classes and rows <= _MOST_KEPT, "ranking_bins", "has too many bins")
+    _require(counts.shape == (2, n_known, n_bins), "ranking", f"has the shape {counts.shape}")
     every, own = counts
     same = bool((every.sum(axis=1) == own.sum()).all() and (own <= every).all())
     _require(same, "ranking", "counts rows for one class that it does not for another")
     _require(len(codes) == rows, "ranking_codes", "is not as long as calibration_ranking_bins")
-    inside = bool(((codes >= 0) & (codes < known)).all())
+    inside = bool(((codes >= 0) & (codes < n_known)).all())
     _require(inside, "ranking_codes", "names a class that is not known")
 
 
-def _check_values(arrays: Arrays, of_classes: bool) -> None:
+def _check_values(arrays: Arrays, has_classes: bool) -> None:
     """Check that values are finite and, where they must be, not below zero.
 
     The score of a class of which nothing was known is -inf; sums of widths may overflow to inf.
     """
     for name, array in arrays.items():
         finite = np.isfinite(array)
-        if of_classes and name in {"scores", "waiting"}:
+        if has_classes and name in {"scores", "waiting"}:
             finite |= np.isneginf(array)
         elif name == "widths":
             finite |= np.isposinf(array)
@@ -101,16 +101,16 @@ def _check_values(arrays: Arrays, of_classes: bool) -> None:
     for name in arrays.keys() & _NOT_NEGATIVE:
         _require(bool((arrays[name] >= _LEAST).all()), name, "has numbers below zero")
     least = bool((arrays["waiting"] >= 0.0).all())
-    _require(of_classes or least, "waiting", "has numbers below zero")
+    _require(has_classes or least, "waiting", "has numbers below zero")
 
 
 def _check_decisions(scores: str, codes: str, arrays: Arrays, n_classes: int) -> None:
     """Check that there is a score for each class at most, and a label for each row."""
     rows, columns = arrays[scores].shape
-    known = arrays[codes]
+    values = arrays[codes]
     _require(columns <= n_classes and rows <= _MOST_KEPT, scores, "has too many scores")
-    _require(len(known) == rows, codes, f"is not as long as calibration_{scores}")
-    inside = bool(((known >= 0) & (known < n_classes)).all())
+    _require(len(values) == rows, codes, f"is not as long as calibration_{scores}")
+    inside = bool(((values >= 0) & (values < n_classes)).all())
     _require(inside, codes, "names a class that is not known")
 
 

@@ -99,7 +99,7 @@ class Standby:
     def _has_snapshot_ahead(self, log: LogReader) -> bool:
         """Return whether the samples before the newest snapshot would take long to learn."""
         learner = self.learner
-        seconds = learner.model.learning_time.of_sample(learner.model.spec.serve) or 0.0
+        seconds = learner.model.learning_time.seconds_per_sample(learner.model.spec.serve) or 0.0
         worth = _WORTH_SECONDS / max(seconds, 1e-9)
         if log.end() - learner.sequence < worth:
             return False

@@ -166,8 +166,8 @@ def _check_first(learner: Learner) -> None:
     for head, X, y, _ in rows.first:
         check_whole(X, missing=True)
         form = form.after(X)
-        known = set(map(key_of, learner.heads[head].classes or ()))  # type: ignore[index]
-        if len(y) != n_rows(X) or (known and not known.issuperset(map(key_of, y))):
+        keys = set(map(key_of, learner.heads[head].classes or ()))  # type: ignore[index]
+        if len(y) != n_rows(X) or (keys and not keys.issuperset(map(key_of, y))):
             raise UnusableState(f"the first samples of {_IT} are not those that it learned")
     if rows.first and form != rows.form:
         raise UnusableState(f"the first samples of {_IT} do not make its rows")

@@ -264,7 +264,7 @@ class Writer:
         learner = self.models.usable(model)
         with self.role.aside():
             plain, arrays = learner.state()
-        return State({**plain, "spec": model.spec.of_one_learner.plain()}, arrays)
+        return State({**plain, "spec": model.spec.single_learner.plain()}, arrays)
 
     def leading(
         self,

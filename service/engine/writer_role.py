@@ -28,7 +28,7 @@ class WriterRole:
 
     Attributes:
         computing: the models that some thread computes for, aside.
-        of_job: the models that the present job is about.
+        job_models: the models that the present job is about.
         has_job: whether a job is under way.
     """
 
@@ -40,7 +40,7 @@ class WriterRole:
         self._aside: dict[int, float] = {}
         # thread -> when its present step began
         self._steps: dict[int, float] = {}
-        self.computing, self.of_job = set[Model](), set[Model]()
+        self.computing, self.job_models = set[Model](), set[Model]()
         self.has_job = False
 
     @property
@@ -112,12 +112,12 @@ class WriterRole:
 
     def uses(self, model: Model) -> bool:
         """Return whether a model is in use, so that nothing else may begin for it."""
-        return model in self.computing or model in self.of_job
+        return model in self.computing or model in self.job_models
 
     @property
     def in_use(self) -> set[Model]:
         """The models that are in use."""
-        return self.computing | self.of_job
+        return self.computing | self.job_models
 
     def may_begin_job(self, models: Iterable[Model]) -> bool:
         """Return whether a job about these models may begin: there is no other, nor a turn."""
@@ -129,8 +129,8 @@ class WriterRole:
 
         There is one job at a time: it may copy a whole model, and there is memory for one copy.
         """
-        self.has_job, self.of_job = True, set(models)
+        self.has_job, self.job_models = True, set(models)
         try:
             yield
         finally:
-            self.has_job, self.of_job = False, set()
+            self.has_job, self.job_models = False, set()

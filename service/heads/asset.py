@@ -145,7 +145,7 @@ class AssetLearner(WithoutMembers, MergingLearner[Asset]):
         learner = self.current
         return MachinesView(
             learner.view() if learner.steps else None,
-            self._stats(learner) | self.found,
+            self._stats(learner) | self.estimated_widths,
             _courses(learner),
             self.square_norm_limit(),
             self.features,
@@ -220,8 +220,8 @@ def _specs() -> Iterator[ModelSpec]:
             yield ModelSpec.model_validate({**spec, "task": "regression"})
 
 
-def _spec_part(asked: TrainingChoice) -> dict[str, Any]:
-    return {"algorithm": asked.algorithm, **asked.options, "class_weight": asked.weights}
+def _spec_part(choice: TrainingChoice) -> dict[str, Any]:
+    return {"algorithm": choice.algorithm, **choice.options, "class_weight": choice.weights}
 
 
 def _summary(report: Mapping[str, Any]) -> list[str]:

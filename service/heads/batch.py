@@ -29,12 +29,12 @@ class Batch(NamedTuple):
     changing: bool = False
 
 
-def new_class_bytes(held: int, classes: int, new: int) -> int:
+def new_class_bytes(present: int, classes: int, new: int) -> int:
     """Return the bytes of new classes, if they take as much as the present ones.
 
     Args:
-        held: the bytes of the present classes.
+        present: the bytes of the present classes.
         classes: their number.
         new: the number of new classes.
     """
-    return held * new // max(classes, 1)
+    return present * new // max(classes, 1)

@@ -34,24 +34,24 @@ def without_calibration(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray
     return {name: array for name, array in arrays.items() if not name.startswith(_PREFIX)}
 
 
-def deviations(known: ValueConfidence, head_answer: HeadAnswer) -> dict[str, Any]:
+def deviations(past_errors: ValueConfidence, head_answer: HeadAnswer) -> dict[str, Any]:
     """Return `standard_deviation`: the bank's own, or else that of the last errors.
 
     Raises Untrained if there are none yet.
     """
     own = head_answer.deviation
     if own is None:
-        if not known.samples:
+        if not past_errors.samples:
             raise Untrained(NOT_JUDGED)
-        own = np.full(len(head_answer.prediction), known.deviation)
+        own = np.full(len(head_answer.prediction), past_errors.deviation)
     return {"standard_deviation": own.tolist()}
 
 
 def interval_of(
-    known: ValueConfidence, head_answer: HeadAnswer, confidence: float
+    past_errors: ValueConfidence, head_answer: HeadAnswer, confidence: float
 ) -> dict[str, Any]:
     """Return `prediction_interval`: two ends for each row; None until enough targets have come."""
-    half = known.half_width(confidence)
+    half = past_errors.half_width(confidence)
     ends = [
         [value - half, value + half] if isfinite(half) else [None, None]
         for value in head_answer.prediction.tolist()

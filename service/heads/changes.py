@@ -75,12 +75,12 @@ class Changes:
         scaled: whether losses are errors without a bound.
 
     Attributes:
-        found: the last 20 changes.
+        latest: the last 20 changes.
         total: the number of all changes.
     """
 
     def __init__(self, scaled: bool = False) -> None:
-        self.found: tuple[Change, ...] = ()
+        self.latest: tuple[Change, ...] = ()
         self.total = 0
         self._scaled = scaled
         self._scale: float | None = None  # s; None while it is not set
@@ -106,7 +106,7 @@ class Changes:
         """Set the sequence at which the changes since the last call were detected."""
         if self._undated:
             dated = [change._replace(sequence=sequence) for change in self._undated]
-            self.found = (*self.found, *dated)[-_KEPT:]
+            self.latest = (*self.latest, *dated)[-_KEPT:]
             self._undated = []
 
     def copy(self) -> "Changes":
@@ -120,7 +120,7 @@ class Changes:
     def state(self) -> dict[str, Any]:
         """Return plain data for `restore`; JSON keeps every bit of a number."""
         return {
-            "found": [list(change) for change in self.found],
+            "found": [list(change) for change in self.latest],
             "total": self.total,
             "scale": self._scale,
             "blocks": self._blocks,
@@ -130,7 +130,7 @@ class Changes:
 
     def restore(self, plain: Mapping[str, Any]) -> None:
         """Take a state."""
-        self.found = tuple(Change(*change) for change in plain["found"])
+        self.latest = tuple(Change(*change) for change in plain["found"])
         self.total, self._scale, self._blocks = plain["total"], plain["scale"], plain["blocks"]
         self._waiting = list(plain["waiting"])
         self._sizes, self._sums = (list(column) for column in plain["buckets"])

@@ -78,8 +78,8 @@ def _shares(part: NDArray[np.int64], whole: NDArray[np.int64]) -> Float64Array:
 
 
 def _padded(values: Float64Array | None, classes: int) -> Float64Array:
-    known = np.empty(0) if values is None else values
-    return np.pad(known, (0, classes - len(known)), constant_values=np.nan)
+    given = np.empty(0) if values is None else values
+    return np.pad(given, (0, classes - len(given)), constant_values=np.nan)
 
 
 def _plain(values: Float64Array) -> list[float | None]:
@@ -87,5 +87,5 @@ def _plain(values: Float64Array) -> list[float | None]:
 
 
 def _mean(values: Float64Array) -> float | None:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else None
+    numbers = values[~np.isnan(values)]
+    return float(numbers.mean()) if len(numbers) else None

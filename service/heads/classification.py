@@ -96,7 +96,7 @@ class ClassificationView(NamedTuple):
     @property
     def changes(self) -> tuple[Change, ...]:
         """See `HeadView`."""
-        return self.score.changes.found
+        return self.score.changes.latest
 
     @property
     def n_changes(self) -> int:

@@ -49,7 +49,7 @@ class HeadLearner(KernelLearner[L]):
         )
 
     @property
-    def found(self) -> dict[str, float | None]:
+    def estimated_widths(self) -> dict[str, float | None]:
         """The widths that were estimated, for a description; {} if the spec sets them."""
         gamma = self.gamma
         widths: dict[str, float | None] = {} if gamma is None else {"gamma": gamma}

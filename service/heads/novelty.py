@@ -214,8 +214,8 @@ def _exercise(spec: ModelSpec, sparse: bool) -> None:
     restored.absorb(take_rows(X, slice(0, 5)), np.zeros(5))
 
 
-def _spec_part(asked: TrainingChoice) -> dict[str, Any]:
-    return dict(asked.options)
+def _spec_part(choice: TrainingChoice) -> dict[str, Any]:
+    return dict(choice.options)
 
 
 def _outcome(report: Mapping[str, Any]) -> str:

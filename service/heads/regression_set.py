@@ -94,7 +94,7 @@ class RegressionSetLearner(HeadLearner[RegressionSet]):
             picture = ValueSetPicture(model)
             stats = set_stats(model, learner.summary(model), 0)
         limit = self.square_norm_limit()
-        return SetView(model, picture, stats | self.found, limit, Sequences())
+        return SetView(model, picture, stats | self.estimated_widths, limit, Sequences())
 
 
 def build(spec: ModelSpec) -> RegressionHead:

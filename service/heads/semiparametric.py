@@ -273,10 +273,10 @@ def _exercise(spec: ModelSpec, sparse: bool) -> None:
         head.view().predict(rows)
 
 
-def _spec_part(asked: TrainingChoice) -> dict[str, Any]:
+def _spec_part(choice: TrainingChoice) -> dict[str, Any]:
     """Return the head's part of a spec; by default the window holds all samples, if it can."""
-    window = min(max(asked.samples, DEFAULT_WINDOW), LARGEST_WINDOW)
-    return {"tol": asked.tol, "window": window, **asked.options}
+    window = min(max(choice.samples, DEFAULT_WINDOW), LARGEST_WINDOW)
+    return {"tol": choice.tol, "window": window, **choice.options}
 
 
 def _outcome(report: Mapping[str, Any]) -> str:

@@ -65,7 +65,7 @@ class ValueView(NoClasses):
     @property
     def changes(self) -> tuple[Change, ...]:
         """See `HeadView`."""
-        return self.score.changes.found
+        return self.score.changes.latest
 
     @property
     def n_changes(self) -> int:

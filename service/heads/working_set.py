@@ -139,7 +139,7 @@ class SetLearner(MergingLearner[WorkingSet]):
             picture, model, summary, past_nbytes, work = figures
             stats = set_stats(model, summary, past_nbytes) | {"search_work_per_sample": work}
         limit = self.square_norm_limit()
-        return SetView(model, picture, stats | self.found, limit, self._sequences.view())
+        return SetView(model, picture, stats | self.estimated_widths, limit, self._sequences.view())
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return plain data and arrays, from which `restore` goes on bit for bit."""
@@ -224,17 +224,17 @@ def _code(spec: ModelSpec) -> tuple[str, ...]:
     return spec.kernel.type, SetLearner(spec).current.precision.dtype.name
 
 
-def _spec_part(asked: TrainingChoice) -> dict[str, Any]:
+def _spec_part(choice: TrainingChoice) -> dict[str, Any]:
     """Return the head's part of a spec.
 
     A batch solution goes on learning by MSFW. In passes over a file no sample is older than others.
     """
     return {
         "max_size": DEFAULT_SET,
-        **asked.options,
+        **choice.options,
         "horizon": None,
-        "algorithm": asked.algorithm if asked.algorithm in ("sfw", "msfw") else "msfw",
-        "class_weight": asked.weights,
+        "algorithm": choice.algorithm if choice.algorithm in ("sfw", "msfw") else "msfw",
+        "class_weight": choice.weights,
     }
 
 

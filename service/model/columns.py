@@ -108,12 +108,12 @@ def notices_of_names(form: RowForm, names: Sequence[str]) -> list[Notice]:
     schema = form.schema
     if schema is None or not schema.open:
         return []
-    known = dict.fromkeys((*schema.names, *schema.late))
-    unknown = [name for name in names if name not in known][:MOST_NOTICES]
+    names_met = dict.fromkeys((*schema.names, *schema.late))
+    unknown = [name for name in names if name not in names_met][:MOST_NOTICES]
     notices = list[Notice]()
     for k, name in enumerate(unknown):
         shown = name[:_LONGEST_NAME]
-        similar = nearest_name(name, known) if k < _MOST_SUGGESTIONS else None
+        similar = nearest_name(name, names_met) if k < _MOST_SUGGESTIONS else None
         hint = "" if similar is None else f"; did you mean `{similar[:_LONGEST_NAME]}`?"
         message = f"`{shown}` is no column of the model and was passed over{hint}"
         notices.append(Notice("unknown-column", shown, message))

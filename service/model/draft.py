@@ -146,8 +146,8 @@ class Draft:
         width, texts = columns
         features = width
         if isinstance(samples.X, NamedRows):
-            known = 0 if learner.rows.names is None else len(learner.rows.names)
-            width, features = len(samples.X.value) // max(len(samples.y), 1), known + new_names
+            met = 0 if learner.rows.names is None else len(learner.rows.names)
+            width, features = len(samples.X.value) // max(len(samples.y), 1), met + new_names
         else:
             new_names = max(width - self._columns[0], 0)
         rows = len(samples.y)
@@ -209,9 +209,9 @@ class Draft:
 
     def _new_names(self, rows: NamedRows) -> list[str]:
         """Return the names in sparse rows that are new. Raises InvalidSamples for too many."""
-        known = self._learner.rows.names or NameTable()
-        new = known.unknown(rows.names, self._names)
-        most, dimension = self._limits.features, len(known) + len(self._names) + len(new)
+        table = self._learner.rows.names or NameTable()
+        new = table.unknown(rows.names, self._names)
+        most, dimension = self._limits.features, len(table) + len(self._names) + len(new)
         if new and dimension > most:
             detail = (
                 f"brings {len(new)} new names, {new[0][:40]!r} first, to the "

@@ -58,9 +58,9 @@ class KnownIds:
 
     def leave(self, request: WaitingRequest) -> int:
         """Let the rows of a request that still wait expire; return how many did."""
-        known = self._known
-        ids = [row_id for row_id in request.ids if known.get(row_id) is request]
-        known.update(dict.fromkeys(ids, "expired"))
+        entries = self._known
+        ids = [row_id for row_id in request.ids if entries.get(row_id) is request]
+        entries.update(dict.fromkeys(ids, "expired"))
         self.waiting -= len(ids)
         self.settled_bytes += sum(map(_settled_bytes, ids))
         self._add_settled(ids)
@@ -86,7 +86,7 @@ class KnownIds:
             yield row_id, entry if isinstance(entry, LabelledRow) else None
 
     def last_settled(self) -> Iterator[tuple[RowId, LabelledRow | None]]:
-        """Yield the last ones of `settled`, the last first."""
+        """Yield what `settled` yields last, the last first."""
         yielded = set[RowId]()
         for row_id in islice(reversed(self._settled), _LAST):
             entry = self._known.get(row_id)
@@ -121,11 +121,11 @@ class KnownIds:
             self._passed_over.clear()
 
     def _forget_oldest(self) -> None:
-        known, passed_over = self._known, self._passed_over
-        while len(known) - self.waiting > self._most or self.settled_bytes > self._most_bytes:
+        entries, passed_over = self._known, self._passed_over
+        while len(entries) - self.waiting > self._most or self.settled_bytes > self._most_bytes:
             row_id = self._settled.popleft()
             if not (passed_over and _count_down(passed_over, row_id)):
-                self.settled_bytes -= _settled_bytes(row_id, known.pop(row_id))
+                self.settled_bytes -= _settled_bytes(row_id, entries.pop(row_id))
 
 
 def _count_down(counts: dict[RowId, int], row_id: RowId) -> bool:

@@ -21,8 +21,8 @@ class LearningTime:
         each = max(seconds - _BLOCK_SECONDS, 0.0) / max(samples, 1)
         self._recent[head] = each, *self._recent.get(head, ())[:1]
 
-    def of_sample(self, head: HeadName) -> float | None:
-        """Return the seconds that a sample for a head takes; None before the second block.
+    def seconds_per_sample(self, head: HeadName) -> float | None:
+        """Return how long a sample for a head takes; None before the second block.
 
         This is the shorter time of the last two blocks: a single one may have waited for a compiler
         or a processor.

@@ -20,12 +20,12 @@ class ModelMemory:
         most: the bound, which includes copies of the largest model while that is saved.
 
     Attributes:
-        held: the bytes of all models.
+        n_bytes: of all models.
     """
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self.held = 0
+        self.n_bytes = 0
         self._bytes: dict[Model, int] = {}
         self._largest = 0  # at least the bytes of the largest model
 
@@ -47,20 +47,20 @@ class ModelMemory:
 
     def note(self, model: Model, n_bytes: int) -> None:
         """Set the bytes that a model takes."""
-        self.held += n_bytes - self._bytes.get(model, 0)
+        self.n_bytes += n_bytes - self._bytes.get(model, 0)
         self._bytes[model] = n_bytes
         self._largest = max(self._largest, n_bytes)
 
     def forget(self, model: Model) -> None:
         """Stop counting a model."""
-        self.held -= self._bytes.pop(model, 0)
+        self.n_bytes -= self._bytes.pop(model, 0)
         self._largest = max(self._bytes.values(), default=0)
 
     def _check(self, growth: int, own: int, what: str) -> None:
         copies = _COPIES * max(self._largest, own)
-        if self.held + growth + copies > self.most:
+        if self.n_bytes + growth + copies > self.most:
             raise ModelsFull(
-                f"{what}, and the {len(self._bytes)} models take {_megabytes(self.held)}; with "
+                f"{what}, and the {len(self._bytes)} models take {_megabytes(self.n_bytes)}; with "
                 f"copies of the largest one, while it is saved, at most {_megabytes(self.most)} "
                 "may be taken. DELETE models that are not used, make this one with a smaller "
                 "max_size or fewer heads, or give the server more memory "

@@ -121,7 +121,7 @@ class Pending:
         old = self._is_old(entry, time)
         return "expired" if old else WaitingRow(entry, entry.row_of(row_id))
 
-    def known(self, ids: Sequence[RowId], time: int) -> list[int]:
+    def known_indices(self, ids: Sequence[RowId], time: int) -> list[int]:
         """Return the indices of the ids under which a row waits or was labelled."""
         if self._ids.are_new(ids):
             return []

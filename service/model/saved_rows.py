@@ -88,8 +88,11 @@ def _are_bent(bent: tuple[tuple[Any, Any], ...], form: RowForm) -> bool:
     if form.schema is None or not all(type(j) is int for j in places):
         return False
     assert form.layout is not None
-    known = set(places).issubset(form.layout.numbers) and places == sorted(set(places))
-    return known and all(type(bend) is float and is_bend(bend) for _, bend in bent)
+    are_numbers = set(places).issubset(form.layout.numbers)
+    in_order = places == sorted(set(places))
+    return (
+        are_numbers and in_order and all(type(bend) is float and is_bend(bend) for _, bend in bent)
+    )
 
 
 def _are_numbers(coded: tuple[Any, ...], form: RowForm) -> bool:
@@ -98,10 +101,10 @@ def _are_numbers(coded: tuple[Any, ...], form: RowForm) -> bool:
         return False
     if form.schema is not None:
         assert form.layout is not None
-        known = set(coded).issubset(form.layout.numbers)
+        are_numbers = set(coded).issubset(form.layout.numbers)
     else:
-        known = all(0 <= j < (form.width or 0) for j in coded)
-    return known and list(coded) == sorted(set(coded))
+        are_numbers = all(0 <= j < (form.width or 0) for j in coded)
+    return are_numbers and list(coded) == sorted(set(coded))
 
 
 def _one_by_one(parts: Sequence[Part]) -> Iterator[Cells]:

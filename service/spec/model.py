@@ -198,7 +198,7 @@ class ModelSpec(SpecPart):
         return self
 
     @property
-    def of_one_learner(self) -> Self:
+    def single_learner(self) -> Self:
         """The spec of each of the model's learners."""
         return self.model_copy(update={"learners": 1})
 

@@ -35,10 +35,10 @@ def readings(body: Any) -> tuple[ModelSpec, ...]:
     others = _without_bayes(spec, body)
     numbers = _with_before(others, body, "codes")
     slots = _with_before(numbers, body, "texts")
-    kept = _with_before(slots, body, "units")
-    clipped = _with_before(kept, body, "outliers")
+    units = _with_before(slots, body, "units")
+    clipped = _with_before(units, body, "outliers")
     counted = _with_counted_pairs(clipped, body)
-    meanings = [spec, others, numbers, slots, kept, clipped, counted]
+    meanings = [spec, others, numbers, slots, units, clipped, counted]
     if spec.prepare is not None and not _BEFORE_TABLES.keys() & (body.get("prepare") or {}).keys():
         changed: dict[str, Any] = {"prepare": spec.prepare.model_copy(update=_BEFORE_TABLES)}
         for name in ("working_set", "asset"):

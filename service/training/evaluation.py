@@ -174,8 +174,8 @@ def balance(scores: dict[str, Any]) -> str:
         "roc_auc": "ROC AUC",
         "average_precision": "average precision",
     }
-    known = ((word, scores.get(name)) for name, word in words.items())
-    return ", ".join(f"{word} {value:.2%}" for word, value in known if value is not None)
+    values = ((word, scores.get(name)) for name, word in words.items())
+    return ", ".join(f"{word} {value:.2%}" for word, value in values if value is not None)
 
 
 def tables(result: Evaluation) -> list[Table]:
@@ -188,9 +188,9 @@ def tables(result: Evaluation) -> list[Table]:
         by_class.add_column(heading, justify="right")
     for label in labels:
         row = by_label[text_of(label)]
-        known = "" if label in (result.classes or labels) else " (unknown to the model)"
+        note = "" if label in (result.classes or labels) else " (unknown to the model)"
         shares = (_share(row[name]) for name in ("precision", "recall", "f1"))
-        by_class.add_row(_shown(label) + known, *shares, f"{row['support']:,}")
+        by_class.add_row(_shown(label) + note, *shares, f"{row['support']:,}")
     if len(labels) > _LARGEST_MATRIX:
         return [by_class]
     matrix = Table(box=None, pad_edge=False)

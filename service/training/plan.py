@@ -163,8 +163,10 @@ def weights_for(
         by_text = {str(label): label for label in classes}
         unknown = [text for text in requested if text not in by_text]
         if unknown:
-            known = ", ".join(by_text)[:200]
-            raise CannotTrain(f"--class-weight: no sample has the label {unknown[0]!r}: {known}")
+            labels_text = ", ".join(by_text)[:200]
+            raise CannotTrain(
+                f"--class-weight: no sample has the label {unknown[0]!r}; there are: {labels_text}"
+            )
         return {by_text[text]: weight for text, weight in requested.items()}
     if requested == "balanced":
         count = Counter(labels)
@@ -186,14 +188,14 @@ def spec_for(
     Raises Invalid if a server would refuse it.
     """
     weighted = [{"label": label, "weight": weight} for label, weight in weights.items()]
-    asked = TrainingChoice(plan.algorithm, plan.options, weighted, plan.batch.tol, samples)
+    choice = TrainingChoice(plan.algorithm, plan.options, weighted, plan.batch.tol, samples)
     return read_spec(
         {
             "task": plan.task,
             "kernel": plan.kernel if gamma is None else {**plan.kernel, "gamma": gamma},
             "prepare": {} if KINDS[plan.head].prepared else None,
             **dict.fromkeys(HEADS),
-            plan.head: KINDS[plan.head].spec_part(asked),
+            plan.head: KINDS[plan.head].spec_part(choice),
             "serve": plan.head,
             "seed": plan.seed,
         }

@@ -285,11 +285,11 @@ def run_of(samples: Samples) -> SampleRun:
 
 class TestBlocks:
     @pytest.mark.parametrize(
-        ("of_sample", "expected"),
+        ("seconds", "expected"),
         [(0.0, SMALL), (0.001, SMALL), (0.01, 40), (0.1, 16), (10.0, 16)],
     )
-    def test_they_are_bounded_by_expected_time(self, of_sample: float, expected: int) -> None:
-        assert expected_time.block_size(of_sample) == expected
+    def test_they_are_bounded_by_expected_time(self, seconds: float, expected: int) -> None:
+        assert expected_time.block_size(seconds) == expected
 
     def test_slow_samples_are_learned_in_smaller_blocks(self, tmp_path: Path) -> None:
         """A request is divided, and small ones that come together are not one block."""
@@ -314,11 +314,11 @@ class TestBlocks:
     def test_one_slow_block_says_nothing(self) -> None:
         """It may have waited for a compiler."""
         time = LearningTime()
-        assert time.of_sample("working_set") is None
+        assert time.seconds_per_sample("working_set") is None
         for seconds in (5.0, 0.012, 7.0):
             time.add("working_set", 10, seconds)
-        assert time.of_sample("working_set") == pytest.approx(0.001)
-        assert time.of_sample("asset") is None
+        assert time.seconds_per_sample("working_set") == pytest.approx(0.001)
+        assert time.seconds_per_sample("asset") is None
 
     def test_before_anything_was_measured_size_counts(self, tmp_path: Path) -> None:
         bench = Bench(tmp_path)

@@ -46,7 +46,7 @@ def parts_of(given: dict[str, Any], head: HeadName, *taught: Samples) -> list[Le
     """Return a learner for each part of a stream."""
     parts = []
     for number, part in enumerate(taught):
-        learner = Learner(Model(0, f"m:{number}", read_spec(given).of_one_learner))
+        learner = Learner(Model(0, f"m:{number}", read_spec(given).single_learner))
         for start in range(0, len(part.y), 32):
             rows = slice(start, start + 32)
             learner.absorb(head, Samples(part.X[rows], part.y[rows], None))  # type: ignore[index]
