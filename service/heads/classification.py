@@ -215,29 +215,29 @@ class ClassificationHead(Generic[L]):
         y: Targets,
         heard: Heard = NOTHING_HEARD,
         weight: Weights = None,
-        foretold: Sequence[Any] | None = None,
+        earlier_predictions: Sequence[Any] | None = None,
     ) -> Answers:
         """Learn samples in order, each after it was predicted; the same live and in replay.
 
-        The log loss leaves out rows with `foretold`, whose probabilities are not known.
+        The log loss leaves out rows with `earlier_predictions`, whose probabilities are not known.
         """
         assert isinstance(y, list)
         head_answer, codes = self._head.learn(X, y, heard, weight)
         predicted = head_answer.prediction
-        if foretold is None:
+        if earlier_predictions is None:
             self._score.count(codes, predicted, head_answer.probability)
         else:
-            self._score.count(codes, self._codes_of(foretold))
+            self._score.count(codes, self._codes_of(earlier_predictions))
         decision = [value for part in head_answer.decisions for value in _decisions(part)]
         classes = self.classes
         labels = [classes[code] if code >= 0 else None for code in predicted.tolist()]
         more = self.learner.columns(head_answer.parts)
         return Answers(labels, decision, head_answer, more.get("admitted"), more.get("step"))
 
-    def _codes_of(self, foretold: Sequence[Any]) -> NDArray[np.int64]:
+    def _codes_of(self, predictions: Sequence[Any]) -> NDArray[np.int64]:
         """Return the codes of predictions; -1 for None and for an unknown label."""
         code_of = {key_of(label): code for code, label in enumerate(self.classes)}
-        return np.array([code_of.get(key_of(label), -1) for label in foretold], np.int64)
+        return np.array([code_of.get(key_of(label), -1) for label in predictions], np.int64)
 
     def passes(self, rows: Seen, y: Targets, weight: Weights = None) -> "ClassPasses":
         """Return passes over these samples, which are to be learned repeatedly."""

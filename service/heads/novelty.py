@@ -156,10 +156,10 @@ class NoveltyHead:
         y: Targets,
         heard: Heard = NOTHING_HEARD,
         weight: Weights = None,
-        foretold: Sequence[Any] | None = None,
+        earlier_predictions: Sequence[Any] | None = None,
     ) -> Answers:
         """Score rows, then learn them, in order; live and in replay."""
-        del heard, foretold
+        del heard, earlier_predictions
         scores = self._learner.judge(X, np.zeros(len(y)), weight)
         column = [value if value == value else None for value in scores.tolist()]
         blank: list[Any] = [None] * len(y)

@@ -154,7 +154,7 @@ class Head(Protocol):
         y: Targets,
         heard: Heard = NOTHING_HEARD,
         weight: Weights = None,
-        foretold: Sequence[Any] | None = None,
+        earlier_predictions: Sequence[Any] | None = None,
         /,
     ) -> Answers:
         """Learn samples in order, each after it was predicted; the same live and in replay.
@@ -166,8 +166,8 @@ class Head(Protocol):
                 if this head listens.
             weight: how much each sample counts in what is learned, (n,); in scores each counts
                 once.
-            foretold: what this head predicted when the rows came, long before their labels. The
-                score counts that, and not what the head would predict by now.
+            earlier_predictions: what this head predicted when the rows came, long before their
+                labels. The score counts that, and not what the head would predict by now.
         """
 
     def date_changes(self, sequence: int, /) -> None:
@@ -190,8 +190,8 @@ class HeadWithPredictions(NamedTuple):
     """A head that learns rows which it predicted before; see `Head.absorb`."""
 
     head: Head
-    foretold: Sequence[Any]
+    earlier_predictions: Sequence[Any]
 
     def absorb(self, X: Matrix, y: Targets, heard: Heard, weight: Weights, /) -> Answers:
         """Let the head learn, and its score count what it predicted then."""
-        return self.head.absorb(X, y, heard, weight, self.foretold)
+        return self.head.absorb(X, y, heard, weight, self.earlier_predictions)

@@ -105,13 +105,16 @@ class RegressionHead:
         y: Targets,
         heard: Heard = NOTHING_HEARD,
         weight: Weights = None,
-        foretold: Sequence[Any] | None = None,
+        earlier_predictions: Sequence[Any] | None = None,
     ) -> Answers:
         """Learn samples in order, each after it was predicted; the same live and in replay."""
         assert not isinstance(y, list)
         head_answer = self._head.absorb(X, y, heard, weight)
         predicted = head_answer.prediction
-        self._score.count(y, predicted if foretold is None else np.array(foretold, np.float64))
+        judged = predicted
+        if earlier_predictions is not None:
+            judged = np.array(earlier_predictions, np.float64)
+        self._score.count(y, judged)
         column = [value if value == value else None for value in predicted.tolist()]
         more = self.learner.columns(head_answer.parts)
         return Answers(column, list(column), head_answer, more.get("admitted"), more.get("step"))

@@ -165,14 +165,17 @@ class SemiparametricHead:
         y: Targets,
         heard: Heard = NOTHING_HEARD,
         weight: Weights = None,
-        foretold: Sequence[Any] | None = None,
+        earlier_predictions: Sequence[Any] | None = None,
     ) -> Answers:
         """Judge the fit on samples, then add them to the window; live and in replay."""
         assert not isinstance(y, list)
         del heard
         rows = _dense(X)
         predicted = self._predictions(rows)
-        self._score.count(y, predicted if foretold is None else np.array(foretold, np.float64))
+        judged = predicted
+        if earlier_predictions is not None:
+            judged = np.array(earlier_predictions, np.float64)
+        self._score.count(y, judged)
         self._calibration.absorb(predicted, y)
         self._window.add(rows, y, weight)
         column = [value if value == value else None for value in predicted.tolist()]

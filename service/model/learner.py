@@ -85,15 +85,15 @@ class Learner:
         self.publish()
 
     def absorb(
-        self, head: HeadName, samples: Samples, foretold: Sequence[Any] | None = None
+        self, head: HeadName, samples: Samples, earlier_predictions: Sequence[Any] | None = None
     ) -> Answers:
         """Learn one block of the log, live or in replay.
 
         Args:
             head: that the samples were posted for.
             samples: of the block.
-            foretold: what the served head predicted when the rows came, if they were predicted
-                before: its score counts that.
+            earlier_predictions: what the served head predicted when the rows came, if they were
+                predicted before: its score counts that.
 
         Returns the answers of that head, but with the predictions of the served one.
         """
@@ -102,8 +102,8 @@ class Learner:
         answers, start = list[Answers](), 0
         for part, rows in self.rows.settling(Part(head, *samples), self._learn_anew):
             stop = start + len(part.y)
-            foretold_part = None if foretold is None else foretold[start:stop]
-            answers.append(self._heads.learn(part, rows, foretold_part))
+            earlier_part = None if earlier_predictions is None else earlier_predictions[start:stop]
+            answers.append(self._heads.learn(part, rows, earlier_part))
             start = stop
         self.sequence += len(samples.y)
         for learned in self.learning(head):

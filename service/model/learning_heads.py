@@ -36,19 +36,21 @@ class LearningHeads:
         """Return the heads that learn the samples posted for this one."""
         return self._learning[head]
 
-    def learn(self, samples: Part, rows: Seen, foretold: Sequence[Any] | None = None) -> Answers:
+    def learn(
+        self, samples: Part, rows: Seen, earlier_predictions: Sequence[Any] | None = None
+    ) -> Answers:
         """Learn samples; see `Learner.absorb`.
 
         Args:
             samples: and the head that they were posted for.
             rows: the samples' rows as heads see them.
-            foretold: see `Learner.absorb`.
+            earlier_predictions: see `Learner.absorb`.
         """
         head = cast("HeadName", samples.head)
         learning, serve = self.learning(head), self._serve
         heads: dict[HeadName, Learning[Answers | Predictions]] = {**self.each}
-        if foretold is not None:
-            heads[serve] = HeadWithPredictions(self.each[serve], foretold)
+        if earlier_predictions is not None:
+            heads[serve] = HeadWithPredictions(self.each[serve], earlier_predictions)
         head_answers = absorb_in_turn(
             heads,
             learning,
