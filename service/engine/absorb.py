@@ -13,9 +13,9 @@ from wolfstream.service.heads.answers import Answers
 from wolfstream.service.model.columns import plain_notices
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.samples.predicted import (
-    Joined,
-    Predicted,
-    concatenate_joined,
+    JoinedRows,
+    PredictedRows,
+    concatenate_joined_rows,
     from_labels_record,
 )
 from wolfstream.service.samples.record import concatenate_samples, from_record
@@ -32,7 +32,7 @@ class BlockSamples(NamedTuple):
     """The samples of a block, and what was known about their rows if these had been predicted."""
 
     samples: Samples
-    joined: Joined | None = None
+    joined: JoinedRows | None = None
 
 
 def decode_block(block: Sequence[Entry]) -> BlockSamples:
@@ -48,10 +48,10 @@ def concatenate(parts: Sequence[BlockSamples]) -> BlockSamples:
         return parts[0]
     samples = concatenate_samples([part.samples for part in parts])
     joined = [part.joined for part in parts if part.joined is not None]
-    return BlockSamples(samples, concatenate_joined(joined) if joined else None)
+    return BlockSamples(samples, concatenate_joined_rows(joined) if joined else None)
 
 
-def remember(learner: Learner, entry: Entry, predicted: Predicted) -> None:
+def remember(learner: Learner, entry: Entry, predicted: PredictedRows) -> None:
     """Let the rows of a prediction wait for labels, unless a snapshot has counted them already.
 
     predicted: what the entry's record holds.

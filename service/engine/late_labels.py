@@ -18,7 +18,7 @@ from wolfstream.service.model.pending import Pending
 from wolfstream.service.model.revision import Revision
 from wolfstream.service.model.waiting_rows import LabelledRow, WaitingRequest, WaitingRow
 from wolfstream.service.samples.ids import LateLabels, RowId, Status
-from wolfstream.service.samples.predicted import Joined, Predicted
+from wolfstream.service.samples.predicted import JoinedRows, PredictedRows
 from wolfstream.service.samples.record import from_record, slice_samples, to_record
 from wolfstream.service.samples.targets import Targets
 from wolfstream.service.samples.validation import Samples
@@ -58,7 +58,7 @@ class SampleRun(NamedTuple):
 
     samples: Samples
     record: bytes
-    joined: Joined | None = None
+    joined: JoinedRows | None = None
 
 
 class LabelOutcomes(NamedTuple):
@@ -121,7 +121,7 @@ class LabelJoiner:
         self._drafted: dict[RowId, LabelledRow] = {}
         # first row of a request -> its predictions and rows. Labels may come for the rows of
         # several requests in turn, and none is to be decoded twice.
-        self._decoded: dict[int, tuple[Predicted, Rows]] = {}
+        self._decoded: dict[int, tuple[PredictedRows, Rows]] = {}
 
     def look_up(self, labels: LateLabels) -> LabelOutcomes:
         """Return what becomes of labels, after those that were taken before. Raises Invalid."""
@@ -150,7 +150,7 @@ class LabelJoiner:
         self._add_runs(pending, outcomes, rows, labels)
         return outcomes
 
-    def _decode(self, pending: Pending, request: WaitingRequest) -> tuple[Predicted, Rows]:
+    def _decode(self, pending: Pending, request: WaitingRequest) -> tuple[PredictedRows, Rows]:
         """Return a request's predictions and rows, decoded once for the group."""
         if request.first not in self._decoded:
             self._decoded[request.first] = pending.decoded(request)
@@ -180,7 +180,7 @@ class LabelJoiner:
             record = to_record(Samples(X, y))
             ids = [labels.ids[place] for place in places]
             predictions = [outcomes.prediction[place] for place in places]
-            run = SampleRun(from_record(record), record, Joined(self._time, ids, predictions))
+            run = SampleRun(from_record(record), record, JoinedRows(self._time, ids, predictions))
             outcomes.runs.append(run)
             start += len(places)
 

@@ -39,7 +39,7 @@ _AT_A_TIME, _FOLLOWED_AT_A_TIME = 2, 2
 _CONFIRMED_AT_A_TIME = 4
 
 
-class InOrder(Protocol):
+class RunInOrder(Protocol):
     """Runs a function on the writer's thread, in its place among the requests of a model."""
 
     def __call__(
@@ -76,7 +76,7 @@ class Leading:
         models: LiveModels,
         keys: RememberedKeys,
         challengers: Challengers,
-        in_order: InOrder,
+        in_order: RunInOrder,
         begin_to_follow: Callable[[Model], None],
     ) -> None:
         self._storage, self._models, self._keys = storage, models, keys

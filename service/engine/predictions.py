@@ -9,7 +9,7 @@ from wolfstream.service.model.live import Model
 from wolfstream.service.model.pending import Pending
 from wolfstream.service.model.waiting_rows import waiting_bytes
 from wolfstream.service.samples.ids import RowId
-from wolfstream.service.samples.predicted import Predicted, rows_record, to_prediction_record
+from wolfstream.service.samples.predicted import PredictedRows, rows_record, to_prediction_record
 from wolfstream.service.storage.entries import Entry
 from wolfstream.solver.prepare.named_rows import Rows, n_bytes
 
@@ -54,7 +54,7 @@ class PredictionEntry(NamedTuple):
     """A prediction's entry in the log, and what the entry's record holds."""
 
     entry: Entry
-    predicted: Predicted
+    predicted: PredictedRows
 
 
 class AdmittedPrediction(NamedTuple):
@@ -79,7 +79,7 @@ class PredictionAdmission:
         self._pending, self._model = pending, model
         self._sequence, self._time = sequence, time
         # id -> the request of the same group that brings its row
-        self._drafted: dict[RowId, Predicted] = {}
+        self._drafted: dict[RowId, PredictedRows] = {}
         # How many rows had come before the next request; it numbers the rows of the model.
         self._first = 0 if pending is None else pending.remembered
 
@@ -99,7 +99,7 @@ class PredictionAdmission:
             }
             others = {name: value for name, value in response.items() if name not in _FORGOTTEN}
             return AdmittedPrediction(request, None, others | stored)
-        predicted = Predicted(
+        predicted = PredictedRows(
             self._first,
             self._time,
             ids,
@@ -118,7 +118,7 @@ class PredictionAdmission:
 
     def _earlier(
         self, pending: Pending, request: WaitingRowsRequest, rows: bytes
-    ) -> Predicted | None:
+    ) -> PredictedRows | None:
         """Return an equal earlier request, if any. Raises IdTaken if other rows have its ids."""
         ids = request.ids
         taken = pending.known_indices(ids, self._time)

@@ -61,19 +61,19 @@ def recover(
     entries = storage.catalogue.models()
     waiting = [_job(entry, entries, storage) for entry in entries]
     waiting.sort(key=lambda job: job.alone)
-    sharing = SharedResources(use_threads)
+    shared = SharedResources(use_threads)
     running: dict[Future[tuple[Learner, Term]], _Job] = {}
     pool = ThreadPoolExecutor(room.models, "recovery")
     try:
         while waiting or running:
             while waiting and _fits(waiting[0], list(running.values()), room):
                 job = waiting.pop(0)
-                running[pool.submit(_recover, job, storage, sharing, room.is_scarce, begun)] = job
+                running[pool.submit(_recover, job, storage, shared, room.is_scarce, begun)] = job
             for done in wait(running, return_when=FIRST_COMPLETED).done:
                 del running[done]
                 yield done.result()
     finally:
-        sharing.end()
+        shared.end()
         pool.shutdown(wait=False, cancel_futures=True)
 
 
@@ -112,22 +112,22 @@ def _fits(job: _Job, running: list[_Job], room: Room) -> bool:
 def _recover(
     job: _Job,
     storage: Storage,
-    sharing: "SharedResources",
+    shared: "SharedResources",
     is_scarce: Callable[[], bool],
     begun: Callable[[Model], None],
 ) -> tuple[Learner, Term]:
     model_id, name, spec, epoch, _ = job.entry
-    with sharing.using_storage():
+    with shared.using_storage():
         learner = Learner(Model(model_id, name, read_stored_spec(spec)), epoch)
         begun(learner.model)
         if job.is_followed:
             learner.record_losses()
-        recovered = recover_model(learner, storage, sharing.computing, job.champion, is_scarce)
+        recovered = recover_model(learner, storage, shared.computing, job.champion, is_scarce)
         note_beginning(learner, spec)
         return recovered
 
 
-class _Ended(BaseException):
+class _RecoveryEnded(BaseException):
     """Another model's error has ended recovery. Not an Exception, so that no handler goes on."""
 
 
@@ -167,7 +167,7 @@ class SharedResources:
 
     def _check(self) -> None:
         if self._ended:
-            raise _Ended
+            raise _RecoveryEnded
 
     @contextmanager
     def _products_on(self, threads: int) -> Iterator[None]:

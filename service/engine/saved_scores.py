@@ -24,13 +24,13 @@ _Waiting = Annotated[list[_Sum], Field(max_length=256)]
 _Column = Annotated[list[_Number | None], Field(max_length=LENGTH)]
 
 
-class _Plain(BaseModel):
+class _PlainData(BaseModel):
     """Data as JSON gives it: a list may stand for a tuple, but no other type for another."""
 
     model_config = ConfigDict(strict=True)
 
 
-class _Changes(_Plain):
+class _Changes(_PlainData):
     """See `heads.changes.Changes.state`."""
 
     found: list[tuple[_Code, _Mean, _Mean, _Count]]
@@ -41,7 +41,7 @@ class _Changes(_Plain):
     buckets: tuple[list[Annotated[int, Field(ge=1, le=_MOST)]], list[_Sum]]
 
 
-class _Classes(_Plain):
+class _Classes(_PlainData):
     """See `heads.hits.Hits.state`."""
 
     classes: list[Any]
@@ -53,7 +53,7 @@ class _Classes(_Plain):
     changes: _Changes | None = None
 
 
-class _Values(_Plain):
+class _Values(_PlainData):
     """See `heads.value_errors.Errors.state`."""
 
     judged: _Count
@@ -64,7 +64,7 @@ class _Values(_Plain):
     changes: _Changes | None = None
 
 
-class _Learner(_Plain):
+class _Learner(_PlainData):
     """What learners note beside their arrays, each of them some of these."""
 
     features: _Count = 0

@@ -24,7 +24,7 @@ _OF_MEMBERS = ("alpha", "gradient", "sign", "column")
 _OF_TUBE = ("beta", "value", "target")
 
 
-class _Stored(NamedTuple):
+class _SampleCounts(NamedTuple):
     """The numbers of classes, of samples seen, and of samples ever stored."""
 
     classes: int
@@ -36,7 +36,7 @@ def check_stored_samples(arrays: Arrays, n_classes: int | None, dimension: int |
     """Check a set of labelled samples, and the problem on them for each pair of classes."""
     check_counts(arrays, 3, n_classes)
     classes, seen, added = (int(count) for count in arrays["counts"])
-    taken = _check_samples(arrays, dimension, _Stored(classes, seen, added))
+    taken = _check_samples(arrays, dimension, _SampleCounts(classes, seen, added))
     problems = math.comb(max(classes, 2), 2)
     for name in _OF_PROBLEMS:
         check_shape(name, arrays, (problems,))
@@ -60,7 +60,7 @@ def check_stored_numbers(arrays: Arrays, dimension: int | None) -> None:
     """Check a set of samples whose targets are numbers, and the weight of each."""
     check_counts(arrays, 3, None)
     seen, added, _ = (int(count) for count in arrays["counts"])
-    taken = _check_samples(arrays, dimension, _Stored(1, seen, added))
+    taken = _check_samples(arrays, dimension, _SampleCounts(1, seen, added))
     for name in _OF_TUBE:
         check_shape(name, arrays, (len(taken),))
         check_floats(name, arrays)
@@ -73,7 +73,9 @@ def check_target_scale(arrays: Arrays) -> None:
     check_floats("target_scale", arrays)
 
 
-def _check_samples(arrays: Arrays, dimension: int | None, counts: _Stored) -> NDArray[np.bool_]:
+def _check_samples(
+    arrays: Arrays, dimension: int | None, counts: _SampleCounts
+) -> NDArray[np.bool_]:
     """Check the stored samples of either kind of set; return whether each slot is taken.
 
     Earlier versions saved kernel values as well ("gram"), which are not read.

@@ -21,7 +21,7 @@ from wolfstream.service.engine.commits import Commits
 from wolfstream.service.engine.group_learning import Acknowledge, GroupLearning, GroupRequest
 from wolfstream.service.engine.history import History
 from wolfstream.service.engine.kept_fit import keep_fit
-from wolfstream.service.engine.leading import InOrder, Leading
+from wolfstream.service.engine.leading import Leading, RunInOrder
 from wolfstream.service.engine.learn_request import Reply
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.memory_left import MemoryLeft
@@ -268,7 +268,7 @@ class Writer:
 
     def leading(
         self,
-        in_order: InOrder,
+        in_order: RunInOrder,
         begin_to_follow: Callable[[Model], None],
     ) -> Leading:
         """Return the object that decides which models of a fleet are learned here."""

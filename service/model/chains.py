@@ -21,7 +21,7 @@ from wolfstream.solver.stream.paper_learners import SetPicture
 _VOTER: HeadName = "working_set"
 
 
-class _Chained(NamedTuple):
+class _BankChain(NamedTuple):
     """A view's head of a bank, and the chain by which the head predicts."""
 
     view: ClassificationView
@@ -35,7 +35,7 @@ class PublishedChain:
     def __init__(self) -> None:
         # The view that was used last, and its chain, if there is one. One attribute, so that
         # threads replace both at once.
-        self._last: tuple[ModelView, _Chained | None] | None = None
+        self._last: tuple[ModelView, _BankChain | None] | None = None
 
     def predict(self, published: ModelView, head: HeadName, rows: Seen) -> Predictions:
         """Return what `ModelView.predict` returns."""
@@ -43,14 +43,14 @@ class PublishedChain:
             return published.predict(head, rows)
         last = self._last
         if last is None or last[0] is not published:
-            last = self._last = published, _chained_of(published)
+            last = self._last = published, _bank_chain(published)
         if last[1] is None:
             return published.predict(head, rows)
         view, bank, chain = last[1]
         return published.with_beside(view.chained(chain, bank, rows.X), rows)
 
 
-def _chained_of(published: ModelView) -> _Chained | None:
+def _bank_chain(published: ModelView) -> _BankChain | None:
     """Return the chain of a view; None unless its heads are those of the default model."""
     heads = published.heads
     voter, view = heads.get(_VOTER), heads.get(NAME)
@@ -67,4 +67,4 @@ def _chained_of(published: ModelView) -> _Chained | None:
     bank = bank_view.model
     voter_head = voter.head._replace(learner=set_view.picture)
     chain = chain_of(_VOTER, voter_head, view.head._replace(learner=bank))
-    return None if chain is None else _Chained(view, bank, chain)
+    return None if chain is None else _BankChain(view, bank, chain)

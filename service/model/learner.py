@@ -24,7 +24,7 @@ from wolfstream.service.model.losses import RecentLosses, losses_from, restored_
 from wolfstream.service.model.pending import WAITING_ROWS, Pending
 from wolfstream.service.model.published import ModelView
 from wolfstream.service.model.saved_rows import restored_rows, saved_rows
-from wolfstream.service.samples.predicted import Joined, Predicted
+from wolfstream.service.samples.predicted import JoinedRows, PredictedRows
 from wolfstream.service.samples.targets import Targets
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
@@ -173,7 +173,7 @@ class Learner:
         X, y, weight = _refitting(name).window(self.heads[name])
         return Window(name, self.sequence, X, y, self.model.spec, self.epoch, weight)
 
-    def remember(self, predicted: Predicted, record: bytes) -> None:
+    def remember(self, predicted: PredictedRows, record: bytes) -> None:
         """Let predicted rows wait for labels, live or in replay. record: of their entry."""
         assert self.pending is not None
         before = self.pending.remembered
@@ -181,7 +181,7 @@ class Learner:
         self.fitted += self.pending.remembered - before
         self._show_pending()
 
-    def join(self, joined: Joined, y: Targets) -> None:
+    def join(self, joined: JoinedRows, y: Targets) -> None:
         """Drop the waiting rows whose labels were learned, live or in replay."""
         if self.pending is not None:
             self.pending.join(joined, y if isinstance(y, list) else y.tolist())

@@ -19,8 +19,8 @@ from wolfstream.service.model.known_ids import KnownIds
 from wolfstream.service.model.waiting_rows import LabelledRow, WaitingRequest, WaitingRow
 from wolfstream.service.samples.ids import RowId, Status
 from wolfstream.service.samples.predicted import (
-    Joined,
-    Predicted,
+    JoinedRows,
+    PredictedRows,
     checked_rows,
     decode_rows,
     from_prediction_record,
@@ -84,7 +84,7 @@ class Pending:
         self._requests: OrderedDict[int, WaitingRequest] = OrderedDict()
         self._ids = KnownIds(spec.max_rows, spec.max_bytes)
         # number of its first row -> decoded request; least recently used first
-        self._decoded: OrderedDict[int, tuple[Predicted, Rows]] = OrderedDict()
+        self._decoded: OrderedDict[int, tuple[PredictedRows, Rows]] = OrderedDict()
         self._decoded_bytes = 0
 
     @property
@@ -129,12 +129,12 @@ class Pending:
             k for k, i in enumerate(ids) if isinstance(self.find(i, time), WaitingRow | LabelledRow)
         ]
 
-    def request_of(self, row_id: RowId) -> Predicted | None:
+    def request_of(self, row_id: RowId) -> PredictedRows | None:
         """Return the request whose row waits under an id; None if there is none."""
         entry = self._ids.get(row_id)
         return self.decoded(entry)[0] if isinstance(entry, WaitingRequest) else None
 
-    def decoded(self, request: WaitingRequest) -> tuple[Predicted, Rows]:
+    def decoded(self, request: WaitingRequest) -> tuple[PredictedRows, Rows]:
         """Return a request's predictions and rows."""
         decoded = self._decoded.get(request.first)
         if decoded is None:
@@ -151,7 +151,7 @@ class Pending:
         if first in self._decoded:
             self._decoded_bytes -= len(self._decoded.pop(first)[0].rows)
 
-    def remember(self, predicted: Predicted, record: bytes) -> None:
+    def remember(self, predicted: PredictedRows, record: bytes) -> None:
         """Let predicted rows wait, with the record of their entry; the oldest may have to leave."""
         self._pass(predicted.time)
         self.remembered = predicted.first + len(predicted.ids)
@@ -166,7 +166,7 @@ class Pending:
         self.remembered = max(self.remembered, remembered)
         return changed
 
-    def join(self, joined: Joined, y: Sequence[Label | float]) -> None:
+    def join(self, joined: JoinedRows, y: Sequence[Label | float]) -> None:
         """Drop rows whose labels have come; one that has expired meanwhile is labelled as well."""
         settled = dict(zip(joined.ids, map(LabelledRow, y, joined.prediction), strict=True))
         for row_id, request in self._ids.settle(settled):
@@ -174,7 +174,7 @@ class Pending:
         self._joined += len(joined.ids)
         self._pass(joined.time)
 
-    def _add(self, predicted: Predicted, record: bytes, gone: bytearray) -> None:
+    def _add(self, predicted: PredictedRows, record: bytes, gone: bytearray) -> None:
         request = WaitingRequest(predicted, record, gone)
         self._requests[request.first] = request
         self._n_bytes += request.n_bytes

@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 from wolfstream.service.model.pending import PendingCounts
 from wolfstream.service.model.waiting_rows import WaitingRequest
 from wolfstream.service.samples.ids import RowId
-from wolfstream.service.samples.predicted import Predicted, from_prediction_record
+from wolfstream.service.samples.predicted import PredictedRows, from_prediction_record
 
 Fate = Literal["waiting", "joined", "expired"]
 
@@ -47,7 +47,7 @@ def latest_predicted(
             rows.append(PredictedRow(row_id, "expired"))
         else:
             rows.append(PredictedRow(row_id, "joined", labelled.prediction, labelled.y))
-    decoded: dict[int, Predicted] = {}
+    decoded: dict[int, PredictedRows] = {}
     for row_id, request in reversed(counts.newest):
         if request.first not in decoded:
             decoded[request.first] = from_prediction_record(request.record)
@@ -56,7 +56,11 @@ def latest_predicted(
 
 
 def _waiting(
-    row_id: RowId, request: WaitingRequest, predicted: Predicted, time: int, max_age_seconds: float
+    row_id: RowId,
+    request: WaitingRequest,
+    predicted: PredictedRows,
+    time: int,
+    max_age_seconds: float,
 ) -> PredictedRow:
     prediction = predicted.prediction[predicted.ids.index(row_id)]
     if time - request.time > 1000.0 * max_age_seconds:

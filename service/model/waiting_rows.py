@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from wolfstream.service.samples.ids import RowId, Status
-from wolfstream.service.samples.predicted import Predicted
+from wolfstream.service.samples.predicted import PredictedRows
 from wolfstream.service.samples.targets import Label
 from wolfstream.solver.stream.labels import LabelKey, key_of
 
@@ -41,7 +41,7 @@ class WaitingRequest:
 
     __slots__ = ("_rows", "first", "gone", "ids", "record", "time", "waiting")
 
-    def __init__(self, predicted: Predicted, record: bytes, gone: bytearray) -> None:
+    def __init__(self, predicted: PredictedRows, record: bytes, gone: bytearray) -> None:
         self.first, self.time, self.record = predicted.first, predicted.time, record
         # Shared with `KnownIds`, where their memory is counted.
         self.ids = predicted.ids

@@ -17,7 +17,7 @@ from wolfstream.solver.prepare.named_rows import NamedRows, Rows, n_rows
 _NO_TARGETS: Float64Array = np.empty(0)
 
 
-class Predicted(NamedTuple):
+class PredictedRows(NamedTuple):
     """Rows of one request that wait for labels.
 
     Attributes:
@@ -38,7 +38,7 @@ class Predicted(NamedTuple):
     epoch: str
 
 
-class Joined(NamedTuple):
+class JoinedRows(NamedTuple):
     """What is known of rows for which labels have come.
 
     Attributes:
@@ -51,9 +51,9 @@ class Joined(NamedTuple):
     ids: list[RowId]
     prediction: list[Any]
 
-    def part(self, start: int, stop: int) -> "Joined":
+    def part(self, start: int, stop: int) -> "JoinedRows":
         """Return what is known of some of the rows."""
-        return Joined(self.time, self.ids[start:stop], self.prediction[start:stop])
+        return JoinedRows(self.time, self.ids[start:stop], self.prediction[start:stop])
 
 
 def rows_record(X: Rows) -> bytes:
@@ -103,30 +103,30 @@ def _below(places: NDArray[np.integer[Any]], length: int) -> bool:
     return not places.size or int(places.max()) < length
 
 
-def to_prediction_record(predicted: Predicted) -> bytes:
+def to_prediction_record(predicted: PredictedRows) -> bytes:
     """Return predicted rows as the record of an entry."""
     packed: bytes = msgpack.packb(predicted)
     return packed
 
 
-def from_prediction_record(record: bytes) -> Predicted:
+def from_prediction_record(record: bytes) -> PredictedRows:
     """Invert `to_prediction_record`."""
-    return Predicted._make(msgpack.unpackb(record))
+    return PredictedRows._make(msgpack.unpackb(record))
 
 
-def to_labels_record(samples: bytes, joined: Joined) -> bytes:
+def to_labels_record(samples: bytes, joined: JoinedRows) -> bytes:
     """Return the record of an entry: samples as a record, and what is known of their rows."""
     packed: bytes = msgpack.packb([samples, *joined])
     return packed
 
 
-def from_labels_record(record: bytes) -> tuple[Samples, Joined]:
+def from_labels_record(record: bytes) -> tuple[Samples, JoinedRows]:
     """Invert `to_labels_record`."""
     samples, *joined = msgpack.unpackb(record)
-    return from_record(samples), Joined._make(joined)
+    return from_record(samples), JoinedRows._make(joined)
 
 
-def concatenate_joined(parts: Sequence[Joined]) -> Joined:
+def concatenate_joined_rows(parts: Sequence[JoinedRows]) -> JoinedRows:
     """Return what is known of the rows of all parts, in order, at the time of the last part."""
     ids = [row_id for part in parts for row_id in part.ids]
-    return Joined(parts[-1].time, ids, [value for part in parts for value in part.prediction])
+    return JoinedRows(parts[-1].time, ids, [value for part in parts for value in part.prediction])

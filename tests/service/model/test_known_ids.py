@@ -6,14 +6,14 @@ import pytest
 from wolfstream.service.model.known_ids import KnownIds
 from wolfstream.service.model.waiting_rows import LabelledRow, WaitingRequest
 from wolfstream.service.samples.ids import RowId
-from wolfstream.service.samples.predicted import Predicted
+from wolfstream.service.samples.predicted import PredictedRows
 
 BYTES = 1 << 30
 
 
 def request_of(ids: list[RowId]) -> WaitingRequest:
     return WaitingRequest(
-        Predicted(0, 0, ids, b"", [1] * len(ids), 0, "epoch"), b"", bytearray(len(ids))
+        PredictedRows(0, 0, ids, b"", [1] * len(ids), 0, "epoch"), b"", bytearray(len(ids))
     )
 
 
