@@ -149,11 +149,15 @@ def note_faults(model: Model, log: LogReader) -> None:
     """Mark a model broken because its log contains something impossible."""
     model.log_faults = list(log.faults)
     model.broken = (
-        f"the {log.name} has what cannot be: {'; '.join(log.faults)}. Nothing is learned until "
-        "somebody decides: `wolfstream fleet verify` says what is there; then roll the model back "
-        "to a snapshot, or delete it"
+        f"the {log.name} has impossible records: {'; '.join(log.faults)}. The model learns nothing "
+        "until you roll it back to a snapshot or delete it; `wolfstream fleet verify` lists the "
+        "records"
     )
-    logger.error("log has impossible records, model stopped: model=%s", model.name)
+    logger.error(
+        "log has impossible records, model stopped: model=%s faults=%s",
+        model.name,
+        "; ".join(log.faults),
+    )
 
 
 def _has_room(model: Model, is_scarce: Callable[[], bool]) -> bool:
@@ -165,7 +169,9 @@ def _has_room(model: Model, is_scarce: Callable[[], bool]) -> bool:
         "used, or give the server more memory (WOLFSTREAM_MEMORY_BYTES, or the limit of its "
         "container), and start it again"
     )
-    logger.error("model broken, no memory to recover it: model=%s", model.name)
+    logger.error(
+        "model broken, no memory to recover it: model=%s reason=%s", model.name, model.broken
+    )
     return False
 
 
@@ -181,7 +187,9 @@ def _may_begin(learner: Learner, replays: Replays, after: int) -> bool:
         "tried it after a crash; its journal is kept: roll it back or delete it. To try again, "
         "start `wolfstream serve --recover`, or a replica of a fleet with an empty data directory"
     )
-    logger.error("model broken, its replay ends the server: model=%s error=%s", model.name, what)
+    logger.error(
+        "model broken, its replay ends the server: model=%s reason=%s", model.name, model.broken
+    )
     return False
 
 

@@ -112,7 +112,7 @@ def test_model_of_a_forked_log_stops_until_a_rollback(fleet: Fleet, term: Term):
     standby.catch_up()
     model = standby.learner.model
     assert model.log_faults
-    assert "what cannot be" in model.broken
+    assert "impossible records" in model.broken
     next_term = standby.begin_term()
     assert model.broken
     log = fleet.journal.reader(next_term.model)
