@@ -73,10 +73,10 @@ class Admission(NamedTuple):
 
     def waiting(self) -> Iterator[Waiter]:
         """Yield the waiters of all requests that wait for the commit."""
-        yield from (item.request.answer for item in self.admitted)
-        yield from (item.request.answer for item in self.remembered)
-        yield from (request.answer for request, _ in self.settled)
-        yield from (answer for _, (answer, _) in self.unsure)
+        yield from (item.request.waiter for item in self.admitted)
+        yield from (item.request.waiter for item in self.remembered)
+        yield from (request.waiter for request, _ in self.settled)
+        yield from (waiter for _, (waiter, _) in self.unsure)
 
     def of(self, models: Collection[int]) -> "Admission":
         """Return the part that concerns these models (by id), without refusals."""
@@ -152,7 +152,7 @@ def _remember(
                 )
             admission.remembered.append(prediction_admission.take(request, threads))
         except Refusal as error:
-            admission.refused.append((request.answer, error))
+            admission.refused.append((request.waiter, error))
 
 
 def _admit_to(
@@ -183,9 +183,9 @@ def _admit_to(
             durable = isinstance(error, ModelBroken) and duplicates.knows(model.id, key)
             refusal = not_yet_learned(model) if durable else error
             if isinstance(error, AnotherState):
-                admission.unsure.append((model, (request.answer, refusal)))
+                admission.unsure.append((model, (request.waiter, refusal)))
             else:
-                admission.refused.append((request.answer, refusal))
+                admission.refused.append((request.waiter, refusal))
             count_rejected(request)
         else:
             if item is not None:
@@ -233,11 +233,11 @@ def _accept(request: LearnRequest, draft: Draft, duplicates: Duplicates) -> Chec
     if record is None:
         samples, record = with_record(samples)
     digest = b"" if key is None else body_digest(head, record)
-    if key is not None and duplicates.recognise(model.id, key, digest, request.answer):
+    if key is not None and duplicates.recognise(model.id, key, digest, request.waiter):
         model.counts[head].count_duplicates(len(samples.y))
         return None
     draft.add(head, samples, request.expected)
     if key is not None:
         keyed = KeyedRequest(model.id, draft.sequence, key, digest, None, len(samples.y))
-        duplicates.add(keyed, request.answer)
+        duplicates.add(keyed, request.waiter)
     return CheckedRequest(request, draft.sequence, [SampleRun(samples, record)])

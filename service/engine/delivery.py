@@ -47,13 +47,13 @@ class Delivery:
         """Give each waiter its result or its error."""
         for watcher in self._before:
             watcher(changed)
-        for answer, result in replies:
-            if answer.done():  # the client has left
+        for waiter, result in replies:
+            if waiter.done():  # the client has left
                 continue
             if isinstance(result, Exception):
-                answer.set_exception(result)
+                waiter.set_exception(result)
             else:
-                answer.set_result(result)
+                waiter.set_result(result)
         for model in changed:
             self._waiters.wake(model)
         for watcher in self._after:

@@ -299,4 +299,4 @@ class Engine(Intake):
         refused = ServerFailed("the server failed before these samples had their turn")
         self._queue.close()
         for group in self._queue.groups():
-            self._delivery.deliver([(item.answer, refused) for item in group], [])
+            self._delivery.deliver([(item.waiter, refused) for item in group], [])

@@ -136,14 +136,14 @@ class GroupLearning:
             if error := failures.get(model.id):
                 self._models.measure([model])  # the memory that was set aside for it is free again
                 count_rejected(item.request)
-                replies.append((item.request.answer, error))
+                replies.append((item.request.waiter, error))
             elif not model.led:  # its term has ended since the commit
-                replies.append((item.request.answer, learned_elsewhere(model)))
+                replies.append((item.request.waiter, learned_elsewhere(model)))
             else:
                 committed.append(item)
         replies += [
-            (answer, failures.get(model.id, refusal))
-            for model, (answer, refusal) in admission.unsure
+            (waiter, failures.get(model.id, refusal))
+            for model, (waiter, refusal) in admission.unsure
         ]
         full = {
             item.request.model
@@ -233,7 +233,7 @@ class GroupLearning:
             for request in requests:
                 if not isinstance(request, WaitingRowsRequest):
                     count_rejected(request)
-            self._acknowledge([(request.answer, failed) for request in requests], ())
+            self._acknowledge([(request.waiter, failed) for request in requests], ())
             return None
 
     def _remember(
@@ -248,12 +248,12 @@ class GroupLearning:
                 if new is not None:
                     remember(self._models.usable(model), *new)
             except Refusal as refusal:
-                yield request.answer, refusal
+                yield request.waiter, refusal
             except Exception as error:  # the log has them: no view may show half of them
-                yield request.answer, self._broken(model, error)
+                yield request.waiter, self._broken(model, error)
             else:
                 self._changed[model] = None
-                yield request.answer, prediction
+                yield request.waiter, prediction
 
     def _without_learning(
         self,
@@ -265,11 +265,11 @@ class GroupLearning:
             model = request.model
             if error := failures.get(model.id):
                 count_rejected(request)
-                yield request.answer, error
+                yield request.waiter, error
             else:
                 count_unlearned(request, outcomes)
                 published = model.published
-                yield request.answer, outcomes.answer(model, published.sequence, published.epoch)
+                yield request.waiter, outcomes.answer(model, published.sequence, published.epoch)
 
     def _broken(self, model: Model, error: Exception) -> NotYetLearned:
         """Mark a model broken, unless its term has ended meanwhile."""

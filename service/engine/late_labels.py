@@ -32,7 +32,7 @@ class LabelRequest(NamedTuple):
     model: Model
     head: HeadName
     labels: LateLabels
-    answer: "asyncio.Future[Answer]"
+    waiter: "asyncio.Future[Answer]"
     submitted: float
     expected: tuple[Revision, ...] = ()
 

@@ -23,11 +23,11 @@ class LearnRequest(NamedTuple):
         model: that learns.
         head: that the samples were posted to.
         samples: checked; if `record` is given, exactly as decoding the record gives them.
-        answer: waits for the response.
+        waiter: gets the response.
         submitted: when the request came, by the monotonic clock, in seconds.
         key: its idempotency key; see `engine.idempotency`.
-        durable: done as soon as the samples are on disk; None if nobody waits for that. Never done
-            for a duplicate.
+        durable: gets a reply as soon as the samples are on disk; None if nobody waits for that. A
+            duplicate never gets it.
         expected: revisions, one of which the model must be at; () for any.
         record: the samples as the log has them, if they came so; None if they are still to be
             encoded.
@@ -36,7 +36,7 @@ class LearnRequest(NamedTuple):
     model: Model
     head: HeadName
     samples: Samples
-    answer: Waiter
+    waiter: Waiter
     submitted: float
     key: bytes | None = None
     durable: Waiter | None = None

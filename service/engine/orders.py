@@ -230,9 +230,9 @@ class Orders:
         Returns what the function returns, and raises what it raises. Raises NotReady, QueueFull.
         """
         await self._readiness.wait()
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._queue.put(Order(run, answer, model), samples, 0, model, alone=True)
-        return await answer
+        waiter: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._queue.put(Order(run, waiter, model), samples, 0, model, alone=True)
+        return await waiter
 
     async def next_turn(self, model: Model) -> Turn:
         """Return what a challenger learns next."""

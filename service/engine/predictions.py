@@ -28,7 +28,7 @@ class WaitingRowsRequest(NamedTuple):
         ids: of the rows.
         rows: that were predicted.
         response: to the prediction.
-        answer: waits until the rows are durable, then gets the response.
+        waiter: waits until the rows are durable, then gets the response.
         submitted: when the request came, by the monotonic clock, in seconds.
     """
 
@@ -36,7 +36,7 @@ class WaitingRowsRequest(NamedTuple):
     ids: list[RowId]
     rows: Rows
     response: Answer
-    answer: "asyncio.Future[Answer]"
+    waiter: "asyncio.Future[Answer]"
     submitted: float
 
     @property

@@ -13,12 +13,12 @@ class Order(NamedTuple):
 
     Attributes:
         run: the operation; called on the writer's thread.
-        answer: done with what `run` returns or raises.
+        waiter: gets what `run` returns or raises.
         model: that it is about; None if it is about no existing one, such as a creation.
     """
 
     run: Callable[[], Any]
-    answer: "asyncio.Future[Any]"
+    waiter: "asyncio.Future[Any]"
     model: Model | None
 
 

@@ -135,7 +135,7 @@ class Turns:
     def waiting(self) -> Iterator[Waiter]:
         """Yield the waiters of all requests that have no answer yet."""
         for work in self._waiting.values():
-            yield from (request.answer for request in work.requests())
+            yield from (request.waiter for request in work.requests())
             yield from work.duplicates.waiting()
 
     def leave(self, work: Work) -> None:
@@ -210,7 +210,7 @@ class Turns:
             for item in work.blocks.popleft():
                 count_rejected(item.request)
             work.took(time.monotonic() - began)
-            return [(item.request.answer, failed) for item in block]
+            return [(item.request.waiter, failed) for item in block]
         ended = time.monotonic()
         work.took(ended - began)
         answered = [item.request for item in block] if replies else []
@@ -234,7 +234,7 @@ class Turns:
         work = self._waiting.pop(model, None)
         if work is None:
             return []
-        replies = [(request.answer, learned_elsewhere(model)) for request in work.requests()]
+        replies = [(request.waiter, learned_elsewhere(model)) for request in work.requests()]
         return [*replies, *work.duplicates.replies(replies)]
 
     def _learn(self, work: Work, block: list[AdmittedRequest]) -> list[Reply]:
@@ -269,9 +269,9 @@ class Turns:
         if item.outcomes is not None:
             assert isinstance(request, LabelRequest)
             count_unlearned(request, item.outcomes)
-            return request.answer, self._labels_answer(work, item.outcomes, answer)
+            return request.waiter, self._labels_answer(work, item.outcomes, answer)
         self._keep_answer(item, answer)
-        return request.answer, answer
+        return request.waiter, answer
 
     def _labels_answer(
         self, work: Work, outcomes: LabelOutcomes, learned: dict[str, Any]

@@ -322,16 +322,16 @@ class Writer:
                 result = order.run()
         except AnotherState as error:
             assert order.model is not None
-            self._learning.refuse(order.model, (order.answer, error))
+            self._learning.refuse(order.model, (order.waiter, error))
         except Refusal as error:
-            self._acknowledge([(order.answer, error)], ())
+            self._acknowledge([(order.waiter, error)], ())
         except Exception as failure:  # the writer has to go on for the other models
             logger.exception("order failed, its outcome is unknown")
             unknown = InDoubt(f"the server failed: {failure!r}; look at the model before you go on")
-            self._acknowledge([(order.answer, unknown)], ())
+            self._acknowledge([(order.waiter, unknown)], ())
         else:
             self._acknowledge(
-                [(order.answer, result)], () if order.model is None else [order.model]
+                [(order.waiter, result)], () if order.model is None else [order.model]
             )
 
     def _learn(self, requests: list[GroupRequest], seconds: float) -> None:

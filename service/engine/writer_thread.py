@@ -166,7 +166,7 @@ class WriterThread:
 
     def _fail(self, group: list[Item]) -> None:
         logger.exception("writer failed, restart the server to recover from the journal")
-        waiting = [*(item.answer for item in group), *self._writer.waiting()]
+        waiting = [*(item.waiter for item in group), *self._writer.waiting()]
         self._loop.call_soon_threadsafe(self._failed, waiting)
         self._end()
 

@@ -95,7 +95,7 @@ def handle(bench: Bench, *requests: Any) -> list[Any]:
     """The answers to a group of requests."""
     work_off(bench.writer, list(requests))
     answers = {id(waiter): said for waiter, said in bench.replies}
-    return [answers[id(request.answer)] for request in requests]
+    return [answers[id(request.waiter)] for request in requests]
 
 
 def predict(bench: Bench, model: Model, ids: list[Any], X: Rows) -> Any:

@@ -65,7 +65,7 @@ def asked(model: Model, samples: Samples, key: bytes | None = None) -> LearnRequ
 
 def answer_to(bench: Bench, request: GroupRequest) -> Any:
     work_off(bench.writer, [request])
-    return next(result for answer, result in bench.replies if answer is request.answer)
+    return next(result for answer, result in bench.replies if answer is request.waiter)
 
 
 def model_in(bench: Bench, name: str) -> Model:
@@ -163,7 +163,7 @@ class TestCommitsInDoubt:
 def answer_to_begun(bench: Bench, request: LearnRequest) -> Any:
     """The answer to a small request, while large ones of other models wait for their turns."""
     bench.writer.begin([request])
-    return next(result for answer, result in bench.replies if answer is request.answer)
+    return next(result for answer, result in bench.replies if answer is request.waiter)
 
 
 def _fail(*_: Any) -> None:

@@ -52,12 +52,12 @@ def test_others_are_answered_between_its_parts_and_it_is_seen_as_a_whole(tmp_pat
     seen = []
     while bench.writer.busy:
         bench.writer.begin([request(other, three_classes(3, len(seen)))])
-        seen.append((one.published.sequence, id(large.answer) in replies(bench)))
+        seen.append((one.published.sequence, id(large.waiter) in replies(bench)))
         bench.writer.go_on()
     work_off(bench.writer, [small])
     assert seen == [(0, False)] * 5
     assert (one.published.sequence, other.published.sequence) == (450, 18)
-    answer = replies(bench)[id(large.answer)]
+    answer = replies(bench)[id(large.waiter)]
     assert (answer["sequence"], answer["learned"]) == (450, 450)
     assert {len(column) for column in answer["results"].values()} == {450}
     bench.close()
@@ -108,7 +108,7 @@ def test_its_answer_is_kept_where_others_are_committed_between_its_parts(tmp_pat
     while bench.writer.busy:
         bench.writer.begin([request(other, three_classes(3), b"of %d" % len(bench.replies))])
         bench.writer.go_on()
-    first = replies(bench)[id(large.answer)]
+    first = replies(bench)[id(large.waiter)]
     assert bench.learn(one, three_classes(450), key=b"key") == first | {"replayed": True}
     bench.close()
 
@@ -120,7 +120,7 @@ def test_a_duplicate_in_its_group_waits_for_its_answer(tmp_path: Path) -> None:
     bench.writer.begin(list(group))
     assert bench.replies == []
     work_off(bench.writer, [])
-    first, second = (replies(bench)[id(item.answer)] for item in group)
+    first, second = (replies(bench)[id(item.waiter)] for item in group)
     assert second == first | {"replayed": True}
     assert first["sequence"] == 450
     bench.close()
@@ -132,8 +132,8 @@ def test_what_follows_it_for_the_same_model_comes_behind_it(tmp_path: Path) -> N
     group = [request(model, three_classes(n, n)) for n in (3, 450, 5, 350)]
     work_off(bench.writer, list(group))
     said = replies(bench)
-    assert [said[id(item.answer)]["sequence"] for item in group] == [3, 453, 458, 808]
-    assert [len(said[id(item.answer)]["results"]["prediction"]) for item in group] == [
+    assert [said[id(item.waiter)]["sequence"] for item in group] == [3, 453, 458, 808]
+    assert [len(said[id(item.waiter)]["results"]["prediction"]) for item in group] == [
         *(3, 450),
         *(5, 350),
     ]

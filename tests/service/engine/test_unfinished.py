@@ -55,7 +55,7 @@ class Server:
         self.writer.go_on()
 
     def answers(self, *group: Item) -> list[Any]:
-        return [self.replies.get(request.answer) for request in group]
+        return [self.replies.get(request.waiter) for request in group]
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_others_are_answered_and_it_is_too_once_it_ends(server: Server) -> None:
     assert waiting is None
     assert answer["sequence"] == 10
     assert server.writer.busy == {server.a}
-    assert server.writer.waiting() == [first.answer]
+    assert server.writer.waiting() == [first.waiter]
     (another,) = server.begin(learn(server.b, 1))
     assert another["sequence"] == 20
     server.finish()
@@ -191,13 +191,13 @@ def test_all_that_wait_for_it_are_known(server: Server) -> None:
     unsure = learn(server.a, 0)._replace(expected=(Revision("another", 9),))
     group: list[Item] = [request, again, labels, predicted, unsure]
     server.begin(*group)
-    assert set(server.writer.waiting()) == {item.answer for item in group}
+    assert set(server.writer.waiting()) == {item.waiter for item in group}
     server.finish()
     assert server.writer.waiting() == []
     server.memory.fate[server.a.id] = "late"
     order = refused_order(server.a)
     server.begin(order)
-    assert server.writer.waiting() == [order.answer]
+    assert server.writer.waiting() == [order.waiter]
     server.finish()
 
 

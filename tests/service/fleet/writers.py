@@ -99,7 +99,7 @@ class Server:
         return self.reply_to(request)
 
     def reply_to(self, request: GroupRequest) -> Any:
-        return next(result for answer, result in self.replies if answer is request.answer)
+        return next(result for answer, result in self.replies if answer is request.waiter)
 
     def learn(self, name: str, n: int = 1, key: bytes | None = None, **more: Any) -> Any:
         """The answer to a request with samples."""
