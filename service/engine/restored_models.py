@@ -13,14 +13,13 @@ from typing import NoReturn
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.learn_request import Answer
 from wolfstream.service.engine.sequence_waiters import SequenceWaiters
-from wolfstream.service.engine.serving import Predicting
+from wolfstream.service.engine.serving import Predicting, RequestRows
 from wolfstream.service.errors import NotLeader, NotReady, Refusal, UnknownModel
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.published import ModelView
 from wolfstream.service.model.revision import Revision
 from wolfstream.service.samples.ids import RowId
 from wolfstream.service.spec.heads import HeadName
-from wolfstream.solver.prepare.named_rows import Rows
 
 
 class RestoredModels:
@@ -68,11 +67,17 @@ class RestoredModels:
             )
         return model
 
-    async def compiled(self, model: Model, rows: Rows | None, seconds: float | None = None) -> None:
+    async def compiled(
+        self, model: Model, rows: RequestRows | None, seconds: float | None = None
+    ) -> None:
         """Return at once: what is not compiled is compiled by the prediction itself."""
 
     async def view(
-        self, model: Model, head: HeadName, rows: Rows | None, awaited: Revision | None = None
+        self,
+        model: Model,
+        head: HeadName,
+        rows: RequestRows | None,
+        awaited: Revision | None = None,
     ) -> ModelView:
         """Return the restored view, or the engine's. Raises AnotherState, NotReached."""
         restored = self._find(model.name)
@@ -94,7 +99,7 @@ class RestoredModels:
         raise NotReady(f"model {model.name!r} is being brought back; leave ids out, or try again")
 
     async def remember(
-        self, model: Model, ids: list[RowId], rows: Rows, response: Answer
+        self, model: Model, ids: list[RowId], rows: RequestRows, response: Answer
     ) -> Answer:
         """Raise NotReady."""
         del ids, rows, response

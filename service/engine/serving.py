@@ -5,7 +5,7 @@ calls to the process that learns.
 """
 
 import asyncio
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.learn_request import Answer
@@ -16,6 +16,9 @@ from wolfstream.service.samples.ids import LateLabels, RowId
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.solver.prepare.named_rows import Rows
+
+# Rows of a request. A name of its own, because workers and replicas import nothing of the solver.
+RequestRows: TypeAlias = Rows
 
 
 class Predicting(Protocol):
@@ -31,11 +34,17 @@ class Predicting(Protocol):
     def model(self, name: str) -> Model:
         """Return the live model of this name. Raises NotReady, UnknownModel."""
 
-    async def compiled(self, model: Model, rows: Rows | None, seconds: float | None = None) -> None:
+    async def compiled(
+        self, model: Model, rows: RequestRows | None, seconds: float | None = None
+    ) -> None:
         """Wait until the code that a model runs on such rows is compiled. Raises NotReady."""
 
     async def view(
-        self, model: Model, head: HeadName, rows: Rows | None, awaited: Revision | None = None
+        self,
+        model: Model,
+        head: HeadName,
+        rows: RequestRows | None,
+        awaited: Revision | None = None,
     ) -> ModelView:
         """Return the view to predict rows with.
 
@@ -55,7 +64,7 @@ class Predicting(Protocol):
         """Raise a Refusal if predicted rows of a model cannot wait for labels here."""
 
     async def remember(
-        self, model: Model, ids: list[RowId], rows: Rows, response: Answer
+        self, model: Model, ids: list[RowId], rows: RequestRows, response: Answer
     ) -> Answer:
         """Let predicted rows wait for labels; return the prediction's response once durable."""
 

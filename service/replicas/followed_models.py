@@ -9,7 +9,7 @@ from typing import NoReturn
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.learn_request import Answer
 from wolfstream.service.engine.sequence_waiters import SequenceWaiters
-from wolfstream.service.engine.serving import Predicting
+from wolfstream.service.engine.serving import Predicting, RequestRows
 from wolfstream.service.errors import NotLeader, NotReached
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.published import ModelView
@@ -21,7 +21,6 @@ from wolfstream.service.samples.ids import RowId
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.storage.entries import in_one_life
-from wolfstream.solver.prepare.named_rows import Rows
 
 
 class FollowedModels:
@@ -80,12 +79,18 @@ class FollowedModels:
         self.views.use(name)
         return self._engine.allowing(max_lag_seconds).is_model(name)
 
-    async def compiled(self, model: Model, rows: Rows | None, seconds: float | None = None) -> None:
+    async def compiled(
+        self, model: Model, rows: RequestRows | None, seconds: float | None = None
+    ) -> None:
         """Wait until what a model runs on such rows is compiled. Raises NotReady."""
         await self._engine.compiled(model, rows, seconds)
 
     async def view(
-        self, model: Model, head: HeadName, rows: Rows | None, awaited: Revision | None = None
+        self,
+        model: Model,
+        head: HeadName,
+        rows: RequestRows | None,
+        awaited: Revision | None = None,
     ) -> ModelView:
         """Return the view that is held; see `Predicting.view`.
 
@@ -122,7 +127,7 @@ class FollowedModels:
         raise _not_here(model.name)
 
     async def remember(
-        self, model: Model, ids: list[RowId], rows: Rows, response: Answer
+        self, model: Model, ids: list[RowId], rows: RequestRows, response: Answer
     ) -> Answer:
         """Raise NotLeader."""
         del ids, rows, response

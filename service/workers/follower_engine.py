@@ -16,6 +16,7 @@ from wolfstream.service.engine.compiled_parts import (
 )
 from wolfstream.service.engine.learn_request import Answer
 from wolfstream.service.engine.readiness import become_sparse
+from wolfstream.service.engine.serving import RequestRows
 from wolfstream.service.errors import (
     NotLeader,
     NotReached,
@@ -40,7 +41,6 @@ from wolfstream.service.workers.calls import Calls
 from wolfstream.service.workers.channel import Channel, Kind
 from wolfstream.service.workers.held_views import HeldViews
 from wolfstream.service.workers.messages import State, labels_to_plain
-from wolfstream.solver.prepare.named_rows import Rows
 
 logger = logging.getLogger(__name__)
 
@@ -142,7 +142,9 @@ class FollowerEngine:
             return NotLeader(f"this replica does not lead model {name!r}")
         return UnknownModel.named(name)
 
-    async def compiled(self, model: Model, rows: Rows | None, seconds: float | None = None) -> None:
+    async def compiled(
+        self, model: Model, rows: RequestRows | None, seconds: float | None = None
+    ) -> None:
         """Wait until what a model runs to learn such rows is compiled. Raises NotReady.
 
         While the leader compiles, rows of an unknown kind need a view, which shows what kind they
@@ -154,7 +156,11 @@ class FollowerEngine:
         await self._compiled_for(model, rows, seconds)
 
     async def view(
-        self, model: Model, head: HeadName, rows: Rows | None, awaited: Revision | None = None
+        self,
+        model: Model,
+        head: HeadName,
+        rows: RequestRows | None,
+        awaited: Revision | None = None,
     ) -> ModelView:
         """Return the view that this worker holds; see `Serving.view`.
 
@@ -211,7 +217,7 @@ class FollowerEngine:
         self._check_room()
 
     async def remember(
-        self, model: Model, ids: list[RowId], rows: Rows, response: Answer
+        self, model: Model, ids: list[RowId], rows: RequestRows, response: Answer
     ) -> Answer:
         """Keep predicted rows until their labels come; see `Engine.remember`."""
         self.check_remembers(model)
@@ -260,7 +266,7 @@ class FollowerEngine:
             epoch, sequence = model.published.epoch, model.published.sequence
             check_revision(model.name, epoch, sequence, [awaited._replace(sequence=None)])
 
-    async def _load_for(self, model: Model, rows: Rows | None) -> None:
+    async def _load_for(self, model: Model, rows: RequestRows | None) -> None:
         """Load the compiled code for a prediction into this process."""
         sparse = model.published.rows.form.sparse if rows is None else become_sparse(model, rows)
         if (model, sparse) in self._loaded:
@@ -271,7 +277,9 @@ class FollowerEngine:
                 await asyncio.to_thread(self._load, parts_for(model.spec, sparse))
                 self._loaded.add((model, sparse))
 
-    async def _compiled_for(self, model: Model, rows: Rows | None, seconds: float | None) -> None:
+    async def _compiled_for(
+        self, model: Model, rows: RequestRows | None, seconds: float | None
+    ) -> None:
         if not self._state.compiled:
             known = model.published.rows.form.sparse
             sparse = known if rows is None else become_sparse(model, rows)
