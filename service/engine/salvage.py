@@ -35,7 +35,7 @@ def recover_directory(data: Path) -> None:
             begin_epochs(storage)
     except (OSError, StorageFailed) as error:
         raise StartupError(f"{data} cannot be written: {error}") from None
-    logger.warning("commits lost at the journal's end given up: data=%s", data)
+    logger.warning("journal accepted as it is, commits at its end may be lost: data=%s", data)
 
 
 def begin_epochs(storage: Storage) -> None:
