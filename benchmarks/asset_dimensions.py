@@ -175,7 +175,7 @@ def draw(lines: list[Line]) -> None:
         )
         if of:
             left.plot(*zip(*of, strict=True), marker=".", label=name)
-    left.set(xscale="log", xlabel="Nystrom features", ylabel="test error %")
+    left.set(xlabel="Nystrom features", ylabel="test error %")
     left.set_xscale("log", base=2)
     left.legend(fontsize="small")
     for line in (line for line in lines if line["figure"] == 2):

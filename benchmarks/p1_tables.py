@@ -79,14 +79,14 @@ def run_epochs(
     learner.meet_classes(2)
     random = np.random.default_rng(seed)
     entered = np.full(len(codes), -1, np.int64)
-    found = []
+    results = []
     for _ in range(EPOCHS):
         order = random.permutation(len(codes))
         entered[order] = learner.absorb(data.X[order], codes[order], entered[order]).entered
         view = learner.view()
         accuracy = 100.0 * float((predict(view, data.X_test)[0] == codes_test).mean())
-        found.append((accuracy, len(view.support)))
-    return found
+        results.append((accuracy, len(view.support)))
+    return results
 
 
 if __name__ == "__main__":

@@ -81,5 +81,5 @@ def test_accuracy_is_that_of_the_weights(task: Task) -> None:
     distance = ((task.X_test[:, None] - task.X[None]) ** 2).sum(axis=2)
     decision = (np.exp(-GAMMA * distance) + 1.0) @ weights
     expected = 100.0 * ((decision > 0.0) == (task.y_test == 1)).mean()
-    found = accuracy_of(task, solution.alpha, solution.objective, solution.gap)
-    assert found == pytest.approx(expected, abs=0.6)
+    accuracy = accuracy_of(task, solution.alpha, solution.objective, solution.gap)
+    assert accuracy == pytest.approx(expected, abs=0.6)

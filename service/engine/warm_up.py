@@ -91,7 +91,7 @@ class WarmUp:
                 part.compile()
             if compiles:
                 collect_garbage()
-        threading.Thread(target=load_later_parts, daemon=True).start()
+        threading.Thread(target=load_later_parts, name="later parts", daemon=True).start()
 
     def is_compiled(self, spec: ModelSpec, sparse: bool) -> bool:
         """Return whether the cache has all the code that a model of this spec runs on such rows.

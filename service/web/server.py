@@ -23,7 +23,7 @@ from wolfstream.service.engine.facade import Engine
 from wolfstream.service.engine.rehearsal import leave_out_what_crashes
 from wolfstream.service.engine.salvage import recover_directory
 from wolfstream.service.engine.warm_up import WarmUp
-from wolfstream.service.errors import StartupError
+from wolfstream.service.errors import NotReady, StartupError
 from wolfstream.service.monitor import alerts, points
 from wolfstream.service.monitor.producer import Monitor
 from wolfstream.service.monitor.side_file import SideFile
@@ -201,7 +201,9 @@ async def _serve(
         # A compilation cannot be interrupted. The directory is held until the process is gone.
         mark.end()
         _leave(0)
-    if engine.ready.done() and (error := engine.ready.exception()):
+    error = engine.ready.exception() if engine.ready.done() else None
+    # A signal breaks off the recovery by NotReady, and the log has all for the next start.
+    if error is not None and not (engine.readiness.leaving and isinstance(error, NotReady)):
         raise error
 
 

@@ -98,7 +98,7 @@ class FollowerEngine:
         async with self._loading:
             await asyncio.to_thread(self._load, needed_first())
         self.warm.set()
-        threading.Thread(target=load_later_parts, daemon=True).start()
+        threading.Thread(target=load_later_parts, name="later parts", daemon=True).start()
 
     @property
     def phase(self) -> str:

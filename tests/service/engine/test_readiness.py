@@ -61,8 +61,8 @@ def soon(what: Callable[[], bool]) -> bool:
 class Gated(ServerProcess):
     """A server over data that another one left behind, which waits in each phase."""
 
-    def __init__(self, left: ServerProcess, gates: Path) -> None:
-        super().__init__(left.data)
+    def __init__(self, left: ServerProcess, gates: Path, **settings: object) -> None:
+        super().__init__(left.data, **settings)
         self.gates = gates
         self.prelude = functools.partial(wait_at, gates)
         gates.mkdir()
@@ -91,18 +91,24 @@ class Gated(ServerProcess):
 
 
 @pytest.fixture
-def gated(tmp_path: Path) -> Iterator[Gated]:
-    """A server that has three models in its log, without a snapshot, to recover."""
-    left = ServerProcess(tmp_path / "data").start()
+def left(tmp_path: Path) -> ServerProcess:
+    """A server that has ended, with three models in its log, without a snapshot."""
+    server = ServerProcess(tmp_path / "data").start()
     try:
-        with httpx.Client(base_url=left.url, timeout=30) as client:
+        with httpx.Client(base_url=server.url, timeout=30) as client:
             for name in "abc":
                 client.put(f"/v1/models/{name}").raise_for_status()
                 samples = {"x": [[0], [1], [2]], "y": [0, 1, 0]}
                 client.post(f"/v1/models/{name}/samples", json=samples).raise_for_status()
     finally:
-        left.close()
-    left.log_path.unlink()
+        server.close()
+    server.log_path.unlink()
+    return server
+
+
+@pytest.fixture
+def gated(left: ServerProcess, tmp_path: Path) -> Iterator[Gated]:
+    """A server that has these models to recover."""
     with closing(Gated(left, tmp_path / "gates")) as running:
         running.launch()
         yield running
@@ -254,6 +260,16 @@ class TestSignals:
         # Replays that it breaks off have not ended the process.
         with closing(ReplayMarks(gated.data / "replays", read_only=True)) as marks:
             assert [marks.ended(model) for model in range(1, 4)] == [0, 0, 0]
+
+    def test_a_recovery_that_it_breaks_off_is_no_error(self, left: ServerProcess, tmp_path: Path):
+        with closing(Gated(left, tmp_path / "gates", drain_seconds=2)) as gated:
+            gated.launch()
+            assert soon(lambda: gated.detail() == "the server is recovering: 0 of 3 models done")
+            gated.send_signal(signal.SIGTERM)
+            assert soon(lambda: "stopping:" in gated.log())
+            gated.open("replay a", "replay b", "replay c")
+            assert gated.exit_code() == 0
+            assert "Traceback" not in gated.log()
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
     def test_the_second_ends_it_at_once_and_nothing_is_lost(
