@@ -13,7 +13,7 @@ from wolfstream.service.cli.option_fleet import joined
 # numpy is imported when a command runs: help is quick.
 if TYPE_CHECKING:
     from wolfstream.service.storage.reach import Reach
-    from wolfstream.service.storage.restore import Point
+    from wolfstream.service.storage.restore import RestorePoint
 
 
 @click.command()
@@ -91,12 +91,12 @@ def restore(data: Path, directory: Path, to: str | None) -> None:
     _print(data, reaches)
 
 
-def _read_point(text: str) -> "Point":
-    from wolfstream.service.storage.restore import Point
+def _read_point(text: str) -> "RestorePoint":
+    from wolfstream.service.storage.restore import RestorePoint
 
     model, at, sequence = text.rpartition("@")
     if at and model and sequence.isascii() and sequence.isdecimal():
-        return Point(model=model, sequence=int(sequence))
+        return RestorePoint(model=model, sequence=int(sequence))
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -104,7 +104,7 @@ def _read_point(text: str) -> "Point":
             f"{text!r} is neither MODEL@SEQUENCE nor a time such as 2026-03-01T09:30:00Z",
             param_hint="--to",
         ) from None
-    return Point(time=int(moment.timestamp() * 1000))
+    return RestorePoint(time=int(moment.timestamp() * 1000))
 
 
 def _print(directory: Path, reaches: "list[Reach]") -> None:

@@ -125,7 +125,7 @@ class Commits:
         """Learn what commits in doubt have written after all; the models that are settled."""
         for learner, term in self._models.doubtful():
             try:
-                if term.settle():
+                if term.resolve():
                     self._learn_found(learner, term, computing)
             except NotLeader:  # its model has ended, and no request waits for it
                 continue

@@ -61,7 +61,7 @@ class History:
             raise StorageFailed(
                 f"the snapshot cannot be read now: {error}; nothing has changed, try again"
             ) from None
-        at = term.stands_behind(learner.sequence, self._listed(model))
+        at = term.highest_sequence(learner.sequence, self._listed(model))
         # Only this process knows what it has not learned. What the log of a model has that could
         # not be loaded, or not be replayed, may have been learned and acknowledged before.
         learned = learner.sequence if learner.failed_live else at

@@ -61,7 +61,7 @@ def leave_out(data: Path, name: str) -> int:
         learner = Learner(Model(model.number, name, read_stored_spec(model.spec)), model.epoch)
         restore_newest(learner, storage.journal.reader(model.number), storage.snapshots)
         replays = storage.journal.replays
-        replays.leave_out(model.number, learner.sequence, replays.most)
+        replays.leave_out(model.number, learner.sequence, replays.max_crashes)
         return learner.sequence
 
 
@@ -86,7 +86,7 @@ def _standing(model: CatalogueEntry, storage: Storage) -> Standing:
     log, replays = storage.journal.reader(model.number), storage.journal.replays
     snapshots = storage.snapshots.sequences(model.number)
     end = max(log.end(), log.rolled_back_at() or 0, *snapshots[:1])
-    left_out = replays.ended(model.number) >= replays.most
+    left_out = replays.crashes(model.number) >= replays.max_crashes
     return Standing(model.name, end, snapshots, left_out)
 
 

@@ -166,7 +166,7 @@ def _may_begin(learner: Learner, replays: Replays, after: int) -> bool:
     """Whether to go on after a sequence; not where processes have ended: it is broken then."""
     model = learner.model
     ended = replays.begin(model.id, after)
-    if ended < replays.most:
+    if ended < replays.max_crashes:
         return True
     what = "loading its snapshot" if after == RESTORING else f"its replay after sequence {after}"
     model.broken = (

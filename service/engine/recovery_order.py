@@ -98,7 +98,7 @@ def _wanted(found: CatalogueEntry, there: list[CatalogueEntry], storage: Storage
                 n_bytes += _SNAPSHOT_FACTOR * snapshot.n_bytes + known
     champion = found.follows if found.follows in [other.number for other in there] else None
     is_followed = found.number in [other.follows for other in there]
-    alone = storage.journal.replays.ended(found.number) > 0
+    alone = storage.journal.replays.crashes(found.number) > 0
     return _Wanted(found, n_bytes, alone, champion, is_followed)
 
 

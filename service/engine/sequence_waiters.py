@@ -5,7 +5,7 @@ import asyncio
 from wolfstream.service.errors import NotReached
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.moment import Moment, check_moment
-from wolfstream.service.storage.entries import in_one_life
+from wolfstream.service.storage.entries import is_same_lineage
 
 
 class SequenceWaiters:
@@ -57,5 +57,5 @@ class SequenceWaiters:
 def _check_epoch(model: Model, awaited: Moment) -> None:
     """Raise AnotherState if a model is not in the life of the awaited epoch."""
     sequence, epoch, *_ = model.published
-    if awaited.epoch is not None and not in_one_life(awaited.epoch, epoch):
+    if awaited.epoch is not None and not is_same_lineage(awaited.epoch, epoch):
         check_moment(model.name, epoch, sequence, [awaited._replace(sequence=None)])

@@ -63,7 +63,7 @@ class Director(Protocol):
     def partitions(self, name: str) -> list[str]:
         """Return the partitions of a model with several learners; none of another one."""
 
-    def whole_of(self, name: str) -> str | None:
+    def partitioned_model(self, name: str) -> str | None:
         """Return the model that a partition belongs to; None for what is no partition."""
 
     def suspect(self, replica: Target) -> None:

@@ -20,7 +20,7 @@ from wolfstream.service.replicas.peers import Peers
 from wolfstream.service.samples.ids import RowId
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.heads import HeadName
-from wolfstream.service.storage.entries import in_one_life
+from wolfstream.service.storage.entries import is_same_lineage
 
 
 class FollowedModels:
@@ -97,7 +97,7 @@ class FollowedModels:
         await self.compiled(model, rows)
         if awaited is not None:
             epoch = model.published.epoch
-            if awaited.epoch is not None and not in_one_life(awaited.epoch, epoch):
+            if awaited.epoch is not None and not is_same_lineage(awaited.epoch, epoch):
                 raise _not_here(model.name)
             await self._waiters.reached(model, awaited)
         if (told := self.views.awaited(model.name)) is not None:

@@ -9,7 +9,7 @@ from wolfstream.service.model.moment import Moment
 from wolfstream.service.replicas.director import Target
 from wolfstream.service.replicas.view_messages import NewerView
 from wolfstream.service.spec.stored import read_stored_spec
-from wolfstream.service.storage.entries import in_one_life
+from wolfstream.service.storage.entries import is_same_lineage
 from wolfstream.service.views.follower import Follower, OutOfStep
 from wolfstream.service.views.versions import Position
 
@@ -100,7 +100,7 @@ class FollowedView:
 
 def _in_one_life(one: Moment, other: Moment) -> bool:
     first, second = one.epoch or "", other.epoch or ""
-    return in_one_life(first, second) or in_one_life(second, first)
+    return is_same_lineage(first, second) or is_same_lineage(second, first)
 
 
 def _sequence(moment: Moment) -> int:

@@ -253,7 +253,7 @@ class TestSignals:
         assert gated.exit_code() == 0
         # Replays that it breaks off have not ended the process.
         with closing(ReplayMarks(gated.data / "replays", read_only=True)) as marks:
-            assert [marks.ended(model) for model in range(1, 4)] == [0, 0, 0]
+            assert [marks.crashes(model) for model in range(1, 4)] == [0, 0, 0]
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
     def test_the_second_ends_it_at_once_and_nothing_is_lost(

@@ -40,7 +40,7 @@ class Alone:
     def partitions(self, _: str) -> list[str]:
         return []
 
-    def whole_of(self, _: str) -> None:
+    def partitioned_model(self, _: str) -> None:
         return None
 
     def responsible(self, _: str) -> "Alone":
