@@ -12,7 +12,7 @@ from wolfstream.service.errors import StartupError
 from wolfstream.service.settings import Settings
 from wolfstream.service.views.feeds import Feeds
 from wolfstream.service.web.formats.memory import MemoryBudget
-from wolfstream.service.workers.announcements import Fleet
+from wolfstream.service.workers.announcements import FleetLink
 from wolfstream.service.workers.leader import Leader
 from wolfstream.service.workers.processes import WorkerProcesses
 
@@ -42,7 +42,7 @@ class Workers:
         ring: KeyRing,
         memory: MemoryBudget,
         listeners: list[socket.socket],
-        fleet: Fleet | None,
+        fleet: FleetLink | None,
     ) -> None:
         self.leader = Leader(engine, feeds, ring.spent_elsewhere, lambda: memory.held, fleet)
         announcements = self.leader.announcements

@@ -107,7 +107,7 @@ class Forwarding:
             if message["type"] == "http.response.start" and message["status"] == _OK:
                 tags = [value for header, value in message["headers"] if header == b"etag"]
                 for tag in tags:
-                    self._followed.views.note_told(name, tag.decode("latin-1"))
+                    self._followed.views.record_shown(name, tag.decode("latin-1"))
             await send(message)
 
         return send_and_note

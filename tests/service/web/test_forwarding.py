@@ -205,7 +205,7 @@ class Views:
     def predicts(self, _: str) -> bool:
         return self._held
 
-    def note_told(self, _: str, tag: str) -> None:
+    def record_shown(self, _: str, tag: str) -> None:
         self.told.append(tag)
 
     def is_stale(self, name: str) -> bool:
