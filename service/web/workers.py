@@ -5,7 +5,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from wolfstream.service.access.copied_keys import written
+from wolfstream.service.access.copied_keys import encode_keys
 from wolfstream.service.access.key_ring import KeyRing
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.errors import StartupError
@@ -47,7 +47,7 @@ class Workers:
         self.leader = Leader(engine, feeds, ring.spent_elsewhere, lambda: memory.held, fleet)
         announcements = self.leader.announcements
         ring.spent = announcements.announce_spent
-        ring.changed = lambda: announcements.announce_keys(written(ring.keys))
+        ring.changed = lambda: announcements.announce_keys(encode_keys(ring.keys))
         memory.elsewhere = lambda: announcements.use.held_bytes
         # Only this user can reach what is in it.
         self._directory = tempfile.TemporaryDirectory(prefix="wolfstream-")
@@ -61,7 +61,7 @@ class Workers:
                 "another directory, or start without --workers"
             ) from None
         self._processes = WorkerProcesses(
-            settings, listeners, self.leader, lambda: written(ring.keys), str(path)
+            settings, listeners, self.leader, lambda: encode_keys(ring.keys), str(path)
         )
 
     async def run(self) -> None:

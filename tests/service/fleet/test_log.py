@@ -385,7 +385,7 @@ class TestCopyThatIsBehind:
     def test_keeps_no_model_from_its_deletion(self, replicas: Pair):
         catalogue = replicas[0].catalogue
         name = f"kept-{next(_numbers)}"
-        everything = catalogue._all
+        everything = catalogue._read_all
         before = asyncio.run_coroutine_threadsafe(everything(), replicas[0].nats.loop).result(30)
         answers = [before, before]
 
@@ -394,7 +394,7 @@ class TestCopyThatIsBehind:
 
         with catalogue.creating(name, {}, "epoch") as term:
             pass
-        catalogue._all = late  # type: ignore[method-assign]
+        catalogue._read_all = late  # type: ignore[method-assign]
         catalogue.delete(term)
         assert catalogue.find(name) is None
 
