@@ -8,7 +8,7 @@ from collections import deque
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from wolfstream.service.client.batches import Batch, fields_of, rows_of
+from wolfstream.service.client.batches import Batch, row_fields, as_rows
 from wolfstream.service.client.session import Session
 from wolfstream.service.client.steps import RETRY_SECONDS, Request, Retry
 from wolfstream.service.client.stream_address import address
@@ -18,7 +18,7 @@ from wolfstream.service.client.wire import (
     IDEMPOTENCY_KEY,
     learning_call,
     model_path,
-    packed,
+    pack,
 )
 
 # A request may have 100,000 samples.
@@ -79,11 +79,11 @@ class HttpConnection:
 
     def create(self, spec: Any) -> dict[str, Any]:
         """Create the model, unless it exists with the same spec; return its description."""
-        return self.client.ask(Request("PUT", model_path(self._model), packed(spec)))
+        return self.client.ask(Request("PUT", model_path(self._model), pack(spec)))
 
     def predict(self, X: Any, head: str) -> dict[str, Any]:
         """Return the predictions of a head for the rows."""
-        path, body = model_path(self._model, "predict"), packed(fields_of(rows_of(X)))
+        path, body = model_path(self._model, "predict"), pack(row_fields(as_rows(X)))
         return self.client.ask(Request("POST", path, body, {"head": head}))
 
     @property
@@ -96,7 +96,7 @@ class HttpConnection:
         self._sent += 1
         path = model_path(self._model, learning_call(head))
         headers = {IDEMPOTENCY_KEY: f"{self._source}.{self._sent}"}
-        body = packed(batch.fields())
+        body = pack(batch.fields())
         answer = self.client.ask(Request("POST", path, body, headers=headers))
         self._answers.append((self._sent, answer))
         return self._sent

@@ -1,7 +1,7 @@
-"""Tables as callers have them, as columns: data frames, lazy ones, Arrow's tables, and files.
+"""Reads the tables of callers as columns: data frames, lazy ones, Arrow's tables, and files.
 
-None of their libraries is imported unless a caller has made such a table. A data frame is what has
-`columns` and `to_numpy`; what else narwhals reads, it turns into columns.
+Their libraries are imported only if a caller has made such a table. A data frame is anything with
+`columns` and `to_numpy`. narwhals reads the other kinds that it knows.
 """
 
 import importlib.util
@@ -22,7 +22,7 @@ TablePath: TypeAlias = str | os.PathLike[str]
 
 @contextmanager
 def as_value_errors() -> Iterator[None]:
-    """Raise what is wrong with a table as ValueError."""
+    """Raise the errors of data files within the block as ValueError."""
     try:
         yield
     except DataFileError as error:
@@ -30,10 +30,7 @@ def as_value_errors() -> Iterator[None]:
 
 
 def open_table(path: TablePath, roles: Roles, labelled: bool) -> Any:
-    """Return a data file, checked as a whole, as `service.files.labelled` has it.
-
-    Raises ValueError.
-    """
+    """Open a data file with `service.files.labelled`, which checks all of it. Raises ValueError."""
     from wolfstream.service.files.labelled import open_data
 
     file = Path(path)
@@ -43,8 +40,8 @@ def open_table(path: TablePath, roles: Roles, labelled: bool) -> Any:
         raise ValueError(f"{file}: {error}") from None
 
 
-def columns_of(X: Any) -> Any:
-    """Return a table's columns as `service.files.arrow.Columns`; None of anything else.
+def read_columns(X: Any) -> Any:
+    """Return a table as `service.files.arrow.Columns`; None if X is no table.
 
     Raises ValueError, TypeError.
     """

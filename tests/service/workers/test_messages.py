@@ -14,7 +14,7 @@ from wolfstream.service.errors import QuotaExceeded, Refusal
 from wolfstream.service.samples.ids import LateLabels
 from wolfstream.service.workers.channel import Channel, FrameKind, open_channel
 from wolfstream.service.workers.messages import (
-    Use,
+    ResourceUse,
     add_counts,
     counts_since,
     labels_from_plain,
@@ -65,7 +65,7 @@ def test_what_was_counted_since_adds_up():
 
 
 def test_the_use_of_others_is_that_of_all_without_ones_own():
-    one, other = Use(3, 1, 100), Use(2, 0, 7)
+    one, other = ResourceUse(3, 1, 100), ResourceUse(2, 0, 7)
     assert one.plus(other).minus(one) == other
 
 
