@@ -436,7 +436,7 @@ class TestScore:
         score.count([1, 1, 2, 1, "a"], answer)
         assert (score.samples, score.judged, score.correct) == (5, 4, 2)
         assert score.accuracy == 0.5
-        assert score.answer == {"size": 3}
+        assert score.description == {"size": 3}
 
     def test_numbers_are_measured_by_how_far_they_are_off(self):
         score = Score("asset")

@@ -367,7 +367,7 @@ def test_without_a_file_the_newest_alert_is_told(tmp_path: Path):
 def test_alerts_are_noted_once_and_those_that_wait_are_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(alerts, "_MOST_WAITING", 5)
+    monkeypatch.setattr(alerts, "_MAX_WAITING", 5)
     kept = noted(tmp_path)
     several = [ALERT._replace(sequence=i) for i in range(9)]
     for alert in several:

@@ -426,7 +426,7 @@ class TestBytes:
                     return response(told, sealed)
 
                 peers = peers_of(again)
-                with pytest.raises(PeerFailed, match="not of the replica"):
+                with pytest.raises(PeerFailed, match="not from the replica"):
                     await peers.views(leader, {"m": None})
 
         run(work)
