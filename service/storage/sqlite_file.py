@@ -213,13 +213,12 @@ class SqliteFile:
                     ) from error
             raise StorageFailed(detail) from error
 
-    def insert(self, into: str, rows: Sequence[tuple[Any, ...]], on_conflict: str = "") -> None:
+    def insert(self, into: str, rows: Sequence[tuple[Any, ...]]) -> None:
         """Insert any number of rows, with as few statements as SQLite allows.
 
         Args:
             into: the statement up to `VALUES`.
             rows: of one length.
-            on_conflict: the statement after the values.
 
         Raises StorageFailed, InDoubt.
         """
@@ -229,7 +228,7 @@ class SqliteFile:
                 [f"({', '.join('?' * len(statement_rows[0]))})"] * len(statement_rows)
             )
             values = [value for row in statement_rows for value in row]
-            self.run(f"{into} VALUES {placeholders} {on_conflict}", values)
+            self.run(f"{into} VALUES {placeholders}", values)
 
     def resolve(self) -> None:
         """Make sure that a failed commit never comes back. Raises StorageFailed."""
