@@ -127,7 +127,7 @@ def learned(responses: Sequence[Mapping[str, Any]]) -> Learned:
             predictions=_labels(_sample_values(responses, "prediction")),
             decisions=_decisions(_sample_values(responses, "decision")),
             admitted=_maybe(results, "admitted"),
-            steps=_join(results, "step") if all("step" in one for one in results) else None,
+            steps=_join(results, "step") if all("step" in part for part in results) else None,
             head=responses[-1]["head"],
             replayed=any(response.get("replayed", False) for response in responses),
             epoch=responses[-1].get("epoch", ""),
@@ -139,8 +139,8 @@ def learned(responses: Sequence[Mapping[str, Any]]) -> Learned:
 
 def _warnings(responses: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the warnings of all responses, each once."""
-    given = [warning for response in responses for warning in response.get("warnings", ())]
-    return list({(one["slug"], one["column"]): one for one in given}.values())
+    warnings = [warning for response in responses for warning in response.get("warnings", ())]
+    return list({(each["slug"], each["column"]): each for each in warnings}.values())
 
 
 def predicted(responses: Sequence[Mapping[str, Any]]) -> Predictions:

@@ -65,7 +65,7 @@ class Quorum:
                 await asyncio.sleep(_ASK_SECONDS)
 
     async def _ask(self, stream: str) -> None:
-        asked = time.monotonic()
+        sent = time.monotonic()
         try:
             info = await self._nats.call(f"STREAM.INFO.{stream}", {})
             heard_ago = majority_heard_ago(info)
@@ -77,9 +77,10 @@ class Quorum:
             logger.exception("quorum of the NATS servers not known: stream=%s", stream)
             return
         if heard_ago is not None:
-            self._confirm(asked - heard_ago)
+            self._confirm(sent - heard_ago)
 
     def _confirm(self, at: float) -> None:
+        """Record that the majority was heard at a time."""
         if at > self.confirmed + self._max_break_seconds:
             self.unbroken_since = time.monotonic()
         self.confirmed = max(self.confirmed, at)

@@ -64,18 +64,20 @@ def apply_difference(old: Bytes | None, plain: Any) -> Bytes:
 def _patch(
     old: Bytes | None, length: int, starts: list[Any], stops: list[Any], data: bytes
 ) -> Bytes:
+    """Return the old bytes at a new length, with ranges replaced by consecutive parts of data."""
+    # The bound on the length comes first: a forged one must not allocate memory.
     if old is None or len(starts) != len(stops) or length > len(old) + len(data):
         raise WrongDifference("it is not one of these bytes")
     new = np.zeros(length, np.uint8)
-    kept = min(length, len(old))
-    new[:kept] = old[:kept]
-    taken = 0
+    common = min(length, len(old))
+    new[:common] = old[:common]
+    position = 0  # in `data`
     for start, stop in zip(starts, stops, strict=True):
         if not 0 <= start <= stop <= length:
             raise WrongDifference("a range lies outside of the array")
-        part = np.frombuffer(data, np.uint8)[taken : taken + stop - start]
+        part = np.frombuffer(data, np.uint8)[position : position + stop - start]
         if len(part) != stop - start:
             raise WrongDifference("its ranges are longer than its bytes")
         new[start:stop] = part
-        taken += stop - start
+        position += stop - start
     return new
