@@ -85,7 +85,7 @@ class JetStreamCatalogue:
             )
         except (nats.errors.Error, NatsTimeout) as error:
             raise StartupError(f"the bucket {MODELS_BUCKET} cannot be read: {error}") from None
-        self._models = NO_MODELS
+        self._models = NO_MODELS  # as last read; replaced, never changed
 
     def watch(self) -> None:
         """Read the catalogue now, and each change from now on. Raises StartupError."""

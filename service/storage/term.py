@@ -110,9 +110,9 @@ class Term(ABC):
 
     def finish(self) -> None:
         """Record that the commit under way was stored, or that nothing of it was."""
-        self._go_on(TermState.UNFINISHED, TermState.LIVE)
+        self._change_state(TermState.UNFINISHED, TermState.LIVE)
 
-    def _go_on(self, before: TermState, after: TermState) -> None:
+    def _change_state(self, before: TermState, after: TermState) -> None:
         """Change from one state into another, unless the term is over."""
         with self._changing:
             if self.state is before:
@@ -123,9 +123,9 @@ class Term(ABC):
         return NotLeader(f"another replica writes the {self.log.name}; nothing was learned here")
 
     def doubt(self, part: Part) -> None:
-        """Put the part under way in doubt: nothing else is written until `resolve` is done."""
+        """Put the part under way in doubt: nothing else is written until the doubt ends."""
         self._in_doubt, self._in_log = part, False
-        self._go_on(TermState.UNFINISHED, TermState.IN_DOUBT)
+        self._change_state(TermState.UNFINISHED, TermState.IN_DOUBT)
         self.on_doubt(self)
 
     def resolve(self) -> bool:
@@ -187,7 +187,7 @@ class Term(ABC):
 
     def _end_doubt(self) -> None:
         self._in_doubt, self._in_log = None, False
-        self._go_on(TermState.IN_DOUBT, TermState.LIVE)
+        self._change_state(TermState.IN_DOUBT, TermState.LIVE)
 
     def highest_sequence(self, learned: int, snapshots: Sequence[int]) -> int:
         """Return the highest sequence that the model ever had: a rollback must come after it.
