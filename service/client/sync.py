@@ -146,7 +146,7 @@ class Client(ModelMethods):
             name: of the model.
             X: rows, as for `learn`.
             head: that predicts; by default the one that serves.
-            min_sequence: wait until the model has learned at least so many samples. With an epoch,
+            min_sequence: wait until the model has learned at least this many samples. With an epoch,
                 "EPOCH:SEQUENCE", any other epoch is refused with status 412.
             ids: an id for each row, a text or a whole number, or "auto" for new ones. The rows are
                 durable when this returns, and wait for their labels (`label`). A repeated call with
@@ -157,7 +157,7 @@ class Client(ModelMethods):
             costs: of predictions, {true label: {predicted label: cost}}, such as
                 {"fraud": {"ok": 50}}; a mistake without a cost costs 1. The labels of the least
                 expected cost are predicted, by the head's probabilities.
-            max_lag: accept predictions that lack up to so many of the last seconds if nothing newer
+            max_lag: accept predictions that lack up to this many of the last seconds if nothing newer
                 can be had, for example while a server replays a long log. Otherwise, or with ids,
                 the call waits as for any 503.
 

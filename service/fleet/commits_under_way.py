@@ -70,11 +70,11 @@ class CommitsUnderWay:
             commit.result.set_result(first)
 
     def wait_for_all(self, terms: Collection[JetStreamTerm], seconds: float) -> None:
-        """Wait until the commits of some terms have ended, for at most so many seconds."""
+        """Wait until the commits of some terms have ended, for at most `seconds`."""
         wait([self._commits[term].result for term in terms if term in self._commits], seconds)
 
     def wait_for_one(self, seconds: float) -> None:
-        """Wait until any commit has ended, for at most so many seconds; not if there is none."""
+        """Wait until any commit has ended, for at most `seconds`; return at once without any."""
         if self._commits:
             results = [commit.result for commit in self._commits.values()]
             wait(results, seconds, FIRST_COMPLETED)

@@ -22,7 +22,7 @@ _CONNECT_SECONDS = 2
 _RECONNECT_SECONDS = 0.25
 # Time limit of the first connection.
 _FIRST_CONNECT_SECONDS = 20.0
-# After so many refusals by each server in a row, the client gives up.
+# After this many refusals by each server in a row, the client gives up.
 _MAX_REFUSALS_EACH = 2
 # Words in the errors of servers that refuse a client for who it is.
 _AUTHORIZATION_WORDS = "authorization", "authentication", "revoked"

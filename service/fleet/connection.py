@@ -140,7 +140,7 @@ class NatsConnection:
     def run(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
         """Run a coroutine on the connection's loop, from any other thread; return its result.
 
-        Raises NatsTimeout after so many seconds, and what the coroutine raises.
+        Raises NatsTimeout after `seconds`, and what the coroutine raises.
         """
         future = self.begin(work)
         try:

@@ -32,7 +32,7 @@ from wolfstream.service.storage.snapshot_format import DamagedSnapshot
 from wolfstream.service.storage.sqlite_file import SqliteFile
 from wolfstream.service.storage.sqlite_rows import unsealed
 
-# A commit ends once it has so many rows or bytes.
+# A commit ends once it has this many rows or bytes.
 _ROWS, _BYTES = 1000, 4 << 20
 
 

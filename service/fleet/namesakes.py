@@ -21,7 +21,7 @@ class Namesakes:
         Args:
             url: the address of this replica.
             beat_seconds: time between two announcements of a replica.
-            silent_seconds: a replica that was not heard for so long counts as gone.
+            silent_seconds: a replica that was not heard for this long counts as gone.
         """
         self._url, self._beat, self._silent = url, beat_seconds, silent_seconds
         # All times are of time.monotonic().

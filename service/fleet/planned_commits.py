@@ -82,7 +82,7 @@ async def store(
         sent: whether commits with these predecessors were sent before and may have been stored.
 
     Raises StorageFailed if nothing was stored, PlaceTaken, EvidencePurged, and InDoubt if the
-    outcome is still unknown after so many seconds.
+    outcome is still unknown after `seconds`.
     """
     deadline, pause = time.monotonic() + seconds, _PAUSE_SECONDS
     log = planned[0].messages.name

@@ -6,7 +6,7 @@ import ssl
 import httpx
 
 CONNECT_SECONDS = 1.0
-# A connection ends if the other machine has not acknowledged data for so long. The system's own
+# A connection ends if the other machine has not acknowledged data for this long. The system's own
 # limit is a quarter of an hour: too long for a connection that a firewall has forgotten.
 _LOST_SECONDS = 8
 _SOCKET_OPTIONS = [

@@ -31,7 +31,7 @@ class Replays(Protocol):
     that replays it, and the server would never start.
 
     Attributes:
-        max_crashes: after so many crashes at one sequence, the model is left out.
+        max_crashes: after this many crashes at one sequence, the model is left out.
     """
 
     max_crashes: int
@@ -43,7 +43,7 @@ class Replays(Protocol):
         """
 
     def leave_out(self, model: int, after: int, crashes: int) -> None:
-        """Mark a model as if so many processes had crashed while replaying its block."""
+        """Mark a model as if this many processes had crashed while replaying its block."""
 
     def crashes(self, model: int) -> int:
         """Return how many processes have crashed at the marked block of a model."""

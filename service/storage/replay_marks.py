@@ -77,7 +77,7 @@ class ReplayMarks:
         return crashes
 
     def leave_out(self, model: int, after: int, crashes: int) -> None:
-        """Mark a model as if so many processes had crashed at a block. Raises OSError."""
+        """Mark a model as if this many processes had crashed at a block. Raises OSError."""
         os.pwrite(self._file, self._slot(model, after, crashes), model * _SLOT.size)
 
     def crashes(self, model: int) -> int:

@@ -26,7 +26,7 @@ _FRAME = struct.Struct(">6I")
 # magic number -> dtype of the words that checksums are computed from.
 _ORDERS = {0x377F0682: "<u4", 0x377F0683: ">u4"}
 # SQLite reuses the file from its beginning, so frames of earlier generations follow the last one.
-# Each generation adds 1 to the first salt; a frame's may be at most so many behind.
+# Each generation adds 1 to the first salt; a frame's may be at most this many behind.
 _GENERATIONS = 1 << 20
 _MASK = np.uint64(0xFFFFFFFF)
 
