@@ -146,7 +146,7 @@ class Client(ModelMethods):
             name: of the model.
             X: rows, as for `learn`.
             head: that predicts; by default the one that serves.
-            min_sequence: wait until the model has learned at least this many samples. With an epoch,
+            min_sequence: wait until the model has learned at least this many samples. With
                 "EPOCH:SEQUENCE", any other epoch is refused with status 412.
             ids: an id for each row, a text or a whole number, or "auto" for new ones. The rows are
                 durable when this returns, and wait for their labels (`label`). A repeated call with
