@@ -157,7 +157,7 @@ class Client(ModelMethods):
             costs: of predictions, {true label: {predicted label: cost}}, such as
                 {"fraud": {"ok": 50}}; a mistake without a cost costs 1. The labels of the least
                 expected cost are predicted, by the head's probabilities.
-            max_lag: accept predictions that lack up to this many of the last seconds if nothing newer
+            max_lag: accept predictions that lack up to this many recent seconds if nothing newer
                 can be had, for example while a server replays a long log. Otherwise, or with ids,
                 the call waits as for any 503.
 
