@@ -170,7 +170,7 @@ def test_snapshots_that_no_catalogue_knows_are_set_aside(
     with caplog.at_level(logging.WARNING), writing(data) as writer:
         learn(writer, "second", 0, 2)
         assert sequence_of(writer, "second") == 2
-    assert "belongs to no model" in caplog.text
+    assert "that the journal does not have" in caplog.text
     assert before <= contents(data)
 
 
