@@ -129,7 +129,7 @@ class Commits:
         """Resolve commits in doubt, learn what they have written, and yield the resolved models."""
         for learner, term in self._models.doubtful():
             try:
-                if term.settle():
+                if term.resolve():
                     self._learn_written(learner, term, computing)
             except NotLeader:  # the model has ended, and no request waits for it
                 continue

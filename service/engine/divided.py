@@ -11,7 +11,7 @@ from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.spec.stored import to_stored_spec
 from wolfstream.service.storage.catalogue import Catalogue
 from wolfstream.service.storage.entries import new_epoch
-from wolfstream.service.storage.partitions import partitions_of
+from wolfstream.service.storage.partitions import partition_names
 
 
 def check_may_be_divided(spec: ModelSpec, *, in_fleet: bool) -> None:
@@ -37,7 +37,7 @@ def make_partitions(model: Model, new: bool, catalogue: Catalogue) -> None:
     new: whether the model was created just now. Then ModelExists is raised for partitions that an
         earlier model of its name has left. Raises StorageFailed.
     """
-    for name in partitions_of(model.name, model.spec.learners):
+    for name in partition_names(model.name, model.spec.learners):
         if catalogue.find(name) is None:
             with catalogue.creating(name, to_stored_spec(model.spec.single_learner), new_epoch()):
                 pass  # a partition begins with an empty log
@@ -53,6 +53,6 @@ def check_without_partitions(model: Model, catalogue: Catalogue) -> None:
 
     Raises StorageFailed.
     """
-    names = partitions_of(model.name, model.spec.learners)
+    names = partition_names(model.name, model.spec.learners)
     if any(catalogue.find(name) is not None for name in names):
         raise NotLeader(f"the partitions of model {model.name!r} are deleted before it; try again")

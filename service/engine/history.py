@@ -73,7 +73,7 @@ class History:
             raise StorageFailed(
                 f"the snapshot cannot be read now: {error}; nothing has changed, try again"
             ) from None
-        at = term.stands_behind(learner.sequence, self._listed(model))
+        at = term.highest_sequence(learner.sequence, self._listed(model))
         # If learning failed here, only this process knows what it has not learned. Otherwise the
         # log may have samples that could not be loaded or replayed here, but were learned and
         # acknowledged before.

@@ -26,7 +26,7 @@ from wolfstream.service.model.merging import NotMergeable, merged
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.storage.entries import Rollback, new_epoch
 from wolfstream.service.storage.interfaces import Storage
-from wolfstream.service.storage.partitions import partitions_of, whole_of
+from wolfstream.service.storage.partitions import partition_names, partitioned_model
 from wolfstream.service.storage.snapshot_format import (
     DamagedSnapshot,
     State,
@@ -84,7 +84,7 @@ class Merges:
             await asyncio.sleep(max(self._seconds, took))
             began = time.monotonic()
             for model in self._models.all():
-                if whole_of(model.name) is not None:
+                if partitioned_model(model.name) is not None:
                     await self._guarded(model, self._save)
                 elif model.spec.learners > 1:
                     await self._guarded(model, self._merge)
@@ -142,7 +142,7 @@ class Merges:
 
     def _newest(self, name: str, learners: int) -> Iterator[tuple[str, tuple[int, int]]]:
         """Yield each partition that has snapshots, with its id and the newest one's sequence."""
-        for part in partitions_of(name, learners):
+        for part in partition_names(name, learners):
             entry = self._storage.catalogue.find(part)
             sequences = self._storage.snapshots.sequences(entry.number) if entry else []
             if entry is not None and sequences:

@@ -64,7 +64,7 @@ def leave_out(data: Path, name: str) -> int:
         learner = Learner(Model(entry.number, name, read_stored_spec(entry.spec)), entry.epoch)
         restore_newest(learner, storage.journal.reader(entry.number), storage.snapshots)
         replays = storage.journal.replays
-        replays.leave_out(entry.number, learner.sequence, replays.most)
+        replays.leave_out(entry.number, learner.sequence, replays.max_crashes)
         return learner.sequence
 
 
@@ -89,7 +89,7 @@ def _standing(entry: CatalogueEntry, storage: Storage) -> ModelStatus:
     log, replays = storage.journal.reader(entry.number), storage.journal.replays
     snapshots = storage.snapshots.sequences(entry.number)
     end = max(log.end(), log.rolled_back_at() or 0, *snapshots[:1])
-    left_out = replays.ended(entry.number) >= replays.most
+    left_out = replays.crashes(entry.number) >= replays.max_crashes
     return ModelStatus(entry.name, end, snapshots, left_out)
 
 

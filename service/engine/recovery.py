@@ -179,7 +179,7 @@ def _may_begin(learner: Learner, replays: Replays, after: int) -> bool:
     """Return whether to replay after a sequence; if that has ended processes, mark it broken."""
     model = learner.model
     ended = replays.begin(model.id, after)
-    if ended < replays.most:
+    if ended < replays.max_crashes:
         return True
     what = "loading its snapshot" if after == RESTORING else f"its replay after sequence {after}"
     model.broken = (

@@ -97,7 +97,7 @@ def _job(entry: CatalogueEntry, entries: list[CatalogueEntry], storage: Storage)
                 n_bytes += _SNAPSHOT_FACTOR * snapshot.n_bytes + heads
     champion = entry.follows if entry.follows in [other.number for other in entries] else None
     is_followed = entry.number in [other.follows for other in entries]
-    alone = storage.journal.replays.ended(entry.number) > 0
+    alone = storage.journal.replays.crashes(entry.number) > 0
     return _Job(entry, n_bytes, alone, champion, is_followed)
 
 

@@ -41,7 +41,7 @@ def leave_out_what_crashes(data: Path) -> list[int]:
     models = list[int]()
     while (step := _crash_of(data, models[-1] + 1 if models else 0)) is not None:
         with closing(ReplayMarks(replays_path(data))) as marks:
-            marks.leave_out(step.model, step.after, marks.most)
+            marks.leave_out(step.model, step.after, marks.max_crashes)
         models.append(step.model)
     return models
 

@@ -5,7 +5,7 @@ import asyncio
 from wolfstream.service.errors import NotReached
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.revision import Revision, check_revision
-from wolfstream.service.storage.entries import in_one_life
+from wolfstream.service.storage.entries import is_same_lineage
 
 
 class SequenceWaiters:
@@ -58,5 +58,5 @@ class SequenceWaiters:
 def _check_epoch(model: Model, awaited: Revision) -> None:
     """Raise AnotherState if a model's epoch is of another lineage than the awaited one."""
     sequence, epoch, *_ = model.published
-    if awaited.epoch is not None and not in_one_life(awaited.epoch, epoch):
+    if awaited.epoch is not None and not is_same_lineage(awaited.epoch, epoch):
         check_revision(model.name, epoch, sequence, [awaited._replace(sequence=None)])

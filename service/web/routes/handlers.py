@@ -33,7 +33,7 @@ from wolfstream.service.samples.ids import LateLabels
 from wolfstream.service.samples.targets import Label
 from wolfstream.service.samples.validation import Question, Samples, check_explained
 from wolfstream.service.spec.heads import HEADS, HeadName, LearningCall
-from wolfstream.service.storage.partitions import whole_of
+from wolfstream.service.storage.partitions import partitioned_model
 from wolfstream.service.web.formats.memory import UNCOUNTED_BYTES, VALUE_BYTES, Lease
 from wolfstream.solver.prepare.named_rows import NamedRows, Rows, n_bytes, n_entries, n_rows
 
@@ -82,7 +82,7 @@ def check_learner(model: Model, samples: Samples) -> None:
             f"model {model.name!r} has {model.spec.learners} learners, which learn in a fleet "
             "only: bring it there with `wolfstream fleet import`"
         )
-    if not isinstance(samples.X, np.ndarray) and whole_of(model.name) is not None:
+    if not isinstance(samples.X, np.ndarray) and partitioned_model(model.name) is not None:
         raise InvalidSamples("rows must be arrays of numbers where a model has several learners")
 
 

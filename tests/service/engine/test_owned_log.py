@@ -230,7 +230,7 @@ class TestRollbacks:
         with closing(
             ReplayMarks(replays_path(bench.data))
         ) as marks:  # loading it ended two processes
-            marks.leave_out(model.id, LOADING, marks.most)
+            marks.leave_out(model.id, LOADING, marks.max_crashes)
         bench = Bench(bench.data)
         model = model_in(bench, "m")
         bench.writer.roll_back(model, 50)
@@ -244,7 +244,7 @@ class TestRollbacks:
         learn(bench, model)
         bench.kill()
         with closing(ReplayMarks(replays_path(bench.data))) as marks:
-            marks.leave_out(model.id, LOADING, marks.most)
+            marks.leave_out(model.id, LOADING, marks.max_crashes)
         bench = Bench(bench.data)
         model = model_in(bench, "m")
         assert "ended the server" in model.broken

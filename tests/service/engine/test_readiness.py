@@ -259,7 +259,7 @@ class TestSignals:
         assert gated.exit_code() == 0
         # Replays that it breaks off have not ended the process.
         with closing(ReplayMarks(gated.data / "replays", read_only=True)) as marks:
-            assert [marks.ended(model) for model in range(1, 4)] == [0, 0, 0]
+            assert [marks.crashes(model) for model in range(1, 4)] == [0, 0, 0]
 
     def test_a_recovery_that_it_breaks_off_is_no_error(self, left: ServerProcess, tmp_path: Path):
         with closing(Gated(left, tmp_path / "gates", drain_seconds=2)) as gated:

@@ -124,7 +124,7 @@ def hurry_in_the_end() -> None:
     look_for_others_briefly()
     writer._LAST_SECONDS = 1.0
     for module in (commits_under_way, jetstream_log, jetstream_term):
-        module.PATIENCE_SECONDS = 1.5
+        module.RETRY_SECONDS = 1.5
 
 
 def test_one_ends_in_time_though_no_server_answers(tmp_path: Path):

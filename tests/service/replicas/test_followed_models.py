@@ -16,9 +16,9 @@ from wolfstream.service.model.live import Model
 from wolfstream.service.model.revision import Revision
 from wolfstream.service.replicas import peers as peers_module
 from wolfstream.service.replicas.followed_models import FollowedModels
-from wolfstream.service.replicas.peers import NoAnswer, Peers
+from wolfstream.service.replicas.peers import PeerFailed, Peers
 from wolfstream.service.replicas.served_views import ServedViews
-from wolfstream.service.replicas.view_messages import SEAL, read_question, sealed_question
+from wolfstream.service.replicas.view_messages import SEAL, read_request, seal_request
 from wolfstream.service.samples.validation import read_samples
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.model import ModelSpec
@@ -329,7 +329,7 @@ class TestSequences:
                 model = await model_of(followed)
                 leader.answering = False
                 leader.learn()
-                followed.views.note_told("m", '"life.1:20"')
+                followed.views.record_shown("m", '"life.1:20"')
                 waiting = asyncio.ensure_future(followed.view(model, "working_set", ROWS))
                 await asyncio.sleep(0.1)
                 assert not waiting.done()
@@ -343,7 +343,7 @@ class TestSequences:
         async def work() -> None:
             async with following(wait_seconds=0.01) as (_, followed):
                 model = await model_of(followed)
-                followed.views.note_told("m", told)
+                followed.views.record_shown("m", told)
                 with pytest.raises(NotLeader):
                     await followed.view(model, "working_set", ROWS)
 
@@ -406,38 +406,38 @@ class TestBytes:
     """Nobody but the replica that was asked is listened to."""
 
     def test_a_question_needs_the_word(self):
-        _, content, seal = sealed_question("another secret", {"m": None})
+        _, content, seal = seal_request("another secret", {"m": None})
         with pytest.raises(Unauthenticated):
-            read_question(SECRET, content, seal)
+            read_request(SECRET, content, seal)
 
     @pytest.mark.parametrize("seal", ["", "é", "0" * 64])
     def test_a_question_needs_its_seal(self, seal: str):
-        _, content, _ = sealed_question(SECRET, {"m": None})
+        _, content, _ = seal_request(SECRET, {"m": None})
         with pytest.raises(Unauthenticated):
-            read_question(SECRET, content, seal)
+            read_request(SECRET, content, seal)
 
     def test_an_answer_to_another_question_is_none(self):
         async def work() -> None:
             async with following() as (leader, _):
-                _, content, seal = sealed_question(SECRET, {"m": None})
+                _, content, seal = seal_request(SECRET, {"m": None})
                 told, sealed = await leader.served.answer(content, seal)
 
                 def again(_: httpx.Request) -> httpx.Response:
                     return response(told, sealed)
 
                 peers = peers_of(again)
-                with pytest.raises(NoAnswer, match="not of the replica"):
+                with pytest.raises(PeerFailed, match="not from the replica"):
                     await peers.views(leader, {"m": None})
 
         run(work)
 
     def test_an_answer_is_not_read_without_end(self, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(peers_module, "MOST_BYTES", 100)
+        monkeypatch.setattr(peers_module, "MAX_BYTES", 100)
 
         async def work() -> None:
             async with following() as (leader, _):
                 peers = peers_of(leader.respond)
-                with pytest.raises(NoAnswer, match="100 bytes"):
+                with pytest.raises(PeerFailed, match="100 bytes"):
                     await peers.views(leader, {"m": None})
 
         run(work)

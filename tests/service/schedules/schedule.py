@@ -633,7 +633,7 @@ class Schedule:
         self._note(model.name)
         self._end_well()
         with closing(ReplayMarks(replays_path(self.server.data))) as marks:
-            marks.leave_out(model.id, _LOADING, marks.most)
+            marks.leave_out(model.id, _LOADING, marks.max_crashes)
         self._marked.add(model.id)
         self._start(unreadable=True)
 
