@@ -86,7 +86,7 @@ def _begun(X: Any, y: Any, learners: int, head: PaperHead | None, took: Any) -> 
         first = StreamClassifier(head=head)
         took[0] += _learn(first, X, y)
         return [first, *(first.sibling() for _ in range(learners - 1))]
-    spec = read_spec({"learners": learners, "asset": None, "pending": None}).of_one_learner
+    spec = read_spec({"learners": learners, "asset": None, "pending": None}).single_learner
     parts = [Partition(Learner(Model(0, f"m:{k}", spec))) for k in range(learners)]
     for number, part in enumerate(parts):
         took[number] += _learn(part, X[number::learners], y[number::learners])

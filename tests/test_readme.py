@@ -250,7 +250,8 @@ def test_the_page_of_training_is_one_session(tmp_path: Path, commands: Path):
     predictions = (folder / "predictions.csv").read_text().splitlines()
     assert [line.split(",")[0] for line in predictions] == ["prediction", "dry", "humid"]
     served = session.output("--load")
-    assert "model rooms: loaded rooms.model, trained by mfw on 200 samples" in session.errors
+    assert "model loaded: model=rooms file=rooms.model state=" in session.errors
+    assert "trained by mfw on 200 samples" in session.errors
     assert "working_set: 50 samples" in served.text
     assert served.responses[-1]["prediction"] == ["humid"]
 

@@ -1,4 +1,4 @@
-"""API keys: where they are kept, what they allow, and their quotas.
+"""API keys: where they are stored, what they allow, and their quotas.
 
 It may import nothing of the other packages.
 It is imported by `service.cli`, `service.web`, `service.web.routes`, `service.web.layers`,

@@ -1,4 +1,4 @@
-"""API keys as one process of a server sends them to another."""
+"""Copies of the API keys, which one process of a server sends to another."""
 
 from contextlib import AbstractContextManager
 
@@ -9,34 +9,39 @@ from wolfstream.service.access.keys import Key, KeysError
 _KEYS = TypeAdapter(list[Key])
 
 
-def written(keys: list[Key] | None) -> bytes | None:
-    """Return keys as `CopiedKeys` takes them; None if none is needed."""
+def encode_keys(keys: list[Key] | None) -> bytes | None:
+    """Return keys as `CopiedKeys` takes them; None if requests need no key."""
     return None if keys is None else _KEYS.dump_json(keys)
 
 
 class CopiedKeys:
-    """`access.keys.ApiKeys` that another process keeps. content: as `written` returns it."""
+    """`access.keys.ApiKeys` that another process stores."""
 
     name = "the process that learns"
 
     def __init__(self, content: bytes | None) -> None:
+        """Begin with some keys.
+
+        Args:
+            content: the result of `encode_keys`.
+        """
         self._version = 0
         self._keys: list[Key] | None = None
         self.take(content)
 
     def take(self, content: bytes | None) -> None:
-        """Use these keys from now on."""
+        """Use these keys from now on; see `encode_keys`."""
         self._version += 1
         self._keys = None if content is None else _KEYS.validate_json(content)
 
     def read(self) -> list[Key] | None:
-        """Return all keys, as they came last."""
+        """Return all keys, as last taken."""
         return self._keys
 
     def version(self) -> int:
-        """Return how often keys came."""
+        """Return how often keys were taken."""
         return self._version
 
     def changing(self) -> AbstractContextManager[list[Key]]:
-        """Raise KeysError: keys are changed where they are kept."""
+        """Raise KeysError: only the process that stores keys can change them."""
         raise KeysError(f"the keys are kept by {self.name}; change them there")

@@ -1,4 +1,4 @@
-"""API keys in a file of the data directory, which is replaced as a whole with each change."""
+"""API keys in a file of the data directory, which each change replaces as a whole."""
 
 import contextlib
 import fcntl
@@ -14,9 +14,10 @@ _KEYS = TypeAdapter(list[Key])
 
 
 class KeyFile:
-    """`access.keys.ApiKeys` in `DIR/keys.json`; the file exists once a key was added."""
+    """`access.keys.ApiKeys` in `DIR/keys.json`, which exists once a key was added."""
 
     def __init__(self, data: Path) -> None:
+        """Use a data directory, which may be missing."""
         self._data = data
         self._path = data / "keys.json"
         self.name = str(self._path)
@@ -39,7 +40,7 @@ class KeyFile:
             ) from None
 
     def version(self) -> tuple[int, ...] | None:
-        """Return what differs between two versions of the file."""
+        """Return a value that differs between any two versions of the file; None without one."""
         try:
             stat = self._path.stat()
         except OSError:
@@ -48,7 +49,7 @@ class KeyFile:
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[list[Key]]:
-        """All keys, written as the block leaves them; one command at a time."""
+        """Yield all keys, and write them after the block; one command at a time."""
         try:
             self._data.mkdir(parents=True, exist_ok=True)
             folder = os.open(self._data, os.O_RDONLY)
@@ -75,7 +76,7 @@ def _replace(path: Path, content: bytes) -> None:
     try:
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             if os.geteuid() == 0:
-                # An administrator's command must not take the file away from the server's user.
+                # Root may run the command, but the server's user must be able to read the file.
                 owner = path.parent.stat()
                 os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
             file.write(content)

@@ -9,7 +9,7 @@ from wolfstream.service.access.quota import Quota
 from wolfstream.service.access.scopes import Scope
 from wolfstream.service.errors import Forbidden, Unauthenticated
 
-# The response to a learned sample contains the model's prediction, so learn includes predict.
+# Responses to learning contain predictions, so the scope learn includes predict.
 _IMPLIED: dict[Scope, frozenset[Scope]] = {
     "predict": frozenset({"predict"}),
     "learn": frozenset({"predict", "learn"}),
@@ -18,29 +18,21 @@ _IMPLIED: dict[Scope, frozenset[Scope]] = {
 
 
 class Need(NamedTuple):
-    """What a request needs a key for.
-
-    model: that it is about, None without one. every_model: whether its key must be for all models.
-    under_quota: whether it brings rows that count.
-    """
+    """What a request needs a key for."""
 
     scope: Scope
-    model: str | None
-    every_model: bool
-    under_quota: bool
+    model: str | None  # that it concerns
+    every_model: bool  # whether the key must be for all models
+    under_quota: bool  # whether it brings rows, which count
 
 
 class Grant(NamedTuple):
-    """What the sender of a request may do.
+    """What the sender of a request may do."""
 
-    key_id: of the key; empty where none is needed. client: the key's name, which stays when the key
-        is replaced by another; empty where none is needed.
-    """
-
-    key_id: str
-    client: str
+    key_id: str  # empty if no key is needed
+    client: str  # name of the key, the same for a key that replaces it; empty if none is needed
     scopes: frozenset[Scope]
-    prefix: str
+    prefix: str  # of the names of models that the key is for
     quota: Quota | None
 
     def admit(self, need: Need) -> None:
@@ -65,7 +57,7 @@ class Grant(NamedTuple):
             self.quota.spend(samples)
 
     def give_back(self, samples: int) -> None:
-        """Return samples that were spent, and are refused for another reason."""
+        """Return samples to the quota that were refused for another reason after `spend`."""
         if self.quota is not None:
             self.quota.spend(-samples)
 
@@ -86,27 +78,29 @@ class Grant(NamedTuple):
 
 
 class KeyRing:
-    """The keys of a running server, as they were when it last looked.
+    """The keys of a running server, as it last read them.
 
-    required: whether a request needs a key.
-    spent: called with the id of a key and the samples that were admitted here under its quota.
-    changed: called when other keys are in force. Raises KeysError if they cannot be read.
+    Attributes:
+        required: whether requests need a key.
+        spent: called with the id of a key and the samples that were admitted here under its quota.
+        changed: called after other keys have taken effect.
     """
 
     def __init__(self, keys: ApiKeys) -> None:
+        """Read the keys. Raises KeysError."""
         self._source = keys
-        self.spent: Callable[[str, int], None] = _keep_to_itself
-        self.changed: Callable[[], None] = _tell_nobody
-        self._version = keys.version()
+        self.spent: Callable[[str, int], None] = _ignore_spent
+        self.changed: Callable[[], None] = _ignore_change
+        self._version = keys.version()  # that `_keys` were read at
         self.required = False
-        self._keys: dict[str, Key] = {}
-        self._grants: dict[str, Grant] = {}
-        self._everybody = Grant("", "", _IMPLIED["admin"], "", None)
+        self._keys: dict[str, Key] = {}  # by id
+        self._grants: dict[str, Grant] = {}  # by id of the key
+        self._open_grant = Grant("", "", _IMPLIED["admin"], "", None)  # if no key is required
         self._replace(keys.read())
 
     @property
     def name(self) -> str:
-        """What messages call the place where the keys are kept."""
+        """What messages call the place where the keys are stored."""
         return self._source.name
 
     @property
@@ -115,11 +109,11 @@ class KeyRing:
         return list(self._keys.values()) if self.required else None
 
     def refresh(self) -> bool:
-        """Return whether the keys have changed since the last look; the changed ones take effect.
+        """Read the keys if they have changed, and put them into effect; return whether they did.
 
-        If all keys have vanished, the last ones stay valid, so that no client is admitted or locked
-        out by accident. Raises KeysError if they cannot be read; they stay as they were, and the
-        next call looks again.
+        If all keys have vanished, the last ones stay valid, so that nobody is admitted or locked
+        out by accident. Raises KeysError if they cannot be read: they stay as they are until the
+        next call succeeds.
         """
         version = self._source.version()
         if version == self._version:
@@ -133,7 +127,11 @@ class KeyRing:
         return True
 
     def admit(self, authorization: bytes | None, need: Need) -> Grant:
-        """Return the grant of a request with this `Authorization` header, before its body is read.
+        """Return the grant of a request, before its body is read.
+
+        Args:
+            authorization: the request's `Authorization` header.
+            need: what the request needs.
 
         Raises Unauthenticated, Forbidden, QuotaExceeded.
         """
@@ -144,39 +142,39 @@ class KeyRing:
     def grant(self, authorization: bytes | None) -> Grant:
         """Return what the bearer of an `Authorization` header may do. Raises Unauthenticated."""
         if not self.required:
-            return self._everybody
+            return self._open_grant
         scheme, _, key = (authorization or b"").partition(b" ")
         if scheme.lower() != b"bearer":
             raise Unauthenticated("this server needs a key; send Authorization: Bearer KEY")
         key = key.strip()
-        found = self._keys.get(key.rpartition(b"_")[0].decode("latin-1"))
-        if found is None or not hmac.compare_digest(found.digest, digest(key)):
+        stored = self._keys.get(key.rpartition(b"_")[0].decode("latin-1"))
+        if stored is None or not hmac.compare_digest(stored.digest, digest(key)):
             raise Unauthenticated("the key is not known here; it may have been revoked")
-        return self._grants[found.id]
+        return self._grants[stored.id]
 
     def spent_elsewhere(self, key_id: str, samples: int) -> None:
-        """Note samples that another process of the server has admitted under a key's quota."""
+        """Charge samples that another process of the server has admitted to a key's quota."""
         grant = self._grants.get(key_id)
         if grant is not None and grant.quota is not None:
             grant.quota.spent_elsewhere(samples)
 
     def holds(self, grant: Grant) -> bool:
-        """Return whether a grant is still in force."""
+        """Return whether a grant is still valid."""
         if not self.required:
             return True
         return self._grants.get(grant.key_id) is grant
 
     def _replace(self, keys: list[Key] | None) -> None:
-        """Put keys in force; the grants of unchanged keys stay the same objects."""
+        """Put keys into effect; the grants of unchanged keys stay the same objects."""
         self.required = keys is not None
         before, grants = self._keys, self._grants
         self._keys = {key.id: key for key in keys or []}
         self._grants = {
-            key.id: grants[key.id] if before.get(key.id) == key else self._grant_of(key)
+            key.id: grants[key.id] if before.get(key.id) == key else self._make_grant(key)
             for key in self._keys.values()
         }
 
-    def _grant_of(self, key: Key) -> Grant:
+    def _make_grant(self, key: Key) -> Grant:
         scopes = frozenset[Scope]().union(*(_IMPLIED[scope] for scope in key.scopes))
         quota = None
         if key.samples_per_second is not None:
@@ -184,9 +182,9 @@ class KeyRing:
         return Grant(key.id, key.name, scopes, key.prefix, quota)
 
 
-def _keep_to_itself(key_id: str, samples: int) -> None:
-    """Do nothing: there is no other process to inform."""
+def _ignore_spent(key_id: str, samples: int) -> None:
+    """Do nothing: no other process shares the quotas."""
 
 
-def _tell_nobody() -> None:
-    """Do nothing: no other process follows the keys."""
+def _ignore_change() -> None:
+    """Do nothing: no other process uses the keys."""

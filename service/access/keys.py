@@ -1,7 +1,7 @@
 """API keys: who may use a server, and for which models.
 
-Only the SHA-256 of a key is kept. A plain hash suffices where a password would need salt and a
-slow one: 160 random bits can neither be guessed nor found in a table.
+Only the SHA-256 of a key is stored. A password would need salt and a slow hash; a key has 160
+random bits, which can neither be guessed nor found in a table, so a plain hash suffices.
 """
 
 import hashlib
@@ -15,22 +15,26 @@ from pydantic import BaseModel, ConfigDict, Field
 from wolfstream.service.access.scopes import Scope
 from wolfstream.service.errors import WolfstreamError
 
-# A scanner of leaked secrets, or a person, recognises a key by these letters.
+# The beginning of each key, by which people and scanners of leaked secrets recognise one.
 _MARK = "wfs"
 _ID_BYTES, _SECRET_BYTES = 4, 20
 
 
 class KeysError(WolfstreamError):
-    """The keys cannot be read or changed; the message says what to do."""
+    """The keys cannot be read or changed; the message says why, and what to do."""
 
 
 class Key(BaseModel):
     """What is stored about a key.
 
-    id: the part of the key that is no secret; the key is found by it, and named in listings.
-    digest: SHA-256 of the whole key, hexadecimal.
-    prefix: the key is good for models whose names begin with it.
-    samples_per_second: rows that may be learned or predicted with it; None for any number.
+    Attributes:
+        name: of the client.
+        id: the part of the key that is not secret, for lookups and listings.
+        digest: SHA-256 of the whole key, hexadecimal.
+        scopes: what the key allows.
+        prefix: of the names of models that the key is for.
+        created: when it was added.
+        samples_per_second: rows that may be learned or predicted with it; None for any number.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -45,12 +49,12 @@ class Key(BaseModel):
 
 
 class ApiKeys(Protocol):
-    """Where the keys of a server are kept; commands change them while the server runs.
+    """The stored keys of a server; commands change them while the server runs.
 
-    Once a key was added, requests need keys, even after the last one was revoked: then no client is
-    admitted.
+    Once a key was added, requests need a key. If all are revoked later, no client is admitted.
 
-    name: what messages call it, such as the path of its file.
+    Attributes:
+        name: what messages call the place, such as the path of its file.
     """
 
     name: str
@@ -59,12 +63,12 @@ class ApiKeys(Protocol):
         """Return all keys; None if none was ever added. Raises KeysError."""
 
     def version(self) -> object:
-        """Return a value that differs after each change; None if there is nothing to read."""
+        """Return a value that differs after each change; None if no keys are stored."""
 
     def changing(self) -> AbstractContextManager[list[Key]]:
-        """Return all keys, to be changed in place by one process at a time.
+        """Yield all keys, for one process at a time to change in place.
 
-        They are durable, as the `with` block leaves them, once it has ended. Raises KeysError.
+        They are durable once the `with` block has ended. Raises KeysError.
         """
 
 
@@ -75,13 +79,23 @@ def add_key(
     prefix: str = "",
     samples_per_second: float | None = None,
 ) -> str:
-    """Add a new key and return it; it cannot be found again. Raises KeysError."""
+    """Add a new key and return it, the only time that it is shown.
+
+    Args:
+        keys: to add it to.
+        name: of the client; no other key may have it.
+        scopes: what the key allows.
+        prefix: of the names of models that it is for.
+        samples_per_second: its quota; None for any number.
+
+    Raises KeysError.
+    """
     key_id = f"{_MARK}_{secrets.token_hex(_ID_BYTES)}"
     key = f"{key_id}_{secrets.token_hex(_SECRET_BYTES)}"
-    with keys.changing() as known:
-        if any(other.name == name for other in known):
+    with keys.changing() as stored:
+        if any(other.name == name for other in stored):
             raise KeysError(f"there is a key {name!r}; revoke it first, or choose another name")
-        known.append(
+        stored.append(
             Key(
                 name=name,
                 id=key_id,
@@ -97,11 +111,11 @@ def add_key(
 
 def revoke_key(keys: ApiKeys, name: str) -> None:
     """Remove a key. Raises KeysError if there is none of this name."""
-    with keys.changing() as known:
-        left = [key for key in known if key.name != name]
-        if len(left) == len(known):
+    with keys.changing() as stored:
+        others = [key for key in stored if key.name != name]
+        if len(others) == len(stored):
             raise KeysError(f"there is no key {name!r} in {keys.name}; see `wolfstream keys list`")
-        known[:] = left
+        stored[:] = others
 
 
 def digest(key: bytes) -> str:

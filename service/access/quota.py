@@ -8,14 +8,13 @@ from wolfstream.service.errors import QuotaExceeded
 
 
 class Quota:
-    """At most `per_second` samples a second on average, after a second's worth at once.
+    """A limit of samples per second on average, with a burst of one second's samples.
 
-    The number of samples in a request is known only once it was read. So a request is admitted
-    while there is any credit, and what it takes beyond that is paid back before the next one. A
-    batch of any size passes, and the body of a client in debt is not read.
+    How many samples a request has is known only after it was read. So a request is admitted while
+    there is any credit, and may go into debt, which has to be paid off before the next one. A batch
+    of any size passes, and the body of a client in debt is not read.
 
-    Where several processes admit requests, each has such a bucket, and learns what the others
-    spend: tell is called with what is spent here.
+    If several processes admit requests, each has such a bucket and is told what the others spend.
     """
 
     def __init__(
@@ -24,17 +23,25 @@ class Quota:
         clock: Callable[[], float] = time.monotonic,
         tell: Callable[[int], None] | None = None,
     ) -> None:
+        """Begin with full credit.
+
+        Args:
+            per_second: the limit.
+            clock: returns the time in seconds.
+            tell: called with samples that were spent in this process.
+        """
         self._per_second = per_second
-        self._most = max(per_second, 1.0)
+        self._max_credit = max(per_second, 1.0)
         self._clock, self._tell = clock, tell
-        self._credit = self._most
-        self._at = clock()
+        self._credit = self._max_credit  # negative is debt
+        self._refilled = clock()  # when credit was last added
 
     def check(self) -> None:
-        """Raise QuotaExceeded, with the time until there is credit again."""
+        """Raise QuotaExceeded if there is no credit, with the time until there will be."""
         now = self._clock()
-        self._credit = min(self._most, self._credit + (now - self._at) * self._per_second)
-        self._at = now
+        earned = (now - self._refilled) * self._per_second
+        self._credit = min(self._max_credit, self._credit + earned)
+        self._refilled = now
         if self._credit <= 0.0:
             seconds = max(1, math.ceil(-self._credit / self._per_second))
             raise QuotaExceeded(
@@ -43,11 +50,11 @@ class Quota:
             )
 
     def spend(self, samples: int) -> None:
-        """Note samples that were admitted here."""
+        """Charge samples that this process has admitted."""
         self._credit -= samples
         if self._tell is not None:
             self._tell(samples)
 
     def spent_elsewhere(self, samples: int) -> None:
-        """Note samples that another process of the server has admitted."""
+        """Charge samples that another process of the server has admitted."""
         self._credit -= samples

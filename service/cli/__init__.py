@@ -1,4 +1,4 @@
-"""The command `wolfstream`: one module for each subcommand and what they show on a terminal.
+"""The command `wolfstream`: a module for each subcommand, and what they share.
 
 It may import `service.web`, `service.training`, `service.engine`, `service.storage`,
 `service.model`, `service.heads`, `service.files`, `service.spec`, `service.client`,

@@ -1,4 +1,4 @@
-"""The commands `wolfstream backup` and `restore`, for a data directory as a whole."""
+"""The commands `wolfstream backup` and `restore`, for a whole data directory or fleet."""
 
 from datetime import datetime
 from pathlib import Path
@@ -8,12 +8,12 @@ import click
 
 from wolfstream.service.cli.failures import Failure
 from wolfstream.service.cli.option_data import data_option
-from wolfstream.service.cli.option_fleet import joined
+from wolfstream.service.cli.option_fleet import open_fleet_at
 
 # numpy is imported when a command runs: help is quick.
 if TYPE_CHECKING:
     from wolfstream.service.storage.reach import Reach
-    from wolfstream.service.storage.restore import Point
+    from wolfstream.service.storage.restore import RestorePoint
 
 
 @click.command()
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     metavar="URLS",
     envvar="WOLFSTREAM_FLEET",
     default="",
-    help="NATS servers of a fleet, whose models are copied then.  [WOLFSTREAM_FLEET]",
+    help="NATS servers of a fleet to copy instead of --data.  [WOLFSTREAM_FLEET]",
 )
 @click.argument("directory", type=click.Path(path_type=Path))
 def backup(data: Path, fleet: str, directory: Path) -> None:
     """Copy a data directory, or a fleet, into DIRECTORY, also while it learns.
 
-    The backup has all that was acknowledged before it began, of all models, and the API keys. It
-    prints, for each model, the sequences that `wolfstream restore --to` can restore; what it
-    restores is brought into a new fleet with `wolfstream fleet import`.
+    The backup has everything that was acknowledged before it began, for all models, and the API
+    keys. The command prints the sequences of each model that `wolfstream restore --to` can restore.
+    To bring a restored directory into a new fleet, use `wolfstream fleet import`.
 
     \b
     Examples:
@@ -39,7 +39,7 @@ def backup(data: Path, fleet: str, directory: Path) -> None:
       wolfstream backup --fleet nats://a:4222,nats://b:4222 /mnt/backups/monday
     """  # noqa: D301  (click wants the control character)
     if fleet:
-        with joined(fleet) as member:
+        with open_fleet_at(fleet) as member:
             from wolfstream.service.fleet.api_keys import FleetKeys
             from wolfstream.service.fleet.exporting import back_up as back_up_fleet
 
@@ -70,8 +70,8 @@ def restore(data: Path, directory: Path, to: str | None) -> None:
     """Create a data directory from the backup in DIRECTORY.
 
     The data directory must not exist yet; start a server on it afterwards. Each model begins a new
-    epoch. Samples that were learned at once stay together, so a sequence among them restores the
-    state before them. A model that was deleted before the backup was made is not in it.
+    epoch. Samples that were learned together stay together, so a sequence among them restores the
+    state before them. A backup does not have models that were deleted before it was made.
 
     \b
     Examples:
@@ -91,12 +91,12 @@ def restore(data: Path, directory: Path, to: str | None) -> None:
     _print(data, reaches)
 
 
-def _read_point(text: str) -> "Point":
-    from wolfstream.service.storage.restore import Point
+def _read_point(text: str) -> "RestorePoint":
+    from wolfstream.service.storage.restore import RestorePoint
 
     model, at, sequence = text.rpartition("@")
     if at and model and sequence.isascii() and sequence.isdecimal():
-        return Point(model=model, sequence=int(sequence))
+        return RestorePoint(model=model, sequence=int(sequence))
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -104,7 +104,7 @@ def _read_point(text: str) -> "Point":
             f"{text!r} is neither MODEL@SEQUENCE nor a time such as 2026-03-01T09:30:00Z",
             param_hint="--to",
         ) from None
-    return Point(time=int(moment.timestamp() * 1000))
+    return RestorePoint(time=int(moment.timestamp() * 1000))
 
 
 def _print(directory: Path, reaches: "list[Reach]") -> None:

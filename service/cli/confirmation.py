@@ -1,4 +1,4 @@
-"""Commands that ask before they do what cannot be undone, or not easily."""
+"""Confirmation of commands that cannot be undone, or not easily."""
 
 import sys
 from collections.abc import Callable
@@ -7,8 +7,12 @@ from typing import Any
 import click
 
 
-def confirmed(prompt: str) -> Callable[[Any], Any]:
-    """Return a decorator of a command that asks this first, unless `--yes` is given."""
+def ask_first(prompt: str) -> Callable[[Any], Any]:
+    """Return a decorator that makes a command ask first, unless `--yes` is given.
+
+    Args:
+        prompt: the question.
+    """
 
     def ask(_: click.Context, __: click.Parameter, yes: bool) -> None:
         if yes:

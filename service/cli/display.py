@@ -16,9 +16,16 @@ _LINE_SECONDS = 2.0
 
 
 class Frame:
-    """Bars on a terminal; elsewhere no bars, but lines that are due every few seconds."""
+    """Bars on a terminal; elsewhere lines, which the subclass prints when `line_is_due`."""
 
     def __init__(self, console: Console, *columns: ProgressColumn, transient: bool) -> None:
+        """Begin without bars.
+
+        Args:
+            console: to print on.
+            columns: of each bar.
+            transient: whether bars disappear at the end.
+        """
         self.console = console
         self.bars = Progress(
             *columns, console=console, transient=transient, disable=not console.is_interactive
@@ -38,7 +45,7 @@ class Frame:
         self.bars.stop()
 
     def line_is_due(self) -> bool:
-        """Return whether no bars are drawn and it is time for a line."""
+        """Return whether a line is due: there are no bars, and the last line is old enough."""
         if not self.bars.disable or time.monotonic() - self._last_line <= _LINE_SECONDS:
             return False
         self._last_line = time.monotonic()
@@ -46,12 +53,16 @@ class Frame:
 
 
 class Bar(Frame):
-    """One bar with words that change, which disappears at the end, before the result.
-
-    words: shown until there is something to show.
-    """
+    """One bar with a text that changes, which disappears at the end."""
 
     def __init__(self, console: Console, title: str, words: str = "") -> None:
+        """Begin at 0.
+
+        Args:
+            console: to print on.
+            title: of the bar.
+            words: the text until `show` is called.
+        """
         columns = (
             TextColumn("{task.description}", markup=False),
             BarColumn(),
@@ -72,21 +83,25 @@ class Bar(Frame):
 
 
 class Interruption:
-    """Whether Ctrl-C was pressed, in `asked`."""
+    """A request to end, by Ctrl-C.
 
-    asked = False
+    Attributes:
+        requested: whether Ctrl-C was pressed.
+    """
+
+    requested = False
 
 
 @contextmanager
-def first_interrupt_asks() -> Iterator[Interruption]:
-    """Let the first Ctrl-C set `asked`; the second one interrupts as usual."""
+def gentle_interrupt() -> Iterator[Interruption]:
+    """Make the first Ctrl-C within the block a request to end; the second interrupts as usual."""
     interruption = Interruption()
 
-    def ask(_: int, __: FrameType | None) -> None:
-        interruption.asked = True
+    def request(_: int, __: FrameType | None) -> None:
+        interruption.requested = True
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    before = signal.signal(signal.SIGINT, ask)
+    before = signal.signal(signal.SIGINT, request)
     try:
         yield interruption
     finally:

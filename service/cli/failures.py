@@ -1,4 +1,4 @@
-"""The ways in which commands fail: one line, `Error: ...`, and an exit code."""
+"""How commands fail: with one line, `Error: ...`, and an exit code."""
 
 import click
 
@@ -6,9 +6,10 @@ from wolfstream.service.errors.visible_text import visible
 
 
 class Failure(click.ClickException):
-    """An error in one line, `Error: ...`, which may quote a file that others made."""
+    """An error of a command, whose message may quote files of others."""
 
     def __init__(self, message: str) -> None:
+        """Make the message safe to print."""
         super().__init__(visible(message, besides="\n"))
 
 
@@ -19,6 +20,6 @@ class NoConnection(Failure):
 
 
 class Interrupted(Failure):
-    """Ctrl-C, with the exit code that shells use for it."""
+    """Ctrl-C, with the exit code that shells use."""
 
     exit_code = 130

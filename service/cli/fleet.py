@@ -1,11 +1,11 @@
-"""The command `wolfstream fleet`: what concerns many replicas together."""
+"""The command `wolfstream fleet`: work on the models of a whole fleet."""
 
 from pathlib import Path
 
 import click
 
 from wolfstream.service.cli.failures import Failure
-from wolfstream.service.cli.option_fleet import joined
+from wolfstream.service.cli.option_fleet import open_fleet_at
 
 _servers = click.option(
     "--fleet",
@@ -31,47 +31,47 @@ def fleet() -> None:
 def import_(directory: Path, servers: str) -> None:
     """Copy the models of a data directory into a fleet, with their sequences and keys.
 
-    No server may run on DIRECTORY, which stays as it is; one that `wolfstream backup` made will do,
-    too. Models that the fleet has already are not touched: then nothing is brought in, unless an
-    earlier import of DIRECTORY has failed after them. After a failure, run it again.
+    No server may run on DIRECTORY, which is not changed; it may be a backup. If the fleet has a
+    model of the same name, nothing is imported, unless an earlier import of DIRECTORY has copied
+    that model before it failed. After a failure, run the command again.
 
     \b
     Example:
       wolfstream fleet import ./models --fleet nats://a:4222,nats://b:4222,nats://c:4222
     """  # noqa: D301  (click wants the control character)
-    with joined(servers) as member:
+    with open_fleet_at(servers) as member:
         from wolfstream.service.fleet.api_keys import FleetKeys
         from wolfstream.service.fleet.importing import import_models
 
         for moved in import_models(directory, member, FleetKeys(member.nats)):
-            there = "the fleet has it already, with " if moved.before else ""
-            click.echo(f"{moved.model}: {there}{moved.sequence:,} samples")
+            prefix = "the fleet has it already, with " if moved.before else ""
+            click.echo(f"{moved.model}: {prefix}{moved.sequence:,} samples")
 
 
 @fleet.command()
 @_servers
 def verify(servers: str) -> None:
-    """Look for what cannot be in a fleet's logs, and say what to do about it.
+    """Check a fleet's logs for faults, and say what to do about each.
 
-    Two commits of samples in one place, a key that was learned twice, a commit of a replica whose
-    term was over, a missing state. Replicas may run meanwhile; nothing is changed. Ends with 1 if
-    something is wrong.
+    Faults are two commits of samples at one sequence, a key that was learned twice, a commit of a
+    replica whose term was over, or a missing state. Replicas may run meanwhile; nothing is changed.
+    Exits with 1 if there is a fault.
 
     \b
     Example:
       wolfstream fleet verify --fleet nats://a:4222,nats://b:4222,nats://c:4222
     """  # noqa: D301  (click wants the control character)
-    with joined(servers) as member:
+    with open_fleet_at(servers) as member:
         from wolfstream.service.fleet.verification import verify as verify_logs
 
-        wrong = 0
+        n_faults = 0
         for model, faults in verify_logs(member):
             click.echo(f"{model}: {'ok' if not faults else ''}".rstrip())
             for fault in faults:
                 click.echo(f"  {fault}")
-            wrong += len(faults)
-    if wrong:
-        raise Failure(f"{wrong} {'fault was' if wrong == 1 else 'faults were'} found")
+            n_faults += len(faults)
+    if n_faults:
+        raise Failure(f"{n_faults} {'fault was' if n_faults == 1 else 'faults were'} found")
 
 
 @fleet.command()
@@ -80,14 +80,14 @@ def verify(servers: str) -> None:
 def export(directory: Path, servers: str) -> None:
     """Copy all models of a fleet into a new data directory, even while it learns.
 
-    A server can run on DIRECTORY. It has what each model had acknowledged before, and the
-    idempotency keys, but no API keys; `wolfstream backup --fleet` copies those, too.
+    A server can run on DIRECTORY. It has everything that was acknowledged before the command
+    began, and the idempotency keys, but no API keys; `wolfstream backup --fleet` copies those, too.
 
     \b
     Example:
       wolfstream fleet export /mnt/backups/monday --fleet nats://a:4222
     """  # noqa: D301  (click wants the control character)
-    with joined(servers) as member:
+    with open_fleet_at(servers) as member:
         from wolfstream.service.fleet.exporting import export_models
 
         for moved in export_models(member, directory):

@@ -43,8 +43,8 @@ _fleet = click.option(
 
 
 @contextmanager
-def _kept(data: Path, fleet: str) -> "Iterator[ApiKeys]":
-    """The keys of a data directory, or of a fleet; what goes wrong with them ends the command."""
+def _stored_keys(data: Path, fleet: str) -> "Iterator[ApiKeys]":
+    """Yield the keys of a data directory or fleet; their errors become Failures."""
     from wolfstream.service.access.key_file import KeyFile
     from wolfstream.service.access.keys import KeysError
     from wolfstream.service.errors import StartupError
@@ -68,10 +68,10 @@ def keys() -> None:
     """Manage who may use a server.
 
     A server without keys serves its own machine only, unless it is started with --insecure. Once
-    there is a key, each request needs one: `Authorization: Bearer KEY`. These commands work before
-    the first start and while the server runs, which notices a change within a second. A revoked key
-    is refused from then on; a websocket that was opened with it gets the responses that are due and
-    is closed with code 1008.
+    there is a key, every request needs one: `Authorization: Bearer KEY`. The commands work before
+    the first start, and also while the server runs, which notices a change within a second. A
+    revoked key is refused from then on. A websocket that was opened with it gets the responses that
+    are due, and is closed with code 1008.
 
     \b
     Scopes:
@@ -79,8 +79,8 @@ def keys() -> None:
       learn    the same, and learn (a learning response contains predictions in any case)
       admin    everything: create, delete and roll back models too
 
-    A quota counts rows, learned or predicted. A batch of any size is taken while there is credit;
-    what it used beyond that has to be earned before the next one.
+    A quota counts rows, learned or predicted. A batch of any size is accepted while there is
+    credit. If it uses more than that, the next one has to wait until the debt is paid off.
 
     \b
     Examples:
@@ -90,9 +90,9 @@ def keys() -> None:
       wolfstream keys revoke sensors
       wolfstream keys list --fleet nats://a:4222,nats://b:4222
 
-    The data directory keeps a hash of each key, in keys.json. To do without keys again, stop the
-    server, delete this file, and start it once with --no-keys: a server whose keys are gone would
-    let everybody in, and does not start.
+    The data directory has a hash of each key, in keys.json. To do without keys again, stop the
+    server, delete this file, and start the server once with --no-keys. Without this option, a
+    server whose keys are gone does not start, because it would let everybody in.
     """  # noqa: D301  (click wants the control character)
 
 
@@ -124,7 +124,7 @@ def add(data: Path, fleet: str, **options: Any) -> None:
     """Create a key and print it once."""
     from wolfstream.service.access.keys import add_key
 
-    with _kept(data, fleet) as keys:
+    with _stored_keys(data, fleet) as keys:
         key = add_key(keys, **options)
     click.echo(key)
     click.echo("Keep it: it cannot be shown again.", err=True)
@@ -135,18 +135,18 @@ def add(data: Path, fleet: str, **options: Any) -> None:
 @_fleet
 def list_(data: Path, fleet: str) -> None:
     """List the keys, without the keys themselves."""
-    with _kept(data, fleet) as keys:
-        found, place = keys.read(), keys.name if fleet else data
-    if not found:
-        served = "anyone who reaches it" if found is None else "no one"
-        click.echo(f"No keys in {place}: a server there serves {served}.", err=True)
+    with _stored_keys(data, fleet) as keys:
+        stored, place = keys.read(), keys.name if fleet else data
+    if not stored:
+        clients = "anyone who reaches it" if stored is None else "no one"
+        click.echo(f"No keys in {place}: a server there serves {clients}.", err=True)
         return
-    rows = [("NAME", "KEY", "SCOPES", "MODELS", "SAMPLES/S", "CREATED"), *map(_row, found)]
+    rows = [("NAME", "KEY", "SCOPES", "MODELS", "SAMPLES/S", "CREATED"), *map(_row, stored)]
     click.echo(table(rows))
 
 
 def _row(key: "Key") -> tuple[str, ...]:
-    """Return a line of the listing; of the key itself only the part that is not secret."""
+    """Return a row of the listing, with the part of the key that is not secret."""
     models, created = f"{key.prefix}*", f"{key.created:%Y-%m-%d %H:%M} UTC"
     quota = "any" if key.samples_per_second is None else f"{key.samples_per_second:g}"
     return key.name, f"{key.id}_...", ",".join(key.scopes), models, quota, created
@@ -160,6 +160,6 @@ def revoke(data: Path, fleet: str, name: str) -> None:
     """Revoke a key."""
     from wolfstream.service.access.keys import revoke_key
 
-    with _kept(data, fleet) as keys:
+    with _stored_keys(data, fleet) as keys:
         revoke_key(keys, name)
     click.echo(f"{name} is revoked; a running server refuses it within a second.", err=True)

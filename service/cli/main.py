@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-# As `spec.model.MODEL_NAME_PATTERN`; importing that module would make help slow.
+# The same as `spec.model.MODEL_NAME_PATTERN`; importing that module would make help slow.
 _MODEL_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z"
 _ON_THE_COMMAND_LINE = (
     *(
@@ -66,13 +66,13 @@ def main() -> None:
     """A server that learns while it serves: online kernel SVMs.
 
     `serve` runs the server. `replay` streams a file of labelled samples into a model of a running
-    server, and shows how well the model predicts each sample just before it learns it. `keys`
-    manages who may use a server. `models` shows, creates, queries and rolls back the models of a
-    server, and skips or deletes one that the server cannot recover. `snapshot` copies models
-    between data directories and files, and checks them for damage. `backup` copies a data directory
-    while a server runs on it; `restore` restores the copy, at its end or at an earlier point.
-    `fleet` moves models between a data directory and a fleet of servers. `train`, `predict` and
-    `evaluate` work with files alone; `serve --load` serves a model that `train` wrote.
+    server, and shows how well it predicts each sample just before it learns it. `keys` manages who
+    may use a server. `models` shows, creates, queries and rolls back the models of a server, and
+    skips or deletes one that the server cannot recover. `snapshot` copies models between data
+    directories and files, and checks them for damage. `backup` copies a data directory while a
+    server runs on it; `restore` restores the copy, at its end or at an earlier point. `fleet` moves
+    models between a data directory and a fleet of servers. `train`, `predict` and `evaluate` work
+    with files only; `serve --load` serves a model that `train` wrote.
     """
 
 
@@ -81,7 +81,7 @@ def _variable(name: str) -> str:
 
 
 def _setting(name: str) -> Callable[[Command], Command]:
-    """Make an option of a field of Settings, without a default, which would hide the variable."""
+    """Return an option for a field of Settings; a default here would hide the variable."""
     field = Settings.model_fields[name]
     text = f"{field.description}  [{_variable(name)}; default: {_default(field)}]"
     if field.annotation is bool:
@@ -138,7 +138,7 @@ def _other_settings() -> str:
 
 
 def _indented(text: str) -> str:
-    # As wide as click's own help; click keeps lines as they are where it must not join them.
+    # As wide as click's own help: after "\b", click leaves lines as they are.
     return textwrap.fill(text, 78, initial_indent=" " * 6, subsequent_indent=" " * 6)
 
 
@@ -162,31 +162,31 @@ def _indented(text: str) -> str:
     metavar="[NAME=]FILE",
     callback=_read_loads,
     help="Serve the model in FILE, which `wolfstream train` wrote, and let it go on learning; "
-    "repeatable. NAME is by default FILE's name without its suffix. If --data has a model of this "
-    "name already, that one is served and FILE is not read.",
+    "repeatable. NAME is by default FILE's name without its suffix. If --data already has a model "
+    "of this name, FILE is not read.",
 )
 @click.option(
     "--recover",
     is_flag=True,
-    help="Where the journal of --data is lost, begin a new one with models of the newest "
-    "snapshots; where it has lost its end, go on without. The log says what became of each model.",
+    help="If the journal of --data is lost, begin a new one with models from the newest snapshots; "
+    "if it has lost its end, go on without that. The log says what happened to each model.",
 )
 @click.option(
     "--no-keys",
     is_flag=True,
-    help="Go on without keys, although there were some: a server whose keys are gone does not "
-    "start otherwise.",
+    help="Start without keys although there were some. Without this option, a server whose keys "
+    "are gone does not start.",
 )
 def serve(
     loads: dict[str, Path], recover: bool, no_keys: bool, **options: str | bool | None
 ) -> None:
     """Run the server until SIGTERM or Ctrl-C.
 
-    It then finishes what it has accepted, saves a snapshot and exits with 0. Everything that it
-    acknowledged is in the data directory, also after a crash: start it again with the same --data
+    It then finishes what it has accepted, saves snapshots and exits with 0. Everything that it
+    acknowledged is in the data directory, also after a crash: start it again with the same --data,
     and it continues.
 
-    Without keys it serves this machine only: see `wolfstream keys add --help`.
+    Without keys it serves this machine only; see `wolfstream keys --help`.
 
     \b
     Examples:
@@ -197,13 +197,13 @@ def serve(
       wolfstream serve --workers 4
       WOLFSTREAM_THREADS=4 wolfstream serve
     """  # noqa: D301  (click wants the control character)
-    given = {name: value for name, value in options.items() if value is not None}
+    on_command_line = {name: value for name, value in options.items() if value is not None}
     try:
         _check_variables()
-        settings = Settings(**given)  # type: ignore[arg-type]  # pydantic converts and checks
+        settings = Settings(**on_command_line)  # type: ignore[arg-type]  # pydantic converts
     except ValidationError as error:
-        raise click.UsageError(_wrong_settings(error, given)) from None
-    # The server takes a second to import, which help and wrong settings need not wait for.
+        raise click.UsageError(_wrong_settings(error, on_command_line)) from None
+    # Importing the server takes a second, for which help and wrong settings should not wait.
     from wolfstream.service.engine.compilation import compiling
 
     with compiling() as process:
@@ -217,7 +217,7 @@ def serve(
 
 
 def _check_variables() -> None:
-    """Raise UsageError for variables that are no settings: a slip would be passed over."""
+    """Raise UsageError for variables that are not settings: a typo would silently do nothing."""
     unknown = [
         f"{name} is no setting" + (f"; did you mean {close}?" if close else ".")
         for name, close in unknown_variables(os.environ).items()
@@ -226,14 +226,14 @@ def _check_variables() -> None:
         raise click.UsageError(f"{' '.join(unknown)} `wolfstream serve --help` lists all settings")
 
 
-def _wrong_settings(error: ValidationError, given: dict[str, Any]) -> str:
-    """Name each wrong value as the user gave it, and what it must be."""
-    wrong = []
+def _wrong_settings(error: ValidationError, on_command_line: dict[str, Any]) -> str:
+    """Return a text with each wrong option or variable, its value, and what it must be."""
+    messages = []
     for item in error.errors():
         name = str(item["loc"][0])
-        source = _option(name) if name in given else _variable(name)
-        wrong.append(f"{source} {item['input']!r}: {_needed(item)}")
-    return "; ".join(wrong)
+        source = _option(name) if name in on_command_line else _variable(name)
+        messages.append(f"{source} {item['input']!r}: {_needed(item)}")
+    return "; ".join(messages)
 
 
 _BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most"}
@@ -241,7 +241,7 @@ _TYPES = {"int": "a whole number", "float": "a number", "bool": "true or false"}
 
 
 def _needed(item: "ErrorDetails") -> str:
-    """Say what a setting must be, from the error that pydantic describes."""
+    """Return what a setting must be, for an error of pydantic."""
     kind, context = item["type"].partition("_")[0], item.get("ctx", {})
     for bound in _BOUNDS.keys() & context.keys():
         return f"it must be {_BOUNDS[bound]} {context[bound]}"

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from wolfstream.service.cli.confirmation import confirmed
-from wolfstream.service.cli.option_data import data_option, working
+from wolfstream.service.cli.confirmation import ask_first
+from wolfstream.service.cli.option_data import data_option, file_errors
 from wolfstream.service.cli.option_server import server_option
 from wolfstream.service.cli.served_models import (
     challengers,
@@ -26,12 +26,12 @@ _model = click.argument("model")
 def models() -> None:
     """Show, create, query and roll back the models of a server.
 
-    They use the server at --url; the variable WOLFSTREAM_KEY holds the API key, where it needs one.
+    They use the server at --url, with the API key in the variable WOLFSTREAM_KEY, if it needs one.
 
-    With --data, `list` shows the models of a data directory instead, and needs no server; `skip`
-    and `delete` always work on one, which no server holds, and are for models that a server cannot
-    recover. `wolfstream snapshot export --sequence N` writes a snapshot of such a model into a
-    file, and `wolfstream snapshot verify` says what is damaged.
+    With --data, `list` shows the models of a data directory and needs no server. `skip` and
+    `delete` always work on a data directory without a server: they are for models that a server
+    cannot recover. `wolfstream snapshot export --sequence N` writes a snapshot of such a model into
+    a file, and `wolfstream snapshot verify` says what is damaged.
 
     \b
     Examples:
@@ -57,25 +57,25 @@ def list_(data: Path | None, url: str) -> None:
     if data is None:
         list_served(url)
         return
-    with working():
-        from wolfstream.service.engine.quarantine import standings
+    with file_errors():
+        from wolfstream.service.engine.quarantine import model_statuses
 
-        for model in standings(data):
-            kept = ", ".join(map(str, model.snapshots)) or "none"
+        for model in model_statuses(data):
+            snapshots = ", ".join(map(str, model.snapshots)) or "none"
             skipped = "; skipped at the next start" if model.left_out else ""
-            click.echo(f"{model.name} at sequence {model.sequence}, snapshots {kept}{skipped}")
+            click.echo(f"{model.name} at sequence {model.sequence}, snapshots {snapshots}{skipped}")
 
 
 @models.command()
 @data_option
 @_model
 def skip(data: Path, model: str) -> None:
-    """Skip the replay of MODEL at the next start; it then serves its last snapshot.
+    """Skip the replay of MODEL at the next start, which then serves its last snapshot.
 
-    Its journal is kept, and it learns nothing until it is rolled back, or until `wolfstream serve
-    --recover` tries again.
+    Its journal is kept. It learns nothing until it is rolled back, or until `wolfstream serve
+    --recover` tries the replay again.
     """
-    with working():
+    with file_errors():
         from wolfstream.service.engine.quarantine import leave_out
 
         sequence = leave_out(data, model)
@@ -85,10 +85,10 @@ def skip(data: Path, model: str) -> None:
 @models.command()
 @data_option
 @_model
-@confirmed("Delete the model with everything that it learned?")
+@ask_first("Delete the model with everything that it learned?")
 def delete(data: Path, model: str) -> None:
     """Delete MODEL with its journal and its snapshots."""
-    with working():
+    with file_errors():
         from wolfstream.service.engine.quarantine import delete as remove
 
         remove(data, model)

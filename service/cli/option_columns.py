@@ -1,4 +1,4 @@
-"""The columns of a table that are no features: the options --label, --id and --weight."""
+"""The options --label, --id and --weight: the columns of a table that are not features."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -15,29 +15,33 @@ _COLUMN = "Column of a table, by its name or its number from 1,"
 def column_options(
     default: str = _DEFAULT,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add the options to a command, which gets them as `roles`. default: of --label, in words."""
+    """Return a decorator that adds the options to a command, which gets them as `roles`.
+
+    Args:
+        default: of --label, for the help text.
+    """
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
-        def called(
+        def command_with_roles(
             *args: Any, label: str | None, id_column: str | None, weight: str | None, **more: Any
         ) -> Any:
             return command(*args, roles=Roles(label, id_column, weight), **more)
 
-        return of_label(of_id(of_weight(called)))
+        return label_option(id_option(weight_option(command_with_roles)))
 
-    of_label = click.option(
+    label_option = click.option(
         "--label", metavar="NAME|N", help=f"{_COLUMN} that has the labels.  [default: {default}]"
     )
-    of_id = click.option(
+    id_option = click.option(
         "--id",
         "id_column",
         metavar="NAME|N",
-        help=f"{_COLUMN} that says what a row is about, which is no feature.",
+        help=f"{_COLUMN} that identifies a row; it is not a feature.",
     )
-    of_weight = click.option(
+    weight_option = click.option(
         "--weight",
         metavar="NAME|N",
-        help=f"{_COLUMN} that says how much a sample counts in learning.",
+        help=f"{_COLUMN} that has the weights of the samples.",
     )
     return add

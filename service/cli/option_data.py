@@ -1,4 +1,4 @@
-"""The data directory that a command works on: its option, and how work on files fails."""
+"""The option for a command's data directory, and the errors of work on files."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,8 +18,8 @@ data_option = click.option(
 
 
 @contextmanager
-def working() -> Iterator[None]:
-    """Turn every error of the work into a Failure."""
+def file_errors() -> Iterator[None]:
+    """Turn the errors within the block into Failures; use the cache of compiled code."""
     from wolfstream.service.native.compile_cache import use_compile_cache
 
     use_compile_cache()

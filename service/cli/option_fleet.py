@@ -1,4 +1,4 @@
-"""The fleet that a command works on."""
+"""A command's connection to a fleet."""
 
 import tempfile
 from collections.abc import Iterator
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def joined(servers: str) -> "Iterator[Fleet]":
-    """The fleet at some servers; what goes wrong with it ends the command."""
+def open_fleet_at(servers: str) -> "Iterator[Fleet]":
+    """Open the fleet at some NATS servers within the block; its errors become Failures."""
     from wolfstream.service.errors import Refusal, WolfstreamError
     from wolfstream.service.settings import Settings
 
@@ -27,8 +27,8 @@ def joined(servers: str) -> "Iterator[Fleet]":
     try:
         bounds = settings.fleet_log_bytes, settings.fleet_state_bytes
         nats = connect(servers.split(","), *bounds, login_of(settings))
-        with tempfile.TemporaryDirectory() as own, closing(nats):
-            yield open_fleet(nats, Path(own))
+        with tempfile.TemporaryDirectory() as data, closing(nats):
+            yield open_fleet(nats, Path(data))
     except Refusal as error:
         raise Failure(error.detail) from None
     except WolfstreamError as error:

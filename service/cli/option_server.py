@@ -1,4 +1,4 @@
-"""The server that a command talks to: its option, the key, and how calls fail."""
+"""The option for a command's server, the API key, and the errors of calls."""
 
 import os
 from collections.abc import Iterator
@@ -25,10 +25,11 @@ server_option = click.option(
 
 
 @contextmanager
-def asking(url: str) -> Iterator["Client"]:
-    """A client of the server; every error of a call becomes a Failure.
+def server_client(url: str) -> Iterator["Client"]:
+    """Yield a client of the server; its errors within the block become Failures.
 
-    The key is in the environment: other users see options in the list of processes.
+    The key comes from the environment, because other users can see options in the list of
+    processes.
     """
     from wolfstream.service.client.errors import AnswerLost, ClientError, Unreachable
     from wolfstream.service.client.sync import Client

@@ -9,7 +9,7 @@ import click
 
 
 def read_json(_: click.Context, __: click.Parameter, value: str | None) -> Any:
-    """Parse JSON, or the JSON in the file of @FILE; None if it is not given."""
+    """Parse JSON, or the JSON in the file of @FILE; return None without a value."""
     if value is None:
         return None
     try:
@@ -21,7 +21,7 @@ def read_json(_: click.Context, __: click.Parameter, value: str | None) -> Any:
 
 
 def read_gamma(_: click.Context, __: click.Parameter, value: str) -> float | None:
-    """Parse --gamma; None for auto."""
+    """Parse --gamma; return None for auto."""
     if value == "auto":
         return None
     try:
@@ -34,7 +34,7 @@ def read_gamma(_: click.Context, __: click.Parameter, value: str) -> float | Non
 
 
 def read_weights(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> Any:
-    """Parse --class-weight: weights by the text of a label, "balanced", or None."""
+    """Parse --class-weight; return text of a label -> weight, "balanced", or None."""
     if values == ("balanced",):
         return "balanced"
     weights: dict[str, float] = {}
@@ -52,7 +52,7 @@ def read_weights(_: click.Context, __: click.Parameter, values: tuple[str, ...])
 
 
 def read_bases(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> Any:
-    """Parse --basis for the spec, which checks the numbers; None if it is not given."""
+    """Parse --basis into fields of a spec, which checks the numbers; return None without any."""
     return [_read_basis(value) for value in values] or None
 
 

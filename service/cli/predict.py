@@ -61,11 +61,11 @@ def predict(
 ) -> None:
     """Predict the rows of a file, and write CSV with a header and a line for each row.
 
-    MODEL is a file that `wolfstream train` wrote, or a snapshot of the server. FILE is CSV,
-    svmlight or npz. Labels in FILE are ignored: a CSV file with as many columns as the model has
-    features has none, and so has one whose header names none of its columns y, label, target or
-    class. A line of svmlight begins with a label unless --no-labels is given; an npz file may
-    lack y. With --id, each line begins with the row's id.
+    MODEL is a file that `wolfstream train` wrote, or a snapshot of a server. FILE is CSV, svmlight
+    or npz. Labels in FILE are ignored. A CSV file has none if it has as many columns as the model
+    has features, or if its header has no column y, label, target or class. A line of svmlight
+    begins with a label, unless --no-labels is given; an npz file may lack y. With --id, each line
+    of the output begins with the row's id.
 
     \b
     Examples:
@@ -98,13 +98,13 @@ def predict(
 def evaluate(model: Path, file: Path, roles: Roles) -> None:
     """Compare predictions with the labels of a file.
 
-    For classes: accuracy beside that of always naming the most frequent label, Cohen's kappa,
-    balanced accuracy, ROC AUC and average precision (means over classes; of two classes, the
-    average precision of the rarer one), precision, recall and F1 of each class, and the confusion
+    For classes: accuracy, and that of always predicting the most frequent label; Cohen's kappa;
+    balanced accuracy; ROC AUC and average precision (means over classes; with two classes, the
+    average precision of the rarer one); precision, recall and F1 of each class; and the confusion
     matrix. For a regression: mean absolute error, root mean squared error, and R2.
 
-    MODEL is a file that `wolfstream train` wrote, or a snapshot of the server. FILE is CSV,
-    svmlight or npz with labels.
+    MODEL is a file that `wolfstream train` wrote, or a snapshot of a server. FILE is CSV, svmlight
+    or npz, with labels.
 
     \b
     Example:
@@ -129,7 +129,7 @@ def evaluate(model: Path, file: Path, roles: Roles) -> None:
     if not isinstance(result, Evaluation):
         return
     click.echo(balance(result.scores()))
-    # A pipe has no width: rich would wrap the tables at 80 columns.
+    # A pipe has no width, so rich would wrap the tables at 80 columns.
     plain = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
     for table in tables(result):
         plain.print(table)
@@ -157,7 +157,7 @@ def load(path: Path) -> "LoadedModel":
 def judge(
     console: "Console", loaded: "LoadedModel", file: Path, roles: Roles
 ) -> "Evaluation | RegressionEvaluation":
-    """Compare the predictions for a labelled file with its labels. Raises Failure."""
+    """Return the scores of the predictions for a labelled file. Raises Failure."""
     from wolfstream.service.cli.display import Bar
     from wolfstream.service.training.evaluation import Evaluation, RegressionEvaluation
 
@@ -192,9 +192,16 @@ def _open(
     roles: Roles,
     labelled: bool | None,
 ) -> "LabelledFile":
-    """Open a file with rows of the model's width and kind; warn of columns that it does not know.
+    """Open a file with rows for a model; warn about columns that the model does not know.
 
-    Raises Failure.
+    Args:
+        console: for a bar.
+        loaded: the model.
+        file: to open.
+        roles: columns that are not features.
+        labelled: whether the file has labels; None to find out.
+
+    Raises Failure, also if the rows have another number of features.
     """
     from wolfstream.service.cli.training_display import open_watched
     from wolfstream.service.files.labelled import DataFileError
@@ -228,7 +235,7 @@ def _open(
 
 
 def _probability(loaded: "LoadedModel", predictions: "Predictions") -> "Float64Array | None":
-    """Return the probabilities of predictions of classes; None if the head knows none."""
+    """Return the probabilities of classes, (n, classes); None if the head has none."""
     import numpy as np
 
     from wolfstream.service.errors import Untrained
@@ -243,7 +250,7 @@ def _probability(loaded: "LoadedModel", predictions: "Predictions") -> "Float64A
 def _predict(
     loaded: "LoadedModel", data: "LabelledFile", X: Any, file: Path, before: int
 ) -> "Predictions":
-    """Return predictions for rows, of which `before` came earlier."""
+    """Return predictions for rows, before which there are `before` others in the file."""
     from wolfstream.service.errors import InvalidSamples
 
     try:
@@ -269,11 +276,11 @@ def _write(
     classes = loaded.model.published.heads[loaded.model.spec.serve].classes
     if classes is None and decision:
         raise Failure("--decision is for classes: a regression predicts its only value")
-    heads = list(classes or ())
-    if len(heads) == 2:
-        del heads[0]
+    columns = list(classes or ())
+    if len(columns) == 2:  # one decision value, positive for the second class
+        del columns[0]
     ids = [] if roles.id is None else ["id"]
-    table.writerow([*ids, "prediction", *(f"decision {label}" for label in heads if decision)])
+    table.writerow([*ids, "prediction", *(f"decision {label}" for label in columns if decision)])
     done = 0
     with Bar(console, f"predicting {file.name}") as bar:
         for batch in data.batches(_ROWS_AT_ONCE):
@@ -292,7 +299,7 @@ def _write(
 
 @contextmanager
 def _destination(output: Path | None) -> Iterator[TextIO]:
-    """Open standard output, or a file that appears when it is complete."""
+    """Yield standard output, or a file that appears once it is complete."""
     if output is None:
         yield sys.stdout
         sys.stdout.flush()

@@ -139,7 +139,7 @@ def _stream(
     skip: int,
     limit: int | None,
 ) -> "list[Score]":
-    """Connect and send the samples. Raises Failure however that ends early."""
+    """Connect and send the samples; return the scores. Raises Failure for any early end."""
     from rich.console import Console
 
     from wolfstream.service.cli.replay_connections import HttpConnection, WebsocketConnection
@@ -147,12 +147,12 @@ def _stream(
     from wolfstream.service.client.errors import AnswerLost, ClientError, Unreachable
 
     total = min(max(0, data.samples - skip), data.samples if limit is None else limit)
-    # At most the samples of a second: a slow stream should not come in bursts.
+    # At most one second's samples, so that a slow stream does not come in bursts.
     size = batch if rate is None else max(1, min(batch, int(rate)))
     run: Replay | None = None
     try:
         with ExitStack() as stack:
-            # Not an option: other users see options in the list of processes.
+            # Not an option, because other users can see options in the list of processes.
             key = os.environ.get("WOLFSTREAM_KEY")
             http = stack.enter_context(HttpConnection(url, model, key))
             model_spec = _ensure_model(http, model, spec)
@@ -178,7 +178,7 @@ def _stream(
 
 
 def _named(data: "LabelledFile", batches: Iterator["Batch"]) -> Iterator["Sent"]:
-    """Yield the batches as they are sent, with the names of a header."""
+    """Yield the batches as they are sent, with the header's names."""
     from wolfstream.service.client.batches import Batch as Sent
     from wolfstream.service.client.batches import Table
 
@@ -188,7 +188,7 @@ def _named(data: "LabelledFile", batches: Iterator["Batch"]) -> Iterator["Sent"]
 
 
 def _ensure_model(http: "HttpConnection", model: str, spec: Any) -> dict[str, Any]:
-    """Return the spec of the model, which is created if needed. Raises ClientError."""
+    """Return the spec of the model; create it if it does not exist. Raises ClientError."""
     from wolfstream.service.client.errors import ClientError, Refused
 
     exists = True
@@ -207,14 +207,14 @@ def _ensure_model(http: "HttpConnection", model: str, spec: Any) -> dict[str, An
     return dict(description["spec"])
 
 
-def _heads(asked: str | None, spec: dict[str, Any]) -> list[str]:
-    if asked == "both":
+def _heads(option: str | None, spec: dict[str, Any]) -> list[str]:
+    if option == "both":
         return list(BOTH)
-    return [asked or str(spec["serve"])]
+    return [option or str(spec["serve"])]
 
 
 def _how_far(run: "Replay | None", skip: int) -> str:
-    """Return what was learned before the end, and how to go on from there."""
+    """Return a text that says what was learned, and how to go on from there."""
     if run is None:
         return "; nothing was sent"
     parts = [f"; {score.head}: {score.samples:,} samples acknowledged" for score in run.scores]
@@ -230,14 +230,14 @@ def _how_far(run: "Replay | None", skip: int) -> str:
 
 
 def _show_classes(score: "Score") -> None:
-    """Print what accuracy hides where one class is far more frequent than others."""
+    """Print the scores that show what accuracy hides when one class is much more frequent."""
     from rich.console import Console
 
     from wolfstream.service.training.evaluation import balance, tables
 
     click.echo(balance(score.classes.scores()))
-    known = ("roc_auc", "average_precision")
-    if ranks := {name: score.ranks[name] for name in known if score.ranks.get(name) is not None}:
+    names = ("roc_auc", "average_precision")
+    if ranks := {name: score.ranks[name] for name in names if score.ranks.get(name) is not None}:
         click.echo(f"of all that the model has learned: {balance(ranks)}")
     plain = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
     for table in tables(score.classes):
@@ -251,5 +251,5 @@ def _result(score: "Score") -> str:
         text += f", {score.accuracy:.2%} of {score.judged:,} predictions right"
     if score.mae is not None:
         text += f", MAE {score.mae:.4g} of {score.measured:,} predictions"
-    size = score.answer.get("size")
+    size = score.description.get("size")
     return text if size is None else f"{text}, {size:,} samples in the set"

@@ -1,6 +1,6 @@
-"""The connections of a replay to one model: over HTTP, or over its websocket stream.
+"""The connections of a replay to a model: over HTTP, or over its websocket stream.
 
-Both send each request under a key of its own, so it is learned once, however often it is sent.
+Both send each request with a key of its own, so it is learned once, however often it is sent.
 """
 
 import uuid
@@ -8,7 +8,7 @@ from collections import deque
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from wolfstream.service.client.batches import Batch, fields_of, rows_of
+from wolfstream.service.client.batches import Batch, as_rows, row_fields
 from wolfstream.service.client.session import Session
 from wolfstream.service.client.steps import RETRY_SECONDS, Retry
 from wolfstream.service.client.stream_address import address
@@ -17,7 +17,7 @@ from wolfstream.service.client.sync import Client
 from wolfstream.service.client.wire import (
     IDEMPOTENCY_KEY,
     learning_call,
-    packed,
+    pack,
     request_of,
 )
 
@@ -26,24 +26,21 @@ _ANSWER_SECONDS = 120.0
 
 
 class Connection(Protocol):
-    """A connection whose `send` may return before its samples are learned.
-
-    At most `window` requests should be without a response.
-    """
+    """A connection whose `send` may return before the samples are learned."""
 
     @property
     def window(self) -> int:
-        """The number of requests that may be without a response at a time."""
+        """How many requests may be without a response at a time."""
 
     @property
     def unanswered(self) -> int:
-        """The number of requests whose responses `receive` has not returned."""
+        """How many requests have responses that `receive` has not returned."""
 
     def send(self, head: str, batch: Batch) -> int:
-        """Send samples for a head to learn, and return the number of the request."""
+        """Send samples for a head to learn; return the number of the request."""
 
     def receive(self) -> tuple[int, dict[str, Any]]:
-        """Return the number of the next request and its response."""
+        """Return (number, response) of the next request. Raises ClientError."""
 
 
 class HttpConnection:
@@ -56,12 +53,13 @@ class HttpConnection:
     ) -> None:
         self.client = Client(url, key, timeout=_ANSWER_SECONDS, retry=retry)
         self._model = model
-        self._source = uuid.uuid4().hex
-        self._answers: deque[tuple[int, dict[str, Any]]] = deque()
-        self._sent = 0
+        self._key_prefix = uuid.uuid4().hex  # of the idempotency keys
+        # (number, response) that `receive` has not returned.
+        self._responses: deque[tuple[int, dict[str, Any]]] = deque()
+        self._sent = 0  # number of the last request
 
     def __enter__(self) -> Self:
-        # A server that cannot be reached at the start is not waited for.
+        # Fail at once if there is no server.
         self.client.ask(request_of("livez"), retry=0.0)
         return self
 
@@ -79,31 +77,31 @@ class HttpConnection:
 
     def create(self, spec: Any) -> dict[str, Any]:
         """Create the model, unless it exists with the same spec; return its description."""
-        return self.client.ask(request_of("create_model", self._model, packed(spec)))
+        return self.client.ask(request_of("create_model", self._model, pack(spec)))
 
     def predict(self, X: Any, head: str) -> dict[str, Any]:
         """Return the predictions of a head for the rows."""
-        body = packed(fields_of(rows_of(X)))
+        body = pack(row_fields(as_rows(X)))
         return self.client.ask(request_of("predict", self._model, body, {"head": head}))
 
     @property
     def unanswered(self) -> int:
-        """The number of requests whose responses `receive` has not returned."""
-        return len(self._answers)
+        """How many requests have responses that `receive` has not returned."""
+        return len(self._responses)
 
     def send(self, head: str, batch: Batch) -> int:
-        """Send samples for a head to learn, wait, and return the number of the request."""
+        """Send samples for a head to learn, and wait; return the number of the request."""
         self._sent += 1
-        headers = {IDEMPOTENCY_KEY: f"{self._source}.{self._sent}"}
-        body = packed(batch.fields())
+        headers = {IDEMPOTENCY_KEY: f"{self._key_prefix}.{self._sent}"}
+        body = pack(batch.fields())
         request = request_of(learning_call(head), self._model, body, headers=headers)
-        answer = self.client.ask(request)
-        self._answers.append((self._sent, answer))
+        response = self.client.ask(request)
+        self._responses.append((self._sent, response))
         return self._sent
 
     def receive(self) -> tuple[int, dict[str, Any]]:
-        """Return the number of the next request and its response."""
-        return self._answers.popleft()
+        """Return (number, response) of the next request."""
+        return self._responses.popleft()
 
 
 class WebsocketConnection:
@@ -133,18 +131,18 @@ class WebsocketConnection:
 
     @property
     def window(self) -> int:
-        """The number of requests that may be without a response at a time."""
+        """How many requests may be without a response at a time."""
         return self._session.window
 
     @property
     def unanswered(self) -> int:
-        """The number of requests whose responses `receive` has not returned."""
+        """How many requests have responses that `receive` has not returned."""
         return self._session.unanswered
 
     def send(self, head: str, batch: Batch) -> int:
-        """Send samples for a head to learn, and return the number of the request."""
+        """Send samples for a head to learn; return the number of the request."""
         return self._socket.run(self._session.learn(batch, head))
 
     def receive(self) -> tuple[int, dict[str, Any]]:
-        """Return the number of the next request and its response; raise Refused with the number."""
+        """Return (number, response) of the next request. Raises Refused with the number."""
         return self._socket.run(self._session.receive())

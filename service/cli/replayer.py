@@ -1,7 +1,7 @@
-"""Stream labelled samples into a running server, in order, and keep the score.
+"""Streams labelled samples into a running server, in order, and scores its predictions.
 
-The score is prequential: each response says what the model predicted for a sample just before it
-learned it.
+The score is prequential: each response has the predictions that the model made just before it
+learned the samples.
 """
 
 import time
@@ -23,21 +23,25 @@ from wolfstream.service.files.labelled import Label
 from wolfstream.service.training.evaluation import Evaluation
 from wolfstream.solver.stream.labels import key_of
 
-_MOST_SAMPLES_IN_FLIGHT = 8192
+_MAX_SAMPLES_IN_FLIGHT = 8192
 
 
 @dataclass
 class Score:
     """The progress of a head, and how well it has predicted so far.
 
-    samples: acknowledged by the server.
-    sent: samples that were sent, with or without a response.
-    seconds: spent waiting for responses, or until the rate allowed the next batch.
-    judged, correct: samples for which a class was predicted, and for which it was right.
-    classes: the labels and predictions of these.
-    measured, off: samples for which a number was predicted, and the sum of absolute errors.
-    answer: the server's last description of the head.
-    ranks: the model's scores of classes after the replay; empty of a head that is not served.
+    Attributes:
+        head: its name.
+        samples: acknowledged by the server.
+        sent: samples that were sent, with or without a response.
+        seconds: spent waiting for responses, or until the rate allowed the next batch.
+        judged: samples for which a class was predicted.
+        correct: samples for which it was right.
+        classes: labels and predictions of the judged samples.
+        measured: samples for which a number was predicted.
+        absolute_error: sum over the measured samples.
+        description: of the head in the last response.
+        ranks: the head's scores after the replay; empty if it has none.
     """
 
     head: str
@@ -48,8 +52,8 @@ class Score:
     correct: int = 0
     classes: Evaluation = field(default_factory=lambda: Evaluation([]))
     measured: int = 0
-    off: float = 0.0
-    answer: dict[str, Any] = field(default_factory=dict)
+    absolute_error: float = 0.0
+    description: dict[str, Any] = field(default_factory=dict)
     ranks: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -65,48 +69,57 @@ class Score:
     @property
     def mae(self) -> float | None:
         """Mean absolute error; None before the first prediction of a number."""
-        return self.off / self.measured if self.measured else None
+        return self.absolute_error / self.measured if self.measured else None
 
-    def count(self, labels: Sequence[Label], answer: dict[str, Any]) -> None:
-        """Take the response to a batch into account."""
+    def count(self, labels: Sequence[Label], response: dict[str, Any]) -> None:
+        """Count the response to a batch."""
         self.samples += len(labels)
-        self.answer = answer.get("head", {})
-        for label, predicted in zip(labels, answer["results"]["prediction"], strict=True):
-            if isinstance(predicted, float):  # No label is a float: the task is regression.
+        self.description = response.get("head", {})
+        for label, predicted in zip(labels, response["results"]["prediction"], strict=True):
+            if isinstance(predicted, float):  # labels of classes are never floats
                 self.measured += 1
-                self.off += abs(predicted - float(label))
+                self.absolute_error += abs(predicted - float(label))
             elif predicted is not None:
                 self.judged += 1
                 self.correct += key_of(predicted) == key_of(label)
                 self.classes.count([label], [predicted])
 
 
-class _Flight(NamedTuple):
-    score: Score
-    first: int
+class _InFlight(NamedTuple):
+    """A batch without a response."""
+
+    score: Score  # of the head that it was sent to
+    first: int  # number of its first sample, from 0
     labels: list[Label]
 
 
 class Replay:
     """The replay of a stream of batches to the heads of one model.
 
-    Each batch goes to every head in turn; `scores` is up to date at any moment, also after an
-    error. rate: the most samples per second.
+    Attributes:
+        scores: of each head, up to date at any moment, also after an error.
     """
 
     def __init__(
         self, connection: Connection, heads: Iterable[str], rate: float | None = None
     ) -> None:
+        """Begin with nothing sent.
+
+        Args:
+            connection: to the model.
+            heads: each of which gets every batch in turn.
+            rate: bound on the samples per second; None for no bound.
+        """
         self.scores = [Score(head) for head in heads]
         self._connection = connection
         self._rate = rate
-        self._flights: dict[int, _Flight] = {}
-        self._since = time.monotonic()
+        self._in_flight: dict[int, _InFlight] = {}  # by the number of the request
+        self._since = time.monotonic()  # up to when time was charged to the scores
 
     def run(self, batches: Iterable[Batch], display: "Display | None" = None) -> list[Score]:
         """Send all batches, wait for all responses, and return the scores.
 
-        Raises ClientError with a note that names the samples.
+        Raises ClientError, with a note that says which samples it concerns.
         """
         try:
             for batch in self._paced(batches):
@@ -129,10 +142,11 @@ class Replay:
         return self.scores
 
     def _room(self, batch: int) -> int:
-        """Return how many batches may stay without a response after the next one is sent."""
-        return min(self._connection.window, max(1, _MOST_SAMPLES_IN_FLIGHT // batch)) - 1
+        """Return how many batches may be without a response when the next one is sent."""
+        return min(self._connection.window, max(1, _MAX_SAMPLES_IN_FLIGHT // batch)) - 1
 
     def _paced(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        """Yield the batches at the rate."""
         sent = 0
         start = time.monotonic()
         for batch in batches:
@@ -145,35 +159,35 @@ class Replay:
 
     def _send(self, score: Score, batch: Batch) -> None:
         self._clock()
-        flight = _Flight(score, score.sent, batch.y)
+        batch_in_flight = _InFlight(score, score.sent, batch.y)
         score.sent += len(batch.y)
         try:
             ticket = self._connection.send(score.head, batch)
         except (Unreachable, Refused) as error:
             score.sent -= len(batch.y)
-            error.add_note(_place(flight))
+            error.add_note(_location(batch_in_flight))
             raise
-        self._flights[ticket] = flight
+        self._in_flight[ticket] = batch_in_flight
 
     def _receive_until(self, unanswered: int) -> None:
         while self._connection.unanswered > unanswered:
             try:
-                ticket, answer = self._connection.receive()
+                ticket, response = self._connection.receive()
             except Refused as refused:
-                flight = self._flights.pop(refused.ticket or 0, None)
-                if flight:
-                    flight.score.sent -= len(flight.labels)
-                    refused.add_note(_place(flight))
+                batch_in_flight = self._in_flight.pop(refused.ticket or 0, None)
+                if batch_in_flight:
+                    batch_in_flight.score.sent -= len(batch_in_flight.labels)
+                    refused.add_note(_location(batch_in_flight))
                 raise
             self._clock()
-            flight = self._flights.pop(ticket)
+            batch_in_flight = self._in_flight.pop(ticket)
             try:
-                flight.score.count(flight.labels, answer)
+                batch_in_flight.score.count(batch_in_flight.labels, response)
             except (KeyError, TypeError, ValueError):
                 raise ClientError("the server's response lacks results.prediction") from None
 
     def _clock(self, idle: bool = False) -> None:
-        """Charge the time since the last call to the heads that have samples under way."""
+        """Charge the time since the last call to heads with samples in flight; if idle, to all."""
         now = time.monotonic()
         for score in self.scores:
             if idle or score.sent > score.samples:
@@ -181,15 +195,25 @@ class Replay:
         self._since = now
 
 
-def _place(flight: _Flight) -> str:
-    last = flight.first + len(flight.labels)
-    return f"in samples {flight.first + 1:,} to {last:,} of what was sent to {flight.score.head}"
+def _location(batch_in_flight: _InFlight) -> str:
+    """Return a text that says where a batch is in the file."""
+    last = batch_in_flight.first + len(batch_in_flight.labels)
+    head = batch_in_flight.score.head
+    return f"in samples {batch_in_flight.first + 1:,} to {last:,} of what was sent to {head}"
 
 
 class Display(Frame):
     """The progress and score of a replay: a bar for each head, or a line every few seconds."""
 
     def __init__(self, console: Console, title: str, heads: Iterable[str], total: int) -> None:
+        """Begin at 0.
+
+        Args:
+            console: to print on.
+            title: of the bars.
+            heads: in the order of `Replay.scores`.
+            total: number of samples.
+        """
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
@@ -205,7 +229,7 @@ class Display(Frame):
         ]
 
     def update(self, scores: Sequence[Score]) -> None:
-        """Show the present scores."""
+        """Show the current scores."""
         for task, score in zip(self._tasks, scores, strict=True):
             self.bars.update(task, completed=score.samples, score=_summary(score))
         if self.line_is_due():

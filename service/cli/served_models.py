@@ -1,4 +1,4 @@
-"""The commands below `wolfstream models` that ask a running server: show, create, predict, ..."""
+"""The commands `wolfstream models` that call a running server: show, create, predict, ..."""
 
 import json
 from pathlib import Path
@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from wolfstream.service.cli.confirmation import confirmed
-from wolfstream.service.cli.option_server import asking, server_option
+from wolfstream.service.cli.confirmation import ask_first
+from wolfstream.service.cli.option_server import server_client, server_option
 from wolfstream.service.cli.option_values import read_json
 from wolfstream.service.cli.tables import table
 from wolfstream.service.errors.visible_text import visible
@@ -18,11 +18,11 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print the whole
 
 def list_served(url: str) -> None:
     """Print the models of a server."""
-    with asking(url) as client:
-        found = client.models()
+    with server_client(url) as client:
+        models = client.models()
     rows = [
-        (one["model"], f"{one['sequence']:,}", str(one["features"] or "-"), one["status"])
-        for one in found
+        (model["model"], f"{model['sequence']:,}", str(model["features"] or "-"), model["status"])
+        for model in models
     ]
     click.echo(table([("MODEL", "SEQUENCE", "FEATURES", "STATUS"), *rows]))
 
@@ -33,18 +33,19 @@ def list_served(url: str) -> None:
 @_as_json
 def show(model: str, url: str, as_json: bool) -> None:
     """Describe MODEL: its rows, and how well each of its heads predicts."""
-    with asking(url) as client:
-        found = client.describe(model)
+    with server_client(url) as client:
+        description = client.describe(model)
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        click.echo(json.dumps(description, indent=2))
         return
-    rows = found["rows"] or "no rows yet"
-    click.echo(f"{found['model']} at sequence {found['sequence']:,}: {found['status']}")
-    click.echo(f"rows: {rows}, {found['features'] or 0:,} features")
-    for head, stats in found["heads"].items():
-        serves = " (serves)" if head == found["spec"]["serve"] else ""
-        click.echo(f"{head}{serves}: {_how_well(stats)}")
-    for text in (found["notice"], found["warning"]):
+    rows, features = description["rows"] or "no rows yet", description["features"] or 0
+    name, sequence = description["model"], description["sequence"]
+    click.echo(f"{name} at sequence {sequence:,}: {description['status']}")
+    click.echo(f"rows: {rows}, {features:,} features")
+    for head, stats in description["heads"].items():
+        serves = " (serves)" if head == description["spec"]["serve"] else ""
+        click.echo(f"{head}{serves}: {_score_words(stats)}")
+    for text in (description["notice"], description["warning"]):
         if text:
             click.echo(text)
 
@@ -64,16 +65,17 @@ def show(model: str, url: str, as_json: bool) -> None:
 def create(model: str, spec: Any, file: Path | None, url: str) -> None:
     """Create MODEL from a spec, or from a model file.
 
-    A spec with "follows" makes a challenger of the model that it names, which learns what that one
-    does: --spec '{"follows": "rooms", "seed": 7}'.
+    A spec with "follows" makes a challenger, which learns the same samples as the model that it
+    names: --spec '{"follows": "rooms", "seed": 7}'.
 
-    A model that has this spec, or is in the file's state, is left as it is.
+    A model that already has this spec, or the file's state, is left as it is.
     """
     if spec is not None and file is not None:
         raise click.UsageError("use either --spec or --load: a model file contains its spec")
-    with asking(url) as client:
-        made = client.create(model, spec) if file is None else client.upload(model, file)
-    click.echo(f"{made['model']} at sequence {made['sequence']:,}: {made['spec']['task']}")
+    with server_client(url) as client:
+        created = client.create(model, spec) if file is None else client.upload(model, file)
+    sequence, task = created["sequence"], created["spec"]["task"]
+    click.echo(f"{created['model']} at sequence {sequence:,}: {task}")
 
 
 @click.command()
@@ -85,24 +87,21 @@ def create(model: str, spec: Any, file: Path | None, url: str) -> None:
 def predict(model: str, rows: Any, head: str | None, probability: bool, url: str) -> None:
     """Print MODEL's predictions for rows, one line each.
 
-    They are a list of rows, each a list or an object of named values; or a single row.
+    The JSON is a list of rows, each a list or an object of named values; or a single row.
     """
-    with asking(url) as client:
+    with server_client(url) as client:
         try:
-            ask = client.predict_proba if probability else client.predict
-            predicted = ask(model, rows, head=head)
+            call = client.predict_proba if probability else client.predict
+            result = call(model, rows, head=head)
         except (TypeError, ValueError) as error:
             raise click.UsageError(f"the rows cannot be read: {error}") from None
-    for i, prediction in enumerate(predicted.predictions):
-        more = (
-            []
-            if predicted.classes is None or predicted.probabilities is None
-            else predicted.probabilities[i]
-        )
-        named = zip(predicted.classes or (), more, strict=False)
-        words = [str(prediction), *(f"{label}={share:.4f}" for label, share in named)]
-        if predicted.deviations is not None:
-            words.append(f"+-{predicted.deviations[i]:.6g}")
+    for i, prediction in enumerate(result.predictions):
+        words = [str(prediction)]
+        if result.classes is not None and result.probabilities is not None:
+            pairs = zip(result.classes, result.probabilities[i], strict=True)
+            words += [f"{label}={share:.4f}" for label, share in pairs]
+        if result.deviations is not None:
+            words.append(f"+-{result.deviations[i]:.6g}")
         click.echo(visible("  ".join(words)))
 
 
@@ -114,19 +113,19 @@ def history(model: str, url: str, as_json: bool) -> None:
     """List the snapshots that MODEL can be rolled back to, newest first."""
     from rich.filesize import decimal
 
-    with asking(url) as client:
-        found = client.history(model)
+    with server_client(url) as client:
+        response = client.history(model)
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        click.echo(json.dumps(response, indent=2))
         return
     rows = [
         (
-            f"{kept['sequence']:,}",
-            kept["written"],
-            f"{kept['samples_since']:,}",
-            decimal(kept["bytes"]),
+            f"{snapshot['sequence']:,}",
+            snapshot["written"],
+            f"{snapshot['samples_since']:,}",
+            decimal(snapshot["bytes"]),
         )
-        for kept in found["snapshots"]
+        for snapshot in response["snapshots"]
     ]
     click.echo(table([("SEQUENCE", "WRITTEN", "SAMPLES SINCE", "SIZE"), *rows]))
 
@@ -134,13 +133,14 @@ def history(model: str, url: str, as_json: bool) -> None:
 @click.command()
 @_model
 @click.argument("sequence", type=click.IntRange(0))
-@confirmed("Forget what the model has learned since?")
+@ask_first("Forget what the model has learned since?")
 @server_option
 def rollback(model: str, sequence: int, url: str) -> None:
     """Roll MODEL back to its snapshot at SEQUENCE; `history` lists the snapshots."""
-    with asking(url) as client:
-        found = client.rollback(model, sequence)
-    click.echo(f"{found['model']} at sequence {found['sequence']:,} is as it was at {sequence:,}")
+    with server_client(url) as client:
+        outcome = client.rollback(model, sequence)
+    name, new_sequence = outcome["model"], outcome["sequence"]
+    click.echo(f"{name} at sequence {new_sequence:,} is as it was at {sequence:,}")
 
 
 @click.command()
@@ -150,13 +150,13 @@ def rollback(model: str, sequence: int, url: str) -> None:
 def challengers(model: str, url: str, as_json: bool) -> None:
     """Compare MODEL with its challengers on the same samples.
 
-    DIFFERENCE is above zero where the challenger is better. With a probability of 95%, BETWEEN
+    DIFFERENCE is above zero if the challenger is better. With a probability of 95%, BETWEEN
     contains the expected difference at all times.
     """
-    with asking(url) as client:
-        found = client.challengers(model)
+    with server_client(url) as client:
+        response = client.challengers(model)
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        click.echo(json.dumps(response, indent=2))
         return
     head = (
         "CHALLENGER",
@@ -168,27 +168,27 @@ def challengers(model: str, url: str, as_json: bool) -> None:
         "BETWEEN",
         "BETTER",
     )
-    click.echo(table([head, *map(_standing, found["challengers"])]))
+    click.echo(table([head, *map(_scoreboard_row, response["challengers"])]))
 
 
 @click.command()
 @_model
 @click.argument("challenger")
-@confirmed("Exchange the two models?")
+@ask_first("Exchange the two models?")
 @server_option
 def promote(model: str, challenger: str, url: str) -> None:
     """Exchange MODEL and its challenger CHALLENGER: each takes the other's spec and state.
 
     MODEL's former state is in its history: a rollback to it undoes the exchange.
     """
-    with asking(url) as client:
-        found = client.promote(model, challenger)
-    at = found["rolled_back"]["at"]
+    with server_client(url) as client:
+        description = client.promote(model, challenger)
+    at = description["rolled_back"]["at"]
     click.echo(f"{model} is now what {challenger} was; a rollback to {at} undoes it")
 
 
-def _standing(row: dict[str, Any]) -> tuple[str, ...]:
-    """Return a row of the scoreboard, in words."""
+def _scoreboard_row(row: dict[str, Any]) -> tuple[str, ...]:
+    """Return the cells of a challenger in the scoreboard."""
     first = row["model"], f"{row['lag']:,}", f"{row['samples']:,}"
     if row["interval"] is None:
         return (*first, *["-"] * 4, row["better"] or "-")
@@ -198,8 +198,8 @@ def _standing(row: dict[str, Any]) -> tuple[str, ...]:
     return (*first, *losses, f"{row['difference']:+.4f}", between, row["better"] or "not known")
 
 
-def _how_well(stats: dict[str, Any]) -> str:
-    """Return a head's scores and size, in words."""
+def _score_words(stats: dict[str, Any]) -> str:
+    """Return a text about a head's scores and size."""
     scores, words = stats["prequential"], []
     if scores.get("samples"):
         if scores.get("accuracy") is not None:

@@ -1,4 +1,4 @@
-"""The commands `wolfstream snapshot`, which copy models and check them for damage."""
+"""The commands `wolfstream snapshot`, which copy models, inspect them and check for damage."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wolfstream.service.cli.failures import Failure
-from wolfstream.service.cli.option_data import data_option, working
+from wolfstream.service.cli.option_data import data_option, file_errors
 from wolfstream.service.cli.tables import table
 from wolfstream.service.cli.train import check_out
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from wolfstream.service.engine.model_files import LoadedModel
 
-# As `spec.model.MODEL_NAME_PATTERN`; importing that module would make help slow.
+# The same as `spec.model.MODEL_NAME_PATTERN`; importing that module would make help slow.
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 _model_file = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
@@ -69,14 +69,14 @@ def snapshot() -> None:
 def export_(data: Path, model: str, out: Path, sequence: int | None, force: bool) -> None:
     """Write a model of a data directory into a file.
 
-    Without a server the file has all samples that were acknowledged: those after the newest
-    snapshot are learned for it. While a server runs, the file has the newest snapshot; to have a
-    newer one, POST /v1/models/MODEL/snapshot first. The data directory is not changed.
+    Without a server, the file has all acknowledged samples: the command learns those after the
+    newest snapshot. While a server runs, the file has the newest snapshot; for a newer one, POST
+    /v1/models/MODEL/snapshot first. The data directory is not changed.
     """
     check_out(out, force)
     from wolfstream.service.cli.display import Bar
 
-    with working():
+    with file_errors():
         from wolfstream.service.engine.transfer import export_model
         from wolfstream.service.storage.snapshot_format import write_state
 
@@ -85,11 +85,11 @@ def export_(data: Path, model: str, out: Path, sequence: int | None, force: bool
             def watch(reached: int, logged: int) -> None:
                 bar.show(reached / max(logged, 1), f"{reached:,} of {logged:,} samples")
 
-            found = export_model(data, model, sequence, watch)
-            write_state(out, found.state)
-    at, end = found.state.plain["sequence"], found.journal_end
+            exported = export_model(data, model, sequence, watch)
+            write_state(out, exported.state)
+    at, end = exported.state.plain["sequence"], exported.journal_end
     click.echo(f"{out}: {model} at sequence {at:,}, {_size(out)}")
-    if end > at and sequence is None and not found.while_serving:
+    if end > at and sequence is None and not exported.while_serving:
         click.echo(
             f"{model} follows another model, whose log goes on to {end:,}: start a server, let it "
             "learn that, and export again to include it.",
@@ -110,7 +110,7 @@ def export_(data: Path, model: str, out: Path, sequence: int | None, force: bool
 def import_(data: Path, file: Path, name: str) -> None:
     """Add the model in a file to a data directory that no server uses.
 
-    To add one to a server, start it with `serve --load`. The model has the sequence of the file,
+    To add it to a server, start that with `serve --load`. The model has the sequence of the file,
     and no older snapshots.
     """
     if not _MODEL_NAME.fullmatch(name):
@@ -119,7 +119,7 @@ def import_(data: Path, file: Path, name: str) -> None:
             "first one a letter or digit",
             param_hint="--name",
         )
-    with working():
+    with file_errors():
         from wolfstream.service.engine.model_files import describe
         from wolfstream.service.engine.transfer import import_model
 
@@ -138,18 +138,18 @@ def import_(data: Path, file: Path, name: str) -> None:
 def verify(paths: tuple[Path, ...]) -> None:
     """Check model files and data directories for damage, and print a line for each problem.
 
-    In a directory it checks the journal as SQLite sees it, each snapshot, and that the journal
-    has no gap after the newest two, so that a start finds all samples that were acknowledged.
-    Nothing is changed, and a server may use the directory meanwhile.
+    In a directory it checks the structure of the journal, each snapshot, and that the journal has
+    no gap after the newest two snapshots, so that a server finds all acknowledged samples. Nothing
+    is changed, and a server may use the directory meanwhile.
     """
     from wolfstream.service.cli.display import Bar
 
     problems = 0
-    with working():
-        from wolfstream.service.engine.verification import bytes_of
-        from wolfstream.service.engine.verification import verify as look
+    with file_errors():
+        from wolfstream.service.engine.verification import verified_bytes
+        from wolfstream.service.engine.verification import verify as problems_of
 
-        done, total = 0, max(sum(map(bytes_of, paths)), 1)
+        done, total = 0, max(sum(map(verified_bytes, paths)), 1)
         with Bar(_console(), "verifying") as bar:
 
             def watch(more: int) -> None:
@@ -158,9 +158,9 @@ def verify(paths: tuple[Path, ...]) -> None:
                 bar.show(done / total, f"{done / 2**20:.1f} of {total / 2**20:.1f} MB")
 
             for path in paths:
-                found = list(look(path, watch))
-                problems += len(found)
-                click.echo("\n".join(found) or f"{path}: whole")
+                messages = list(problems_of(path, watch))
+                problems += len(messages)
+                click.echo("\n".join(messages) or f"{path}: whole")
     if problems:
         raise Failure("one problem" if problems == 1 else f"{problems} problems")
 
@@ -170,7 +170,7 @@ def verify(paths: tuple[Path, ...]) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def inspect(file: Path, as_json: bool) -> None:
     """Print the contents of a model file: spec, sequence, classes, scores, arrays."""
-    with working():
+    with file_errors():
         from wolfstream.service.engine.model_files import describe, load_model
 
         loaded = load_model(file)

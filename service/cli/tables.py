@@ -1,10 +1,10 @@
-"""Tables of text."""
+"""Tables as text."""
 
 from collections.abc import Sequence
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """Return a table in lines, the first its head, with columns as wide as their widest cells."""
+    """Return the lines of a table, the first row its head, with columns as wide as needed."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -1,4 +1,4 @@
-"""The command `wolfstream train`, which makes a model file of a file of samples."""
+"""The command `wolfstream train`, which makes a model file from a file of samples."""
 
 import os
 import time
@@ -52,7 +52,7 @@ def train(
     and CSR arrays stay sparse and may have any number of features. `wolfstream predict`,
     `wolfstream evaluate` and `wolfstream serve --load` read OUT.
 
-    The first Ctrl-C ends training and writes the model as it is; the second one writes nothing.
+    The first Ctrl-C ends training and writes the model as it is; the second writes nothing.
 
     \b
     Examples:
@@ -78,7 +78,7 @@ def train(
     use_compile_cache()
     from rich.console import Console
 
-    from wolfstream.service.cli.training_display import read, summary, train_shown
+    from wolfstream.service.cli.training_display import read, summary, train_with_bar
     from wolfstream.service.errors import Invalid
     from wolfstream.service.files.labelled import DataFileError
     from wolfstream.service.storage.snapshot_format import write_state
@@ -90,7 +90,7 @@ def train(
             dense = dense or ALGORITHMS[options["algorithm"]].way == "fit"
             data = read(console, file, roles, dense, options["task"], _takes_texts(options))
             began = time.monotonic()
-            state, report = train_shown(console, data, _plan(options))
+            state, report = train_with_bar(console, data, _plan(options))
         except DataFileError as error:
             raise Failure(f"{file}: {error}") from None
         except CannotTrain as error:
@@ -113,7 +113,7 @@ def train(
 
 
 def check_out(out: Path, force: bool) -> None:
-    """Check that the result can be written before the work begins. Raises Failure."""
+    """Raise Failure if a file certainly cannot be written, before the work begins."""
     if out.exists() and not force:
         raise Failure(f"{out} exists; --force overwrites it")
     if not out.parent.is_dir():
@@ -136,14 +136,14 @@ def _plan(options: dict[str, Any]) -> "Plan":
     if options["kernel"] == "polynomial":
         kernel |= {"degree": options["degree"], "coef0": options["coef0"]}
     algorithm = options["algorithm"]
-    own = {name: options[name] for name in HEAD_OPTIONS[ALGORITHMS[algorithm].head]}
-    class_weight = own.pop("class_weight", None)
+    head_options = {name: options[name] for name in HEAD_OPTIONS[ALGORITHMS[algorithm].head]}
+    class_weight = head_options.pop("class_weight", None)
     return Plan(
         task=options["task"],
         algorithm=algorithm,
         kernel=kernel,
         gamma=options["gamma"],
-        options={name: value for name, value in own.items() if value is not None},
+        options={name: value for name, value in head_options.items() if value is not None},
         class_weight=class_weight,
         epochs=options["epochs"],
         shuffle=options["shuffle"],

@@ -1,4 +1,4 @@
-"""The options of `wolfstream train`, and which of them each algorithm uses."""
+"""The options of `wolfstream train`, and a check that the algorithm uses those that are given."""
 
 from collections.abc import Callable
 from itertools import chain
@@ -28,7 +28,7 @@ _WRONG_TASK = {
     "regression": "--algorithm {} learns classes; --task regression needs "
     + ", ".join(_LEARN_NUMBERS),
 }
-# All options that only some algorithms use, but for the one that depends on the task.
+# All options that only some algorithms use, except the one that depends on the task.
 _OPTIONS = {*chain(*HEAD_OPTIONS.values(), *WAY_OPTIONS.values())} - {"epsilon"}
 
 
@@ -47,9 +47,9 @@ _MODEL = (
         default=DEFAULT_ALGORITHM,
         show_default=True,
         help=f"{DEFAULT_ALGORITHM} learns as the server's default model does: words, missing "
-        "values and numbers in any units. msfw, sfw, asset and asset* learn sample by sample "
-        "too; the others solve for all samples at once, to a certified tolerance. "
-        f"{_FITS} fits numbers by a kernel part and --basis.",
+        "values and numbers in any units. msfw, sfw, asset and asset* also learn sample by sample; "
+        "the others solve for all samples at once, to a certified tolerance. "
+        f"{_FITS} fits numbers with a kernel part and --basis.",
     ),
     click.option(
         "--kernel",
@@ -64,8 +64,8 @@ _MODEL = (
         callback=read_gamma,
         default="auto",
         show_default=True,
-        help="auto: 1 / (mean squared distance) over all rows, or, to learn "
-        "sample by sample, over the first 128, as in the server.",
+        help="auto: 1 / (mean squared distance) over all rows; for algorithms that learn sample by "
+        "sample, over the first 128, as in the server.",
     ),
     click.option(
         "--degree",
@@ -103,24 +103,23 @@ _SET = (
         multiple=True,
         metavar="LABEL=WEIGHT",
         callback=read_weights,
-        help="Use WEIGHT times --C, or in ASSET WEIGHT times the loss, for this class; "
-        "repeatable. Or balanced: weights in inverse "
-        "proportion to how often the classes occur.",
+        help="Use WEIGHT times --C, or for ASSET WEIGHT times the loss, for this class; "
+        "repeatable. balanced: weights in inverse proportion to the classes' frequencies.",
     ),
     click.option(
         "--corrective-steps",
         type=click.IntRange(0, 100),
         default=1,
         show_default=True,
-        help="Swap steps after each step of the working set, 10 or more for noisy labels. The "
-        "model of a batch solver takes them when it goes on learning.",
+        help="Swap steps after each step of the working set; 10 or more for noisy labels. The "
+        "model of a batch solver uses them when it goes on learning.",
     ),
     click.option(
         "--max-size",
         type=click.IntRange(2, LARGEST_SET),
         metavar="N",
-        help="Most samples in the working set.  [default: 5,000, or twice the support vectors "
-        "of a batch solution]",
+        help="Bound on the samples in the working set.  [default: 5,000, or twice the support "
+        "vectors of a batch solution]",
     ),
 )
 _ASSET = (
@@ -194,8 +193,8 @@ _STREAM = (
     click.option(
         "--shuffle",
         is_flag=True,
-        help="Shuffle the samples in each pass. The default is the order of the file, as the "
-        "server learns in the order of arrival; a file sorted by its label needs --shuffle.",
+        help="Shuffle the samples in each pass. The default is the order of the file, just as the "
+        "server learns in the order of arrival. A file sorted by label needs --shuffle.",
     ),
 )
 _SOLVER = (
@@ -211,7 +210,7 @@ _SOLVER = (
         type=click.IntRange(1),
         default=1_000_000,
         show_default=True,
-        help="Most iterations of a batch solver for each pair of classes.",
+        help="Bound on the iterations of a batch solver for each pair of classes.",
     ),
     click.option(
         "--sampling",
@@ -247,9 +246,13 @@ def training_options(command: Command) -> Command:
 
 
 def check_usage(context: click.Context, options: dict[str, Any]) -> None:
-    """Refuse options that the chosen task, algorithm or kernel does not use.
+    """Choose the task if only the algorithm is given; refuse options that are not used.
 
-    Chooses the task if only the algorithm is given.
+    Args:
+        context: of the command.
+        options: of the command; `task` may be replaced.
+
+    Raises UsageError for an option that the task, algorithm or kernel does not use.
     """
     algorithm = ALGORITHMS[options["algorithm"]]
     if _is_default(context, "task") and options["task"] not in algorithm.task:
@@ -260,18 +263,19 @@ def check_usage(context: click.Context, options: dict[str, Any]) -> None:
     used = {*HEAD_OPTIONS[algorithm.head], *WAY_OPTIONS[algorithm.way]}
     useless = tuple(sorted(_OPTIONS - used))
     _refuse(context, f"--algorithm {name}", useless)
-    of_kernels = {"rbf": ("degree", "coef0"), "linear": ("gamma", "degree", "coef0")}
-    _refuse(context, f"--kernel {kernel}", of_kernels.get(kernel, ()))
+    not_used = {"rbf": ("degree", "coef0"), "linear": ("gamma", "degree", "coef0")}
+    _refuse(context, f"--kernel {kernel}", not_used.get(kernel, ()))
     _refuse(context, f"--task {task}", ("epsilon",) if task == "classification" else ())
 
 
 def _refuse(context: click.Context, chosen: str, useless: tuple[str, ...]) -> None:
+    """Raise UsageError if an option is given that something chosen does not use."""
     for name in useless:
         if not _is_default(context, name):
             option = f"--{name.replace('_', '-')}"
-            default = context.get_parameter_source("algorithm") is ParameterSource.DEFAULT
-            cure = ", the default: choose another" if default and "algorithm" in chosen else ""
-            raise click.UsageError(f"{option} is not used by {chosen}{cure}")
+            is_default = _is_default(context, "algorithm") and "algorithm" in chosen
+            remedy = ", the default: choose another" if is_default else ""
+            raise click.UsageError(f"{option} is not used by {chosen}{remedy}")
 
 
 def _is_default(context: click.Context, name: str) -> bool:

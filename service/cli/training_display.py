@@ -1,4 +1,4 @@
-"""The display of training: a bar for reading and for learning, then a summary."""
+"""The display of `wolfstream train`: bars for reading and learning, then a summary."""
 
 import math
 from pathlib import Path
@@ -8,7 +8,7 @@ import numpy as np
 from rich.console import Console
 from rich.filesize import decimal
 
-from wolfstream.service.cli.display import Bar, first_interrupt_asks
+from wolfstream.service.cli.display import Bar, gentle_interrupt
 from wolfstream.service.files.labelled import LabelledFile, open_data
 from wolfstream.service.files.roles import Roles
 from wolfstream.service.heads import fit
@@ -16,7 +16,7 @@ from wolfstream.service.heads.kinds import KINDS
 from wolfstream.service.native.threads import Threads
 from wolfstream.service.spec.heads import ALGORITHMS, Task
 from wolfstream.service.storage.snapshot_format import State
-from wolfstream.service.training.passes import Learned
+from wolfstream.service.training.passes import StreamProgress
 from wolfstream.service.training.plan import Data, Plan
 from wolfstream.service.training.train import train
 from wolfstream.solver.frank_wolfe.driver import Progress
@@ -27,9 +27,15 @@ _BEFORE_TRAINING = "the first run compiles for some seconds"
 
 
 def read(console: Console, file: Path, roles: Roles, dense: bool, task: Task, texts: bool) -> Data:
-    """Read all samples of a file into memory. Raises DataFileError.
+    """Read all samples of a file into memory, with a bar. Raises DataFileError.
 
-    texts: whether the algorithm takes texts, and rows that lack some values.
+    Args:
+        console: for the bar.
+        file: to read.
+        roles: columns that are not features.
+        dense: whether to make sparse rows dense.
+        task: whether labels are classes or numbers.
+        texts: whether the algorithm takes texts and missing values.
     """
     sparse = False if dense else None
     opened = open_watched(console, file, roles=roles, sparse=sparse, texts=texts and not dense)
@@ -42,11 +48,11 @@ def read(console: Console, file: Path, roles: Roles, dense: bool, task: Task, te
             labels += batch.labels
             weights += batch.weights or []
             bar.show(len(labels) / opened.samples, f"{len(labels):,} samples")
-    return Data(_joined(parts), labels, opened.first_index, opened.names, weights or None)
+    return Data(_join_rows(parts), labels, opened.first_index, opened.names, weights or None)
 
 
-def _joined(parts: list[Matrix | list[list[Any]]]) -> Matrix | list[list[Any]]:
-    """Return the rows of all parts, as lists if some of them are."""
+def _join_rows(parts: list[Matrix | list[list[Any]]]) -> Matrix | list[list[Any]]:
+    """Return the rows of all parts: a matrix, or lists if any part is one."""
     matrices = [part for part in parts if not isinstance(part, list)]
     if len(matrices) == len(parts):
         return concatenate_rows(matrices)
@@ -55,7 +61,7 @@ def _joined(parts: list[Matrix | list[list[Any]]]) -> Matrix | list[list[Any]]:
 
 
 def open_watched(console: Console, file: Path, **wanted: Any) -> LabelledFile:
-    """Open a data file, with a bar while all of it is checked. Raises DataFileError."""
+    """Open a data file, with a bar while it is checked; see `open_data`. Raises DataFileError."""
     with Bar(console, f"checking {file.name}") as bar:
         size = max(file.stat().st_size, 1)
 
@@ -65,30 +71,30 @@ def open_watched(console: Console, file: Path, **wanted: Any) -> LabelledFile:
         return open_data(file, watch=watch, **wanted)
 
 
-def train_shown(console: Console, data: Data, plan: Plan) -> tuple[State, dict[str, Any]]:
-    """Train with a bar; the first Ctrl-C ends training. Raises the errors of `train`."""
+def train_with_bar(console: Console, data: Data, plan: Plan) -> tuple[State, dict[str, Any]]:
+    """Train with a bar; the first Ctrl-C ends training early. Raises the errors of `train`."""
     if plan.online:
-        Threads().use(1)  # As the server does by default: the same model bit for bit.
+        Threads().use(1)  # as in a server by default, for the same model to the bit
     falling = _FallingGap(plan.batch.tol)
     bar = Bar(console, f"training {plan.algorithm}", _BEFORE_TRAINING)
-    with bar, first_interrupt_asks() as interruption:
+    with bar, gentle_interrupt() as interruption:
 
-        def observe(now: Learned | Progress | fit.Progress) -> bool:
-            if isinstance(now, Learned):
-                bar.show(now.samples / now.total, _words_of_stream(now))
+        def observe(now: StreamProgress | Progress | fit.Progress) -> bool:
+            if isinstance(now, StreamProgress):
+                bar.show(now.samples / now.total, _stream_words(now))
             elif isinstance(now, fit.Progress):
                 falling.show_violation(bar, now)
             else:
                 falling.show(bar, now)
-            return interruption.asked
+            return interruption.requested
 
         state, report = train(data, plan, observe)
-    if interruption.asked:
+    if interruption.requested:
         report["interrupted"] = True
     return state, report
 
 
-def _words_of_stream(now: Learned) -> str:
+def _stream_words(now: StreamProgress) -> str:
     words = [f"{now.samples:,} of {now.total:,} samples"]
     if now.objective is not None:
         gap = "unknown" if now.gap is None else f"{now.gap:.2g}"
@@ -101,13 +107,16 @@ def _words_of_stream(now: Learned) -> str:
 
 
 class _FallingGap:
-    """The progress of the relative gap to tol, on a log scale, for each problem."""
+    """The progress of a gap towards a tolerance, on a log scale, problem after problem."""
 
     def __init__(self, tol: float) -> None:
-        self._tol, self._problem, self._first, self._lowest = tol, -1, tol, tol
+        """Begin before the first problem."""
+        self._tol = tol
+        self._problem = -1  # number of the current problem
+        self._first, self._lowest = tol, tol  # gaps of the current problem
 
     def show(self, bar: Bar, now: Progress) -> None:
-        """Show the progress of the present problem, after those that are done."""
+        """Show the progress of the current problem, and of all problems in the bar."""
         gap = now.gap / (abs(now.objective) or 1.0)
         share = self._share(now.problem, gap)
         problem = f"pair {now.problem + 1} of {now.problems}, " if now.problems > 1 else ""
@@ -116,21 +125,28 @@ class _FallingGap:
         bar.show((now.problem + share) / now.problems, words)
 
     def show_violation(self, bar: Bar, now: fit.Progress) -> None:
-        """Show the progress of a fit."""
+        """Show the progress of a fit: its KKT violation."""
         words = f"step {now.iteration:,}, KKT violation {now.kkt_violation:.2e} of {now.tol:.0e}"
         bar.show(self._share(0, now.kkt_violation), words)
 
     def _share(self, problem: int, gap: float) -> float:
+        """Return the share of the way from the first gap to the tolerance, from 0 to 1."""
         gap = max(gap, self._tol)
         if problem != self._problem:
             self._problem, self._first, self._lowest = problem, gap, gap
         self._lowest = min(self._lowest, gap)
-        way = math.log(self._first / self._tol)
-        return math.log(self._first / self._lowest) / way if way > 0.0 else 1.0
+        total = math.log(self._first / self._tol)
+        return math.log(self._first / self._lowest) / total if total > 0.0 else 1.0
 
 
 def summary(report: dict[str, Any], seconds: float, out: Path) -> str:
-    """Describe what was trained in a few lines."""
+    """Return a few lines about a trained model.
+
+    Args:
+        report: of `train`.
+        seconds: that training took.
+        out: the model file.
+    """
     learned = report.get("learned", 0)
     again = f", learned {learned:,} times in all" if learned > report["samples"] else ""
     what = "regression" if report["task"] == "regression" else f"{report['classes']} classes"

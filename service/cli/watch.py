@@ -1,11 +1,11 @@
-"""The command `wolfstream models watch`: a model's numbers in a terminal, second by second."""
+"""The command `wolfstream models watch`: a model's numbers on a terminal, once a second."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from wolfstream.service.cli.option_server import asking, server_option
+from wolfstream.service.cli.option_server import server_client, server_option
 from wolfstream.service.errors.visible_text import visible
 
 # rich is imported when the command runs: help is quick.
@@ -29,24 +29,24 @@ def watch(model: str, count: int | None, url: str) -> None:
     from rich.live import Live
 
     console = Console()
-    with asking(url) as client:
+    with server_client(url) as client:
         states = _first(client.events(model), count)
         if not console.is_interactive:
             for state in states:
-                click.echo(line_of(state))
+                click.echo(_line(state))
             return
         with Live(console=console, auto_refresh=False) as live:
             for state in states:
-                live.update(table_of(state), refresh=True)
+                live.update(_table(state), refresh=True)
 
 
-def line_of(state: Mapping[str, Any]) -> str:
+def _line(state: Mapping[str, Any]) -> str:
     """Return a state in one line."""
     numbers = [f"{name} {text}" for name, text in _numbers(state)]
     return f"{state['model']} at {state['sequence']:,}: {', '.join(numbers)}"
 
 
-def table_of(state: Mapping[str, Any]) -> "Table":
+def _table(state: Mapping[str, Any]) -> "Table":
     """Return a state as a table, with the last predictions below."""
     from rich.table import Table
     from rich.text import Text

@@ -1,7 +1,7 @@
-"""The Python client of a running server.
+"""The Python client of a running server: blocking and asyncio, streams, and River's interface.
 
-It has a blocking and an asyncio client, streams, and River's interface. What a call sends, retries
-and means is written once, without input or output, in `steps`, `calls` and `session`.
+What a call sends, when it is retried and what responses mean is written once, without input or
+output, in `steps`, `calls`, `sample_calls` and `session`.
 
 It may import `service.notebook`, `service.files`, `service.calls`.
 It is imported by `wolfstream`, `service.cli`.

@@ -3,7 +3,7 @@
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from wolfstream.service.client.batches import roles_of, rows_and_ids
+from wolfstream.service.client.batches import rows_and_ids, split_roles
 from wolfstream.service.client.model_methods import AsyncModelMethods
 from wolfstream.service.client.results import Labelled, Learned, Predictions
 from wolfstream.service.client.sample_calls import SampleCalls
@@ -65,8 +65,8 @@ class AsyncClient(AsyncModelMethods):
         label: str | None = None,
         id: str | None = None,  # noqa: A002
     ) -> Learned:
-        """Let a model learn samples, in order, each once; they are durable when this returns."""
-        roles, weight = roles_of(label, id, weight)
+        """Send samples to a model; return once they are durable and learned."""
+        roles, weight = split_roles(label, id, weight)
         steps = self._samples.learn(
             name, X, y, head, batch, idempotency_key, if_match, weight, roles
         )
@@ -87,8 +87,8 @@ class AsyncClient(AsyncModelMethods):
         max_lag: float | None = None,
     ) -> Predictions:
         """Return predictions for rows, or for one row; with ids the rows wait for their labels."""
-        rows, in_column = rows_and_ids(X, Roles(label, id, weight))
-        ids = in_column if ids is None else ids
+        rows, column_ids = rows_and_ids(X, Roles(label, id, weight))
+        ids = column_ids if ids is None else ids
         if ids is not None:
             steps = self._samples.predict_later(name, rows, head, ids, min_sequence, costs)
         else:
@@ -98,7 +98,7 @@ class AsyncClient(AsyncModelMethods):
     async def label(
         self, name: str, ids: Any, y: Any, *, batch: int = 1024, if_match: str | None = None
     ) -> Labelled:
-        """Let a model learn rows that were predicted with ids, in the order of their labels."""
+        """Send the labels of rows that were predicted with ids; return once they are learned."""
         return await self._http.run(self._samples.label(name, ids, y, batch, if_match))
 
     async def predict_proba(
@@ -121,10 +121,7 @@ class AsyncClient(AsyncModelMethods):
         head: str | None = None,
         min_sequence: int | None = None,
     ) -> Predictions:
-        """Return predictions as `predict` does, with sets that have the label so often.
-
-        Raises Refused as `predict_proba` does.
-        """
+        """Return predictions with sets of classes that contain the label with some probability."""
         steps = self._samples.predict(name, X, head, min_sequence, confidence=confidence)
         return await self._http.run(steps)
 
@@ -137,7 +134,7 @@ class AsyncClient(AsyncModelMethods):
         head: str | None = None,
         min_sequence: int | None = None,
     ) -> Predictions:
-        """Return predictions as `predict` does, with intervals that have the target so often."""
+        """Return predictions with intervals that contain the target with some probability."""
         return await self.predict_set(
             name, X, confidence=confidence, head=head, min_sequence=min_sequence
         )
@@ -151,11 +148,7 @@ class AsyncClient(AsyncModelMethods):
         head: str | None = None,
         min_sequence: int | None = None,
     ) -> Predictions:
-        """Return predictions as `predict` does, each with a limited number of reasons.
-
-        They are features that move the prediction and, of the head "working_set", the samples that
-        pull for and against it. Raises Refused for rows that the head cannot explain.
-        """
+        """Return predictions with explanations."""
         return await self._http.run(
             self._samples.predict(name, X, head, min_sequence, explain=most)
         )
@@ -163,11 +156,11 @@ class AsyncClient(AsyncModelMethods):
     def stream(
         self, name: str, producer: str | None = None, *, first: int | None = None
     ) -> "AsyncStream":
-        """Return a stream to a model, to be used in an `async with` statement."""
+        """Return a stream to a model, for an `async with` statement."""
         from wolfstream.service.client.aio_stream import AsyncStream
         from wolfstream.service.client.session import Session
         from wolfstream.service.client.stream_address import address
 
-        at = address(self.url, name, self._key, self._timeout, self._http.trusted)
-        session = Session.of(producer, first, self._retry)
+        at = address(self.url, name, self._key, self._timeout, self._http.tls_context)
+        session = Session.begin(producer, first, self._retry)
         return AsyncStream(at, session)

@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from wolfstream.service.client.batches import ids_of, late_labels, one_batch, rows_of
+from wolfstream.service.client.batches import as_ids, as_rows, late_labels, one_batch
 from wolfstream.service.client.errors import AnswerLost, ClientError
-from wolfstream.service.client.results import Labelled, Learned, Predictions, result_of
+from wolfstream.service.client.results import Labelled, Learned, Predictions, read_result
 from wolfstream.service.client.session import Session
 from wolfstream.service.client.steps import (
     Connect,
@@ -23,7 +23,12 @@ from wolfstream.service.client.steps import (
     Transmit,
     run_async,
 )
-from wolfstream.service.client.stream_address import Address, check_subprotocol, lost, not_opened
+from wolfstream.service.client.stream_address import (
+    Address,
+    check_subprotocol,
+    lost_connection,
+    opening_error,
+)
 
 T = TypeVar("T")
 
@@ -31,16 +36,17 @@ T = TypeVar("T")
 class AsyncStream:
     """A stream to one model; `client.stream.Stream` describes the methods, awaited here.
 
-    `AsyncClient.stream` makes it, and `async with` opens and closes it. Tasks may share it: one
-    call at a time uses the connection. A call that is cancelled may have sent its request.
+    `AsyncClient.stream` makes it, and `async with` opens and closes it. Tasks may share it. A call
+    that is cancelled may have sent its request.
     """
 
     def __init__(self, at: Address, session: Session) -> None:
-        self._at = at
+        """Begin without a connection; see `client.stream.Stream`."""
+        self._address = at
         self._session = session
-        self._stack = AsyncExitStack()
+        self._stack = AsyncExitStack()  # closes the connection
         self._open: ClientConnection | None = None
-        self._lock = asyncio.Lock()
+        self._lock = asyncio.Lock()  # one call at a time uses the connection
 
     async def __aenter__(self) -> Self:
         try:
@@ -64,17 +70,17 @@ class AsyncStream:
 
     @property
     def window(self) -> int:
-        """The number of requests that may be without a response at a time."""
+        """How many requests may be without a response at a time."""
         return self._session.window
 
     @property
     def unanswered(self) -> int:
-        """The number of requests whose results have not been received."""
+        """How many requests have results that were not received."""
         return self._session.unanswered
 
     @property
     def acknowledged(self) -> int:
-        """The number of samples that the server has acknowledged."""
+        """How many samples the server has acknowledged."""
         return self._session.acknowledged
 
     async def learn(
@@ -86,7 +92,7 @@ class AsyncStream:
         if_match: str | None = None,
         weight: Any = None,
     ) -> int:
-        """Send samples, or one sample, in one request, and return its number."""
+        """Send samples, or one sample, in one request; return its number."""
         batch = one_batch(X, y, weight)
         return await self._run(self._session.learn(batch, head, if_match))
 
@@ -102,23 +108,23 @@ class AsyncStream:
         costs: Any = None,
         ids: Any = None,
     ) -> int:
-        """Ask for predictions for rows, or for one row, and return the number of the request."""
-        asked: dict[str, Any] = {"head": head, "min_sequence": min_sequence}
-        asked |= {"probability": probability, "confidence": confidence, "explain": explain}
-        asked["costs"] = costs
-        asked["ids"] = None if ids is None else ids_of(ids)
-        return await self._run(self._session.predict(rows_of(X), **asked))
+        """Request predictions for rows, or for one row; return the number of the request."""
+        options: dict[str, Any] = {"head": head, "min_sequence": min_sequence}
+        options |= {"probability": probability, "confidence": confidence, "explain": explain}
+        options["costs"] = costs
+        options["ids"] = None if ids is None else as_ids(ids)
+        return await self._run(self._session.predict(as_rows(X), **options))
 
     async def label(self, ids: Any, y: Any) -> int:
-        """Send labels of rows that were predicted with ids, and return the number."""
+        """Send the labels of rows that were predicted with ids; return the number."""
         return await self._run(self._session.label(late_labels(ids, y)))
 
     async def receive(self) -> Learned | Labelled | Predictions:
-        """Wait for the next result, in the order of sending, and return it."""
-        return result_of((await self._run(self._session.receive()))[1])
+        """Wait for the next result, in the order of sending. Raises Refused, ClientError."""
+        return read_result((await self._run(self._session.receive()))[1])
 
     async def __aiter__(self) -> AsyncIterator[Learned | Labelled | Predictions]:
-        """Give the results of everything that was sent."""
+        """Yield the results of all requests that were sent."""
         while self.unanswered:
             yield await self.receive()
 
@@ -128,7 +134,7 @@ class AsyncStream:
         *,
         head: str = "samples",
     ) -> AsyncIterator[Learned | Labelled | Predictions]:
-        """Send each pair of X and y in its own request, and yield the results as they come."""
+        """Send each pair of X and y in a request of its own; yield the results in order."""
         async for X, y in _each(samples):
             while self.unanswered >= self.window:
                 yield await self.receive()
@@ -149,7 +155,7 @@ class AsyncStream:
             case Pause(seconds):
                 return await asyncio.sleep(seconds)
             case Connect(query):
-                return await self._connect(f"{self._at.url}?{urlencode(query)}")
+                return await self._connect(f"{self._address.url}?{urlencode(query)}")
             case Transmit(message):
                 return await self._transmit(message)
             case Receive():
@@ -159,11 +165,11 @@ class AsyncStream:
     async def _connect(self, url: str) -> str | bytes:
         await self._stack.aclose()
         try:
-            opening = connect(url, **self._at.options)
+            opening = connect(url, **self._address.options)
             self._open = await self._stack.enter_async_context(opening)
         except (OSError, InvalidHandshake, EOFError, ConnectionClosed) as error:
-            raise not_opened(self._at.url, error) from None
-        check_subprotocol(self._at.url, self._open.subprotocol)
+            raise opening_error(self._address.url, error) from None
+        check_subprotocol(self._address.url, self._open.subprotocol)
         return await self._receive()
 
     async def _transmit(self, message: bytes) -> None:
@@ -171,17 +177,18 @@ class AsyncStream:
         try:
             await self._open.send(message)
         except ConnectionClosed as error:
-            raise lost(self._at.url, error) from None
+            raise lost_connection(self._address.url, error) from None
 
     async def _receive(self) -> str | bytes:
         assert self._open is not None
         try:
-            async with asyncio.timeout(self._at.timeout):
+            async with asyncio.timeout(self._address.timeout):
                 return await self._open.recv()
         except ConnectionClosed as error:
-            raise lost(self._at.url, error) from None
+            raise lost_connection(self._address.url, error) from None
         except TimeoutError:
-            raise AnswerLost(f"{self._at.url} was silent for {self._at.timeout:g} s") from None
+            address = self._address
+            raise AnswerLost(f"{address.url} sent nothing for {address.timeout:g} s") from None
 
 
 async def _each(

@@ -1,10 +1,9 @@
-"""Samples in the forms that callers have them, cut into batches that a server takes.
+"""Cuts samples, in all forms that callers may have, into batches that a server takes.
 
-X is a table (`client.tables`), an array (or anything that numpy turns into one, as nested lists), a
-sparse matrix of scipy, a list of rows of named values, one row, or an iterable of rows; y has a
-label or number for each row, or is the label of the one row. Without y, X is a table, a file or
-rows of named values that have their labels in a column, or it gives pairs of a row and its label. A
-weight is a number for all samples, or gives one for each.
+X is a table (`client.tables`), an array or what numpy turns into one, a sparse matrix of scipy, a
+list of rows of named values, one row, or an iterable of rows. y has a label or number for each row,
+or is that of the one row. Without y, X is a table, a file or rows of named values with labels in a
+column, or it yields (row, label) pairs. A weight is a number for all samples, or one for each.
 """
 
 import sys
@@ -15,36 +14,33 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wolfstream.service.client.tables import as_value_errors, columns_of, open_table
+from wolfstream.service.client.tables import as_value_errors, open_table, read_columns
 from wolfstream.service.files.roles import NO_ROLES, Roles, find_roles
 from wolfstream.service.files.text import MISSING_LABEL, read_id
 from wolfstream.service.files.values import features_of, plain_row, plain_value
 
 # A tenth of the largest body that a server takes by default.
-MOST_BYTES = 6 << 20
+MAX_BYTES = 6 << 20
 _NUMBER = (bool, int, float, np.generic, type(None))
 _SCALAR = (str, bytes, bool, int, float, np.generic)
 
 
 class Batch(NamedTuple):
-    """Rows as `rows_of` returns them, and their n labels or numbers.
+    """n samples for one request."""
 
-    weight: a number for all of them, or one for each; None if all count 1.
-    """
-
-    X: Any
-    y: Any
-    weight: Any = None
+    X: Any  # rows, as `as_rows` returns them
+    y: Any  # n labels or numbers
+    weight: Any = None  # a number for all, or one for each; None if all count 1
 
     def halves(self) -> tuple["Batch", "Batch"]:
-        """Return its first and its second half."""
+        """Return the first and the second half."""
         half = len(self.X) // 2
         return self._part(slice(half)), self._part(slice(half, None))
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields of a request that hold it."""
+        """Return the fields of a request for these samples."""
         weight = {} if self.weight is None else {"weight": self.weight}
-        return {**fields_of(self.X), "y": self.y, **weight}
+        return {**row_fields(self.X), "y": self.y, **weight}
 
     def _part(self, part: slice) -> "Batch":
         each = self.weight is not None and not isinstance(self.weight, _SCALAR)
@@ -52,27 +48,40 @@ class Batch(NamedTuple):
 
 
 class Batches:
-    """Samples, from which batches of at most `most` are taken; `most` may change in between.
+    """Samples, from which `take` returns one batch after another.
 
-    roles: the columns of a table, or of rows of named values, that are no features.
-    Raises ValueError, TypeError for anything that is not samples.
+    Attributes:
+        size: bound on the samples of the next batch; the caller may change it.
     """
 
     def __init__(
-        self, X: Any, y: Any, most: int, weight: Any = None, roles: Roles = NO_ROLES
+        self, X: Any, y: Any, size: int, weight: Any = None, roles: Roles = NO_ROLES
     ) -> None:
-        if most < 1:
-            raise ValueError(f"a batch must have at least one sample, not {most}")
-        self.most = most
+        """Begin with the first sample.
+
+        Args:
+            X: rows; see the module.
+            y: labels; see the module.
+            size: bound on the samples of a batch.
+            weight: a number for all samples, or one for each.
+            roles: columns of a table, or names of values, that are not features.
+
+        Raises ValueError, TypeError for anything that is not samples.
+        """
+        if size < 1:
+            raise ValueError(f"a batch must have at least one sample, not {size}")
+        self.size = size
+        # Exactly one of the three has the samples that are left: rows with their labels, an
+        # iterator of pairs, or an iterator of batches of named rows or of a file.
         self._rows: Any = None
         self._labels: Any = None
+        self._pairs: Iterator[Any] = iter(())
+        self._batches: Iterator[Batch] | None = None
+        # A weight for all samples, or an iterator of those that are left.
         self._weight = plain_value(weight) if isinstance(weight, _SCALAR) else None
         self._weights: Iterator[Any] | None = None
         if weight is not None and not isinstance(weight, _SCALAR):
             self._weights = iter(weight)
-        self._pairs: Iterator[Any] = iter(())
-        # Batches of rows that have their labels among their values, or of a file.
-        self._batches: Iterator[Batch] | None = None
         if y is None:
             self._begin_table(X, roles)
         elif roles.label is not None or _is_path(X):
@@ -80,21 +89,21 @@ class Batches:
         elif roles != NO_ROLES:
             raise ValueError("id and weight name columns of X, which has its labels beside it in y")
         elif isinstance(y, _SCALAR):
-            self._keep(rows_of(X), [y])
+            self._set_rows(as_rows(X), [y])
         elif isinstance(X, Iterator) or isinstance(y, Iterator) or not _is_sized(X):
             self._pairs = zip(X, y, strict=True)
         else:
-            self._keep(rows_of(X), _labels_of(y))
+            self._set_rows(as_rows(X), _as_labels(y))
 
     def _begin_table(self, X: Any, roles: Roles) -> None:
         """Begin with samples whose labels are in X."""
         if _is_path(X):
-            self._batches = self._of_file(X, roles)
+            self._batches = self._file_batches(X, roles)
         elif isinstance(X, Mapping):
-            self._batches = self._of_rows(iter([X]), roles)
-        elif (columns := columns_of(X)) is not None:
-            table, y, weights, _ = _parted(columns, roles, labelled=True)
-            self._keep(table, y)
+            self._batches = self._named_batches(iter([X]), roles)
+        elif (columns := read_columns(X)) is not None:
+            table, y, weights, _ = _split_columns(columns, roles, labelled=True)
+            self._set_rows(table, y)
             if weights is not None:
                 self._weights = iter(weights)
         else:
@@ -102,19 +111,21 @@ class Batches:
             first = list(islice(rows, 1))
             rows = chain(first, rows)
             if roles != NO_ROLES or (first and isinstance(first[0], Mapping)):
-                self._batches = self._of_rows(rows, roles)
+                self._batches = self._named_batches(rows, roles)
             else:
                 self._pairs = rows
 
-    def _of_file(self, path: Any, roles: Roles) -> Iterator[Batch]:
+    def _file_batches(self, path: Any, roles: Roles) -> Iterator[Batch]:
         file = open_table(path, roles, labelled=True)
-        for batch in file.batches(self.most):
+        for batch in file.batches(self.size):
             rows = batch.X if file.names is None else Table(list(file.names), batch.X)
-            yield Batch(rows, batch.labels, self._weights_beside(batch.weights, len(batch.labels)))
+            weights = self._column_weights(batch.weights, len(batch.labels))
+            yield Batch(rows, batch.labels, weights)
 
-    def _of_rows(self, rows: Iterator[Any], roles: Roles) -> Iterator[Batch]:
+    def _named_batches(self, rows: Iterator[Any], roles: Roles) -> Iterator[Batch]:
+        """Yield batches of rows of named values, one of which is the label."""
         columns, done = None, 0
-        while part := list(islice(rows, self.most)):
+        while part := list(islice(rows, self.size)):
             plain = _plain_rows(part)
             names = list(dict.fromkeys(chain.from_iterable(plain)))
             if columns is None:
@@ -127,44 +138,44 @@ class Batches:
                 row = done + y.index(None) + 1
                 raise ValueError(f"the label of row {row:,} is missing: {MISSING_LABEL}")
             weights = None if weight is None else [row.get(weight) for row in plain]
-            rows_kept = _features_of(plain, names, columns)
-            yield Batch(rows_kept, y, self._weights_beside(weights, len(y)))
+            features = _as_features(plain, names, columns)
+            yield Batch(features, y, self._column_weights(weights, len(y)))
             done += len(part)
 
-    def _weights_beside(self, weights: Any, n: int) -> Any:
-        """Return the weights that the next n rows have in a column, or else those given apart."""
-        return self._weights_of(n) if weights is None else weights
+    def _column_weights(self, weights: Any, n: int) -> Any:
+        """Return the weights of the next n rows: those of a column if there are any."""
+        return self._next_weights(n) if weights is None else weights
 
     def take(self) -> Batch | None:
-        """Return the next batch; None when all have been taken."""
+        """Return the next batch; None at the end. Raises ValueError, TypeError."""
         if self._batches is not None:
             batch = next(self._batches, None)
             if batch is None:
                 self._end_weights()
             return batch
         if self._rows is None:
-            pairs = list(islice(self._pairs, self.most))
+            pairs = list(islice(self._pairs, self.size))
             if not pairs:
                 self._end_weights()
                 return None
-            given, labels = zip(*pairs, strict=True)
-            rows = rows_of(list(given))
+            pair_rows, labels = zip(*pairs, strict=True)
+            rows = as_rows(list(pair_rows))
             if len(rows) != len(labels):
                 raise ValueError("each row of X must be an array or named numbers")
-            return Batch(rows, list(labels), self._weights_of(len(pairs)))
+            return Batch(rows, list(labels), self._next_weights(len(pairs)))
         if not len(self._rows):
             self._end_weights()
             return None
-        n = self.most
+        n = self.size
         rows = self._rows.rows if isinstance(self._rows, Table) else self._rows
         if isinstance(rows, np.ndarray):
-            n = min(n, max(1, MOST_BYTES // max(1, rows[0].nbytes)))
+            n = min(n, max(1, MAX_BYTES // max(1, rows[0].nbytes)))
         labels = self._labels[:n]
-        batch = Batch(self._rows[:n], labels, self._weights_of(len(labels)))
+        batch = Batch(self._rows[:n], labels, self._next_weights(len(labels)))
         self._rows, self._labels = self._rows[n:], self._labels[n:]
         return batch
 
-    def _weights_of(self, n: int) -> Any:
+    def _next_weights(self, n: int) -> Any:
         """Return the weights of the next n samples."""
         if self._weights is None:
             return self._weight
@@ -177,58 +188,63 @@ class Batches:
         if self._weights is not None and list(islice(self._weights, 1)):
             raise ValueError("there are more weights than samples")
 
-    def _keep(self, rows: Any, labels: Any) -> None:
+    def _set_rows(self, rows: Any, labels: Any) -> None:
         if len(rows) != len(labels):
             raise ValueError(f"there are {len(rows)} rows in X and {len(labels)} values in y")
         self._rows, self._labels = rows, labels
 
 
-def roles_of(label: str | None, id_column: str | None, weight: Any) -> tuple[Roles, Any]:
-    """Return the columns that are no features, and the weights that are given apart."""
+def split_roles(label: str | None, id_column: str | None, weight: Any) -> tuple[Roles, Any]:
+    """Return the columns that are not features, and the weights unless they are in a column."""
     if isinstance(weight, str):
         return Roles(label, id_column, weight), None
     return Roles(label, id_column), weight
 
 
 def one_batch(X: Any, y: Any, weight: Any = None) -> Batch:
-    """Return samples as the one batch that they are sent in. Raises ValueError, TypeError."""
+    """Return samples as a single batch. Raises ValueError, TypeError."""
     batches = Batches(X, y, sys.maxsize, weight)
     batch = batches.take()
     if batch is None:
         raise ValueError("there are no samples")
     if batches.take():
-        raise ValueError(f"a request takes {MOST_BYTES >> 20} MiB at most: send fewer rows")
+        raise ValueError(f"a request takes {MAX_BYTES >> 20} MiB at most: send fewer rows")
     return batch
 
 
 def late_labels(ids: Any, y: Any) -> Batch:
-    """Return ids in the place of rows, and their labels. Raises ValueError.
+    """Return a batch with ids in place of rows. Raises ValueError.
 
-    A single id has its label as y.
+    Args:
+        ids: of predicted rows; or one id.
+        y: a label or number for each; or that of the one id.
     """
     if isinstance(ids, str | int):
         ids, y = [ids], [y]
-    given = ids_of(ids)
-    labels = _labels_of(y)
-    if len(given) != len(labels):
-        raise ValueError(f"there are {len(given)} ids and {len(labels)} values in y")
-    if not given:
+    row_ids = as_ids(ids)
+    labels = _as_labels(y)
+    if len(row_ids) != len(labels):
+        raise ValueError(f"there are {len(row_ids)} ids and {len(labels)} values in y")
+    if not row_ids:
         raise ValueError("there are no ids")
-    return Batch(given, labels)
+    return Batch(row_ids, labels)
 
 
-def ids_of(ids: Any) -> list[Any]:
+def as_ids(ids: Any) -> list[Any]:
     """Return ids as they are sent: texts and whole numbers."""
     return list(ids.tolist() if hasattr(ids, "tolist") else ids)
 
 
 class Table:
-    """Rows under the names of their columns; a slice of it is a table of some of the rows.
-
-    names: of the columns. rows: an array (n, d) of numbers, or a list for each row.
-    """
+    """Rows with names of columns; a slice is a table of some of the rows."""
 
     def __init__(self, names: list[str], rows: Any) -> None:
+        """Take names and rows.
+
+        Args:
+            names: of the d columns.
+            rows: an array (n, d) of numbers, or a list for each row.
+        """
         self.names, self.rows = names, rows
 
     def __len__(self) -> int:
@@ -239,12 +255,10 @@ class Table:
 
 
 class Csr:
-    """Rows of a sparse matrix (CSR); a slice of it has some of the rows.
-
-    A column is known under its number, from 0 on.
-    """
+    """Rows of a sparse matrix (CSR); a slice has some of the rows. Columns are named 0, 1, ..."""
 
     def __init__(self, X: Any) -> None:
+        """Take a matrix of scipy."""
         self._X = X
 
     def __len__(self) -> int:
@@ -264,39 +278,42 @@ class Csr:
         ]
 
 
-def fields_of(rows: Any) -> dict[str, Any]:
-    """Return the fields of a request that hold rows."""
+def row_fields(rows: Any) -> dict[str, Any]:
+    """Return the fields of a request for rows."""
     if isinstance(rows, Table):
         return {"x": rows.rows, "names": rows.names}
     return {"x": rows.named() if isinstance(rows, Csr) else rows}
 
 
-def rows_of(X: Any) -> Any:
-    """Return rows as they are sent: a list of named values, a table, an array, or lists.
+def as_rows(X: Any) -> Any:
+    """Return rows as they are sent: a list of dicts, a `Table` or `Csr`, an array, or lists.
 
-    A single row becomes a list of one. Columns that have names are a table. Rows that are not all
-    numbers are lists, in which None means a missing value.
+    A single row becomes a list of one. Named columns become a `Table`. Rows that are not all
+    numbers become lists, with None for missing values.
     """
     return rows_and_ids(X, NO_ROLES)[0]
 
 
 def rows_and_ids(X: Any, roles: Roles) -> tuple[Any, list[Any] | None]:
-    """Return rows to predict as they are sent, and their ids if a column has these.
+    """Return rows as they are sent, and their ids if a column has them.
 
-    roles: the columns that are no features, of which only that of ids has to be there. Raises
-    ValueError, TypeError.
+    Args:
+        X: rows; see the module.
+        roles: columns that are not features; only the column of ids must exist.
+
+    Raises ValueError, TypeError.
     """
     if isinstance(X, Table | Csr):
         return X, None
     if hasattr(X, "tocsr"):
         return Csr(X.tocsr()), None
     if _is_path(X):
-        return _rows_of_file(X, roles)
+        return _file_rows(X, roles)
     if isinstance(X, Mapping):
         X = [X]
-    columns = columns_of(X)
+    columns = read_columns(X)
     if columns is not None:
-        table, _, _, ids = _parted(columns, roles, labelled=False)
+        table, _, _, ids = _split_columns(columns, roles, labelled=False)
         return table, ids
     if not _is_sized(X):
         X = list(X)
@@ -314,21 +331,22 @@ def _named_rows(rows: Sequence[Any], roles: Roles) -> tuple[Any, list[Any] | Non
     names = list(dict.fromkeys(chain.from_iterable(plain)))
     with as_value_errors():
         places = find_roles(names, roles, False)
-    taken = [None if place is None else names[place] for place in places]
-    ids = None if taken[1] is None else [_id_in(row.get(taken[1])) for row in rows]
-    return _features_of(plain, names, taken), ids
+    columns = [None if place is None else names[place] for place in places]
+    ids = None if columns[1] is None else [_as_id(row.get(columns[1])) for row in rows]
+    return _as_features(plain, names, columns), ids
 
 
-def _features_of(plain: Sequence[Any], names: Sequence[Any], taken: Sequence[Any]) -> Any:
-    kept, rows = features_of(plain, names, taken)
-    return rows if kept is None else Table(kept, rows)
+def _as_features(plain: Sequence[Any], names: Sequence[Any], columns: Sequence[Any]) -> Any:
+    """Return rows of named values without the columns of labels, ids and weights."""
+    feature_names, rows = features_of(plain, names, columns)
+    return rows if feature_names is None else Table(feature_names, rows)
 
 
-def _id_in(value: Any) -> Any:
+def _as_id(value: Any) -> Any:
     return read_id(value) if isinstance(value, str) else plain_value(value)
 
 
-def _rows_of_file(path: Any, roles: Roles) -> tuple[Any, list[Any] | None]:
+def _file_rows(path: Any, roles: Roles) -> tuple[Any, list[Any] | None]:
     file = open_table(path, roles, labelled=False)
     (batch,) = file.batches(file.samples)
     rows = batch.X if file.names is None else Table(list(file.names), batch.X)
@@ -341,10 +359,10 @@ def _plain_rows(rows: Sequence[Any]) -> list[dict[Any, Any]]:
     return list(map(plain_row, rows))
 
 
-def _parted(columns: Any, roles: Roles, labelled: bool) -> tuple[Any, Any, Any, Any]:
-    """Return a table's rows, and its labels, weights and ids, None where it has none.
+def _split_columns(columns: Any, roles: Roles, labelled: bool) -> tuple[Any, Any, Any, Any]:
+    """Return (rows, labels, weights, ids) of a table; None for what it does not have.
 
-    Rows are a table if all columns have names that are texts.
+    Rows are a `Table` if all names of columns are texts.
     """
     from wolfstream.service.files.tables import rows_of_columns
 
@@ -364,7 +382,7 @@ def _is_path(X: Any) -> bool:
 def _numbers_or_lists(X: Any) -> Any:
     rows = np.asarray(X)
     if rows.dtype.kind in "US" and not isinstance(X, np.ndarray):
-        rows = np.asarray(X, object)  # an array of texts has made texts of numbers
+        rows = np.asarray(X, object)  # numpy turns numbers beside texts into texts
     if rows.dtype.kind not in "fi" and all(isinstance(v, _NUMBER) for v in rows.ravel().tolist()):
         rows = rows.astype(np.float64)
     if rows.ndim == 1 and len(rows):
@@ -376,7 +394,7 @@ def _numbers_or_lists(X: Any) -> Any:
     return [[plain_value(value) for value in row] for row in rows.tolist()]
 
 
-def _labels_of(y: Any) -> Any:
+def _as_labels(y: Any) -> Any:
     if isinstance(y, list):
         return [plain_value(label) for label in y]
     labels = np.asarray(y)
@@ -388,7 +406,7 @@ def _labels_of(y: Any) -> Any:
 
 
 def _is_sized(X: Any) -> bool:
-    """Return whether rows can be counted and indexed, as those of an array or a list."""
+    """Return whether rows can be counted and indexed, like those of an array or a list."""
     return isinstance(X, Sequence | Table | Csr) or any(
-        hasattr(X, what) for what in ("__array__", "to_numpy", "tocsr", "collect", "column_names")
+        hasattr(X, name) for name in ("__array__", "to_numpy", "tocsr", "collect", "column_names")
     )

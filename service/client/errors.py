@@ -15,8 +15,8 @@ They are raised after retries have failed, or at once where a retry cannot help 
 import ssl
 from typing import Any
 
-# Too slow, over the quota, and the temporary troubles of servers and the proxies before them.
-_OF_A_MOMENT = {408, 429, 502, 503, 504}
+# Request timeout, quota exceeded, and temporary failures of servers and the proxies before them.
+_TEMPORARY = {408, 429, 502, 503, 504}
 # A server that asks for a pause of zero still gets one.
 _SHORTEST_PAUSE = 0.05
 
@@ -24,10 +24,11 @@ _SHORTEST_PAUSE = 0.05
 class ClientError(Exception):
     """A call that failed.
 
-    acknowledged: how many samples of the call, or of the stream so far, the server had
-        acknowledged; None if nothing was to be learned.
-    idempotency_key: the key of the call. The same call with this key continues where it stopped:
-        samples that were learned already are not learned again.
+    Attributes:
+        acknowledged: how many samples of the call, or of the stream so far, the server has
+            acknowledged; None if nothing was to be learned.
+        idempotency_key: of the call. Repeat the call with this key to continue it: samples that
+            were learned are not learned again.
     """
 
     acknowledged: int | None = None
@@ -49,7 +50,11 @@ class AnswerLost(ClientError):
 
 
 class NotDone(ClientError):
-    """A job had not ended when the wait for it did; `job` is its description."""
+    """A job had not ended when the wait for it did.
+
+    Attributes:
+        job: its description.
+    """
 
     def __init__(self, job: dict[str, Any]) -> None:
         self.job = job
@@ -59,8 +64,10 @@ class NotDone(ClientError):
 class Refused(ClientError):
     """The server refused a request; nothing of it was applied, unless `outcome` says otherwise.
 
-    status, problem: the status and the members of the problem (RFC 9457).
-    ticket: the number of the request on a stream.
+    Attributes:
+        status: of the response.
+        problem: members of the problem (RFC 9457).
+        ticket: number of the request on a stream; None for other calls.
     """
 
     def __init__(self, status: int, problem: dict[str, Any], ticket: int | None = None) -> None:
@@ -76,10 +83,10 @@ class Refused(ClientError):
 
     @property
     def outcome(self) -> str:
-        """The outcome of samples that were sent to be learned.
+        """What happened to samples that were sent to be learned.
 
-        "not-learned"; "durable" where they are on disk, and learned after a restart of the server
-        at the latest; "unknown" where they may have been learned.
+        "not-learned"; "durable" if they are on disk, and will be learned after a restart of the
+        server at the latest; "unknown" if they may have been learned.
         """
         return str(self.problem.get("outcome", "not-learned"))
 
@@ -96,10 +103,10 @@ def _describe(status: int, problem: dict[str, Any]) -> str:
     text = f"{status} {problem.get('title', 'refused')}"
     if problem.get("detail"):
         text += f": {problem['detail']}"
-    wrong = problem.get("errors") or []
-    places = [f"{e.get('pointer', '')} {e.get('detail', '')}".strip() for e in wrong[:3]]
-    if places:
-        text += f" ({'; '.join(places)}{'; ...' if len(wrong) > 3 else ''})"
+    errors = problem.get("errors") or []
+    first = [f"{e.get('pointer', '')} {e.get('detail', '')}".strip() for e in errors[:3]]
+    if first:
+        text += f" ({'; '.join(first)}{'; ...' if len(errors) > 3 else ''})"
     return " ".join(text.split())
 
 
@@ -114,14 +121,14 @@ class TooLargeMessage(AnswerLost):
 def may_pass(error: ClientError) -> bool:
     """Return whether the same request may succeed later."""
     if isinstance(error, Refused):
-        return error.status in _OF_A_MOMENT
-    lasting = isinstance(error, Unsuitable | TooLargeMessage)
-    return isinstance(error, Unreachable | AnswerLost) and not lasting
+        return error.status in _TEMPORARY
+    is_final = isinstance(error, Unsuitable | TooLargeMessage)
+    return isinstance(error, Unreachable | AnswerLost) and not is_final
 
 
 def unreachable(url: str, error: Exception) -> Unreachable:
-    """Return the error for a connection that could not be made."""
-    text = f"cannot reach {url}: {reason_of(error)}"
+    """Return the client's error for a connection that could not be made."""
+    text = f"cannot reach {url}: {error_text(error)}"
     link: BaseException | None = error
     while link is not None:
         if isinstance(link, ssl.SSLCertVerificationError):
@@ -130,6 +137,6 @@ def unreachable(url: str, error: Exception) -> Unreachable:
     return Unreachable(f"{text}; is the server running (`wolfstream serve`)?")
 
 
-def reason_of(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """Return the text of an error, or its type if it has none."""
     return str(error) or type(error).__name__

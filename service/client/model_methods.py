@@ -1,4 +1,4 @@
-"""The methods of clients on whole models: create, describe, go back, promote, delete."""
+"""The clients' methods about whole models: create, describe, roll back, promote, delete."""
 
 import asyncio
 import os
@@ -7,31 +7,41 @@ from typing import Any
 
 from wolfstream.service.client.calls import Calls
 from wolfstream.service.client.events import EventReader
-from wolfstream.service.client.portable import content_of, made_of
+from wolfstream.service.client.portable import model_bytes, save_or_load
 from wolfstream.service.client.steps import Request, Retry
 from wolfstream.service.client.transport import AsyncTransport, Transport
 
 
 class ModelMethods:
-    """The methods of `client.sync.Client` on whole models."""
+    """The methods of `client.sync.Client` about whole models."""
 
     def __init__(self, transport: Transport, retry: float | None) -> None:
+        """Make calls over a transport; see `client.sync.Client` for `retry`."""
         self._http, self._retry = transport, Retry(retry)
         self._calls = Calls(self._retry)
 
     def models(self) -> list[dict[str, Any]]:
-        """List all models: name, sequence, number of features. Raises ClientError, as all calls."""
+        """List all models: name, sequence, number of features. Raises ClientError, as all calls do.
+
+        print([model["name"] for model in client.models()])
+        """
         return self._http.run(self._calls.models())
 
     def create(
         self, name: str, spec: Mapping[str, Any] | str | None = None, **fields: Any
     ) -> dict[str, Any]:
-        """Create a model from a spec, or from its fields, and return its description.
+        """Create a model and return its description; leave one with the same spec as it is.
 
-        spec: a dict; or a task, "regression", for the default model of that task.
+            client.create("rooms")
+            client.create("prices", "regression")
+            client.create("mail", adaptive=None, seed=7)
 
-        A model that exists with the same spec is left as it is. Raises Refused with status 409
-        where the name belongs to a model of another spec.
+        Args:
+            name: of the model.
+            spec: a dict; or a task, such as "regression", for its default model.
+            fields: fields of the spec.
+
+        Raises Refused with status 409 if the name belongs to a model with another spec.
         """
         return self._http.run(self._calls.create(name, spec, fields))
 
@@ -40,29 +50,43 @@ class ModelMethods:
         return self._http.run(self._calls.read("describe_model", name))
 
     def delete(self, name: str, *, if_match: str | None = None) -> None:
-        """Delete a model and everything that it has learned. if_match: see `learn`."""
+        """Delete a model and everything that it has learned.
+
+        Args:
+            name: of the model.
+            if_match: see `learn`.
+        """
         self._http.run(self._calls.delete(name, if_match))
 
     def upload(self, name: str, source: Any) -> dict[str, Any]:
-        """Make a new model that answers as a fitted estimator does, and goes on learning.
+        """Create a model that predicts as a fitted estimator does, and goes on learning.
 
-        source: the estimator, or the path or the bytes of a model file (`wolfstream.save`).
+        Args:
+            name: of the model.
+            source: the estimator, or the path or bytes of a model file (`wolfstream.save`).
 
-        Raises Refused with status 409 where the name belongs to a model in another state, 422 for
-        a file that cannot be used, and what `wolfstream.save` raises for the estimator.
+        Raises Refused with status 409 if the name belongs to a model in another state, and 422 for
+        a file that cannot be used; and what `wolfstream.save` raises.
         """
-        return self._http.run(self._calls.upload(name, content_of(source)))
+        return self._http.run(self._calls.upload(name, model_bytes(source)))
 
     def download(self, name: str, path: str | os.PathLike[str] | None = None) -> Any:
-        """Return a model as an estimator, which goes on learning in this process.
+        """Return a model as an estimator that can go on learning in this process.
 
-        path: of a model file to be written instead; nothing is returned then, and every model
-            has a file. Raises what `wolfstream.load` raises for a model that is no estimator.
+        Args:
+            name: of the model.
+            path: write a model file there instead, and return None. Every model can be written.
+
+        Raises what `wolfstream.load` raises for a model that is not an estimator.
         """
-        return made_of(self._http.run(self._calls.download(name)), name, path)
+        return save_or_load(self._http.run(self._calls.download(name)), name, path)
 
     def refit(self, name: str, *, wait_seconds: float = 600.0) -> dict[str, Any]:
-        """Refit a semiparametric model, wait, and return the job when it is done.
+        """Refit a semiparametric model; return the job once it is done.
+
+        Args:
+            name: of the model.
+            wait_seconds: how long to wait.
 
         Raises Refused if the refit failed, and NotDone after `wait_seconds`.
         """
@@ -73,9 +97,12 @@ class ModelMethods:
         return self._http.run(self._calls.read("list_snapshots", name))
 
     def rollback(self, name: str, sequence: int, *, if_match: str | None = None) -> dict[str, Any]:
-        """Roll a model back to a sequence. The call is not retried after a lost response.
+        """Roll a model back to a sequence. The call is not repeated after a lost response.
 
-        if_match: see `learn`.
+        Args:
+            name: of the model.
+            sequence: of one of the states in `history`.
+            if_match: see `learn`.
         """
         return self._http.run(self._calls.rollback(name, sequence, if_match))
 
@@ -84,9 +111,14 @@ class ModelMethods:
         return self._http.run(self._calls.read("list_challengers", name))
 
     def promote(self, name: str, challenger: str, *, if_match: str | None = None) -> dict[str, Any]:
-        """Exchange spec and state of a model and its challenger; the model's description.
+        """Exchange the specs and states of a model and its challenger; return its description.
 
-        if_match: see `learn`. The call is not retried after a lost response.
+        The call is not repeated after a lost response.
+
+        Args:
+            name: of the model.
+            challenger: name of a model that follows it.
+            if_match: see `learn`.
         """
         return self._http.run(self._calls.promote(name, challenger, if_match))
 
@@ -95,10 +127,10 @@ class ModelMethods:
         return self._http.run(self._calls.read("metrics_history", name))
 
     def events(self, name: str) -> Iterator[dict[str, Any]]:
-        """Yield a model's state once a second, from now on, as GET .../events describes it.
+        """Yield a model's state once a second, as GET .../events does, until it is deleted.
 
-        A lost connection is opened again, for at most `retry` seconds; what came meanwhile
-        comes first, if it was within half a minute. It ends when the model is deleted.
+        A lost connection is opened again, for at most `retry` seconds. States that were missed
+        within the last half minute come first.
         """
         return self._http.events(EventReader(name, self._retry))
 
@@ -107,15 +139,21 @@ class ModelMethods:
         return self._http.run(self._calls.snapshot(name))
 
     def ask(self, request: Request, retry: float | None = None) -> dict[str, Any]:
-        """Return the response to any other request. Raises ClientError."""
+        """Return the response to any other request.
+
+        Args:
+            request: to send.
+            retry: as of the client; None for the client's own.
+        """
         calls = self._calls if retry is None else Calls(Retry(retry))
         return self._http.run(calls.ask(request))
 
 
 class AsyncModelMethods:
-    """The methods of `client.aio.AsyncClient` on whole models; see `ModelMethods`."""
+    """The methods of `client.aio.AsyncClient` about whole models; see `ModelMethods`."""
 
     def __init__(self, transport: AsyncTransport, retry: float | None) -> None:
+        """Make calls over a transport; see `client.sync.Client` for `retry`."""
         self._http, self._retry = transport, Retry(retry)
         self._calls = Calls(self._retry)
 
@@ -126,7 +164,7 @@ class AsyncModelMethods:
     async def create(
         self, name: str, spec: Mapping[str, Any] | str | None = None, **fields: Any
     ) -> dict[str, Any]:
-        """Create a model from a spec, or from its fields, and return its description."""
+        """Create a model and return its description; leave one with the same spec as it is."""
         return await self._http.run(self._calls.create(name, spec, fields))
 
     async def describe(self, name: str) -> dict[str, Any]:
@@ -134,21 +172,21 @@ class AsyncModelMethods:
         return await self._http.run(self._calls.read("describe_model", name))
 
     async def delete(self, name: str, *, if_match: str | None = None) -> None:
-        """Delete a model and everything that it has learned. if_match: see `learn`."""
+        """Delete a model and everything that it has learned."""
         await self._http.run(self._calls.delete(name, if_match))
 
     async def upload(self, name: str, source: Any) -> dict[str, Any]:
-        """Make a new model that answers as a fitted estimator does, and goes on learning."""
-        content = await asyncio.to_thread(content_of, source)
+        """Create a model that predicts as a fitted estimator does, and goes on learning."""
+        content = await asyncio.to_thread(model_bytes, source)
         return await self._http.run(self._calls.upload(name, content))
 
     async def download(self, name: str, path: str | os.PathLike[str] | None = None) -> Any:
-        """Return a model as an estimator, or write it into a model file."""
+        """Return a model as an estimator, or write a model file."""
         content = await self._http.run(self._calls.download(name))
-        return await asyncio.to_thread(made_of, content, name, path)
+        return await asyncio.to_thread(save_or_load, content, name, path)
 
     async def refit(self, name: str, *, wait_seconds: float = 600.0) -> dict[str, Any]:
-        """Refit a semiparametric model, wait, and return the job when it is done."""
+        """Refit a semiparametric model; return the job once it is done."""
         return await self._http.run(self._calls.refit(name, wait_seconds))
 
     async def history(self, name: str) -> dict[str, Any]:
@@ -158,10 +196,7 @@ class AsyncModelMethods:
     async def rollback(
         self, name: str, sequence: int, *, if_match: str | None = None
     ) -> dict[str, Any]:
-        """Roll a model back to a sequence. The call is not retried after a lost response.
-
-        if_match: see `learn`.
-        """
+        """Roll a model back to a sequence. The call is not repeated after a lost response."""
         return await self._http.run(self._calls.rollback(name, sequence, if_match))
 
     async def challengers(self, name: str) -> dict[str, Any]:
@@ -171,9 +206,9 @@ class AsyncModelMethods:
     async def promote(
         self, name: str, challenger: str, *, if_match: str | None = None
     ) -> dict[str, Any]:
-        """Exchange spec and state of a model and its challenger; the model's description.
+        """Exchange the specs and states of a model and its challenger; return its description.
 
-        if_match: see `learn`. The call is not retried after a lost response.
+        The call is not repeated after a lost response.
         """
         return await self._http.run(self._calls.promote(name, challenger, if_match))
 
@@ -182,7 +217,7 @@ class AsyncModelMethods:
         return await self._http.run(self._calls.read("metrics_history", name))
 
     def events(self, name: str) -> AsyncIterator[dict[str, Any]]:
-        """Yield a model's state once a second, from now on, until the model is deleted."""
+        """Yield a model's state once a second until it is deleted."""
         return self._http.events(EventReader(name, self._retry))
 
     async def snapshot(self, name: str) -> dict[str, Any]:

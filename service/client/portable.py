@@ -1,6 +1,6 @@
-"""What is uploaded, and what is made of a download: estimators, model files, and their bytes.
+"""Uploads and downloads of models: estimators, model files, and their bytes.
 
-The numerics are imported only where there is an estimator.
+The numerics are imported only if there is an estimator.
 """
 
 import os
@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 
-def content_of(source: Any) -> bytes:
-    """Return the bytes of a model file: at a path, of a fitted estimator, or as they are given.
+def model_bytes(source: Any) -> bytes:
+    """Return a model file's bytes.
+
+    Args:
+        source: a path, a fitted estimator, or the bytes.
 
     Raises what `wolfstream.save` raises, OSError.
     """
@@ -22,8 +25,13 @@ def content_of(source: Any) -> bytes:
     return encode(source)
 
 
-def made_of(content: bytes, name: str, path: str | os.PathLike[str] | None) -> Any:
-    """Write the bytes of a model file to a path, or return the estimator in them without one.
+def save_or_load(content: bytes, name: str, path: str | os.PathLike[str] | None) -> Any:
+    """Write a model file, or return the estimator in it.
+
+    Args:
+        content: bytes of the model file.
+        name: of the model, for messages.
+        path: to write to; None returns the estimator.
 
     Raises what `wolfstream.load` raises, OSError.
     """

@@ -14,21 +14,23 @@ Array: TypeAlias = NDArray[Any]
 class Learned(NamedTuple):
     """The result of learning n samples, which are durable.
 
-    sequence: of the model after the last of them.
-    learned: n.
-    predictions: (n,) what the model predicted for each just before it learned it: labels, or
-        float64 for a regression. None, for a regression NaN, while it could not predict yet.
-    decisions: float64, (n,) or one for each class, (n, classes), NaN where there was none; an
-        object array if new classes came between.
-        Of samples that were learned long ago, in a call with the same key, the server may know
-        neither predictions nor decisions any longer: None and NaN.
-    admitted: (n,) whether each sample entered the working set; None from other heads.
-    steps: the name of the step that each sample took; None from other heads.
-    head: the description of the head after the last of them.
-    replayed: whether the server had learned some of them before, under the same key.
-    epoch: of the sequence; it changes when the model is rolled back or created again. It is empty
-        in answers of older servers.
-    warnings: what to look at, of columns and labels: `slug`, `column` and `message` of each.
+    If they were learned long ago, in a call with the same key, the server may have forgotten
+    predictions and decisions: they are None and NaN.
+
+    Attributes:
+        sequence: of the model after the last sample.
+        learned: n.
+        predictions: (n,), what the model predicted for each sample just before it learned it:
+            labels, or float64 for a regression; None or NaN while it could not predict yet.
+        decisions: (n,) or (n, classes) float64; NaN while there was none; an object array if new
+            classes came in between.
+        admitted: (n,), whether each sample entered the working set; None for other heads.
+        steps: (n,), name of the step that each sample took; None for other heads.
+        head: description of the head after the last sample.
+        replayed: whether some samples had been learned before, under the same key.
+        epoch: of the sequence. It changes when the model is rolled back or created again; empty if
+            the server is older.
+        warnings: about columns and labels, each with `slug`, `column` and `message`.
     """
 
     sequence: int
@@ -44,29 +46,29 @@ class Learned(NamedTuple):
 
     @property
     def state(self) -> str:
-        """The model's state, as `min_sequence` and `if_match` take it."""
+        """The model's revision, as `min_sequence` and `if_match` take it."""
         return f"{self.epoch}:{self.sequence}"
 
 
 class Predictions(NamedTuple):
     """The predictions of a head for n rows.
 
-    sequence: of the model that predicted; over several requests the lowest.
-    head: the name of the head.
-    classes: the order of the decisions; of two classes the second has the positive ones. None for
-        a regression.
-    predictions: (n,) labels, or float64 for a regression.
-    decisions: float64, (n,) or (n, classes).
-    epoch: of the sequence; over several requests that of the last.
-    probabilities: (n, classes) float64 of classes, None if they were not asked for.
-    deviations: (n,) float64 standard deviations of targets, as probabilities of a regression.
-    sets: of each row the classes in its prediction set; None if they were not asked for.
-    intervals: (n, 2) float64 the ends of each row's prediction interval, infinite where nothing
-        bounds it yet; None if they were not asked for.
-    explanations: of each row why, as plain data of the server; None if it was not asked.
-    ids: under which the rows wait for their labels; None of a call without. decisions are NaN
-        where the server gave an answer that it had given before.
-    warnings: such as names of columns that the model does not know; as those of `Learned`.
+    Attributes:
+        sequence: of the model that predicted; the lowest of several requests.
+        head: name of the head.
+        classes: order of the columns of decisions and probabilities; with two classes, positive
+            decisions are for the second. None for a regression.
+        predictions: (n,), labels, or float64 for a regression.
+        decisions: (n,) or (n, classes) float64; NaN in a response that repeats an earlier one.
+        epoch: of the sequence; that of the last of several requests.
+        probabilities: (n, classes) float64; None if not requested.
+        deviations: (n,) float64 standard deviations, for a regression; None if not requested.
+        ids: (n,), under which the rows wait for their labels; None for a call without ids.
+        sets: (n,), the classes in the prediction set of each row; None if not requested.
+        intervals: (n, 2) float64 ends of prediction intervals, infinite while nothing bounds them;
+            None if not requested.
+        explanations: (n,), plain data of the server; None if not requested.
+        warnings: for example about unknown columns; see `Learned`.
     """
 
     sequence: int
@@ -85,20 +87,22 @@ class Predictions(NamedTuple):
 
     @property
     def state(self) -> str:
-        """The model's state, as `min_sequence` and `if_match` take it."""
+        """The model's revision, as `min_sequence` and `if_match` take it."""
         return f"{self.epoch}:{self.sequence}"
 
 
 class Labelled(NamedTuple):
     """The result of n labels for rows that were predicted before.
 
-    sequence: of the model after the last of them.
-    learned: how many of the rows were learned, which are durable.
-    status: of each label: "learned"; "replayed", it was before, with this label; "conflict", with
-        another one; "expired", its row waited too long, or there were too many; "unknown".
-    predictions: (n,) what was predicted for each row when it came; None, for a regression NaN,
-        where that is not known.
-    epoch: of the sequence.
+    Attributes:
+        sequence: of the model after the last label.
+        learned: how many rows were learned; they are durable.
+        status: (n,): "learned"; "replayed" if the row was learned before with this label;
+            "conflict" if it was learned with another; "expired" if it waited too long, or too many
+            rows waited; "unknown" for any other id.
+        predictions: (n,), what was predicted for each row; None, or NaN for a regression, if that
+            is not known.
+        epoch: of the sequence.
     """
 
     sequence: int
@@ -120,10 +124,10 @@ def learned(responses: Sequence[Mapping[str, Any]]) -> Learned:
         return Learned(
             sequence=responses[-1]["sequence"],
             learned=sum(response["learned"] for response in responses),
-            predictions=_labels(_of_samples(responses, "prediction")),
-            decisions=_decisions(_of_samples(responses, "decision")),
+            predictions=_labels(_sample_values(responses, "prediction")),
+            decisions=_decisions(_sample_values(responses, "decision")),
             admitted=_maybe(results, "admitted"),
-            steps=_joined(results, "step") if all("step" in one for one in results) else None,
+            steps=_join(results, "step") if all("step" in part for part in results) else None,
             head=responses[-1]["head"],
             replayed=any(response.get("replayed", False) for response in responses),
             epoch=responses[-1].get("epoch", ""),
@@ -135,8 +139,8 @@ def learned(responses: Sequence[Mapping[str, Any]]) -> Learned:
 
 def _warnings(responses: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the warnings of all responses, each once."""
-    given = [warning for response in responses for warning in response.get("warnings", ())]
-    return list({(one["slug"], one["column"]): one for one in given}.values())
+    warnings = [warning for response in responses for warning in response.get("warnings", ())]
+    return list({(each["slug"], each["column"]): each for each in warnings}.values())
 
 
 def predicted(responses: Sequence[Mapping[str, Any]]) -> Predictions:
@@ -146,8 +150,8 @@ def predicted(responses: Sequence[Mapping[str, Any]]) -> Predictions:
             sequence=min(response["sequence"] for response in responses),
             head=responses[-1]["head"],
             classes=responses[-1].get("classes"),
-            predictions=_labels(_joined(responses, "prediction")),
-            decisions=_decisions(_joined(responses, "decision")),
+            predictions=_labels(_join(responses, "prediction")),
+            decisions=_decisions(_join(responses, "decision")),
             epoch=responses[-1].get("epoch", ""),
             warnings=_warnings(responses),
             probabilities=_numbers(responses, "probability"),
@@ -168,24 +172,24 @@ def labelled(responses: Sequence[Mapping[str, Any]]) -> Labelled:
         return Labelled(
             sequence=responses[-1]["sequence"],
             learned=sum(response["learned"] for response in responses),
-            status=_joined(results, "status"),
-            predictions=_labels(_joined(results, "prediction")),
+            status=_join(results, "status"),
+            predictions=_labels(_join(results, "prediction")),
             epoch=responses[-1]["epoch"],
         )
     except (KeyError, TypeError) as error:
         raise ClientError(f"a response to labels lacks {error}: is this wolfstream?") from None
 
 
-def result_of(response: Mapping[str, Any]) -> Learned | Labelled | Predictions:
-    """Return the result in one response, of whichever kind it is. Raises ClientError."""
+def read_result(response: Mapping[str, Any]) -> Learned | Labelled | Predictions:
+    """Return the result in a response of a stream. Raises ClientError."""
     results = response.get("results")
     if isinstance(results, Mapping) and "status" in results:
         return labelled([response])
     return learned([response]) if "results" in response else predicted([response])
 
 
-def _of_samples(responses: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
-    """Return what the responses say of each sample; None if they say nothing any longer."""
+def _sample_values(responses: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
+    """Return a value for each sample; None where the server has forgotten it."""
     return [
         value
         for response in responses
@@ -193,32 +197,32 @@ def _of_samples(responses: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
     ]
 
 
-def _joined(results: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
+def _join(results: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
     return [value for result in results for value in result[name]]
 
 
 def _maybe(results: Sequence[Mapping[str, Any]], name: str) -> NDArray[np.bool_] | None:
-    if not all(name in one for one in results):
+    if not all(name in result for result in results):
         return None
-    return np.array(_joined(results, name), np.bool_)
+    return np.array(_join(results, name), np.bool_)
 
 
 def _numbers(results: Sequence[Mapping[str, Any]], name: str) -> Array | None:
-    return np.array(_joined(results, name), np.float64) if name in results[-1] else None
+    return np.array(_join(results, name), np.float64) if name in results[-1] else None
 
 
 def _lists(results: Sequence[Mapping[str, Any]], name: str) -> list[Any] | None:
-    return _joined(results, name) if name in results[0] else None
+    return _join(results, name) if name in results[0] else None
 
 
 def _intervals(results: Sequence[Mapping[str, Any]]) -> Array | None:
-    """Return (n, 2) ends; those that nothing bounds are infinite."""
+    """Return the ends of intervals, (n, 2); those that nothing bounds are infinite."""
     ends = _numbers(results, "prediction_interval")
     return None if ends is None else np.where(np.isnan(ends), [-np.inf, np.inf], ends)
 
 
 def _labels(values: list[Any]) -> Array:
-    """Put labels of one type, or numbers, into an array of that type; others into objects."""
+    """Return labels, or numbers and None, as an array; of mixed types as an array of objects."""
     kinds = {type(value) for value in values}
     if kinds <= {float, type(None)} and float in kinds:
         return np.array(values, np.float64)

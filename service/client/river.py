@@ -7,10 +7,12 @@
         model = preprocessing.StandardScaler() | RemoteClassifier(client, "elec")
         print(evaluate.progressive_val_score(datasets.Elec2(), model, metrics.Accuracy()))
 
-River is not imported, so these classes are not subclasses of its own. Its metrics check models by
-`isinstance`: if River has been imported when a remote model is made, the class is registered as a
-virtual subclass. Every sample takes two round trips, and is durable after `learn_one`;
-`Client.stream` and `learn_many` are faster.
+River is not imported, so these classes are not subclasses of its classes. But its metrics check
+models with `isinstance`: if River has been imported when a remote model is made, the class is
+registered as a virtual subclass.
+
+Every sample takes two round trips, and is durable after `learn_one`. `Client.stream` and
+`learn_many` are faster.
 """
 
 import sys
@@ -24,9 +26,18 @@ from wolfstream.service.files.values import plain_value
 
 
 class _Remote:
-    _supervised = True
+    """A served model, for both tasks."""
+
+    _supervised = True  # read by River
 
     def __init__(self, client: Client, name: str, head: str) -> None:
+        """Use a model that exists.
+
+        Args:
+            client: of the server.
+            name: of the model.
+            head: the call that brings samples, "samples" or "asset".
+        """
         self.client = client
         self.name = name
         self.head = head
@@ -35,7 +46,12 @@ class _Remote:
         return f"{type(self).__name__}({self.name!r} at {self.client.url})"
 
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
-        """Learn a sample that counts w.
+        """Learn a sample; return once it is durable.
+
+        Args:
+            x: feature -> value.
+            y: label or number.
+            w: weight of the sample.
 
         Raises ClientError, and TypeError for a feature that is no value.
         """
@@ -43,16 +59,26 @@ class _Remote:
         self.client.learn(self.name, [_named(x)], [y], head=self.head, weight=weight)
 
     def learn_many(self, X: Any, y: Iterable[Any]) -> None:
-        """Learn the rows of a data frame, or of several x, in order. Raises as `learn_one`."""
+        """Learn several samples in order, once each.
+
+        Args:
+            X: a data frame, or several x.
+            y: a label or number for each row.
+
+        Raises as `learn_one` does.
+        """
         self.client.learn(self.name, _rows(X), list(y), head=self.head)
 
     def predict_one(self, x: Mapping[Any, Any]) -> Any:
-        """Predict with the head that serves; None while it cannot. Raises ClientError."""
+        """Return the prediction of the head that serves; None before it can predict.
+
+        Raises ClientError.
+        """
         predictions = self.predict_many([x])
         return None if predictions is None else predictions.tolist()[0]
 
     def predict_many(self, X: Any) -> Array | None:
-        """Return the predictions (n,) for a data frame's rows, or for several x."""
+        """Return predictions (n,) for a data frame or several x; None as `predict_one` does."""
         try:
             return self.client.predict(self.name, _rows(X)).predictions
         except Refused as refused:
@@ -64,32 +90,38 @@ class _Remote:
 class RemoteClassifier(_Remote):
     """A served model as a classifier of River.
 
-    head: the head that learns, "samples" (the working set) or "asset".
+    Args:
+        client: of the server.
+        name: of the model, which exists.
+        head: the call that brings samples: "samples", or "asset" for the head of this name.
     """
 
-    _multiclass = True
+    _multiclass = True  # read by River
 
     def __init__(self, client: Client, name: str, head: str = "samples") -> None:
         _register(type(self), "Classifier")
         super().__init__(client, name, head)
 
     def predict_proba_one(self, x: Mapping[Any, Any]) -> dict[Any, float]:
-        """The probability of each class; empty while it cannot predict. Raises ClientError."""
+        """Return class -> probability; empty before the head can predict. Raises ClientError."""
         try:
-            predicted = self.client.predict_proba(self.name, [_named(x)])
+            result = self.client.predict_proba(self.name, [_named(x)])
         except Refused as refused:
             if refused.slug == "untrained":
                 return {}
             raise
-        assert predicted.classes is not None
-        assert predicted.probabilities is not None
-        return dict(zip(predicted.classes, predicted.probabilities[0].tolist(), strict=True))
+        assert result.classes is not None
+        assert result.probabilities is not None
+        return dict(zip(result.classes, result.probabilities[0].tolist(), strict=True))
 
 
 class RemoteRegressor(_Remote):
-    """A served model whose task is regression as a regressor of River.
+    """A served regression model as a regressor of River.
 
-    head: the call that brings its samples, "asset", or "samples" where there are only refits.
+    Args:
+        client: of the server.
+        name: of the model, which exists.
+        head: the call that brings samples: "asset", or "samples" for the other heads.
     """
 
     def __init__(self, client: Client, name: str, head: str = "asset") -> None:
@@ -111,7 +143,7 @@ def _rows(X: Any) -> list[dict[str, Any]]:
 
 
 def _named(x: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return a row of values by name; River's names may be of any type."""
+    """Return a row with texts as names; River's names may be of any type."""
     return {str(name): _value(name, value) for name, value in x.items()}
 
 

@@ -1,13 +1,14 @@
-"""The client's side of a stream, without the socket: what to send, when, and what replies mean.
+"""The client's side of a stream, without the socket: what to send, when, and what responses mean.
 
-Requests are numbered from 1 on. A request is pending until its response comes; the window bounds
-the number of pending requests. When the connection is lost, a new one is opened and all pending
-requests are sent again, in order, under the same numbers: with the producer's name these are
-idempotency keys, so requests that the server had learned get their first response and are not
-learned again.
+Requests are numbered from 1. A request is pending until its response comes; the window bounds how
+many are pending.
 
-A request that the server has no room for is held, and so are all requests after it; when nothing
-else is pending, they are sent again in their order.
+When the connection is lost, a new one is opened and all pending requests are sent again, in order
+and under the same numbers. With the producer's name these are idempotency keys, so requests that
+the server has learned get their first response, and are not learned again.
+
+A request that the server refuses for lack of room is held back, as are all requests after it. When
+nothing else is pending, they are sent again in order.
 """
 
 import json
@@ -18,16 +19,18 @@ from typing import Any, NamedTuple
 import msgpack
 
 from wolfstream.service.calls.table import BY_NAME
-from wolfstream.service.client.batches import Batch, fields_of
+from wolfstream.service.client.batches import Batch, row_fields
 from wolfstream.service.client.errors import AnswerLost, ClientError, Refused, Unsuitable, may_pass
-from wolfstream.service.client.steps import Connect, Patience, Receive, Retry, Steps, Transmit
-from wolfstream.service.client.wire import learning_call, packed, plain
+from wolfstream.service.client.steps import Backoff, Connect, Receive, Retry, Steps, Transmit
+from wolfstream.service.client.wire import learning_call, pack, plain
 
-# Fewer than a server lets wait to be learned, so that a single client does not fill its queue.
-_MOST_SAMPLES_PENDING = 8192
+# Fewer than a server's queue takes, so that a single client does not fill it.
+_MAX_SAMPLES_PENDING = 8192
 
 
 class _Sent(NamedTuple):
+    """A request without a response."""
+
     message: bytes
     samples: int
 
@@ -35,38 +38,50 @@ class _Sent(NamedTuple):
 class Session:
     """The state of a stream as its client knows it.
 
-    producer: a name for this source of samples, which tells its requests from those of
-        others; no number may be used again while the server remembers its key.
-    first: the number of the first request.
-    retry: how long a lost connection, or a request that found no room, is tried again without
-        any success.
-
-    Raises ValueError for a number below 1.
+    Attributes:
+        window: how many requests may be pending.
+        acknowledged: how many samples the server has acknowledged.
     """
 
     def __init__(self, producer: str, first: int, retry: Retry) -> None:
+        """Begin without a connection.
+
+        Args:
+            producer: a name that tells the requests of this source of samples from others. No
+                number may be used for another request while the server remembers its key.
+            first: number of the first request.
+            retry: how long a lost connection, or a request that found no room, is tried again
+                without any success.
+
+        Raises ValueError for a number below 1.
+        """
         if first < 1:
             raise ValueError(f"requests are numbered from 1 on, not from {first}")
         self.window = 1
         self.acknowledged = 0
         self._query = {"producer": producer}
-        self._next = first
-        self._patience = Patience(retry)
+        self._next = first  # number of the next request
+        self._backoff = Backoff(retry)
         self._connected = False
+        # Whether a send failed: nothing more is sent, but responses may still arrive.
         self._broken = False
-        self._undelivered: deque[int] = deque()
+        # number -> message without a response. Resent in this order after a reconnect.
         self._pending: dict[int, _Sent] = {}
-        self._responses: dict[int, dict[str, Any] | ClientError] = {}
+        self._samples_pending = 0  # in `_pending`
+        # Refused for lack of room, or sent after such a request; ascending, all pending.
         self._held: list[int] = []
-        self._refused: Refused | None = None
-        self._samples_pending = 0
+        self._refused: Refused | None = None  # the last refusal for lack of room
+        # number -> response, or error in its place, that `receive` has not returned.
+        self._responses: dict[int, dict[str, Any] | ClientError] = {}
+        # Sent, but not yet returned by `receive`, in order.
+        self._undelivered: deque[int] = deque()
 
     @classmethod
-    def of(cls, producer: str | None, first: int | None, retry: Retry) -> "Session":
-        """Return the session of a source that goes on at a number, or else begins with new numbers.
+    def begin(cls, producer: str | None, first: int | None, retry: Retry) -> "Session":
+        """Return a session that continues at a number, or one with new numbers.
 
-        A source that restarts without saying where it continues would otherwise use numbers again,
-        and the server would answer without learning.
+        New numbers come with a new name. Otherwise a source that restarts without saying where it
+        continues would repeat its numbers, and the server would respond without learning.
         """
         if first is not None:
             return cls(producer or uuid.uuid4().hex, first, retry)
@@ -75,15 +90,15 @@ class Session:
 
     @property
     def unanswered(self) -> int:
-        """The number of requests whose responses `receive` has not returned."""
+        """How many requests have responses that `receive` has not returned."""
         return len(self._undelivered)
 
     def open(self) -> Steps[None]:
-        """Connect, unless the stream is connected."""
+        """Connect, and send pending requests again, unless the stream is connected."""
         while not self._connected:
             try:
                 greeting = yield Connect(self._query)
-                self._patience.answered()
+                self._backoff.record_answer()
                 self._greet(greeting)
                 self._held.clear()
                 self._connected, self._broken = True, False
@@ -91,15 +106,18 @@ class Session:
                     yield from self._transmit(sent.message)
             except ClientError as error:
                 self._connected = False
-                pause = self._patience.pause(error)
+                pause = self._backoff.pause(error)
             else:
                 break
             yield pause
 
     def learn(self, batch: Batch, head: str, if_match: str | None = None) -> Steps[int]:
-        """Send samples for a head as soon as the window has room; return the request's number.
+        """Send samples as soon as the window has room; return the request's number.
 
-        if_match: the state or the epoch of the model in which they are to be learned.
+        Args:
+            batch: the samples.
+            head: that the call is for.
+            if_match: revision or epoch that the model must be at; None for any.
         """
         fields = batch.fields()
         if if_match is not None:
@@ -108,17 +126,17 @@ class Session:
 
     def predict(self, rows: Any, **options: Any) -> Steps[int]:
         """Ask for predictions as soon as the window has room; return the request's number."""
-        given = {name: value for name, value in options.items() if value is not None}
-        return (yield from self._send("predict", 0, **fields_of(rows), **given))
+        fields = {name: value for name, value in options.items() if value is not None}
+        return (yield from self._send("predict", 0, **row_fields(rows), **fields))
 
     def label(self, labels: Batch) -> Steps[int]:
         """Send labels of predicted rows as soon as the window has room; return the number."""
         return (yield from self._send("label", len(labels.y), ids=labels.X, y=labels.y))
 
     def receive(self) -> Steps[tuple[int, dict[str, Any]]]:
-        """Return the number of the next request, in the order of sending, and its response.
+        """Return (number, response) of the next request in the order of sending.
 
-        Raises Refused with this number if the response is a refusal.
+        Raises Refused with this number if the response is a refusal, and ClientError.
         """
         if not self._undelivered:
             raise ClientError("every response has been received: send something first")
@@ -132,7 +150,7 @@ class Session:
         return ticket, response
 
     def flush(self) -> Steps[None]:
-        """Wait for all responses. Raises the first refusal that was not received."""
+        """Wait for all responses. Raises the first refusal that `receive` has not raised."""
         while self._pending:
             yield from self._read()
         for response in self._responses.values():
@@ -140,7 +158,7 @@ class Session:
                 raise response
 
     def _send(self, call: str, samples: int, **fields: Any) -> Steps[int]:
-        message = packed({"id": self._next, "op": BY_NAME[call].frame, **fields})
+        message = pack({"id": self._next, "op": BY_NAME[call].frame, **fields})
         yield from self.open()
         while self._is_full(samples):
             yield from self._read()
@@ -156,25 +174,26 @@ class Session:
         return ticket
 
     def _is_full(self, samples: int) -> bool:
-        room = self._samples_pending + samples <= _MOST_SAMPLES_PENDING
-        return len(self._pending) >= (self.window if room else 1)
+        """Return whether a request has to wait; without pending requests, any size may go."""
+        has_room = self._samples_pending + samples <= _MAX_SAMPLES_PENDING
+        return len(self._pending) >= (self.window if has_room else 1)
 
     def _transmit(self, message: bytes) -> Steps[None]:
-        """Send a message; if that fails, all pending requests are sent again later."""
+        """Send a message. If that fails, all pending requests will be sent again."""
         if self._broken:
             return
         try:
             yield Transmit(message)
         except ClientError:
-            # Responses may have arrived before the connection ended: they are read first.
+            # Responses may have arrived before the connection ended, so read them first.
             self._broken = True
         except BaseException:
-            # Interrupted or cancelled: how much of the message was sent is unknown.
+            # Interrupted or cancelled: it is unknown how much of the message was sent.
             self._connected = False
             raise
 
     def _read(self) -> Steps[None]:
-        """Read one more message and take it into account."""
+        """Read one message, or send held requests again if nothing else is pending."""
         yield from self.open()
         try:
             if self._held and len(self._held) == len(self._pending):
@@ -182,20 +201,21 @@ class Session:
                 return
             self._take((yield Receive()))
         except ClientError as error:
-            yield from self._again(error)
+            yield from self._reconnect(error)
 
-    def _again(self, error: ClientError) -> Steps[None]:
-        """Open a new connection, after a pause, in place of one that was lost."""
+    def _reconnect(self, error: ClientError) -> Steps[None]:
+        """Open a new connection after a pause; raise the error if retrying has taken too long."""
         self._connected = False
-        yield self._patience.pause(error)
+        yield self._backoff.pause(error)
         yield from self.open()
 
     def _take(self, message: bytes | str) -> None:
-        reply = _decoded(message)
+        """Take a message of the server."""
+        reply = _decode(message)
         if reply is None or not isinstance(reply.get("error", {}), dict):
             raise AnswerLost("the stream sent a message that cannot be read")
-        named, problem = reply.get("id"), reply.get("error")
-        ticket = named if isinstance(named, int) else 0
+        number, problem = reply.get("id"), reply.get("error")
+        ticket = number if isinstance(number, int) else 0
         sent = self._pending.get(ticket)
         if problem is not None:
             refused = Refused(problem.get("status", 0), problem, ticket)
@@ -205,44 +225,47 @@ class Session:
                 self._refused = refused
                 self._held = sorted({*self._held, ticket})
             else:
-                self._settle(ticket, refused)
+                self._finish(ticket, refused)
         elif sent is not None:
             if sent.samples and self._held:
                 self._lose_order(ticket)
-            self._patience.renew()
+            self._backoff.reset()
             self.acknowledged += sent.samples
-            self._settle(ticket, reply)
+            self._finish(ticket, reply)
 
-    def _settle(self, ticket: Any, response: dict[str, Any] | ClientError) -> None:
+    def _finish(self, ticket: Any, response: dict[str, Any] | ClientError) -> None:
+        """Take the response of a pending request, or an error in its place."""
         self._samples_pending -= self._pending.pop(ticket).samples
         if ticket in self._held:
             self._held.remove(ticket)
         self._responses[ticket] = response
 
     def _give_up(self, refused: Refused) -> None:
-        """Fail all pending requests: the server could not read one, and cannot say which."""
+        """Fail all pending requests: the server could not read one, and did not say which."""
         self._connected = False
         pending = list(self._pending)
         lost = AnswerLost(f"the server could not read one of {len(pending)} messages: {refused}")
         for ticket in pending:
-            self._settle(ticket, lost)
+            self._finish(ticket, lost)
 
     def _lose_order(self, ticket: int) -> None:
-        """Fail the held requests before one that was learned: their place in the order is gone."""
+        """Fail the held requests before a learned one: they can no longer be learned in order."""
         assert self._refused is not None
-        for held in [h for h in self._held if h < ticket and self._pending[h].samples]:
+        earlier = [held for held in self._held if held < ticket and self._pending[held].samples]
+        for held in earlier:
             refused = Refused(self._refused.status, self._refused.problem, held)
             refused.add_note("a later request was learned first, so the order is lost")
-            self._settle(held, refused)
+            self._finish(held, refused)
 
     def _send_held(self) -> Steps[None]:
+        """Send the held requests again after a pause, or fail them if that has taken too long."""
         assert self._refused is not None
         try:
-            pause = self._patience.pause(self._refused)
+            pause = self._backoff.pause(self._refused)
         except Refused as refused:
             held, self._held = self._held, []
             for ticket in held:
-                self._settle(ticket, Refused(refused.status, refused.problem, ticket))
+                self._finish(ticket, Refused(refused.status, refused.problem, ticket))
             return
         yield pause
         held, self._held = self._held, []
@@ -250,7 +273,8 @@ class Session:
             yield from self._transmit(self._pending[ticket].message)
 
     def _greet(self, message: bytes | str) -> None:
-        reply = _decoded(message) or {}
+        """Take the server's greeting. Raises Refused, Unsuitable."""
+        reply = _decode(message) or {}
         problem = reply.get("error")
         if isinstance(problem, dict):
             raise Refused(problem.get("status", 0), problem)
@@ -260,5 +284,5 @@ class Session:
             raise Unsuitable("the stream's greeting cannot be read: is this wolfstream?") from None
 
 
-def _decoded(message: bytes | str) -> dict[str, Any] | None:
+def _decode(message: bytes | str) -> dict[str, Any] | None:
     return plain(msgpack.unpackb if isinstance(message, bytes) else json.loads, message)

@@ -1,8 +1,8 @@
-"""The calls of a client as steps, which leave all input and output to the caller.
+"""Calls of a client as steps, which leave all input and output to the caller.
 
-A call is a generator: it yields the next effect (an HTTP request, a pause, a frame to send) and
-is sent its outcome, or thrown the ClientError that it ended with. So each call is written once;
-`run` and `run_async` carry it out over blocking and over asyncio connections.
+A call is a generator. It yields effects (an HTTP request, a pause, a message to send); for each it
+is sent the outcome, or the ClientError of a failure is thrown into it. So each call is written
+once: `run` and `run_async` carry it out over blocking and over asyncio connections.
 """
 
 import logging
@@ -19,28 +19,26 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
-# Without a word.
+# Retries within this time are not logged.
 _SILENT_SECONDS = 1.0
 RETRY_SECONDS = 60.0
 
 
 class Request(NamedTuple):
-    """An HTTP request, whose outcome is a Reply.
-
-    again: whether it may be sent again after a lost response, because the server applies it
-        once or because twice makes no difference.
-    """
+    """An HTTP request; the outcome is a Reply."""
 
     method: str
     path: str
     body: bytes | None = None
     query: Mapping[str, str] = {}
     headers: Mapping[str, str] = {}
+    # Whether it may be sent again after a lost response: the server applies it once, or applying it
+    # twice makes no difference.
     again: bool = True
 
 
 class Reply(NamedTuple):
-    """An HTTP response; headers are found under lower-case names."""
+    """An HTTP response, with the names of headers in lower case."""
 
     status: int
     reason: str
@@ -55,7 +53,7 @@ class Pause(NamedTuple):
 
 
 class Connect(NamedTuple):
-    """Open a stream, in place of one that may be open; the outcome is the server's greeting."""
+    """Open a stream, and close the one before; the outcome is the server's greeting."""
 
     query: Mapping[str, str]
 
@@ -67,7 +65,7 @@ class Transmit(NamedTuple):
 
 
 class Receive(NamedTuple):
-    """Wait for the stream's next message."""
+    """Wait for the stream's next message, which is the outcome."""
 
 
 Effect: TypeAlias = Request | Pause | Connect | Transmit | Receive
@@ -109,29 +107,36 @@ async def run_async(steps: Steps[T], do: Callable[[Effect], Awaitable[Any]]) -> 
 class Retry:
     """How long the calls of a client are tried again.
 
-    seconds: counted from a call's first failure, also while there is no server yet. None: for
-        `RETRY_SECONDS`, but a server that was never reached is not waited for.
+    Attributes:
+        seconds: from a call's first failure.
+        reached: whether the server has ever responded.
     """
 
     def __init__(self, seconds: float | None = None) -> None:
+        """Begin before the first call.
+
+        Args:
+            seconds: from a call's first failure, also while there is no server yet. None means
+                `RETRY_SECONDS`, but not before the server was reached for the first time.
+        """
         self.seconds = RETRY_SECONDS if seconds is None else seconds
-        self._waits_for_first = seconds is not None
-        # Whether the server has ever answered.
+        self._waits_for_server = seconds is not None
         self.reached = False
 
     def may_help(self, error: ClientError) -> bool:
         """Return whether the same request may succeed later."""
-        if isinstance(error, Unreachable) and not (self.reached or self._waits_for_first):
+        if isinstance(error, Unreachable) and not (self.reached or self._waits_for_server):
             return False
         return may_pass(error)
 
 
-class Patience:
-    """How long to wait before each retry, and when to give up.
+class Backoff:
+    """The pauses before retries of one call, and when to give up.
 
-    The pauses double from 0.1 s to 5 s, half of each at random, so that many clients do not
-    retry at the same moment. A pause that the server asks for is kept. No attempt begins later
-    than `retry.seconds` after the first failure. If that takes a second, it is logged, once.
+    Pauses double from 0.1 s to 5 s. Up to half of each is left out at random, so that many clients
+    do not retry at the same moment. If the server asks for a pause, that is used instead. No
+    attempt begins later than `retry.seconds` after the first failure. Retrying for more than a
+    second is logged once.
     """
 
     def __init__(
@@ -140,12 +145,19 @@ class Patience:
         clock: Callable[[], float] = time.monotonic,
         chance: Callable[[], float] = random.random,
     ) -> None:
+        """Begin without failures.
+
+        Args:
+            retry: of the client.
+            clock: returns the time in seconds.
+            chance: returns random numbers in [0, 1).
+        """
         self._retry = retry
         self._clock = clock
         self._chance = chance
-        self._failures = 0
-        self._since = 0.0
-        self._warned = False
+        self._failures = 0  # in a row
+        self._since = 0.0  # time of the first of them
+        self._warned = False  # whether retrying was logged
 
     def pause(self, error: ClientError) -> Pause:
         """Return the pause after a failure; raise the failure if waiting cannot help."""
@@ -155,12 +167,12 @@ class Patience:
         longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(self._failures, 10))
         self._failures += 1
         seconds = longest * (1.0 + self._chance()) / 2
-        asked = error.retry_after if isinstance(error, Refused) else None
-        if asked is not None:
-            seconds = asked * (1.0 + 0.1 * self._chance())
+        retry_after = error.retry_after if isinstance(error, Refused) else None
+        if retry_after is not None:
+            seconds = retry_after * (1.0 + 0.1 * self._chance())
         end = self._since + self._retry.seconds
         if not self._retry.may_help(error) or now + seconds > end:
-            self._begin_anew()
+            self._forget_failures()
             raise error
         if now + seconds - self._since > _SILENT_SECONDS and not self._warned:
             self._warned = True
@@ -168,14 +180,14 @@ class Patience:
             logger.warning("%s; trying again until %s (`retry`)", error, f"{until:%H:%M:%S}")
         return Pause(seconds)
 
-    def answered(self) -> None:
-        """Note that there is a server, whatever its answer."""
+    def record_answer(self) -> None:
+        """Record that the server has responded, with whatever status."""
         self._retry.reached = True
 
-    def renew(self) -> None:
-        """Count the next failure as the first one, after a success."""
-        self.answered()
-        self._begin_anew()
+    def reset(self) -> None:
+        """Record a success: the next failure is the first again."""
+        self.record_answer()
+        self._forget_failures()
 
-    def _begin_anew(self) -> None:
+    def _forget_failures(self) -> None:
         self._failures, self._warned = 0, False

@@ -5,9 +5,9 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from wolfstream.service.client.batches import ids_of, late_labels, one_batch, rows_of
+from wolfstream.service.client.batches import as_ids, as_rows, late_labels, one_batch
 from wolfstream.service.client.errors import ClientError
-from wolfstream.service.client.results import Labelled, Learned, Predictions, result_of
+from wolfstream.service.client.results import Labelled, Learned, Predictions, read_result
 from wolfstream.service.client.session import Session
 from wolfstream.service.client.steps import Steps
 from wolfstream.service.client.stream_address import Address
@@ -19,20 +19,26 @@ T = TypeVar("T")
 class Stream:
     """A stream to one model: `Client.stream` makes it, and `with` opens and closes it.
 
-    `learn` and `predict` send as soon as there is room and return the number of the request;
-    `receive` and iteration give the results in the order of sending. Results are kept until they
-    are taken: take those of an endless stream as they come. Leaving the `with` block waits for
-    the responses that are due, and raises a refusal that was not received.
+    `learn` and `predict` send a request as soon as the window has room, and return its number.
+    `receive` and iteration return the results in the order of sending. Results are stored until
+    they are received, so receive those of an endless stream as they come. Leaving the `with` block
+    waits for all responses, and raises a refusal that was not received.
 
-    A connection that is lost is opened again, and requests without a response are sent again
-    under the same numbers, so that each sample is learned once. After an error that ended the
-    retries (Unreachable, AnswerLost), any call continues where the stream stopped.
+    After a lost connection, requests without a response are sent again under the same numbers, so
+    that each sample is learned once. After an error that ended the retries (Unreachable,
+    AnswerLost), any call continues where the stream stopped. Threads may share a stream.
     """
 
     def __init__(self, at: Address, session: Session) -> None:
+        """Begin without a connection.
+
+        Args:
+            at: the model's stream.
+            session: its requests.
+        """
         self._session = session
         self._socket = Socket(at)
-        self._lock = Lock()
+        self._lock = Lock()  # one call at a time uses the connection
 
     def __enter__(self) -> Self:
         try:
@@ -56,17 +62,17 @@ class Stream:
 
     @property
     def window(self) -> int:
-        """The number of requests that may be without a response at a time."""
+        """How many requests may be without a response at a time."""
         return self._session.window
 
     @property
     def unanswered(self) -> int:
-        """The number of requests whose results have not been received."""
+        """How many requests have results that were not received."""
         return self._session.unanswered
 
     @property
     def acknowledged(self) -> int:
-        """The number of samples that the server has acknowledged."""
+        """How many samples the server has acknowledged."""
         return self._session.acknowledged
 
     def learn(
@@ -78,11 +84,14 @@ class Stream:
         if_match: str | None = None,
         weight: Any = None,
     ) -> int:
-        """Send samples, or one sample, in one request, and return its number.
+        """Send samples, or one sample, in one request; return its number.
 
-        if_match: learn only if the model is in this state, a result's `state`, or in this epoch;
-        otherwise the result is refused with 412.
-        weight: how much the samples count in what is learned: a number for all, or one for each.
+        Args:
+            X: rows, or one row; see `Client.learn`.
+            y: labels or numbers, or that of the one row.
+            head: see `Client.learn`.
+            if_match: see `Client.learn`; the refusal is the request's result.
+            weight: of the samples: a number for all, or one for each.
 
         Raises ClientError, ValueError, TypeError.
         """
@@ -100,44 +109,52 @@ class Stream:
         costs: Any = None,
         ids: Any = None,
     ) -> int:
-        """Ask for predictions for rows, or for one row, and return the number of the request.
+        """Request predictions for rows, or for one row; return the number of the request.
 
-        probability: whether they include probabilities or standard deviations.
-        confidence: that of the sets or intervals that they include.
-        explain: the largest number of reasons that they include.
-        costs: what predictions cost, {true label: {predicted label: cost}}.
-        ids: an id for each row, under which it waits for its label.
+        Args:
+            X: rows, or one row; see `Client.learn`.
+            head: see `Client.predict`.
+            min_sequence: see `Client.predict`.
+            probability: whether to include probabilities, or standard deviations for a regression.
+            confidence: of sets or intervals to include.
+            explain: how many features, and samples, explanations name at most.
+            costs: see `Client.predict`.
+            ids: an id for each row, under which it waits for its label.
 
         Raises ClientError, ValueError, TypeError.
         """
-        asked: dict[str, Any] = {"head": head, "min_sequence": min_sequence}
-        asked |= {"probability": probability, "confidence": confidence, "explain": explain}
-        asked["costs"] = costs
-        asked["ids"] = None if ids is None else ids_of(ids)
-        return self._run(self._session.predict(rows_of(X), **asked))
+        options: dict[str, Any] = {"head": head, "min_sequence": min_sequence}
+        options |= {"probability": probability, "confidence": confidence, "explain": explain}
+        options["costs"] = costs
+        options["ids"] = None if ids is None else as_ids(ids)
+        return self._run(self._session.predict(as_rows(X), **options))
 
     def label(self, ids: Any, y: Any) -> int:
-        """Send labels of rows that were predicted with ids, and return the number of the request.
+        """Send the labels of rows that were predicted with ids; return the number of the request.
 
-        The result of the prediction must have come: else its rows may not be there yet.
+        Receive the result of the prediction first: before that, the server may not have its rows.
+
+        Args:
+            ids: of the rows; or one id.
+            y: a label or number for each; or that of the one id.
 
         Raises ClientError, ValueError.
         """
         return self._run(self._session.label(late_labels(ids, y)))
 
     def receive(self) -> Learned | Labelled | Predictions:
-        """Wait for the next result and return it. Raises Refused in its place, and ClientError."""
-        return result_of(self._run(self._session.receive())[1])
+        """Wait for the next result, in the order of sending. Raises Refused, ClientError."""
+        return read_result(self._run(self._session.receive())[1])
 
     def __iter__(self) -> Iterator[Learned | Labelled | Predictions]:
-        """Give the results of everything that was sent."""
+        """Yield the results of all requests that were sent."""
         while self.unanswered:
             yield self.receive()
 
     def learn_each(
         self, samples: Iterable[tuple[Any, Any]], *, head: str = "samples"
     ) -> Iterator[Learned | Labelled | Predictions]:
-        """Send each pair of X and y in its own request, and yield the results as they come."""
+        """Send each pair of X and y in a request of its own; yield the results in order."""
         for X, y in samples:
             while self.unanswered >= self.window:
                 yield self.receive()

@@ -1,4 +1,4 @@
-"""Where a model's websocket stream is, how to connect to it, and what can go wrong."""
+"""The address of a model's websocket stream, and the errors of its connection."""
 
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from wolfstream.service.client.errors import (
     Refused,
     TooLargeMessage,
     Unsuitable,
-    reason_of,
+    error_text,
     unreachable,
 )
 from wolfstream.service.client.steps import Reply, Request
@@ -23,7 +23,7 @@ from wolfstream.service.client.wire import (
     check_url,
     decode_reply,
     is_loopback,
-    trusted,
+    tls_context,
 )
 
 SUBPROTOCOL = Subprotocol("wolfstream.v1.msgpack")
@@ -31,21 +31,17 @@ _CLOSE_SECONDS = 2.0
 
 
 class Address(NamedTuple):
-    """The URL of a stream, and how to connect to it.
-
-    options: the arguments of websockets' clients, blocking and asyncio.
-    timeout: seconds without a message after which the connection counts as lost.
-    """
+    """The URL of a stream, and how to connect to it."""
 
     url: str
-    options: dict[str, Any]
-    timeout: float
+    options: dict[str, Any]  # arguments of websockets' clients, blocking and asyncio
+    timeout: float  # seconds without a message after which the connection counts as lost
 
 
 def address(url: str, model: str, key: str | None, timeout: float, verify: Any) -> Address:
-    """Return the address of a model's stream. Raises ClientError."""
+    """Return the address of a model's stream. Raises ClientError; see `client.sync.Client`."""
     url = check_url(url)
-    context = trusted(url, verify)
+    context = tls_context(url, verify)
     options = {
         "subprotocols": [SUBPROTOCOL],
         "additional_headers": authorization(key),
@@ -53,17 +49,17 @@ def address(url: str, model: str, key: str | None, timeout: float, verify: Any) 
         "open_timeout": min(timeout, CONNECT_SECONDS),
         "close_timeout": _CLOSE_SECONDS,
         "proxy": None if is_loopback(url) else True,
-        # Read without a bound: a server that cannot send its responses stops reading, too.
+        # Read without a bound: a server that cannot send responses would stop reading requests.
         "max_queue": None,
         "max_size": None,
         **({"ssl": context} if context else {}),
     }
-    at = f"ws{url.removeprefix('http')}{call_path('stream', model)}"
-    return Address(at, options, timeout)
+    stream_url = f"ws{url.removeprefix('http')}{call_path('stream', model)}"
+    return Address(stream_url, options, timeout)
 
 
-def not_opened(url: str, error: Exception) -> ClientError:
-    """Return the error that says why a stream could not be opened."""
+def opening_error(url: str, error: Exception) -> ClientError:
+    """Return the client's error for a stream that could not be opened."""
     if not isinstance(error, InvalidStatus):
         return unreachable(url, error)
     response = error.response
@@ -78,16 +74,16 @@ def not_opened(url: str, error: Exception) -> ClientError:
     return Unsuitable(f"{url} responded with {response.status_code}: is this wolfstream?")
 
 
-def lost(url: str, error: ConnectionClosed) -> AnswerLost:
-    """Return the error for requests whose stream ended before their responses came."""
+def lost_connection(url: str, error: ConnectionClosed) -> AnswerLost:
+    """Return the client's error for a stream that ended while requests had no response."""
     if error.rcvd and error.rcvd.code == CloseCode.MESSAGE_TOO_BIG:
-        too_large = TooLargeMessage(f"{url} closed the stream: {reason_of(error)}")
+        too_large = TooLargeMessage(f"{url} closed the stream: {error_text(error)}")
         too_large.add_note("a smaller --batch makes smaller messages")
         return too_large
-    return AnswerLost(f"{url} closed the stream: {reason_of(error)}")
+    return AnswerLost(f"{url} closed the stream: {error_text(error)}")
 
 
-def check_subprotocol(url: str, spoken: str | None) -> None:
-    """Raise Unsuitable if the server speaks another subprotocol."""
-    if spoken != SUBPROTOCOL:
+def check_subprotocol(url: str, subprotocol: str | None) -> None:
+    """Raise Unsuitable unless the server has chosen this client's subprotocol."""
+    if subprotocol != SUBPROTOCOL:
         raise Unsuitable(f"{url} does not speak {SUBPROTOCOL}: is this wolfstream?")

@@ -1,4 +1,4 @@
-"""A blocking websocket that carries out the steps of a stream."""
+"""Carries out the steps of a stream over a blocking websocket."""
 
 import time
 from contextlib import ExitStack
@@ -10,17 +10,23 @@ from websockets.sync.client import ClientConnection, connect
 
 from wolfstream.service.client.errors import AnswerLost
 from wolfstream.service.client.steps import Connect, Effect, Pause, Receive, Steps, Transmit, run
-from wolfstream.service.client.stream_address import Address, check_subprotocol, lost, not_opened
+from wolfstream.service.client.stream_address import (
+    Address,
+    check_subprotocol,
+    lost_connection,
+    opening_error,
+)
 
 T = TypeVar("T")
 
 
 class Socket:
-    """Carries a session's steps out over a blocking websocket."""
+    """A blocking websocket that is opened, and replaced, as the steps of a session say."""
 
-    def __init__(self, at: Address) -> None:
-        self._at = at
-        self._stack = ExitStack()
+    def __init__(self, address: Address) -> None:
+        """Begin without a connection; see `Connect`."""
+        self._address = address
+        self._stack = ExitStack()  # closes the connection
         self._open: ClientConnection | None = None
 
     def run(self, steps: Steps[T]) -> T:
@@ -36,7 +42,7 @@ class Socket:
             case Pause(seconds):
                 return time.sleep(seconds)
             case Connect(query):
-                return self._connect(f"{self._at.url}?{urlencode(query)}")
+                return self._connect(f"{self._address.url}?{urlencode(query)}")
             case Transmit(message):
                 return self._transmit(message)
             case Receive():
@@ -46,10 +52,10 @@ class Socket:
     def _connect(self, url: str) -> str | bytes:
         self.close()
         try:
-            self._open = self._stack.enter_context(connect(url, **self._at.options))
+            self._open = self._stack.enter_context(connect(url, **self._address.options))
         except (OSError, InvalidHandshake, EOFError, ConnectionClosed) as error:
-            raise not_opened(self._at.url, error) from None
-        check_subprotocol(self._at.url, self._open.subprotocol)
+            raise opening_error(self._address.url, error) from None
+        check_subprotocol(self._address.url, self._open.subprotocol)
         return self._receive()
 
     def _transmit(self, message: bytes) -> None:
@@ -57,13 +63,15 @@ class Socket:
         try:
             self._open.send(message)
         except ConnectionClosed as error:
-            raise lost(self._at.url, error) from None
+            raise lost_connection(self._address.url, error) from None
 
     def _receive(self) -> str | bytes:
         assert self._open is not None
         try:
-            return self._open.recv(timeout=self._at.timeout)
+            return self._open.recv(timeout=self._address.timeout)
         except ConnectionClosed as error:
-            raise lost(self._at.url, error) from None
+            raise lost_connection(self._address.url, error) from None
         except TimeoutError:
-            raise AnswerLost(f"{self._at.url} sent nothing for {self._at.timeout:g} s") from None
+            raise AnswerLost(
+                f"{self._address.url} sent nothing for {self._address.timeout:g} s"
+            ) from None

@@ -5,17 +5,19 @@
         client.learn("rooms", X, y)
         print(client.predict("rooms", X).predictions)
 
-`client.aio.AsyncClient` has the same methods to be awaited. Each call is written once, as steps
+`client.aio.AsyncClient` has the same methods, to be awaited. Each call is written once, as steps
 (`client.calls`, `client.sample_calls`, `client.session`), which both clients carry out
-(`client.transport`). Samples are sent under a key (Idempotency-Key), so a call is sent again when
-its connection broke, its response was lost or the server had no room, and each sample is still
-learned once. The errors that remain are in `client.errors`.
+(`client.transport`).
+
+Samples are sent with an Idempotency-Key. So a call is repeated if its connection broke, its
+response was lost or the server had no room, and each sample is still learned once. `client.errors`
+has the errors that remain.
 """
 
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from wolfstream.service.client.batches import roles_of, rows_and_ids
+from wolfstream.service.client.batches import rows_and_ids, split_roles
 from wolfstream.service.client.model_methods import ModelMethods
 from wolfstream.service.client.results import Labelled, Learned, Predictions
 from wolfstream.service.client.sample_calls import SampleCalls
@@ -31,15 +33,19 @@ if TYPE_CHECKING:
 class Client(ModelMethods):
     """The connection to a server. Threads may share it; `close` it, or use a `with` statement.
 
-    url: such as http://127.0.0.1:8000, or https://...
-    key: an API key, where the server asks for one.
-    timeout: seconds without a response after which a connection counts as lost.
-    retry: how many seconds a call that fails is tried again, counted from its first failure (for a
-        stream or a call of many batches, from the first one since something succeeded), also while
-        there is no server yet. By default 60, but the first call fails at once if no server is
-        there. A client that tries for more than a second logs a warning that says until when.
-    verify: for https: the certificates to trust, as a file, a folder or an SSLContext. True
-        trusts public authorities, False trusts any certificate.
+    Args:
+        url: such as http://127.0.0.1:8000, or https://...
+        key: an API key, if the server needs one.
+        timeout: seconds without a response after which a connection counts as lost.
+        retry: seconds for which a failing call is repeated, from its first failure, also while
+            there is no server yet. For a stream, or a call of many batches, from the first failure
+            since something succeeded. By default 60, but the first call fails at once if there is
+            no server. Retrying for more than a second logs a warning that says until when.
+        verify: for https: a file or folder of certificates to trust, or an SSLContext. True trusts
+            public authorities, False trusts any certificate.
+
+    Attributes:
+        url: of the server.
     """
 
     def __init__(
@@ -85,28 +91,34 @@ class Client(ModelMethods):
         label: str | None = None,
         id: str | None = None,  # noqa: A002
     ) -> Learned:
-        """Let a model learn samples, in order, each once; they are durable when this returns.
+        """Send samples to a model; return once they are durable and learned.
 
-        X, y: an array (n, d) or nested lists, a table, a sparse matrix, or a list of rows of named
-            values, and n labels or numbers; one row and its label; or two iterables. Without y, X
-            is a table, the path of a data file, or rows of named values, with the labels in a
-            column; or it gives pairs.
-        head: "samples" for the working set, or the window of a semiparametric model; "asset".
-        batch: samples in a request at most. Each request is learned as a whole or not at all.
-        idempotency_key: a call with the key of an earlier call continues it, and learns nothing
-            twice. Without one the call makes its own key.
-        if_match: learn only if the model is in this state, a result's `state`, or in this epoch;
-            otherwise the call is refused with status 412.
-        weight: how much the samples count in what is learned: a number for all, one for each, or
-            the name of the column of X that says it.
-        label: the name of the column of X that has the labels; by default the one named y, label,
-            target or class.
-        id: the name of a column of X that is no feature.
+        Samples are learned in order and exactly once, also when the call is repeated.
 
-        Raises ClientError, which says how many samples were `acknowledged`; ValueError and
-        TypeError for anything that is not samples.
+            client.learn("rooms", X, y, batch=256)
+            client.learn("rooms", "rooms.csv", label="occupied")
+
+        Args:
+            name: of the model.
+            X: rows: an array (n, d), nested lists, a table, a sparse matrix, dicts of named
+                values, or an iterable of rows; or one row.
+            y: n labels or numbers, or the label of the one row. Omit it if X has a column of
+                labels, is the path of a data file, or yields (row, label) pairs.
+            head: "samples", or "asset" for the head of this name.
+            batch: samples per request at most. Each request is learned as a whole or not at all.
+            idempotency_key: repeat a call with its key to continue it without learning anything
+                twice. By default each call makes its own key.
+            if_match: the revision (a result's `state`) or the epoch that the model must be at;
+                otherwise the call is refused with status 412.
+            weight: of the samples: a number for all, one for each, or the name of a column of X.
+            label: name of the column of X with the labels; by default the one named y, label,
+                target or class.
+            id: name of a column of X that is not a feature.
+
+        Raises ClientError, whose `acknowledged` says how many samples the server has; ValueError
+        and TypeError for anything that is not samples.
         """
-        roles, weight = roles_of(label, id, weight)
+        roles, weight = split_roles(label, id, weight)
         steps = self._samples.learn(
             name, X, y, head, batch, idempotency_key, if_match, weight, roles
         )
@@ -126,23 +138,33 @@ class Client(ModelMethods):
         costs: Any = None,
         max_lag: float | None = None,
     ) -> Predictions:
-        """Return predictions for rows, or for one row; by default of the head that serves.
+        """Return predictions for rows, or for one row.
 
-        min_sequence: the server waits until the model has learned at least so many samples; with
-            an epoch, "EPOCH:SEQUENCE", it refuses any other epoch with status 412.
-        ids: an id for each row, a text or a whole number, or "auto" for new ones: the rows are
-            durable when this returns, and wait for their labels (`label`). A call that comes again
-            with the same rows and ids gets its first result. Only the head that serves takes ids.
-        label, id, weight: names of columns of X that are no features; that of `id` has the ids.
-        costs: what predictions cost, {true label: {predicted label: cost}}, such as
-            {"fraud": {"ok": 50}}; a mistake that is not named costs 1. Those of the least expected
-            cost are predicted, by the head's probabilities.
-        max_lag: how many of the last seconds predictions may lack where nothing newer can be had,
-            such as while a server replays a long log; otherwise, or with ids, the call waits as
-            for any 503.
+            client.predict("rooms", X).predictions
+
+        Args:
+            name: of the model.
+            X: rows, as for `learn`.
+            head: that predicts; by default the one that serves.
+            min_sequence: wait until the model has learned at least this many samples. With
+                "EPOCH:SEQUENCE", any other epoch is refused with status 412.
+            ids: an id for each row, a text or a whole number, or "auto" for new ones. The rows are
+                durable when this returns, and wait for their labels (`label`). A repeated call with
+                the same rows and ids gets its first result. Only the head that serves takes ids.
+            label: name of a column of X that is not a feature.
+            id: name of the column of X with the ids.
+            weight: name of a column of X that is not a feature.
+            costs: of predictions, {true label: {predicted label: cost}}, such as
+                {"fraud": {"ok": 50}}; a mistake without a cost costs 1. The labels of the least
+                expected cost are predicted, by the head's probabilities.
+            max_lag: accept predictions that lack up to this many recent seconds if nothing newer
+                can be had, for example while a server replays a long log. Otherwise, or with ids,
+                the call waits as for any 503.
+
+        Raises ClientError, ValueError, TypeError.
         """
-        rows, in_column = rows_and_ids(X, Roles(label, id, weight))
-        ids = in_column if ids is None else ids
+        rows, column_ids = rows_and_ids(X, Roles(label, id, weight))
+        ids = column_ids if ids is None else ids
         if ids is not None:
             steps = self._samples.predict_later(name, rows, head, ids, min_sequence, costs)
         else:
@@ -152,22 +174,32 @@ class Client(ModelMethods):
     def label(
         self, name: str, ids: Any, y: Any, *, batch: int = 1024, if_match: str | None = None
     ) -> Labelled:
-        """Let a model learn rows that were predicted with ids, in the order of their labels.
+        """Send the labels of rows that were predicted with ids; return once they are learned.
 
-        ids, y: of any number of rows, from any calls; or one id and its label. A label that comes
-            again is not learned again, so the call can be repeated; `status` of the result says
-            what became of each.
-        batch: labels in a request at most.
-        if_match: see `learn`.
+        The rows are learned in the order of their labels. A label that was learned is not learned
+        again, so the call may be repeated. `status` of the result says what happened to each.
+
+            ids = client.predict("rooms", X, ids="auto").ids
+            client.label("rooms", ids, y)
+
+        Args:
+            name: of the model.
+            ids: of rows from any calls; or one id.
+            y: a label or number for each; or that of the one id.
+            batch: labels per request at most.
+            if_match: see `learn`.
+
+        Raises ClientError, ValueError.
         """
         return self._http.run(self._samples.label(name, ids, y, batch, if_match))
 
     def predict_proba(
         self, name: str, X: Any, *, head: str | None = None, min_sequence: int | None = None
     ) -> Predictions:
-        """Return predictions as `predict` does, with probabilities or standard deviations.
+        """Return predictions with probabilities, or with standard deviations for a regression.
 
-        Raises Refused for a head whose calibration no label has tested yet.
+        Args are those of `predict`. Raises Refused while no label has tested the head's
+        calibration.
         """
         return self._http.run(self._samples.predict(name, X, head, min_sequence, probability=True))
 
@@ -180,7 +212,14 @@ class Client(ModelMethods):
         head: str | None = None,
         min_sequence: int | None = None,
     ) -> Predictions:
-        """Return predictions as `predict` does, with sets that have the label so often.
+        """Return predictions with sets of classes that contain the label with some probability.
+
+        Args:
+            name: of the model.
+            X: rows, as for `learn`.
+            confidence: the probability.
+            head: see `predict`.
+            min_sequence: see `predict`.
 
         Raises Refused as `predict_proba` does.
         """
@@ -196,7 +235,10 @@ class Client(ModelMethods):
         head: str | None = None,
         min_sequence: int | None = None,
     ) -> Predictions:
-        """Return predictions as `predict` does, with intervals that have the target so often."""
+        """Return predictions with intervals that contain the target with some probability.
+
+        Args are those of `predict_set`.
+        """
         return self.predict_set(
             name, X, confidence=confidence, head=head, min_sequence=min_sequence
         )
@@ -210,28 +252,43 @@ class Client(ModelMethods):
         head: str | None = None,
         min_sequence: int | None = None,
     ) -> Predictions:
-        """Return predictions as `predict` does, each with a limited number of reasons.
+        """Return predictions with explanations.
 
-        They are features that move the prediction and, of the head "working_set", the samples that
-        pull for and against it. Raises Refused for rows that the head cannot explain.
+        They name the features that move a prediction and, for the head "working_set", the samples
+        that pull for and against it.
+
+        Args:
+            name: of the model.
+            X: rows, as for `learn`.
+            most: how many features, and samples, an explanation names at most.
+            head: see `predict`.
+            min_sequence: see `predict`.
+
+        Raises Refused for rows that the head cannot explain.
         """
         return self._http.run(self._samples.predict(name, X, head, min_sequence, explain=most))
 
     def stream(
         self, name: str, producer: str | None = None, *, first: int | None = None
     ) -> "Stream":
-        """Return a stream to a model, to be used in a `with` statement.
+        """Return a stream to a model, for a `with` statement.
 
-        producer: a name for this source of samples, which makes the numbers of its requests
-            idempotency keys. Without one the stream makes its own name.
-        first: the number of the first request, from 1 on. A source that starts again and goes on
-            where it stopped gives its name and the number after the last request that it knows
-            to be acknowledged: requests that were learned already get their first response and
-            are not learned again. Without it the numbers are new ones each time.
+            with client.stream("rooms") as stream:
+                for result in stream.learn_each(samples):
+                    print(result.sequence)
+
+        Args:
+            name: of the model.
+            producer: a name for this source of samples, which makes the numbers of its requests
+                idempotency keys. By default the stream makes its own name.
+            first: number of the first request, from 1. A source that restarts and continues gives
+                its name and the number after the last request that it knows to be acknowledged:
+                requests that were learned get their first response, and are not learned again. By
+                default the numbers are new each time.
         """
         from wolfstream.service.client.session import Session
         from wolfstream.service.client.stream import Stream
         from wolfstream.service.client.stream_address import address
 
-        at = address(self.url, name, self._key, self._timeout, self._http.trusted)
-        return Stream(at, Session.of(producer, first, self._retry))
+        at = address(self.url, name, self._key, self._timeout, self._http.tls_context)
+        return Stream(at, Session.begin(producer, first, self._retry))

@@ -1,7 +1,7 @@
-"""Tables as callers have them, as columns: data frames, lazy ones, Arrow's tables, and files.
+"""Reads the tables of callers as columns: data frames, lazy ones, Arrow's tables, and files.
 
-None of their libraries is imported unless a caller has made such a table. A data frame is what has
-`columns` and `to_numpy`; what else narwhals reads, it turns into columns.
+Their libraries are imported only if a caller has made such a table. A data frame is anything with
+`columns` and `to_numpy`. narwhals reads the other kinds that it knows.
 """
 
 import importlib.util
@@ -22,7 +22,7 @@ TablePath: TypeAlias = str | os.PathLike[str]
 
 @contextmanager
 def as_value_errors() -> Iterator[None]:
-    """Raise what is wrong with a table as ValueError."""
+    """Raise the errors of data files within the block as ValueError."""
     try:
         yield
     except DataFileError as error:
@@ -30,10 +30,7 @@ def as_value_errors() -> Iterator[None]:
 
 
 def open_table(path: TablePath, roles: Roles, labelled: bool) -> Any:
-    """Return a data file, checked as a whole, as `service.files.labelled` has it.
-
-    Raises ValueError.
-    """
+    """Open a data file with `service.files.labelled`, which checks all of it. Raises ValueError."""
     from wolfstream.service.files.labelled import open_data
 
     file = Path(path)
@@ -43,8 +40,8 @@ def open_table(path: TablePath, roles: Roles, labelled: bool) -> Any:
         raise ValueError(f"{file}: {error}") from None
 
 
-def columns_of(X: Any) -> Any:
-    """Return a table's columns as `service.files.arrow.Columns`; None of anything else.
+def read_columns(X: Any) -> Any:
+    """Return a table as `service.files.arrow.Columns`; None if X is no table.
 
     Raises ValueError, TypeError.
     """
@@ -53,41 +50,45 @@ def columns_of(X: Any) -> Any:
     if hasattr(X, "collect") and not hasattr(X, "to_numpy"):
         X = X.collect()
     if hasattr(X, "columns") and hasattr(X, "to_numpy"):
-        return _of_frame(X)
+        return _read_frame(X)
     if hasattr(X, "column_names") or hasattr(X, "read_all"):
-        return _of_arrow(X)
-    return _of_narwhals(X)
+        return _read_arrow(X)
+    return _read_narwhals(X)
 
 
-def _of_frame(frame: Any) -> Any:
-    """Column by column: polars' own array of all columns has dates as numbers beside numbers."""
+def _read_frame(frame: Any) -> Any:
+    """Return the columns of a data frame.
+
+    They are converted one by one: in polars' array of all columns, dates beside numbers would
+    become numbers.
+    """
     from wolfstream.service.files.arrow import Columns
 
     names = list(frame.columns)
     if len(set(names)) < len(names):
         raise ValueError("some columns of X have the same name")
-    columns = [_plain(np.asarray(frame[name].to_numpy())) for name in names]
+    columns = [_plain_column(np.asarray(frame[name].to_numpy())) for name in names]
     return Columns(names, columns, len(frame))
 
 
-def _plain(column: Any) -> Any:
-    """Return numbers as they are, and other values as a list."""
+def _plain_column(column: Any) -> Any:
+    """Return a column of numbers as it is, and any other as a list."""
     if column.dtype.kind in "fiu":
         return column
-    # Of nanoseconds, `tolist` would make integers.
+    # `tolist` makes integers of nanoseconds, but datetimes of microseconds.
     if column.dtype.kind in "mM":
         column = column.astype(f"{column.dtype.str[1:3]}[us]")
     return [plain_value(value) for value in column.tolist()]
 
 
-def _of_arrow(table: Any) -> Any:
-    from wolfstream.service.files.arrow import columns_of_arrow
+def _read_arrow(table: Any) -> Any:
+    from wolfstream.service.files.arrow import arrow_columns
 
     with as_value_errors():
-        return columns_of_arrow(table.read_all() if hasattr(table, "read_all") else table)
+        return arrow_columns(table.read_all() if hasattr(table, "read_all") else table)
 
 
-def _of_narwhals(X: Any) -> Any:
+def _read_narwhals(X: Any) -> Any:
     from wolfstream.service.files.arrow import Columns
 
     if importlib.util.find_spec("narwhals") is None:
@@ -101,6 +102,7 @@ def _of_narwhals(X: Any) -> Any:
     if not isinstance(frame, narwhals.DataFrame):
         return None
     columns = [
-        _plain(np.asarray(frame.get_column(name).to_list(), object)) for name in frame.columns
+        _plain_column(np.asarray(frame.get_column(name).to_list(), object))
+        for name in frame.columns
     ]
     return Columns(list(frame.columns), columns, len(frame))

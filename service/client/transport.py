@@ -1,4 +1,4 @@
-"""Connections over HTTP that carry out a client's steps, blocking and for asyncio."""
+"""Carries out a client's steps over HTTP, blocking and for asyncio."""
 
 import asyncio
 import time
@@ -16,20 +16,21 @@ from wolfstream.service.client.wire import (
     check_url,
     connection_options,
     failed,
-    headers_of,
-    trusted,
+    request_headers,
+    tls_context,
 )
 
 T = TypeVar("T")
 
 
 class Transport:
-    """Blocking connections to one server. verify: see `client.sync.Client`."""
+    """Blocking connections to one server."""
 
     def __init__(self, url: str, key: str | None, timeout: float, verify: Verify) -> None:
+        """Begin without a connection; see `client.sync.Client` for the arguments."""
         self.url = check_url(url)
-        self.trusted = trusted(self.url, verify)
-        self._http = httpx.Client(**connection_options(self.url, key, timeout, self.trusted))
+        self.tls_context = tls_context(self.url, verify)
+        self._http = httpx.Client(**connection_options(self.url, key, timeout, self.tls_context))
 
     def close(self) -> None:
         """Close all connections."""
@@ -40,7 +41,7 @@ class Transport:
         return run(steps, self._do)
 
     def events(self, reader: EventReader) -> Iterator[dict[str, Any]]:
-        """Yield the states that a reader finds, over as many connections as it takes."""
+        """Yield the states that a reader returns, over as many connections as it takes."""
         while True:
             lost: ClientError | None = None
             request = reader.request()
@@ -73,7 +74,7 @@ class Transport:
                 effect.path,
                 content=effect.body,
                 params=effect.query,
-                headers=headers_of(effect),
+                headers=request_headers(effect),
             )
         except httpx.RequestError as error:
             raise failed(self.url, error) from None
@@ -81,12 +82,15 @@ class Transport:
 
 
 class AsyncTransport:
-    """Connections to one server for asyncio; see `Transport`."""
+    """Connections to one server for asyncio."""
 
     def __init__(self, url: str, key: str | None, timeout: float, verify: Verify) -> None:
+        """Begin without a connection; see `client.sync.Client` for the arguments."""
         self.url = check_url(url)
-        self.trusted = trusted(self.url, verify)
-        self._http = httpx.AsyncClient(**connection_options(self.url, key, timeout, self.trusted))
+        self.tls_context = tls_context(self.url, verify)
+        self._http = httpx.AsyncClient(
+            **connection_options(self.url, key, timeout, self.tls_context)
+        )
 
     async def close(self) -> None:
         """Close all connections."""
@@ -97,7 +101,7 @@ class AsyncTransport:
         return await run_async(steps, self._do)
 
     async def events(self, reader: EventReader) -> AsyncIterator[dict[str, Any]]:
-        """Yield the states that a reader finds, over as many connections as it takes."""
+        """Yield the states that a reader returns, over as many connections as it takes."""
         while True:
             lost: ClientError | None = None
             request = reader.request()
@@ -132,7 +136,7 @@ class AsyncTransport:
                 effect.path,
                 content=effect.body,
                 params=effect.query,
-                headers=headers_of(effect),
+                headers=request_headers(effect),
             )
         except httpx.RequestError as error:
             raise failed(self.url, error) from None
@@ -140,6 +144,6 @@ class AsyncTransport:
 
 
 def _reply(response: httpx.Response) -> Reply:
-    """Return a response whose content was read as the reply to a step."""
+    """Return a response, whose content was read, as the outcome of a step."""
     reason, headers = response.reason_phrase, response.headers
     return Reply(response.status_code, reason, headers, response.content)

@@ -1,4 +1,4 @@
-"""Requests to bytes, and responses from bytes."""
+"""Requests as bytes, responses from bytes, and the options of connections."""
 
 import ipaddress
 import json
@@ -23,14 +23,14 @@ ACCEPTED = f"{MSGPACK}, application/problem+json"
 IDEMPOTENCY_KEY = "idempotency-key"
 REPLAYED = "idempotency-replayed"
 CONNECT_SECONDS = 10.0
-# Without TLS a busy server takes a connection at once, too: its system does.
+# Without TLS the operating system accepts connections, so even a busy server does at once.
 _PLAIN_CONNECT_SECONDS = 2.0
-# The default of the clients.
+# Default of the clients' `timeout`.
 ANSWER_SECONDS = 60.0
-# Shorter than any server's: when the server closes a connection while a request is being sent,
-# the client cannot know whether the request was applied.
+# Shorter than any server's. If a server closed an idle connection just as a request is sent, the
+# client could not know whether the request was applied.
 KEEPALIVE_SECONDS = 2.0
-# The calls that take samples, by the names of the heads that learn from them.
+# head -> the call that takes its samples.
 LEARNING_CALLS = {
     "samples": "learn",
     "working_set": "learn",
@@ -69,7 +69,7 @@ def learning_call(head: str) -> str:
     return LEARNING_CALLS[head]
 
 
-def packed(data: Any) -> bytes:
+def pack(data: Any) -> bytes:
     """Encode plain data, arrays and numpy's scalars as MessagePack."""
     body: bytes = msgpack.packb(data, default=_plain_of_numpy)
     return body
@@ -89,7 +89,7 @@ def _plain_of_numpy(value: Any) -> Any:
     return {"dtype": name, "shape": list(data.shape), "data": data.tobytes()}
 
 
-def headers_of(request: Request) -> dict[str, str]:
+def request_headers(request: Request) -> dict[str, str]:
     """Return the headers of a request, besides those that all requests have."""
     media_type = {} if request.body is None else {"content-type": MSGPACK}
     return {**media_type, **request.headers}
@@ -120,7 +120,7 @@ def decode_reply(request: Request, reply: Reply) -> dict[str, Any]:
     raise Refused(reply.status, problem)
 
 
-def octets_of(request: Request, reply: Reply) -> bytes:
+def decode_octets(request: Request, reply: Reply) -> bytes:
     """Return the bytes of a reply that has no other form. Raises ClientError."""
     media_type = reply.headers.get("content-type", "").partition(";")[0]
     if reply.status == 200 and media_type == OCTETS:
@@ -161,7 +161,7 @@ def connection_options(
     }
 
 
-def trusted(url: str, verify: Verify) -> ssl.SSLContext | bool:
+def tls_context(url: str, verify: Verify) -> ssl.SSLContext | bool:
     """Return the TLS context for https and wss; False for a URL without TLS."""
     if urlsplit(url).scheme != "https":
         return False

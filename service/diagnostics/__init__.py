@@ -1,4 +1,4 @@
-"""What a server reports about its work: counters, request ids and the log.
+"""What a server reports about its work: counters, ids of requests, and the diagnostic log.
 
 It may import nothing of the other packages.
 It is imported by `service.web`, `service.web.routes`, `service.web.metrics`, `service.web.layers`,

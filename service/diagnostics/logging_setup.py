@@ -5,9 +5,9 @@
     {"time": "2026-01-01T00:00:00.000Z", "level": "INFO", "logger": "wolfstream.service.web.server",
      "message": "ready: open http://127.0.0.1:8000"}
 
-Text has the local time, JSON that of UTC. Both have `request_id`, `trace_id` and `span_id` of the
-request that caused it, the exception if there was one, and the `fields` that the caller passes in
-`extra`. This is the format of all loggers of the process, uvicorn's and Python's warnings included.
+Text has the local time, JSON has UTC. Both have `request_id`, `trace_id` and `span_id` of the
+request that caused the line, an exception if there was one, and the `fields` that the caller passes
+in `extra`. All loggers of the process write like this, including uvicorn's and Python's warnings.
 """
 
 import json
@@ -21,50 +21,56 @@ from typing import Any, Literal
 from wolfstream.service.diagnostics import tracing
 from wolfstream.service.errors.visible_text import visible
 
-# uvicorn's logger of all that is wrong with a connection.
+# uvicorn's logger for everything that is wrong with a connection.
 _CONNECTIONS = "uvicorn.error"
 
 
 def set_up_logging(log_format: Literal["auto", "text", "json"]) -> None:
-    """Log everything from INFO on; `auto` means text if standard error is a terminal."""
+    """Log to standard error from INFO on; `auto` means text if that is a terminal."""
     text = log_format == "text" or (log_format == "auto" and sys.stderr.isatty())
     handler = logging.StreamHandler()
     handler.setFormatter(TextFormatter() if text else JsonFormatter())
-    handler.addFilter(LineLimit(100, of_connections=10))
+    handler.addFilter(LineLimit(100, connection_lines=10))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     logging.captureWarnings(True)
 
 
 class LineLimit(logging.Filter):
-    """Lets so many lines of each kind pass within a second; the next one has those `left_out`.
+    """Limits the lines per second from each place in the code.
 
-    What one place in the code logs is of one kind, and so is all that uvicorn says of connections,
-    of which clients cause as many lines as they like. A text that was not UTF-8 is no defect of the
-    server, whose place would have to be known. Lines with `unlimited` always pass.
+    The next line that passes says in `left_out` how many did not. All lines of uvicorn about
+    connections count as one place, because clients can cause as many as they like. Records with
+    `unlimited` always pass.
     """
 
-    def __init__(self, lines_a_second: int, of_connections: int) -> None:
+    def __init__(self, lines: int, connection_lines: int) -> None:
+        """Begin with nothing logged.
+
+        Args:
+            lines: per second, from each place in the code.
+            connection_lines: per second, from uvicorn about connections.
+        """
         super().__init__()
-        self._most, self._most_of_connections = lines_a_second, of_connections
+        self._lines, self._connection_lines = lines, connection_lines
         self._lock = threading.Lock()
-        self._kinds = dict[tuple[str, int], _Second]()
+        self._kinds = dict[tuple[str, int], _Second]()  # by logger and line of code
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether to log a record."""
-        of_connections = record.name == _CONNECTIONS
+        is_connection = record.name == _CONNECTIONS
         error = record.exc_info[1] if record.exc_info else None
-        if of_connections and isinstance(error, UnicodeDecodeError):
-            record.exc_info = None
+        if is_connection and isinstance(error, UnicodeDecodeError):
+            record.exc_info = None  # a client's text that is not UTF-8: no traceback needed
         if getattr(record, "unlimited", False):
             return True
-        kind = record.name, 0 if of_connections else record.lineno
-        most = self._most_of_connections if of_connections else self._most
+        kind = record.name, 0 if is_connection else record.lineno
+        limit = self._connection_lines if is_connection else self._lines
         with self._lock:
             second = self._kinds.setdefault(kind, _Second())
             if record.created - second.began >= 1.0:
                 second.began, second.lines = record.created, 0
             second.lines += 1
-            if second.lines > most:
+            if second.lines > limit:
                 second.left_out += 1
                 return False
             left_out, second.left_out = second.left_out, 0
@@ -75,11 +81,11 @@ class LineLimit(logging.Filter):
 
 @dataclass
 class _Second:
-    """What was logged of a kind since a second began, and left out since the last line."""
+    """The lines of one kind in the present second."""
 
     began: float = 0.0
     lines: int = 0
-    left_out: int = 0
+    left_out: int = 0  # since the last line that passed
 
 
 class JsonFormatter(logging.Formatter):
@@ -104,8 +110,8 @@ class JsonFormatter(logging.Formatter):
 class TextFormatter(logging.Formatter):
     """Formats a record as a line of text: local time, level, message and fields.
 
-    What a terminal would not show but interpret, such as an escape sequence or a line break, is
-    shown as Python writes it, so no text of a client can pass for a line of the server.
+    Characters that a terminal would interpret, such as escape sequences and line breaks, are shown
+    as Python writes them, so no text of a client can pass for a line of the server.
     """
 
     def __init__(self) -> None:
@@ -117,16 +123,16 @@ class TextFormatter(logging.Formatter):
         return visible(super().formatMessage(record).rstrip("\n") + fields)
 
     def formatException(self, exc_info: Any) -> str:  # noqa: N802
-        """Return the traceback, in lines of which each begins with white space.
+        """Return the traceback with each line indented, also those within an exception's message.
 
-        An exception's message may have line breaks of its own.
+        So no line of it can pass for a line of the server.
         """
         lines = super().formatException(exc_info).split("\n")
         return "\n".join(f"  {visible(line)}" for line in lines)
 
 
 def _time(record: logging.LogRecord) -> str:
-    """Return the time of a record as RFC 3339 has it, in UTC."""
+    """Return the time of a record in UTC, in the format of RFC 3339."""
     time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
     return time.replace("+00:00", "Z")
 

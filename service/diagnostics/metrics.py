@@ -1,19 +1,19 @@
 """Counts and durations of a server's work: plain numbers, which `/metrics` reads.
 
-Each number has one thread that adds to it, so counting takes no lock; a reader may miss what is
-being added at that moment. Durations are measured with the monotonic clock.
+Only one thread adds to each number, so counting takes no lock; a reader may miss what is being
+added at that moment. Durations are measured with the monotonic clock.
 """
 
 import threading
 from bisect import bisect_left
 from collections.abc import Iterable
 
-# In seconds, from a prediction of one row to the longest wait of a client.
+# In seconds: from a prediction of one row to the longest wait of a client.
 BOUNDS = (
     *(0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 10.0),
 )
-# From a second to the month that predicted rows wait for their labels by default.
+# In seconds: up to the month that predicted rows wait for their labels by default.
 DELAY_BOUNDS = (
     *(1.0, 10.0, 60.0, 600.0, 3600.0, 6 * 3600.0),
     *(86400.0, 2 * 86400.0, 7 * 86400.0, 14 * 86400.0, 30 * 86400.0),
@@ -21,10 +21,13 @@ DELAY_BOUNDS = (
 
 
 class Histogram:
-    """Durations in seconds, counted between bounds, by default those in `BOUNDS`.
+    """A histogram of durations in seconds.
 
-    counts: the number of durations up to each bound and above the one before it; the last one
-        counts those above all bounds. total: the sum of the durations.
+    Attributes:
+        bounds: upper bounds, ascending.
+        counts: durations up to each bound and above the one before it; the last count is of
+            durations above all bounds.
+        total: sum of the durations.
     """
 
     __slots__ = ("bounds", "counts", "total")
@@ -43,18 +46,20 @@ class Histogram:
 class SampleCounts:
     """Samples for one head of one model since the server started.
 
-    received = learned + rejected + refused + duplicates, once none of them waits.
+    Once none of them waits, received = learned + rejected + refused + duplicates. The thread that
+    counts each is in parentheses.
 
-    received: those of requests that could be read, counted when submitted (event loop).
-    refused: not admitted to the queue (event loop).
-    learned: on disk and in the model (writer).
-    rejected: they waited, and could not be learned (writer).
-    duplicates: received, but learned before; see `count_duplicates`.
-    predicted: rows that were predicted (event loop).
-
-    learn_requests, learn_seconds: requests of learned samples, from submission to acknowledgement
-    (writer). predict_requests, predict_seconds: predictions, including their wait for a sequence
-    (event loop).
+    Attributes:
+        received: in requests that could be read, counted when they are submitted (event loop).
+        refused: not admitted to the queue (event loop).
+        learned: on disk and in the model (writer).
+        rejected: waited in the queue and could not be learned (writer).
+        duplicates: received again after they were learned; see `count_duplicates`.
+        predicted: rows (event loop).
+        learn_requests: requests whose samples were learned (writer).
+        learn_seconds: their durations, from submission to acknowledgement (writer).
+        predict_requests: predictions (event loop).
+        predict_seconds: their durations, including the wait for a sequence (event loop).
     """
 
     __slots__ = (
@@ -69,19 +74,22 @@ class SampleCounts:
         self._lock = threading.Lock()
 
     def count_duplicates(self, samples: int) -> None:
-        """Count samples, received again, that are not learned again. On any thread."""
+        """Count samples that were received again and are not learned again; on any thread."""
         with self._lock:
             self.duplicates += samples
 
 
 class Metrics:
-    """The durations of one server's work.
+    """The durations of one server's work. The thread that counts each is in parentheses.
 
-    learn: requests, from submission to acknowledgement (writer). commit: groups of requests,
-    appended and fsynced (writer). absorb: blocks, learned and published (writer).
-    predict: predictions, including their wait for a sequence (event loop). label_delay: from
-    predictions to the labels of their rows, on the server's clock (writer).
-    snapshots_saved, snapshots_failed: how many (writer).
+    Attributes:
+        learn: requests, from submission to acknowledgement (writer).
+        commit: groups of requests, appended and fsynced (writer).
+        absorb: blocks, learned and published (writer).
+        predict: predictions, including the wait for a sequence (event loop).
+        label_delay: from a prediction to the label of its row, on the server's clock (writer).
+        snapshots_saved: how many (writer).
+        snapshots_failed: how many (writer).
     """
 
     def __init__(self) -> None:
@@ -93,8 +101,10 @@ class Metrics:
     def count_block(self, seconds: float, requests: Iterable[float]) -> None:
         """Count a block that was learned and published, and the requests that it answers.
 
-        requests: the seconds since each was submitted.
+        Args:
+            seconds: duration of the block.
+            requests: seconds since each request was submitted.
         """
         self.absorb.observe(seconds)
-        for waited in requests:
-            self.learn.observe(waited)
+        for duration in requests:
+            self.learn.observe(duration)

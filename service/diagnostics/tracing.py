@@ -1,11 +1,11 @@
 """The ids of requests, which connect a client's request with the server's responses and log.
 
 An `X-Request-ID` of up to 128 visible ASCII characters is used and returned; any other is replaced.
-Of a `traceparent` (W3C Trace Context) the trace id is logged, and returned with a span id of this
-server's; an invalid one is ignored, as the standard says.
+The trace id of a `traceparent` (W3C Trace Context) is logged, and returned with a span id of this
+server. An invalid `traceparent` is ignored, as the standard requires.
 
-A request with neither header costs a look at its headers: an id is made only where one is needed,
-in a problem or in the log.
+A request without these headers costs two look-ups: an id is made only when it is needed, for a
+problem or for the log.
 """
 
 import os
@@ -24,29 +24,34 @@ _SAMPLED = 1
 class Trace:
     """The ids of one request, or of a stream.
 
-    returned: whether the response has any of them. trace_id, span_id: empty if it sent no valid
-    traceparent. samples: how many it brought, to be learned or predicted.
+    Attributes:
+        returned: whether the response has any of them.
+        trace_id: empty if the request has no valid traceparent.
+        span_id: empty if the request has no valid traceparent.
+        samples: how many the request brought, to be learned or predicted.
     """
 
-    # Attributes of the class, so that a request without ids costs only two look-ups.
-    returned = _asked = False
+    # Defaults are attributes of the class, so that a request without ids costs only two look-ups.
+    returned = _has_request_id = False
     trace_id = span_id = _request_id = ""
     samples = _flags = 0
 
     def __init__(self, headers: Mapping[bytes, bytes]) -> None:
-        if (given := headers.get(b"x-request-id")) is not None:
-            self.returned = self._asked = True
-            if _REQUEST_ID.fullmatch(given):
-                self._request_id = given.decode()
+        """Read the ids in a request's headers, by name in lower case."""
+        if (request_id := headers.get(b"x-request-id")) is not None:
+            self.returned = self._has_request_id = True
+            if _REQUEST_ID.fullmatch(request_id):
+                self._request_id = request_id.decode()
         if (traceparent := headers.get(b"traceparent")) is not None:
-            self._follow(traceparent)
+            self._read_traceparent(traceparent)
 
-    def _follow(self, traceparent: bytes) -> None:
-        found = _TRACEPARENT.fullmatch(traceparent)
-        if found and (found[1] != b"00" or found[4] is None):
+    def _read_traceparent(self, traceparent: bytes) -> None:
+        match = _TRACEPARENT.fullmatch(traceparent)
+        # Version 00 has no further fields; later versions may.
+        if match and (match[1] != b"00" or match[4] is None):
             self.returned = True
-            self.trace_id, self.span_id = found[2].decode(), os.urandom(8).hex()
-            self._flags = int(found[3], 16) & _SAMPLED
+            self.trace_id, self.span_id = match[2].decode(), os.urandom(8).hex()
+            self._flags = int(match[3], 16) & _SAMPLED
 
     @property
     def request_id(self) -> str:
@@ -57,9 +62,9 @@ class Trace:
         return self._request_id
 
     def headers(self) -> list[tuple[bytes, bytes]]:
-        """Headers of the response: the request id if the client or the log has it, and the span."""
+        """Return headers of the response: the request id if client or log has it, and the span."""
         headers = []
-        if self._asked or self._request_id:
+        if self._has_request_id or self._request_id:
             headers.append((REQUEST_ID.lower().encode(), self.request_id.encode()))
         if self.trace_id:
             span = f"00-{self.trace_id}-{self.span_id}-{self._flags:02x}"
@@ -67,7 +72,7 @@ class Trace:
         return headers
 
     def ids(self) -> dict[str, str]:
-        """Return the ids in a line of the log."""
+        """Return the ids for a line of the log."""
         if not self.trace_id:
             return {"request_id": self.request_id}
         return {
@@ -77,24 +82,28 @@ class Trace:
         }
 
 
-# The trace of the request that the present task works for, and the threads that it starts.
+# The trace of the request that the current task, or a thread that it started, works for.
 _CURRENT: ContextVar[Trace | None] = ContextVar("trace", default=None)
 
 
 def begin(headers: Mapping[bytes, bytes]) -> Trace:
-    """Return the trace of a request whose task begins. headers: by name in lower case."""
+    """Return the trace of a request, which is current in this task from now on.
+
+    Args:
+        headers: of the request, by name in lower case.
+    """
     trace = Trace(headers)
     _CURRENT.set(trace)
     return trace
 
 
 def current() -> Trace | None:
-    """Return the trace of the present request."""
+    """Return the trace of the current request."""
     return _CURRENT.get()
 
 
 def count_samples(samples: int) -> None:
-    """Count samples that the present request brought."""
+    """Count samples that the current request brought."""
     trace = _CURRENT.get()
     if trace is not None:
         trace.samples += samples

@@ -1,4 +1,7 @@
-"""Absorbing a block: what live learning and replay share, so that they give the same bits."""
+"""Absorbs a block: the one function that live learning and replay share, so the bits agree.
+
+Nothing here writes a log or answers a client; whoever calls does.
+"""
 
 import time
 from collections.abc import Sequence
@@ -9,42 +12,47 @@ import numpy as np
 from wolfstream.service.heads.answers import Answers
 from wolfstream.service.model.columns import plain_notices
 from wolfstream.service.model.learner import Learner
-from wolfstream.service.samples.predicted import Joined, Predicted, from_labels_record, joined_after
-from wolfstream.service.samples.record import from_record, one_after_another
+from wolfstream.service.samples.predicted import (
+    JoinedRows,
+    PredictedRows,
+    concatenate_joined_rows,
+    from_labels_record,
+)
+from wolfstream.service.samples.record import concatenate_samples, from_record
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.storage.entries import Entry
 from wolfstream.solver.prepare.column_facts import MOST_NOTICES
 
-# The results of a part of a request: of each kind one for each sample.
+# name of a result -> its values, one for each sample of a part of a request
 Results: TypeAlias = dict[str, list[Any]]
 
 
-class Recorded(NamedTuple):
-    """The samples of a block, and what is known about their rows if these had been predicted."""
+class BlockSamples(NamedTuple):
+    """The samples of a block, and what was known about their rows if these had been predicted."""
 
     samples: Samples
-    joined: Joined | None = None
+    joined: JoinedRows | None = None
 
 
-def recorded(block: Sequence[Entry]) -> Recorded:
-    """Return what the records of a block's entries hold, one after another."""
+def decode_block(block: Sequence[Entry]) -> BlockSamples:
+    """Decode the records of a block's entries, one after another."""
     if block[0].kind == "labels":
-        return together([Recorded(*from_labels_record(entry.record)) for entry in block])
-    return together([Recorded(from_record(entry.record)) for entry in block])
+        return concatenate([BlockSamples(*from_labels_record(entry.record)) for entry in block])
+    return concatenate([BlockSamples(from_record(entry.record)) for entry in block])
 
 
-def together(parts: Sequence[Recorded]) -> Recorded:
-    """The samples of all parts, one after another; arrays that come alone are not copied."""
+def concatenate(parts: Sequence[BlockSamples]) -> BlockSamples:
+    """Concatenate parts; a dense array that comes alone is not copied."""
     if len(parts) == 1 and isinstance(parts[0].samples.X, np.ndarray):
         return parts[0]
-    samples = one_after_another([part.samples for part in parts])
+    samples = concatenate_samples([part.samples for part in parts])
     joined = [part.joined for part in parts if part.joined is not None]
-    return Recorded(samples, joined_after(joined) if joined else None)
+    return BlockSamples(samples, concatenate_joined_rows(joined) if joined else None)
 
 
-def remember(learner: Learner, entry: Entry, predicted: Predicted) -> None:
-    """Let the rows of a prediction wait, unless a snapshot has counted them already.
+def remember(learner: Learner, entry: Entry, predicted: PredictedRows) -> None:
+    """Let the rows of a prediction wait for labels, unless a snapshot has counted them already.
 
     predicted: what the entry's record holds.
     """
@@ -54,20 +62,21 @@ def remember(learner: Learner, entry: Entry, predicted: Predicted) -> None:
 
 
 def absorb_block(
-    learner: Learner, block: Sequence[Entry], content: Recorded
+    learner: Learner, block: Sequence[Entry], content: BlockSamples
 ) -> list[dict[str, Any]]:
-    """Absorb and publish a block; the answers to its entries.
+    """Absorb and publish a block; return the answers to its entries.
 
-    They describe the head that serves, whose predictions they have.
-    content: bit for bit `recorded(block)`; live it need not be decoded again.
+    Answers describe the head that serves, and have its predictions.
+
+    content: equal, bit for bit, to `decode_block(block)`, so that live learning decodes nothing.
     """
-    known = learner.model.warnings()
+    warnings_before = learner.model.warnings()
     absorbed = _absorbed(learner, block[0].head, content)
     learner.publish()
     serves = learner.model.spec.serve
-    of_head = {"name": serves, **learner.model.published.heads[serves].stats}
-    of_labels = _new(learner.model.warnings(), known)
-    warnings = [*of_labels, *plain_notices(learner.take_notices())][:MOST_NOTICES]
+    head = {"name": serves, **learner.model.published.heads[serves].stats}
+    label_warnings = _new(learner.model.warnings(), warnings_before)
+    warnings = [*label_warnings, *plain_notices(learner.take_notices())][:MOST_NOTICES]
     answers: list[dict[str, Any]] = []
     start = 0
     for entry in block:
@@ -79,7 +88,7 @@ def absorb_block(
                 "epoch": learner.epoch,
                 "learned": entry.samples,
                 "results": absorbed.part(start, stop),
-                "head": of_head,
+                "head": head,
                 **({"warnings": warnings} if warnings else {}),
             }
         )
@@ -87,27 +96,27 @@ def absorb_block(
     return answers
 
 
-def _new(warnings: list[dict[str, Any]], known: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the warnings of whose kind none was known of the same column."""
-    before = {(one["slug"], one["column"]) for one in known}
-    return [one for one in warnings if (one["slug"], one["column"]) not in before]
+def _new(warnings: list[dict[str, Any]], earlier: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the warnings that are new: no earlier one is of the same kind and column."""
+    seen = {(warning["slug"], warning["column"]) for warning in earlier}
+    return [warning for warning in warnings if (warning["slug"], warning["column"]) not in seen]
 
 
 def learn_again(learner: Learner, block: Sequence[Entry]) -> None:
-    """Absorb a block in replay, where no request waits for its answer."""
-    _absorbed(learner, block[0].head, recorded(block))
+    """Absorb a block in a replay, where nobody waits for an answer."""
+    _absorbed(learner, block[0].head, decode_block(block))
     learner.take_notices()
 
 
-def absorb_part(learner: Learner, entry: Entry, content: Recorded) -> Results:
-    """Absorb a part of a large request, and publish nothing: it is seen as a whole or not at all.
+def absorb_part(learner: Learner, entry: Entry, content: BlockSamples) -> Results:
+    """Absorb a part of a large request without publishing: readers see all of it or nothing.
 
-    content: as of `absorb_block`, which absorbs its last part.
+    content: see `absorb_block`, which absorbs the last part.
     """
     return _absorbed(learner, entry.head, content).part(0, entry.samples)
 
 
-def _absorbed(learner: Learner, head: HeadName, content: Recorded) -> Answers:
+def _absorbed(learner: Learner, head: HeadName, content: BlockSamples) -> Answers:
     samples, joined = content
     began = time.monotonic()
     if joined is None:
@@ -120,7 +129,12 @@ def _absorbed(learner: Learner, head: HeadName, content: Recorded) -> Answers:
 
 
 def joined_answer(before: Sequence[Results], last: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer to a large request: that of its last part, with all results before it."""
+    """Return the answer to a large request: that of its last part, with the results of all.
+
+    Args:
+        before: the results of the other parts, in order.
+        last: the answer to the last part.
+    """
     if not before:
         return last
     parts = [*before, last["results"]]

@@ -1,19 +1,28 @@
-"""Admission: which requests of a group can be learned, before anything of it is written.
+"""Admission: decides which requests of a group are learned, before any of them is written.
 
-What is admitted is learned whatever happens: it is written to the journal next, and the journal
-holds no refusals. Duplicates are recognised here, too.
+The log holds no refusals, so an admitted request is learned whatever happens later. Duplicates are
+recognised here, too.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
+from wolfstream.service.engine.blocks import AdmittedRequest, CheckedRequest, in_parts
 from wolfstream.service.engine.broken import not_yet_learned
 from wolfstream.service.engine.duplicates import Duplicates
 from wolfstream.service.engine.idempotency import body_digest
-from wolfstream.service.engine.journal_parts import Accepted, Admitted, in_parts
-from wolfstream.service.engine.late_labels import Found, Joining, LabelRequest, Run
+from wolfstream.service.engine.late_labels import (
+    LabelJoiner,
+    LabelOutcomes,
+    LabelRequest,
+    SampleRun,
+)
 from wolfstream.service.engine.learn_request import LearnRequest, Reply
-from wolfstream.service.engine.predictions import Remembered, Remembering, RememberRequest
+from wolfstream.service.engine.predictions import (
+    AdmittedPrediction,
+    PredictionAdmission,
+    WaitingRowsRequest,
+)
 from wolfstream.service.engine.waiter import Waiter
 from wolfstream.service.errors import AnotherState, ModelBroken, Refusal
 from wolfstream.service.model.draft import Draft, Limits
@@ -26,27 +35,27 @@ from wolfstream.service.storage.entries import Entry, KeyedRequest
 
 
 class Admission(NamedTuple):
-    """What becomes of a group of requests, duplicates excepted.
+    """What becomes of the requests of a group, duplicates excepted.
 
     Attributes:
-        admitted: what is learned, model by model and in order.
-        remembered: predictions.
-        settled: labels of which none is learned, to be answered when the rest of their group is
-            durable.
-        refused: requests that need no look at a log.
-        unsure: refusals that are wrong if another replica has learned since, such as that of
-            another state. They are answered like `settled`.
+        admitted: samples and labels to learn, model by model and in order.
+        remembered: predictions whose rows are to wait for labels.
+        settled: requests of labels that bring nothing to learn. They are answered once the rest of
+            the group is durable, because they may repeat its labels.
+        refused: replies that no log has to confirm.
+        unsure: refusals that are wrong if another replica has learned meanwhile, such as those of
+            another revision. They are answered when `settled` is.
     """
 
-    admitted: list[Admitted]
-    remembered: list[Remembered]
-    settled: list[tuple[LabelRequest, Found]]
+    admitted: list[AdmittedRequest]
+    remembered: list[AdmittedPrediction]
+    settled: list[tuple[LabelRequest, LabelOutcomes]]
     refused: list[Reply]
     unsure: list[tuple[Model, Reply]]
 
     @property
     def models(self) -> set[Model]:
-        """The models of all requests that wait for a commit."""
+        """The models of all requests that wait for the commit."""
         return {
             *(item.request.model for item in self.admitted),
             *(item.request.model for item in self.remembered),
@@ -55,7 +64,7 @@ class Admission(NamedTuple):
 
     @property
     def confirmed(self) -> set[Model]:
-        """The models about which something is answered that needs no entry."""
+        """The models about which a client is told something that writes no entry."""
         return {
             *(request.model for request, _ in self.settled),
             *(item.request.model for item in self.remembered if item.new is None),
@@ -63,14 +72,14 @@ class Admission(NamedTuple):
         }
 
     def waiting(self) -> Iterator[Waiter]:
-        """Yield what waits for the answers that need a commit."""
-        yield from (item.request.answer for item in self.admitted)
-        yield from (item.request.answer for item in self.remembered)
-        yield from (request.answer for request, _ in self.settled)
-        yield from (answer for _, (answer, _) in self.unsure)
+        """Yield the waiters of all requests that wait for the commit."""
+        yield from (item.request.waiter for item in self.admitted)
+        yield from (item.request.waiter for item in self.remembered)
+        yield from (request.waiter for request, _ in self.settled)
+        yield from (waiter for _, (waiter, _) in self.unsure)
 
     def of(self, models: Collection[int]) -> "Admission":
-        """Return the part for some models, without refusals."""
+        """Return the part that concerns these models (by id), without refusals."""
         return Admission(
             [item for item in self.admitted if item.request.model.id in models],
             [item for item in self.remembered if item.request.model.id in models],
@@ -81,13 +90,13 @@ class Admission(NamedTuple):
 
     @property
     def entries(self) -> list[Entry]:
-        """What is written: the predictions of each model first."""
+        """What the commit writes: first the predictions, then the rest, each model's in order."""
         parts = [part.entry for item in self.admitted for part in item.parts]
         return [item.new.entry for item in self.remembered if item.new is not None] + parts
 
 
 def admit(
-    requests: Sequence[LearnRequest | LabelRequest | RememberRequest],
+    requests: Sequence[LearnRequest | LabelRequest | WaitingRowsRequest],
     duplicates: Duplicates,
     settings: Settings,
     memory: ModelMemory,
@@ -96,63 +105,70 @@ def admit(
 ) -> Admission:
     """Decide what becomes of a group of requests.
 
-    A model's predictions are written before what it learns, so that they divide no block. Labels of
-    the same group do not find their rows, because no client knows yet that these wait.
+    A model's predictions are written before the samples that it learns, so that they divide no
+    block. Labels in the same group do not find these rows yet: no client can know that they wait.
 
-    memory: of which models take what they grow by. usable: returns the learner of a model, or
-    raises if the model was deleted or broke while the request waited. clock: returns the time, in
-    milliseconds since 1970; read where rows wait.
+    Args:
+        requests: of any number of models, in the order in which they came.
+        duplicates: recognises those that came before.
+        settings: of the server.
+        memory: from which models take what they grow by.
+        usable: returns the learner of a model; raises if the model was deleted or broke while the
+            request waited.
+        clock: returns the time, in milliseconds since 1970, for rows that wait.
     """
-    of_group = Admission([], [], [], [], [])
-    by_model: dict[Model, list[LearnRequest | LabelRequest]] = {}
-    predictions: dict[Model, list[RememberRequest]] = {}
+    admission = Admission([], [], [], [], [])
+    to_learn: dict[Model, list[LearnRequest | LabelRequest]] = {}
+    predictions: dict[Model, list[WaitingRowsRequest]] = {}
     for request in requests:
-        if isinstance(request, RememberRequest):
+        if isinstance(request, WaitingRowsRequest):
             predictions.setdefault(request.model, []).append(request)
         else:
-            by_model.setdefault(request.model, []).append(request)
-    for model, remembering in predictions.items():
-        _remember(model, remembering, of_group, settings.threads, usable, clock)
-    limits = limits_of(settings)._replace(memory=memory)
-    for model, of_model in by_model.items():
-        _admit_to(model, of_model, duplicates, of_group, settings.threads, limits, usable, clock)
-    return of_group
+            to_learn.setdefault(request.model, []).append(request)
+    for model, predicted in predictions.items():
+        _remember(model, predicted, admission, settings.threads, usable, clock)
+    limits = model_limits(settings)._replace(memory=memory)
+    for model, own in to_learn.items():
+        _admit_to(model, own, duplicates, admission, settings.threads, limits, usable, clock)
+    return admission
 
 
 def _remember(
     model: Model,
-    requests: Sequence[RememberRequest],
-    of_group: Admission,
+    requests: Sequence[WaitingRowsRequest],
+    admission: Admission,
     threads: int,
     usable: Callable[[Model], Learner],
     clock: Callable[[], int],
 ) -> None:
-    """Admit the predictions of a model."""
-    taking: Remembering | None = None
+    """Add a model's predictions to the admission."""
+    prediction_admission: PredictionAdmission | None = None
     for request in requests:
         try:
-            if taking is None:
+            if prediction_admission is None:
                 learner = usable(model)
-                taking = Remembering(learner.pending, model, learner.sequence, clock())
-            of_group.remembered.append(taking.take(request, threads))
+                prediction_admission = PredictionAdmission(
+                    learner.pending, model, learner.sequence, clock()
+                )
+            admission.remembered.append(prediction_admission.take(request, threads))
         except Refusal as error:
-            of_group.refused.append((request.answer, error))
+            admission.refused.append((request.waiter, error))
 
 
 def _admit_to(
     model: Model,
     requests: Sequence[LearnRequest | LabelRequest],
     duplicates: Duplicates,
-    of_group: Admission,
+    admission: Admission,
     threads: int,
     limits: Limits,
     usable: Callable[[Model], Learner],
     clock: Callable[[], int],
 ) -> None:
-    """Admit the samples that a model is to learn."""
+    """Add to the admission what a model is to learn."""
     draft: Draft | None = None
-    joining: Joining | None = None
-    accepted: list[Accepted] = []
+    joiner: LabelJoiner | None = None
+    accepted: list[CheckedRequest] = []
     for request in requests:
         try:
             if draft is None:
@@ -160,68 +176,68 @@ def _admit_to(
             if isinstance(request, LearnRequest):
                 item = _accept(request, draft, duplicates)
             else:
-                joining = joining or Joining(usable(model).pending, model, clock())
-                item = _accept_labels(request, draft, joining, of_group)
+                joiner = joiner or LabelJoiner(usable(model).pending, model, clock())
+                item = _accept_labels(request, draft, joiner, admission)
         except Refusal as error:
             key = request.key if isinstance(request, LearnRequest) else None
             durable = isinstance(error, ModelBroken) and duplicates.knows(model.id, key)
             refusal = not_yet_learned(model) if durable else error
             if isinstance(error, AnotherState):
-                of_group.unsure.append((model, (request.answer, refusal)))
+                admission.unsure.append((model, (request.waiter, refusal)))
             else:
-                of_group.refused.append((request.answer, refusal))
+                admission.refused.append((request.waiter, refusal))
             count_rejected(request)
         else:
             if item is not None:
                 accepted.append(item)
-    of_group.admitted.extend(in_parts(accepted, threads))
+    admission.admitted.extend(in_parts(accepted, threads))
 
 
-def limits_of(settings: Settings) -> Limits:
-    """Return what one model may meet."""
+def model_limits(settings: Settings) -> Limits:
+    """Return the bounds on what one model may hold."""
     most_bytes = settings.model_bytes or settings.most_bytes // 2
     return Limits(settings.classes, settings.features, most_bytes)
 
 
 def count_rejected(request: LearnRequest | LabelRequest) -> None:
-    """Count the samples of a request that waited and will not be learned."""
+    """Count the samples of a request that was queued and will not be learned."""
     request.model.counts[request.head].rejected += request.size
 
 
 def _accept_labels(
-    request: LabelRequest, draft: Draft, joining: Joining, of_group: Admission
-) -> Accepted | None:
-    """Look for the rows of labels; None if none is learned. Raises what `Draft.add` raises."""
+    request: LabelRequest, draft: Draft, joiner: LabelJoiner, admission: Admission
+) -> CheckedRequest | None:
+    """Join labels with their rows; None if there is nothing to learn. Raises as `Draft.add`."""
     draft.check(request.expected)
-    found = joining.look_up(request.labels)
+    outcomes = joiner.look_up(request.labels)
     start = 0
     with draft.whole():
-        for run in found.runs:
+        for run in outcomes.runs:
             try:
                 draft.add(request.head, run.samples)
             except Refusal as error:
-                error.errors = found.placed(error.errors, start)
+                error.errors = outcomes.relocate(error.errors, start)
                 raise
             start += len(run.samples.y)
-    joining.take(found, request.labels)
-    if found.runs:
-        return Accepted(request, draft.sequence, found.runs, found)
-    of_group.settled.append((request, found))
+    joiner.take(outcomes, request.labels)
+    if outcomes.runs:
+        return CheckedRequest(request, draft.sequence, outcomes.runs, outcomes)
+    admission.settled.append((request, outcomes))
     return None
 
 
-def _accept(request: LearnRequest, draft: Draft, duplicates: Duplicates) -> Accepted | None:
-    """Check a request and encode it; None of a duplicate. Raises what `Draft.add` raises."""
+def _accept(request: LearnRequest, draft: Draft, duplicates: Duplicates) -> CheckedRequest | None:
+    """Check and encode a request; return None for a duplicate. Raises as `Draft.add`."""
     model, head, key = request.model, request.head, request.key
     samples, record = request.samples, request.record
     if record is None:
         samples, record = with_record(samples)
     digest = b"" if key is None else body_digest(head, record)
-    if key is not None and duplicates.recognise(model.id, key, digest, request.answer):
+    if key is not None and duplicates.recognise(model.id, key, digest, request.waiter):
         model.counts[head].count_duplicates(len(samples.y))
         return None
     draft.add(head, samples, request.expected)
     if key is not None:
         keyed = KeyedRequest(model.id, draft.sequence, key, digest, None, len(samples.y))
-        duplicates.add(keyed, request.answer)
-    return Accepted(request, draft.sequence, [Run(samples, record)])
+        duplicates.add(keyed, request.waiter)
+    return CheckedRequest(request, draft.sequence, [SampleRun(samples, record)])

@@ -1,4 +1,7 @@
-"""Models that learn no more, because their states are between two entries of the journal."""
+"""Models that can learn no more, because their state is between two entries of the log.
+
+Such a model predicts with its last published view. A restart or a rollback brings it back.
+"""
 
 import logging
 
@@ -10,16 +13,16 @@ logger = logging.getLogger(__name__)
 
 
 def mark_broken(learner: Learner, error: Exception) -> NotYetLearned:
-    """Let a model learn no more, because its state is between two entries of the journal."""
+    """Mark a model broken after learning failed midway; return the reply to its requests."""
     model = learner.model
     learner.failed_live = True
-    logger.exception("model %s: learning failed", model.name)
-    model.broken = f"learning failed after sequence {learner.sequence}: {in_words(error)}"
+    logger.exception("learning failed, model stopped: model=%s", model.name)
+    model.broken = f"learning failed after sequence {learner.sequence}: {error_text(error)}"
     return not_yet_learned(model)
 
 
-def in_words(error: Exception) -> str:
-    """Return what an error says; that of a lack of memory says nothing by itself."""
+def error_text(error: Exception) -> str:
+    """Return an error as text; a lack of memory, whose own text says nothing, as advice."""
     if isinstance(error, MemoryError):
         return (
             "the process got no more memory; DELETE models that are not used, or give the server "
@@ -29,7 +32,7 @@ def in_words(error: Exception) -> str:
 
 
 def not_yet_learned(model: Model) -> NotYetLearned:
-    """Return the answer to a request that is in the journal of a broken model."""
+    """Return the reply to a request that is in the log of a broken model."""
     return NotYetLearned(
         f"model {model.name!r}: {model.broken}; the request is in the journal, and a restart "
         "carries it out"
@@ -37,7 +40,7 @@ def not_yet_learned(model: Model) -> NotYetLearned:
 
 
 def learned_elsewhere(model: Model) -> NotYetLearned:
-    """Return the answer to a request that is in the log of a model that is led elsewhere since."""
+    """Return the reply to a request that is in the log of a model that another replica leads."""
     return NotYetLearned(
         f"another replica leads model {model.name!r} since; the request is in its log, and that "
         "replica learns it. Do not send the samples again, unless under the same Idempotency-Key"

@@ -1,4 +1,4 @@
-"""The challengers of a model, as the event loop may ask for them."""
+"""A model's challengers, as the event loop looks them up."""
 
 from collections.abc import Callable
 
@@ -9,10 +9,13 @@ from wolfstream.service.model.live import Model
 
 
 class ChallengerLookup:
-    """The models that follow others. Used on the event loop.
+    """The challengers of models. Used on the event loop.
 
-    find: returns the live model of a name; raises NotReady, UnknownModel. leading: of a replica of
-    a fleet, which may have to lead them first; None of a server without a fleet.
+    Args:
+        models: that are learned here.
+        find: returns the live model of a name; raises NotReady, UnknownModel.
+        leading: of a replica of a fleet, which may have to lead challengers first; None without a
+            fleet.
     """
 
     def __init__(
@@ -21,11 +24,11 @@ class ChallengerLookup:
         self._models, self._find, self._leading = models, find, leading
 
     def of(self, champion: Model) -> list[Model]:
-        """Return the models that follow another one here, oldest first."""
+        """Return a model's challengers that are learned here, oldest first."""
         return [learner.model for learner in self._models.followers(champion)]
 
     async def lead(self, champion: Model) -> None:
-        """Lead all models that follow another one: a new leader of a fleet may lack some of them.
+        """Lead all challengers of a model: a new leader of a fleet may lack some of them.
 
         Raises NotLeader, StorageFailed, NotReady.
         """
@@ -33,13 +36,14 @@ class ChallengerLookup:
             await self._leading.lead_followers(champion)
 
     async def named(self, champion: Model, name: str) -> Model:
-        """Return the model of a name that follows another one, if it exists.
+        """Return the challenger of this name.
 
-        It may follow none, unless this is a replica of a fleet, which has only followers for sure.
+        Without a fleet, the model may follow another one, or none: the writer refuses it later.
+
         Raises UnknownModel, NotFollowing, NotLeader, NotReady, StorageFailed.
         """
-        found = self._models.get(name)
-        if found is not None and (self._leading is None or found.champion is champion):
+        model = self._models.get(name)
+        if model is not None and (self._leading is None or model.champion is champion):
             return self._find(name)
         entry = None if self._leading is None else await self._leading.entry(name)
         if entry is None:

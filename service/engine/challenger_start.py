@@ -1,10 +1,10 @@
-"""How a challenger starts: empty, with its champion's state, or with the samples kept of it.
+"""How a challenger starts: empty, with its champion's state, or with the samples in its log.
 
-Also why a model cannot be one.
+Also the reasons why a model cannot be a challenger.
 """
 
 from wolfstream.service.engine.model_files import LoadedModel, ModelFileError, fill_model
-from wolfstream.service.engine.uploads import OF_ANOTHER_LIFE
+from wolfstream.service.engine.uploads import HISTORY_FIELDS
 from wolfstream.service.errors import (
     Invalid,
     ModelExists,
@@ -22,18 +22,19 @@ from wolfstream.service.storage.catalogue import Catalogue, NameTaken
 from wolfstream.service.storage.log import LogReader
 from wolfstream.service.storage.snapshot_format import State
 
+# The spec field and the array of the rows that wait for labels.
 _WAITING_ROWS = "pending"
-# What of a spec may differ where a state is taken over, besides heads that are null.
+# Spec fields that may differ where a state is taken over; heads may be null as well.
 _FREE = ("serve", "pending")
 
 
 def check_champion(name: str, champion: Model, spec: ModelSpec) -> None:
-    """Raise Invalid if a model of a spec cannot follow another one."""
+    """Raise Invalid if a model of this name and spec cannot follow the champion."""
     if champion.name == name:
         raise _refused("/follows", "a model cannot follow itself: name another one")
     if champion.champion is not None:
-        its_own = champion.champion.name
-        detail = f"model {champion.name!r} follows {its_own!r} itself: follow {its_own!r}"
+        leader = champion.champion.name
+        detail = f"model {champion.name!r} follows {leader!r} itself: follow {leader!r}"
         raise _refused("/follows", detail)
     if champion.spec.task != spec.task:
         detail = f"must be {champion.spec.task}, as the task of {champion.name!r} is"
@@ -41,7 +42,7 @@ def check_champion(name: str, champion: Model, spec: ModelSpec) -> None:
 
 
 def check_same(model: Model, champion: Model, spec: ModelSpec) -> None:
-    """Raise ModelExists unless a model follows this champion, with this spec."""
+    """Raise ModelExists unless an existing model follows this champion, with this spec."""
     if model.champion is not champion or model.spec != spec:
         raise ModelExists(
             f"model {model.name!r} exists, and does not follow {champion.name!r} with this spec; "
@@ -50,20 +51,30 @@ def check_same(model: Model, champion: Model, spec: ModelSpec) -> None:
 
 
 def starting(champion: Learner, spec: ModelSpec, start: Start, log: LogReader) -> LoadedModel:
-    """Return a model at a sequence of its champion, not served yet. Raises Invalid."""
+    """Return a challenger at one of its champion's sequences, not served yet.
+
+    Args:
+        champion: that it will follow.
+        spec: of the challenger.
+        start: "state": with the champion's state; "samples": before the first sample in the
+            champion's log; "empty": with nothing learned.
+        log: of the champion.
+
+    Raises Invalid.
+    """
     if start == "state":
-        return _of_state(champion, spec)
+        return _with_state(champion, spec)
     learner = Learner(Model(0, "", spec))
     begin = log.begin() if start == "samples" else None
     learner.sequence = champion.sequence if begin is None else begin
     return fill_model(learner.model, State(*learner.state()), "it")
 
 
-def _of_state(champion: Learner, spec: ModelSpec) -> LoadedModel:
+def _with_state(champion: Learner, spec: ModelSpec) -> LoadedModel:
     _check_fits(champion.model, spec)
     plain, arrays = champion.state()
-    plain = {name: part for name, part in plain.items() if name not in OF_ANOTHER_LIFE}
-    left_behind = {*OF_ANOTHER_LIFE, _WAITING_ROWS}
+    plain = {name: part for name, part in plain.items() if name not in HISTORY_FIELDS}
+    left_behind = {*HISTORY_FIELDS, _WAITING_ROWS}
     arrays = {name: array for name, array in arrays.items() if name not in left_behind}
     state = State({**plain, "spec": spec.plain()}, arrays)
     try:
@@ -73,11 +84,11 @@ def _of_state(champion: Learner, spec: ModelSpec) -> LoadedModel:
 
 
 def _check_fits(champion: Model, spec: ModelSpec) -> None:
-    """Raise Invalid if a state was made by another spec, ignoring heads that are kept."""
-    own, given = champion.spec, spec
+    """Raise Invalid if the champion's state does not fit a spec, except for heads that are null."""
     for name in type(spec).model_fields:
-        dropped = name in HEADS and getattr(given, name) is None
-        if getattr(own, name) != getattr(given, name) and name not in _FREE and not dropped:
+        wanted, present = getattr(spec, name), getattr(champion.spec, name)
+        dropped = name in HEADS and wanted is None
+        if wanted != present and name not in _FREE and not dropped:
             detail = f"must be as in the spec of {champion.name!r}, whose state it starts from"
             raise _refused(pointer_to(name), f"{detail}; start empty, or with samples")
 
@@ -88,14 +99,14 @@ def _refused(pointer: str, detail: str) -> Invalid:
 
 
 def not_its_follower(catalogue: Catalogue, name: str, champion: Model, error: NameTaken) -> Refusal:
-    """Return why a model of a fleet that exists cannot be made to follow another one.
+    """Return why an existing model of a fleet cannot become this champion's challenger.
 
-    error: the one that was raised because it exists.
+    error: the one that creating the challenger has raised.
     """
-    found = catalogue.find(name)
-    if found is None:
+    entry = catalogue.find(name)
+    if entry is None:
         return error  # it was deleted just now
-    if found.follows == champion.id:
+    if entry.follows == champion.id:
         return NotLeader(f"model {name!r} is not learned here yet")
     return ModelExists(
         f"model {name!r} exists, and does not follow {champion.name!r}; choose another name "

@@ -1,7 +1,7 @@
-"""A challenger of a fleet, as the replica that leads its champion takes it over.
+"""Takeover of a challenger, by the replica that leads its champion.
 
-It has no standby. It is what its newest snapshot or rollback has, and learns the rest from
-its champion's log once it is led, like a challenger after a restart.
+A challenger has no standby. It starts with its newest snapshot or rollback and, once it is led,
+learns the rest from its champion's log, as after a restart.
 """
 
 from contextlib import AbstractContextManager, nullcontext
@@ -18,15 +18,15 @@ from wolfstream.service.storage.journal import LogDeleted
 from wolfstream.service.storage.log import LogGap
 from wolfstream.service.storage.term import Term
 
-# Its log may go on while it is read, by a leader who has not noticed yet that it is replaced.
+# The log may grow while it is read, by a leader that has not noticed its replacement yet.
 _ATTEMPTS = 5
 
 
-class TakenOver(NamedTuple):
+class ChallengerTerm(NamedTuple):
     """A challenger whose term has begun.
 
     Attributes:
-        learner: what its snapshot or rollback has.
+        learner: restored from its snapshot or rollback.
         term: of its own log.
         own: entries of its own log that are not applied yet.
     """
@@ -36,16 +36,17 @@ class TakenOver(NamedTuple):
     own: list[Entry]
 
 
-def take_over(entry: CatalogueEntry, storage: Storage) -> TakenOver:
-    """Bring a challenger back, and begin a term in its log.
+def take_over(entry: CatalogueEntry, storage: Storage) -> ChallengerTerm:
+    """Restore a challenger and begin a term of its log. It is broken if it cannot be read.
 
-    entry: its entry in the catalogue. It is broken where it cannot be read. Raises NotLeader,
-    StorageFailed, StartupError, OSError.
+    entry: of the challenger in the catalogue.
+
+    Raises NotLeader, StorageFailed, StartupError, OSError.
     """
     spec = read_stored_spec(entry.spec)
     for attempt in range(_ATTEMPTS):
         log = storage.journal.reader(entry.number)
-        before = log.n_rollbacks
+        n_rollbacks = log.n_rollbacks
         learner = Learner(Model(entry.number, entry.name, spec), entry.epoch)
         try:
             bring_back(
@@ -57,20 +58,20 @@ def take_over(entry: CatalogueEntry, storage: Storage) -> TakenOver:
                 may_be_purged=attempt < _ATTEMPTS - 1,
             )
         except LogGap:
-            continue  # rows of its log were purged since it was read
+            continue  # records were purged since the log was read
         blocks = log.blocks(learner.sequence)
-        own = [] if learner.model.broken else [one for block in blocks for one in block]
-        if log.n_rollbacks != before:
-            continue  # what it is by now is another state
+        own = [] if learner.model.broken else [own_entry for block in blocks for own_entry in block]
+        if log.n_rollbacks != n_rollbacks:
+            continue  # a rollback has replaced the state that was restored
         epoch = next_term(log.epoch_since(0) or learner.epoch)
         try:
             term = log.begin_term(learner.sequence, epoch)
         except LogDeleted:
             raise
         except NotLeader:
-            continue  # its log has gone on
+            continue  # the log has grown
         learner.epoch = epoch
-        return TakenOver(learner, term, own)
+        return ChallengerTerm(learner, term, own)
     raise NotLeader(f"the log of model {entry.name!r} goes on; try again")
 
 

@@ -1,8 +1,8 @@
-"""The challengers of a server: they are made, learn from their champions' logs, and are freed.
+"""The challengers of a server: made, taught from their champions' logs, and set free.
 
-Two threads use a challenger's learner, one at a time. The worker learns the blocks that it is
-handed; the writer does everything else, such as snapshots and rollbacks, and takes the learner back
-for that between two blocks. Blocks that the worker was handed before are then void.
+Two threads use a challenger's learner, one at a time. The worker learns the blocks that it was
+handed. The writer does everything else, such as snapshots and rollbacks; for that it takes the
+learner back between two blocks, after which the blocks that the worker was handed are void.
 """
 
 import logging
@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import takewhile
 from typing import NamedTuple
 
-from wolfstream.service.engine.admission import limits_of
+from wolfstream.service.engine.admission import model_limits
 from wolfstream.service.engine.broken import mark_broken
 from wolfstream.service.engine.challenger_start import check_champion, check_same, starting
 from wolfstream.service.engine.commits import Commits
@@ -36,26 +36,38 @@ logger = logging.getLogger(__name__)
 
 
 class Turn(NamedTuple):
-    """What a challenger learns next. number: counts turns; a later turn makes this one void."""
+    """What a challenger learns next.
+
+    Attributes:
+        blocks: of its champion's log.
+        number: of the turn. Once a later one has begun, this one is void.
+    """
 
     blocks: list[FollowedBlock]
     number: int
 
 
 class _Challenger:
-    """own: entries of its own log that recovery has not reached. turns: how many have begun."""
+    """State of one challenger."""
 
     def __init__(self, learner: Learner, own: Iterable[Entry]) -> None:
         self.learner = learner
+        # Entries of its own log (fits and checkpoints) that are not applied yet.
         self.own = deque(own)
-        self.turns = 0
-        self.lock = threading.RLock()
+        self.turns = 0  # how many have begun
+        self.lock = threading.RLock()  # held by the thread that uses the learner
 
 
 class Challengers:
     """The models that follow others. Methods run on the writer's thread unless stated otherwise.
 
-    aside: entered around what may take long, for models that are in use, with a number of threads.
+    Args:
+        models: that are learned here.
+        new_models: makes challengers.
+        commits: knows which models have a commit in doubt.
+        snapshots: told when a challenger has learned enough for one.
+        settings: of the server.
+        aside: see `Writer`.
     """
 
     def __init__(
@@ -70,26 +82,27 @@ class Challengers:
         self._models, self._new_models = models, new_models
         self._commits, self._snapshots = commits, snapshots
         self._settings, self._aside = settings, aside
-        self._of: dict[Model, _Challenger] = {}
+        self._challengers: dict[Model, _Challenger] = {}
 
     def recover(self) -> None:
-        """Register all models that follow another one. Raises StartupError."""
+        """Register all recovered challengers. Raises StartupError."""
         for learner in self._models.learners():
             if learner.model.champion is not None:
                 own = self._models.term(learner.model).log.blocks(learner.sequence)
                 self.begin(learner, [entry for block in own for entry in block])
 
     def begin(self, learner: Learner, own: Iterable[Entry] = ()) -> None:
-        """Register a model that follows another one. own: the entries of its own log to apply."""
-        self._of[learner.model] = _Challenger(learner, own)
+        """Register a challenger. own: the entries of its own log that are not applied yet."""
+        self._challengers[learner.model] = _Challenger(learner, own)
 
     def make(self, name: str, champion: Model, spec: ModelSpec, start: Start) -> tuple[Model, bool]:
-        """Return the model of this name and spec that follows another one, and whether it is new.
+        """Return a challenger of this name and spec, and whether it is new.
 
-        It learns what the champion learns from now on. Raises UnknownModel, ModelBroken, Invalid,
-        ModelExists, TooManyModels, StorageFailed.
+        It learns what its champion learns from now on.
+
+        Raises UnknownModel, ModelBroken, Invalid, ModelExists, TooManyModels, StorageFailed.
         """
-        above = self._models.usable(champion)
+        champion_learner = self._models.usable(champion)
         check_champion(name, champion, spec)
         model = self._models.get(name)
         if model is not None:
@@ -97,62 +110,68 @@ class Challengers:
             return model, False
         log = self._models.term(champion).log
         with self._aside(1):  # as recovery does
-            loaded = starting(above, spec, start, log)
+            loaded = starting(champion_learner, spec, start, log)
         learner = self._new_models.add_follower(name, loaded, champion)
-        above.record_losses()
+        champion_learner.record_losses()
         self.begin(learner)
-        logger.info("model %s: follows %s from %d on", name, champion.name, learner.sequence)
+        logger.info(
+            "challenger made: model=%s champion=%s sequence=%d",
+            name,
+            champion.name,
+            learner.sequence,
+        )
         return learner.model, True
 
     @contextmanager
     def paused(self, models: Iterable[Model | None]) -> Iterator[None]:
-        """Stop the worker from learning for these models; the blocks it was handed are void."""
+        """Keep the worker from learning for these models; blocks that it was handed are void."""
         with ExitStack() as stack:
             for model in models:
-                one = None if model is None else self._of.get(model)
-                if one is not None:
+                challenger = None if model is None else self._challengers.get(model)
+                if challenger is not None:
                     with self._aside(self._settings.threads):  # the worker may be in a long block
-                        one.lock.acquire()
-                    stack.callback(one.lock.release)
-                    one.turns += 1
+                        challenger.lock.acquire()
+                    stack.callback(challenger.lock.release)
+                    challenger.turns += 1
             yield
 
     def all_paused(self) -> AbstractContextManager[None]:
-        """Stop the worker from learning for any model."""
-        return self.paused(list(self._of))
+        """Keep the worker from learning for any model."""
+        return self.paused(list(self._challengers))
 
     def next_turn(self, model: Model) -> Turn:
-        """Return what a paused challenger learns next; no blocks if it has caught up or is broken.
+        """Return what a paused challenger learns next: nothing if it has caught up or is broken.
 
-        Blocks that were learned with another number of threads than the server has now are learned
-        here, since the process has only one such number. Raises UnknownModel.
+        Blocks that were learned with another number of threads than the server's are learned here,
+        because the process has only one such number. Raises UnknownModel.
         """
-        one = self._challenger(model)
-        self._snapshots.note_if_due(one.learner)
-        blocks = self._next_blocks(one)
+        challenger = self._challenger(model)
+        self._snapshots.note_if_due(challenger.learner)
+        blocks = self._next_blocks(challenger)
         threads = self._settings.threads
         while blocks and blocks[0].entries[0].threads != threads:
             with self._aside(blocks[0].entries[0].threads):
-                self._learn(one.learner, blocks[0])
-            blocks = self._next_blocks(one)
+                self._learn(challenger.learner, blocks[0])
+            blocks = self._next_blocks(challenger)
         alike = takewhile(lambda block: block.entries[0].threads == threads, blocks)
-        return Turn(list(alike), one.turns)
+        return Turn(list(alike), challenger.turns)
 
     def learn(self, model: Model, turn: Turn, go_on: Callable[[], bool]) -> None:
-        """Learn the blocks that were handed out, unless they are void; on the worker's thread.
+        """Learn the blocks of a turn, unless they are void; on the worker's thread.
 
-        go_on: whether to learn the next block as well.
+        go_on: asked before each block whether to learn it.
         """
-        one = self._of.get(model)
-        for block in turn.blocks if one else ():
-            assert one is not None
-            with one.lock:
-                if one.turns != turn.number or model.broken or not go_on():
+        challenger = self._challengers.get(model)
+        if challenger is None:
+            return
+        for block in turn.blocks:
+            with challenger.lock:
+                if challenger.turns != turn.number or model.broken or not go_on():
                     return
-                self._learn(one.learner, block)
+                self._learn(challenger.learner, block)
 
     def catch_up(self, model: Model) -> None:
-        """Have a paused challenger learn everything that its champion has. Raises ModelBroken."""
+        """Let a paused challenger learn everything that its champion has. Raises ModelBroken."""
         while turn := self.next_turn(model).blocks:
             for block in turn:
                 learner = self._models.usable(model)
@@ -172,17 +191,17 @@ class Challengers:
     def free(self, champion: Model) -> None:
         """Make the challengers of a deleted model independent models."""
         for model in self.followers(champion):
-            del self._of[model]
+            del self._challengers[model]
             model.champion = None
 
     def rolled_back(self, model: Model) -> None:
-        """Forget what a challenger's own log had before it was rolled back, which is void."""
-        if model in self._of:
-            self._of[model].own.clear()
+        """Forget the own entries of a challenger that was rolled back: they are void."""
+        if model in self._challengers:
+            self._challengers[model].own.clear()
 
     def forget(self, model: Model) -> None:
-        """Forget a deleted challenger, and delete what was kept for it alone."""
-        self._of.pop(model, None)
+        """Forget a deleted challenger."""
+        self._challengers.pop(model, None)
 
     def followers(self, champion: Model) -> list[Model]:
         """Return the challengers of a model, oldest first; on any thread."""
@@ -190,41 +209,45 @@ class Challengers:
 
     def _challenger(self, model: Model) -> _Challenger:
         if not model.led:
-            self._of.pop(model, None)
+            self._challengers.pop(model, None)
         self._models.learner(model)
-        found = self._of.get(model)
-        if found is None:
+        challenger = self._challengers.get(model)
+        if challenger is None:
             raise UnknownModel(f"model {model.name!r} follows none")
-        return found
+        return challenger
 
-    def _next_blocks(self, one: _Challenger) -> list[FollowedBlock]:
-        """Return the blocks up to the next entry of the challenger's own log, applied first.
+    def _next_blocks(self, challenger: _Challenger) -> list[FollowedBlock]:
+        """Apply the challenger's own entries that are due; return the blocks up to the next one.
 
-        None where the champion's log cannot be read for now.
+        Returns none if the champion's log cannot be read for now.
         """
-        learner, above = one.learner, one.learner.model.champion
-        # In doubt it may have a checkpoint here, or have none.
-        if learner.model.broken or above is None or self._commits.in_doubt(learner.model, above):
+        learner, champion = challenger.learner, challenger.learner.model.champion
+        # A commit in doubt may turn out to have a checkpoint here.
+        if (
+            learner.model.broken
+            or champion is None
+            or self._commits.in_doubt(learner.model, champion)
+        ):
             return []
         try:
-            self._apply_own(one)
-            until = one.own[0].sequence if one.own else math.inf
-            champion = self._models.learner(above)
-            blocks = following_blocks(self._models.term(above).log, champion, learner)
+            self._apply_own(challenger)
+            until = challenger.own[0].sequence if challenger.own else math.inf
+            log = self._models.term(champion).log
+            blocks = following_blocks(log, self._models.learner(champion), learner)
             return list(takewhile(lambda block: block.entries[-1].sequence <= until, blocks))
         except StorageFailed as error:
-            logger.info("model %s: learns on later: %s", learner.model.name, error)
+            logger.info("turn postponed: model=%s error=%s", learner.model.name, error)
             return []
         except StartupError as error:
             learner.model.broken = str(error)
-            logger.error("model %s: %s", learner.model.name, error)
+            logger.error("challenger broken: model=%s error=%s", learner.model.name, error)
             return []
 
-    def _apply_own(self, one: _Challenger) -> None:
-        """Apply the fits and checkpoints of a challenger at the sequence that it has reached."""
-        learner = one.learner
-        while one.own and one.own[0].sequence <= learner.sequence:
-            entry = one.own.popleft()
+    def _apply_own(self, challenger: _Challenger) -> None:
+        """Apply the challenger's own fits and checkpoints at the sequence that it has reached."""
+        learner = challenger.learner
+        while challenger.own and challenger.own[0].sequence <= learner.sequence:
+            entry = challenger.own.popleft()
             with self._aside(entry.threads):
                 if entry.kind == "fit":
                     learner.adopt(entry.head, fit_from_record(entry.record))
@@ -233,9 +256,9 @@ class Challengers:
             learner.publish()
 
     def _learn(self, learner: Learner, block: FollowedBlock) -> None:
-        """Learn a block. If that fails, the challenger is broken, and its champion goes on."""
+        """Learn a block. If that fails, only the challenger is broken."""
         try:
-            learn_block(learner, block, limits_of(self._settings))
+            learn_block(learner, block, model_limits(self._settings))
         except Exception as error:
             mark_broken(learner, error)
 

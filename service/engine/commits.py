@@ -1,4 +1,8 @@
-"""Commits to the journal, and what becomes of those in doubt."""
+"""Commits: what each writes to the logs, and how a commit in doubt is resolved.
+
+An append has one of three outcomes for each model: durable, failed with nothing written, or in
+doubt, where the storage did not say. A term in doubt writes nothing more until it is resolved.
+"""
 
 import logging
 import time
@@ -17,15 +21,14 @@ from wolfstream.service.storage.term import Part, Term
 
 logger = logging.getLogger(__name__)
 
-# How long a group waits for the slowest part of its commit; other models' requests wait, too.
+# How long a group waits for the slowest log; the requests of all other models wait meanwhile.
 _PATIENCE_SECONDS = 0.25
 
 
 class Commits:
-    """Appends to the journal for all models. Used by the writer's thread.
+    """Appends to the logs of all models. Used by the writer's thread.
 
-    After an append that is in doubt, its term writes nothing until the doubt is over, so `settle`
-    comes before each group.
+    `settle` is to be called before each group, so that it finds as few commits in doubt as can be.
     """
 
     def __init__(
@@ -33,7 +36,8 @@ class Commits:
     ) -> None:
         self._journal, self._models, self._keys = journal, models, keys
         self._metrics = metrics
-        # Of commits that are unfinished, the model, which may not be here any more, and new keys.
+        # term whose part of a commit is unfinished -> its model and the commit's new keys. The
+        # model may have been handed over or deleted since.
         self._unfinished: dict[Term, tuple[Model, list[KeyedRequest]]] = {}
 
     def append(
@@ -42,13 +46,13 @@ class Commits:
         new_keys: Sequence[KeyedRequest],
         confirmed: Collection[Model] = (),
     ) -> dict[Term, StorageFailed]:
-        """Write what was admitted in one commit; return the terms of which nothing was written.
+        """Write one commit; return the terms of which nothing was written, and why.
 
         Args:
             entries: of any number of models, each model's in order.
-            new_keys: those of the entries.
-            confirmed: models about which something is answered that needs no entry. Their logs
-                have to show that nobody else writes them.
+            new_keys: idempotency keys that come with the entries.
+            confirmed: models about which clients are told something that needs no entry. Their logs
+                have to show that no other replica writes them.
         """
         parts = self._parts(entries, new_keys, confirmed)
         if not parts:
@@ -61,7 +65,7 @@ class Commits:
             keys = [key for key in new_keys if key.model == term.model]
             error = failures.get(term)
             if isinstance(error, Unfinished):
-                self._unfinished[term] = self._models.of_term(term), keys
+                self._unfinished[term] = self._models.model_of(term), keys
             else:
                 self._keys.committed(term.model, keys, error)
         _log(failures)
@@ -73,20 +77,20 @@ class Commits:
         new_keys: Sequence[KeyedRequest],
         confirmed: Collection[Model],
     ) -> dict[Term, Part]:
-        """Return what each term writes: with new keys also answers that are not written yet."""
-        of_models: dict[int, list[Entry]] = {model.id: [] for model in confirmed}
+        """Return what each term writes. With new keys it also writes answers that are due."""
+        entries_of: dict[int, list[Entry]] = {model.id: [] for model in confirmed}
         keys: dict[int, list[KeyedRequest]] = {}
         for entry in entries:
-            of_models.setdefault(entry.model, []).append(entry)
+            entries_of.setdefault(entry.model, []).append(entry)
         for key in new_keys:
             keys.setdefault(key.model, self._keys.unwritten(key.model)).append(key)
         return {
-            self._models.term_with_id(model): Part(of_model, keys.get(model, ()))
-            for model, of_model in of_models.items()
+            self._models.term_with_id(model): Part(own_entries, keys.get(model, ()))
+            for model, own_entries in entries_of.items()
         }
 
     def finished(self, seconds: float) -> dict[Term, StorageFailed | None]:
-        """Return what became of parts that were Unfinished; see `Journal.finished`."""
+        """Return the outcome of parts that were Unfinished; see `Journal.finished`."""
         ended = self._journal.finished(seconds)
         for term, error in ended.items():
             _, keys = self._unfinished.pop(term)
@@ -97,11 +101,11 @@ class Commits:
 
     @property
     def unfinished(self) -> set[Model]:
-        """The models of which a part of a commit is unfinished."""
+        """The models with an unfinished part of a commit."""
         return {model for model, _ in self._unfinished.values()}
 
     def is_busy(self, model: Model) -> bool:
-        """Return whether a part of a commit of a model is unfinished."""
+        """Return whether a part of a commit of this model is unfinished."""
         return model in self.unfinished
 
     def append_alone(self, entry: Entry) -> None:
@@ -113,39 +117,39 @@ class Commits:
             raise error
 
     def in_doubt(self, *models: Model) -> bool:
-        """Return whether it is not known of one of these models what its last commit wrote."""
+        """Return whether the last commit of one of these models is in doubt."""
         return not set(models).isdisjoint(self.doubtful)
 
     @property
     def doubtful(self) -> list[Model]:
-        """The models of which it is not known what their last commits wrote."""
+        """The models whose last commits are in doubt."""
         return [learner.model for learner, _ in self._models.doubtful()]
 
     def settle(self, computing: Computing) -> Iterator[Model]:
-        """Learn what commits in doubt have written after all; the models that are settled."""
+        """Resolve commits in doubt, learn what they have written, and yield the resolved models."""
         for learner, term in self._models.doubtful():
             try:
-                if term.settle():
-                    self._learn_found(learner, term, computing)
-            except NotLeader:  # its model has ended, and no request waits for it
+                if term.resolve():
+                    self._learn_written(learner, term, computing)
+            except NotLeader:  # the model has ended, and no request waits for it
                 continue
             except (StorageFailed, StartupError) as error:
-                logger.error("a commit is in doubt: model=%s error=%s", learner.model.name, error)
+                logger.error("commit still in doubt: model=%s error=%s", learner.model.name, error)
                 continue
             self._keys.resolved(term.model)
             yield learner.model
 
-    def _learn_found(self, learner: Learner, term: Term, computing: Computing) -> None:
-        """Learn the commit that was in doubt, and is in the log. Raises StorageFailed.
+    def _learn_written(self, learner: Learner, term: Term, computing: Computing) -> None:
+        """Learn a commit that was in doubt and turned out to be in the log. Raises StorageFailed.
 
-        A broken model learns nothing more: what it serves is a state that its log has.
+        A broken model learns nothing more: it serves a state that its log has.
         """
         if not learner.model.broken:
             try:
                 blocks = term.doubtful_blocks(learner.sequence)
                 for answered in replay(learner, term.log, computing, blocks):
                     self._keys.add_answered(answered)
-            except StartupError as error:  # no state between is served
+            except StartupError as error:  # a state between two entries is never served
                 learner.model.broken = str(error)
         if learner.model.broken:
             term.abandon_replay()
@@ -155,6 +159,7 @@ class Commits:
 
 
 def _log(failures: Mapping[Term, StorageFailed]) -> None:
+    """Log each reason once: many models fail for the same one."""
     failed = [error for error in failures.values() if not isinstance(error, Unfinished)]
     for detail in {error.detail for error in failed}:
-        logger.error("%s", detail)
+        logger.error("commit failed: error=%s", detail)

@@ -1,11 +1,11 @@
-"""The process that compiles all into the cache: `python -m wolfstream.service.engine.compilation`.
+"""The process that compiles everything into the cache, and how a server starts and ends it.
 
-It is started before the server's modules are imported, and names each part that is compiled on a
-line of its standard output; parts that are named on its standard input come before the others. It
-leaves a file in the cache when all is compiled, so that the next start needs no such process.
-Images are built with it.
+`python -m wolfstream.service.engine.compilation` is started before the server's modules are
+imported. It prints a line with the key of each part that is compiled; parts whose keys come on its
+standard input are compiled before the others. When all is compiled, it leaves a mark in the cache,
+so that the next start needs no such process. Images are built with it.
 
-It has the priority of other processes: requests wait for what it compiles.
+It has the usual priority, because requests wait for what it compiles.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ Process = subprocess.Popen[str]
 
 @contextlib.contextmanager
 def compiling() -> Iterator[Process | None]:
-    """The running process, which ends with the context; None if all is compiled already."""
+    """Run the process within the block; yield None if everything is compiled already."""
     use_compile_cache()
     if is_complete():
         yield None
@@ -39,17 +39,17 @@ def compiling() -> Iterator[Process | None]:
 
 
 def end(process: Process) -> None:
-    """End the process on any thread; what it has compiled stays in the cache."""
+    """End the process, on any thread; what it has compiled stays in the cache."""
     if process.poll() is None:
         process.terminate()
 
 
 def main() -> None:
-    """Compile what no other process has compiled, what the default model needs first."""
+    """Compile what no other process has compiled, the default model's code first."""
     use_compile_cache()
     if is_complete():
         return
-    # numba reads the cache's place when it is imported.
+    # numba reads the path of the cache when it is imported.
     from wolfstream.service.engine.compiled_parts import (
         collecting_seldom,
         compile_all,
@@ -58,12 +58,12 @@ def main() -> None:
     )
 
     with collecting_seldom():
-        compile_all(wanted_first(parts(), _Wanted()), lambda part: report(part.key))
+        compile_all(wanted_first(parts(), _Input()), lambda part: report(part.key))
     mark_complete()
 
 
 def report(key: str) -> None:
-    """Name a part that is compiled; end without a word if the server that would read it is gone."""
+    """Print a part that is compiled; end silently if the server that would read it is gone."""
     try:
         print(key, flush=True)
     except BrokenPipeError:
@@ -71,11 +71,11 @@ def report(key: str) -> None:
         raise SystemExit from None
 
 
-class _Wanted:
-    """A call returns the lines that have come on standard input since the last one."""
+class _Input:
+    """Each call returns the lines that have come on standard input since the last one."""
 
     def __init__(self) -> None:
-        self._begun = b""
+        self._begun = b""  # of a line whose end has not come yet
         self._ended = False
 
     def __call__(self) -> list[str]:
@@ -83,12 +83,12 @@ class _Wanted:
         return [line.decode() for line in lines]
 
     def _read(self) -> bytes:
-        found = b""
+        data = b""
         while not self._ended and select.select([_STDIN], [], [], 0)[0]:
             more = os.read(_STDIN, 1 << 16)
             self._ended = not more
-            found += more
-        return found
+            data += more
+        return data
 
 
 if __name__ == "__main__":

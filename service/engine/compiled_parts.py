@@ -21,27 +21,31 @@ from wolfstream.solver.frank_wolfe.solve_dual import Settings
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.rows.matrix import n_rows
 
-# Compiled first, in this order; the other kinds of models follow.
-_OFTEN = (
+# The models whose code is compiled first, in this order: specs, and whether rows are sparse.
+_COMPILED_FIRST = (
     (ModelSpec(), False),
     (ModelSpec(), True),
     (ModelSpec.model_validate({"task": "regression"}), False),
 )
 _PREPARATION = "preparation", None
-# Of `wolfstream train`, which runs no model's code while it solves.
+# The code of `wolfstream train`, for which no model waits.
 _BATCH = "batch", None
-# Compilation allocates much that lives on, and each full collection visits all of it.
+# Compilation makes many objects that live on, and each full collection visits all of them.
 _COLLECT_AFTER = 100_000, 50, 1000
 _SECONDS_BETWEEN_LOOKS = 2.0
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class CompiledPart:
     """What is compiled at a time.
 
-    code: with `sparse`, the kind of rows, it decides which models run this part.
-    later: whether nothing waits for it; what needs it before it is there compiles it.
-    exercise: learns and predicts a little with a model of the spec, on rows of this kind.
+    Attributes:
+        name: for people.
+        code: with `sparse`, decides which models run this part.
+        spec: of a model that runs it.
+        sparse: whether it is run on sparse rows.
+        exercise: learns and predicts a little with a model of the spec, on such rows.
+        later: whether nothing waits for it; code that runs before it is compiled compiles it.
     """
 
     name: str
@@ -52,16 +56,16 @@ class Part:
     later: bool = False
 
     def compile(self) -> None:
-        """Compile it into this process and the cache, or load it from there."""
+        """Compile the part into this process and the cache, or load it from there."""
         self.exercise(self.spec, self.sparse)
 
     def compile_once(self, wait: bool) -> bool:
-        """Compile it unless another process has; see `native.compile_cache.compile_once`."""
+        """Compile the part unless another process has; see `native.compile_cache`."""
         return compile_once(self.key, self.compile, wait)
 
     @functools.cached_property
     def key(self) -> str:
-        """A text that no other part has; requests look it up while parts are compiled."""
+        """A text that no other part has. Requests look it up while parts are compiled."""
         return f"{self}, {self.spec.model_dump_json()}"
 
     def __str__(self) -> str:
@@ -70,27 +74,29 @@ class Part:
 
 
 @functools.cache
-def parts() -> tuple[Part, ...]:
-    """Everything that a request or a command can reach, in the order in which it is compiled."""
+def parts() -> tuple[CompiledPart, ...]:
+    """Return everything that a request or command can reach, in the order of compilation."""
     return tuple(sorted(_parts(), key=_rank))
 
 
-def parts_of(spec: ModelSpec, sparse: bool) -> list[Part]:
-    """Return what a model of this spec runs on dense rows, or on those and on sparse ones.
+def parts_for(spec: ModelSpec, sparse: bool) -> list[CompiledPart]:
+    """Return what a model of this spec runs, except what only some data reach.
 
-    What some data reach later is left out.
+    sparse: whether on sparse rows as well as on dense ones.
     """
-    codes, awaited = _codes_of(spec), (part for part in parts() if not part.later)
-    return [part for part in awaited if part.sparse <= sparse and part.code in codes]
+    codes = _codes_of(spec)
+    return [
+        part for part in parts() if not part.later and part.sparse <= sparse and part.code in codes
+    ]
 
 
-def needed_first() -> list[Part]:
+def needed_first() -> list[CompiledPart]:
     """Return what the default model runs on dense rows."""
-    return parts_of(*_OFTEN[0])
+    return parts_for(*_COMPILED_FIRST[0])
 
 
 def load_later_parts() -> None:
-    """Load what makes the default model faster, once everything is compiled; on its own thread."""
+    """Load what makes the default model faster, once everything is compiled; on a thread."""
     while not is_complete():
         time.sleep(_SECONDS_BETWEEN_LOOKS)
     codes = _codes_of(ModelSpec())
@@ -100,23 +106,25 @@ def load_later_parts() -> None:
 
 
 def compile_all(
-    those: Iterable[Part],
-    compiled: Callable[[Part], None],
+    wanted: Iterable[CompiledPart],
+    compiled: Callable[[CompiledPart], None],
     before_waiting: Callable[[], None] = lambda: None,
 ) -> None:
-    """Compile parts that no other process has compiled; those that one is at come later.
+    """Compile the parts that no other process has compiled; parts that others are at come last.
 
-    compiled: called for each part, whichever process compiled it.
-    before_waiting: called when nothing is left but what others are at.
+    Args:
+        wanted: the parts.
+        compiled: called with each part, whichever process has compiled it.
+        before_waiting: called when only parts are left that others are at.
     """
 
-    def attempt(part: Part, wait: bool) -> bool:
+    def attempt(part: CompiledPart, wait: bool) -> bool:
         if done := part.compile_once(wait):
             compiled(part)
         return done
 
-    busy: list[Part] = []
-    for part in those:
+    busy: list[CompiledPart] = []
+    for part in wanted:
         busy = [each for each in [part, *busy] if not attempt(each, wait=False)]
     if busy:
         before_waiting()
@@ -124,19 +132,24 @@ def compile_all(
         attempt(part, wait=True)
 
 
-def wanted_first(those: Iterable[Part], wanted: Callable[[], list[str]]) -> Iterator[Part]:
-    """Parts in their order, but for those whose keys were wanted by the time of the next one."""
-    left = {part.key: part for part in those}
-    asked: list[str] = []
+def wanted_first(
+    candidates: Iterable[CompiledPart], wanted: Callable[[], list[str]]
+) -> Iterator[CompiledPart]:
+    """Yield parts in order, except that wanted ones come next.
+
+    wanted: returns the keys that were wanted since its last call.
+    """
+    left = {part.key: part for part in candidates}
+    keys: list[str] = []
     while left:
-        asked += wanted()
-        key = next((key for key in asked if key in left), next(iter(left)))
+        keys += wanted()
+        key = next((key for key in keys if key in left), next(iter(left)))
         yield left.pop(key)
 
 
 @contextlib.contextmanager
 def collecting_seldom() -> Iterator[None]:
-    """Collect garbage so seldom that compilation takes an eighth less time."""
+    """Collect garbage rarely within the block: compilation takes an eighth less time."""
     usual = gc.get_threshold()
     gc.set_threshold(*_COLLECT_AFTER)
     try:
@@ -146,32 +159,35 @@ def collecting_seldom() -> Iterator[None]:
 
 
 def collect_garbage() -> None:
-    """Collect all garbage now; later collections do not visit what is alive.
+    """Collect garbage now, and let later collections skip what is alive.
 
-    Each visit to what compilation leaves takes a fifth of a second.
+    Each visit to all that compilation has made takes a fifth of a second.
     """
     gc.collect()
     gc.freeze()
 
 
-def _parts() -> Iterator[Part]:
-    """Yield each kind of head, that with the longest part first, so that it begins first."""
+def _parts() -> Iterator[CompiledPart]:
+    """Yield the parts of all heads; of each head the one first that takes longest."""
     for head, kind in KINDS.items():
         for spec in kind.specs():
             code = head, kind.code(spec)
             for sparse in (False, True):
                 for name, exercise in kind.exercises.items():
-                    yield Part(f"{head} ({name})", code, spec, sparse, exercise)
+                    yield CompiledPart(f"{head} ({name})", code, spec, sparse, exercise)
                 for name, exercise in kind.later.items():
-                    yield Part(f"{head} ({name})", code, spec, sparse, exercise, later=True)
-    yield Part("preparation", _PREPARATION, ModelSpec(), False, _prepare)
+                    yield CompiledPart(f"{head} ({name})", code, spec, sparse, exercise, later=True)
+    yield CompiledPart("preparation", _PREPARATION, ModelSpec(), False, _prepare)
     for sparse in (False, True):
-        yield Part("batch solvers", _BATCH, ModelSpec(), sparse, _solve, later=True)
+        yield CompiledPart("batch solvers", _BATCH, ModelSpec(), sparse, _solve, later=True)
 
 
-def _rank(part: Part) -> tuple[int, bool]:
-    of_often = (part.sparse == sparse and part.code in _codes_of(spec) for spec, sparse in _OFTEN)
-    rank = next((rank for rank, often in enumerate(of_often) if often), len(_OFTEN))
+def _rank(part: CompiledPart) -> tuple[int, bool]:
+    """Return what parts are sorted by: the first of `_COMPILED_FIRST` that runs a part."""
+    runs = (
+        part.sparse == sparse and part.code in _codes_of(spec) for spec, sparse in _COMPILED_FIRST
+    )
+    rank = next((rank for rank, run in enumerate(runs) if run), len(_COMPILED_FIRST))
     return rank, part.later
 
 
@@ -182,7 +198,7 @@ def _codes_of(spec: ModelSpec) -> set[tuple[str, Hashable]]:
 
 
 def _solve(_: ModelSpec, sparse: bool) -> None:
-    """Solve a small problem by each batch method."""
+    """Solve a small problem with each batch method."""
     X = rows_of_kind(sparse)
     codes = np.arange(n_rows(X)) % 2
     ridge = np.full(len(codes), 0.5)

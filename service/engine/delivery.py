@@ -1,4 +1,4 @@
-"""Delivery of answers: from the writer's thread to the event loop, where requests wait for them."""
+"""Delivery of replies from the writer's thread to the event loop, where their waiters are."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -8,55 +8,59 @@ from wolfstream.service.engine.learn_request import Reply
 from wolfstream.service.engine.sequence_waiters import SequenceWaiters
 from wolfstream.service.model.live import Model
 
-# Called with models whose views may be new.
+# Called with the models whose views may be new.
 Watcher: TypeAlias = Callable[[Sequence[Model]], None]
 
 
 class Delivery:
-    """Delivers replies, and reports models that have learned. Used on the event loop.
+    """Delivers replies, and tells watchers which models have changed. Used on the event loop.
 
-    waiters: requests that wait until a model has reached a sequence.
+    Args:
+        waiters: requests that wait until a model has reached a sequence.
     """
 
     def __init__(self, waiters: SequenceWaiters) -> None:
         self._loop = asyncio.get_running_loop()
         self._waiters = waiters
+        # Called before the replies are delivered, and after.
         self._before: list[Watcher] = []
         self._after: list[Watcher] = []
 
     def before(self, watcher: Watcher) -> None:
-        """Call a function with models before the requests that changed them are answered."""
+        """Call a watcher with changed models before the requests that changed them are answered."""
         self._before.append(watcher)
 
     def after(self, watcher: Watcher) -> None:
-        """Call a function with models that have learned after their requests are answered."""
+        """Call a watcher with changed models after the requests that changed them are answered."""
         self._after.append(watcher)
 
     def from_writer(self, replies: list[Reply], changed: Iterable[Model]) -> None:
         """Deliver a group's replies with one wake-up of the event loop; on any thread.
 
-        changed: the models whose views are new.
+        Args:
+            replies: waiters, and their results or errors.
+            changed: the models whose views are new.
         """
         self._loop.call_soon_threadsafe(self.deliver, replies, list(changed))
 
     def deliver(self, replies: list[Reply], changed: list[Model]) -> None:
-        """Give each waiting request its result or its error."""
+        """Give each waiter its result or its error."""
         for watcher in self._before:
             watcher(changed)
-        for answer, result in replies:
-            if answer.done():  # the client is gone
+        for waiter, result in replies:
+            if waiter.done():  # the client has left
                 continue
             if isinstance(result, Exception):
-                answer.set_exception(result)
+                waiter.set_exception(result)
             else:
-                answer.set_result(result)
+                waiter.set_result(result)
         for model in changed:
             self._waiters.wake(model)
         for watcher in self._after:
             watcher(changed)
 
     def report(self, model: Model) -> None:
-        """Report a model that has learned from another one's log, and so answers no request."""
+        """Tell watchers of a challenger that has learned: no request waits for that."""
         for watcher in self._before:
             watcher([model])
         self._waiters.wake(model)

@@ -1,8 +1,8 @@
-"""Models with several learners: the partitions that they are made of, and what they refuse.
+"""Models with several learners: their partitions, and what such models refuse.
 
-The model itself learns nothing. Its partitions are models with logs of their own, led like any
-other, and hidden from its clients. They exist before the model takes samples, and are deleted
-before it.
+The model itself learns nothing. Its partitions are models with logs of their own, which replicas
+lead like any others, and which are hidden from clients. They are created before the model takes
+samples, and deleted before it is.
 """
 
 from wolfstream.service.errors import Divided, Invalid, ModelExists, NotLeader, SampleError
@@ -11,11 +11,11 @@ from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.spec.stored import to_stored_spec
 from wolfstream.service.storage.catalogue import Catalogue
 from wolfstream.service.storage.entries import new_epoch
-from wolfstream.service.storage.partitions import partitions_of
+from wolfstream.service.storage.partitions import partition_names
 
 
 def check_may_be_divided(spec: ModelSpec, *, in_fleet: bool) -> None:
-    """Raise Invalid for several learners where there is no fleet."""
+    """Raise Invalid for a spec with several learners if there is no fleet."""
     if spec.learners > 1 and not in_fleet:
         wrong: list[SampleError] = [{"pointer": "/learners", "detail": "must be 1 without a fleet"}]
         raise Invalid(
@@ -26,21 +26,21 @@ def check_may_be_divided(spec: ModelSpec, *, in_fleet: bool) -> None:
 
 
 def check_whole(model: Model, what: str) -> None:
-    """Raise Divided for a model with several learners. what: it cannot do."""
+    """Raise Divided for a model with several learners. what: which it cannot do."""
     if model.spec.learners > 1:
         raise Divided(f"model {model.name!r} has {model.spec.learners} learners, and cannot {what}")
 
 
 def make_partitions(model: Model, new: bool, catalogue: Catalogue) -> None:
-    """Make the partitions of a model that are not there, which whoever is asked first will lead.
+    """Create the partitions of a model that do not exist; the first replica asked leads each.
 
-    new: whether the model was made just now. Raises ModelExists where another one has left some,
-    StorageFailed.
+    new: whether the model was created just now. Then ModelExists is raised for partitions that an
+        earlier model of its name has left. Raises StorageFailed.
     """
-    for name in partitions_of(model.name, model.spec.learners):
+    for name in partition_names(model.name, model.spec.learners):
         if catalogue.find(name) is None:
-            with catalogue.creating(name, to_stored_spec(model.spec.of_one_learner), new_epoch()):
-                pass  # nothing is to exist before it
+            with catalogue.creating(name, to_stored_spec(model.spec.single_learner), new_epoch()):
+                pass  # a partition begins with an empty log
         elif new:
             raise ModelExists(
                 f"a model {model.name!r} that was deleted has left its partition {name!r}: DELETE "
@@ -49,10 +49,10 @@ def make_partitions(model: Model, new: bool, catalogue: Catalogue) -> None:
 
 
 def check_without_partitions(model: Model, catalogue: Catalogue) -> None:
-    """Raise NotLeader while a model that is to be deleted has partitions: its sender looks again.
+    """Raise NotLeader while a model that is to be deleted has partitions, so the sender retries.
 
     Raises StorageFailed.
     """
-    names = partitions_of(model.name, model.spec.learners)
+    names = partition_names(model.name, model.spec.learners)
     if any(catalogue.find(name) is not None for name in names):
         raise NotLeader(f"the partitions of model {model.name!r} are deleted before it; try again")

@@ -1,4 +1,4 @@
-"""How long a model is expected to learn samples, by what it took lately, or else by their size."""
+"""How long learning is expected to take: by what the model took lately, or else by size."""
 
 from wolfstream.service.model.live import Model
 from wolfstream.service.samples.validation import Samples
@@ -6,16 +6,16 @@ from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.storage.entries import LEAST_PART_SAMPLES, PART_SAMPLES
 from wolfstream.solver.prepare.named_rows import n_bytes
 
-# A turn of a model takes about this long: time enough to be spent on matrix products, and little
-# beside a second, which is the most that another model may have to wait.
+# About how long a turn takes: enough to be spent in matrix products rather than around them, and
+# little beside a second, the most that another model may have to wait.
 TURN_SECONDS = 0.4
-# Before anything was measured: of a sample, and of each of its numbers for each class.
+# Before anything was measured: for a sample, and for each of its numbers times each class.
 _SAMPLE_SECONDS, _NUMBER_SECONDS = 1e-4, 3e-8
 
 
-def seconds_of_sample(model: Model, head: HeadName, samples: Samples) -> float:
-    """Return how long a model is expected to learn one of some samples, posted for a head."""
-    measured = model.learning_time.of_sample(head)
+def seconds_per_sample(model: Model, head: HeadName, samples: Samples) -> float:
+    """Return the seconds that a model is expected to take for each of these samples."""
+    measured = model.learning_time.seconds_per_sample(head)
     if measured is not None:
         return measured
     y = samples.y
@@ -24,7 +24,7 @@ def seconds_of_sample(model: Model, head: HeadName, samples: Samples) -> float:
     return _SAMPLE_SECONDS + _NUMBER_SECONDS * numbers * (1 + classes)
 
 
-def samples_of_a_block(of_sample: float) -> int:
-    """Return how many samples are learned at a time, if one takes so many seconds."""
-    in_time = int(TURN_SECONDS / max(of_sample, 1e-9))
+def block_size(sample_seconds: float) -> int:
+    """Return how many samples form a block, if each takes this many seconds."""
+    in_time = int(TURN_SECONDS / max(sample_seconds, 1e-9))
     return min(PART_SAMPLES, max(LEAST_PART_SAMPLES, in_time))

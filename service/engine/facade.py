@@ -2,7 +2,8 @@
 
     submit -> queue -> (writer) append + fsync -> absorb block -> publish view -> acknowledge
 
-Everything here runs on the event loop. All operations other than learning are in `engine.orders`.
+Everything here runs on the event loop and waits for nothing but the futures that it returns.
+Operations other than learning are in `engine.orders`.
 """
 
 import time
@@ -13,7 +14,7 @@ from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.challenger_lookup import ChallengerLookup
 from wolfstream.service.engine.delivery import Delivery, Watcher
 from wolfstream.service.engine.followers import Followers
-from wolfstream.service.engine.group_queue import GroupQueue, Waiting
+from wolfstream.service.engine.group_queue import GroupQueue, QueueLoad
 from wolfstream.service.engine.intake import Intake
 from wolfstream.service.engine.merges import Merges
 from wolfstream.service.engine.orders import Orders
@@ -33,8 +34,8 @@ from wolfstream.service.errors import (
     UnknownModel,
 )
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment
-from wolfstream.service.model.published import Published
+from wolfstream.service.model.published import ModelView
+from wolfstream.service.model.revision import Revision
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.storage.interfaces import Storage
@@ -42,14 +43,20 @@ from wolfstream.solver.prepare.named_rows import Rows
 
 
 class Engine(Intake):
-    """Live models and the one writer that changes them, with its `Intake`.
+    """Live models and the one writer that changes them; requests come through its `Intake`.
 
-    It is created on the event loop and recovers in the background; `ready` is done after recovery,
-    and raises what recovery raised.
+    Create it on the event loop. It recovers in the background.
 
-    storage: is open; `stop` closes it.
-    warm_up: compiles the numerics, on the writer's thread what the first requests need.
-    loads: model files, by the names of the models that they become after recovery.
+    Args:
+        settings: of the server.
+        storage: open; `stop` closes it.
+        warm_up: compiles the numerics, on the writer's thread what the first requests need.
+        loads: name -> model file, of the models to load after recovery.
+
+    Attributes:
+        ready: done after recovery; raises what recovery raised.
+        readiness: what requests wait for.
+        orders, refits, merges, leading, challengers: operations other than learning.
     """
 
     def __init__(
@@ -64,6 +71,7 @@ class Engine(Intake):
         )
         super().__init__(queue, Phase())
         self._warm_up, self._in_fleet = warm_up, bool(settings.fleet)
+        # Raises NotReady while what this replica knows of its fleet may be old; see `check_by`.
         self._check_fresh: Callable[[], None] | None = None
         self.readiness = Readiness(self._phase, warm_up)
         self._waiters = SequenceWaiters(settings.wait_seconds)
@@ -110,8 +118,8 @@ class Engine(Intake):
     async def stop(self) -> bool:
         """Accept nothing more, learn what was accepted, save a snapshot of each model.
 
-        False where it was still recovering or compiling: nothing was accepted, and the writer's
-        thread goes on until the process ends.
+        Returns False if the server was still recovering or compiling: then nothing was accepted,
+        and the writer's thread goes on until the process ends.
         """
         self.refuse()
         prepared = self.ready.done()
@@ -124,16 +132,16 @@ class Engine(Intake):
         return prepared
 
     def abandon(self) -> None:
-        """Stop the compiling process; this process is about to end."""
+        """Stop the compiling process, because this process is about to end."""
         self._warm_up.stop()
 
     def refuse(self) -> None:
-        """Refuse new requests as NotReady; finish accepted ones, and stop refits."""
+        """Refuse new requests with NotReady, finish accepted ones, and stop refits."""
         self.stop_replays()
         self._end("draining: it finishes what it has accepted, then it ends")
 
     def stop_replays(self) -> None:
-        """Replay no other block: recoveries, takeovers and standbys end before the next one."""
+        """Replay no further block: recoveries, takeovers and standbys end before their next one."""
         self._replays.stop()
 
     def _end(self, phase: str) -> None:
@@ -144,7 +152,7 @@ class Engine(Intake):
 
     @property
     def failed(self) -> bool:
-        """Whether the writer has failed, which only a restart repairs."""
+        """Whether the writer has failed; only a restart repairs that."""
         return self._phase.failed
 
     @property
@@ -158,48 +166,48 @@ class Engine(Intake):
         return self._writer.metrics
 
     def watch(self, watcher: Watcher) -> None:
-        """Call a function with models whose views may be new, before requests are answered.
+        """Call a watcher with models whose views may be new, before requests are answered.
 
-        It is also called after a model was created or deleted.
+        It is called after a model was created or deleted, too.
         """
         self._delivery.before(watcher)
 
     def check_by(self, check: Callable[[], None]) -> None:
-        """Have calls refused while `check` raises NotReady: what the models say may be old then.
+        """Refuse calls while `check` raises NotReady, because what models say may be old.
 
-        So it is in a replica that has not heard of its fleet for long, whichever way a call comes.
+        A replica that has not heard of its fleet for long refuses by it, whichever way a call came.
         """
         self._check_fresh = check
 
-    def waiting(self) -> Waiting:
-        """Return what waits to be learned."""
+    def waiting(self) -> QueueLoad:
+        """Return the samples, bytes and age of what waits to be learned."""
         return self._queue.waiting()
 
     def is_model(self, name: str) -> bool:
-        """Return whether there is a model of this name, in any phase."""
+        """Return whether a model has this name, in any phase."""
         return self._writer.models.get(name) is not None
 
     def recovered_model(self, name: str) -> Model | None:
-        """Return the model of a name, in any phase, if it is learned here; on any thread."""
+        """Return the model of this name if it is learned here; in any phase, on any thread."""
         model = self._writer.models.get(name)
         return model if model is not None and model.led else None
 
     def term_of(self, model: Model) -> int:
-        """Return where the term of a model that is learned here began in its log; 0 if it ended."""
+        """Return the offset at which a model's term began; 0 if the term is over."""
         return self._writer.models.term_began(model)
 
     def recovered(self) -> list[Model]:
-        """Return all models that exist so far, in any phase; on any thread."""
+        """Return all models that are recovered and learned here; in any phase, on any thread."""
         return [model for model in self._writer.models.all() if model.led]
 
     @property
     def model_changes(self) -> int:
-        """How often a model was added or deleted, in any phase."""
+        """The number of additions and deletions of models so far, in any phase."""
         return self._writer.models.changes
 
     @property
     def accepting(self) -> bool:
-        """Whether requests are taken, which may have to wait until what they need is compiled."""
+        """Whether requests are accepted; they may have to wait until their code is compiled."""
         return self._phase.accepting
 
     def model(self, name: str) -> Model:
@@ -215,20 +223,20 @@ class Engine(Intake):
         return model
 
     def allowing(self, max_lag_seconds: float) -> RestoredModels:
-        """Return what also predicts with restored states of models that are being brought back."""
+        """Return an engine that also predicts with restored states of models in recovery."""
         return RestoredModels(self, self._restored, max_lag_seconds)
 
     def _restored(self, name: str) -> tuple[Model, float] | None:
-        """Return a model that is being brought back, and for how long it may lack samples."""
+        """Return a model in recovery, and for how many seconds samples may be missing in it."""
         if self._phase.recovering and (model := self._writer.models.get(name)) is not None:
-            return model, 0.0  # all of it is back, while others are not
+            return model, 0.0  # this one is complete, while others are not
         model = self._writer.models.recovering.get(name) or self.leading.restored(name)
         if model is None or model.snapshot_time is None:
             return None
         return model, time.monotonic() - model.snapshot_time
 
     async def confirm(self, model: Model) -> None:
-        """Make sure that what a model says is not old: no other replica has learned for it since.
+        """Make sure that no other replica has learned for a model, so that its view is current.
 
         Raises NotLeader, StorageFailed.
         """
@@ -241,43 +249,45 @@ class Engine(Intake):
         return sorted(self._writer.models.all(), key=lambda model: model.name)
 
     async def compiled(self, model: Model, rows: Rows | None, seconds: float | None = None) -> None:
-        """Wait until what a model runs on such rows is compiled; see `Readiness.compiled`."""
+        """Wait until the code that a model runs on such rows is compiled; see `Readiness`."""
         await self.readiness.compiled(model, rows, seconds)
 
     async def view(
-        self, model: Model, head: HeadName, rows: Rows | None, awaited: Moment | None = None
-    ) -> Published:
-        """Return the published view to predict rows with, once what they run is compiled.
+        self, model: Model, head: HeadName, rows: Rows | None, awaited: Revision | None = None
+    ) -> ModelView:
+        """Return the view to predict rows with, once the code that they run is compiled.
 
-        awaited: what the view must have reached. Raises NotReady, AnotherState, NotReached.
+        awaited: the revision that the view must have reached.
+
+        Raises NotReady, AnotherState, NotReached.
         """
-        del head  # all are here
+        del head  # every view has all heads
         if not self.readiness.complete:
             await self.readiness.compiled(model, rows)
         if awaited is not None:
             await self.reached(model, awaited)
-        if self._check_fresh is not None:  # it may have waited
+        if self._check_fresh is not None:  # time may have passed
             self._check_fresh()
         return model.published
 
-    async def moment(self, model: Model) -> Moment:
-        """Return the epoch and sequence that a model has now."""
-        return Moment(model.published.epoch, model.published.sequence)
+    async def revision(self, model: Model) -> Revision:
+        """Return the revision that a model is at now."""
+        return Revision(model.published.epoch, model.published.sequence)
 
-    async def reached(self, model: Model, awaited: Moment) -> None:
-        """Wait until the published view of a model has a sequence.
+    async def reached(self, model: Model, awaited: Revision) -> None:
+        """Wait until the view of a model has reached a revision.
 
-        Raises NotReached, and AnotherState where the epoch is another one.
+        Raises NotReached, and AnotherState if the epoch is another one.
         """
         await self._waiters.reached(model, awaited)
 
     @property
     def busy_since(self) -> float | None:
-        """When the writer took up what it works on, on the monotonic clock; None while it waits."""
+        """When the writer took up its present work, by the monotonic clock; None while it waits."""
         return self._writer.role.busy_since
 
     def _is_busy(self) -> bool:
-        """Return whether requests are being learned, or wait for that."""
+        """Return whether requests are being learned, or wait to be."""
         return self.busy_since is not None or self._queue.waiting().samples > 0
 
     def _fail(self, waiting: list[Waiter]) -> None:
@@ -289,4 +299,4 @@ class Engine(Intake):
         refused = ServerFailed("the server failed before these samples had their turn")
         self._queue.close()
         for group in self._queue.groups():
-            self._delivery.deliver([(item.answer, refused) for item in group], [])
+            self._delivery.deliver([(item.waiter, refused) for item in group], [])

@@ -1,7 +1,7 @@
-"""A model from outside is used once before it is a model: it predicts, learns and is described.
+"""Uses a model from outside once, before it is served: it predicts, learns and is described.
 
-What no check of a saved state knows shows itself here: a state whose model answers numbers that are
-none, or breaks at a sample that would be durable by then.
+This finds what no check of a saved state can know: a state whose model would answer with NaN, or
+would break at a sample that is durable by then.
 """
 
 import json
@@ -15,13 +15,13 @@ from wolfstream.service.engine.saved_numbers import check_numbers_in
 from wolfstream.service.errors import Refusal
 from wolfstream.service.model.draft import Draft, Limits
 from wolfstream.service.model.learner import Learner
-from wolfstream.service.model.published import Published
+from wolfstream.service.model.published import ModelView
 from wolfstream.service.samples.targets import Targets
 from wolfstream.service.samples.validation import Question, Samples
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.solver.prepare.named_rows import Rows, named_values, rows_between, table_of
 
-# Enough that what happens once in a chunk of 32 happens, unless a row takes too long for so many.
+# Enough rows for what happens once in a chunk of 32, unless so many would take longer than this.
 _ROWS, _SECONDS = 33, 2.0
 _CONFIDENCE = 0.9
 _MOST_NAMES = 20
@@ -30,8 +30,9 @@ _MOST_NAMES = 20
 def use_once(learner: Learner, limits: Limits) -> None:
     """Predict and learn a few rows as a model's users would, in bounded time.
 
-    learner: of a copy of the state; it is of no use afterwards. Raises WrongArrays, and whatever
-    learners raise at numbers that they cannot have.
+    learner: of a copy of the state, because it is useless afterwards.
+
+    Raises WrongArrays, and whatever learners raise at values that they never save.
     """
     _check_published(learner, None)
     rows = _rows_like(learner)
@@ -50,7 +51,7 @@ def use_once(learner: Learner, limits: Limits) -> None:
 
 
 def _learn(learner: Learner, head: HeadName, rows: Rows, part: slice, limits: Limits) -> None:
-    """Learn some rows posted for a head, if they are such as it learns."""
+    """Learn some of the rows, posted for a head, unless the model refuses them."""
     X = rows_between(rows, part.start, part.stop)
     samples = Samples(X, _targets(learner, head, part.stop - part.start))
     with suppress(Refusal):
@@ -70,34 +71,35 @@ def _targets(learner: Learner, head: HeadName, n: int) -> Targets:
 
 
 def _check_published(learner: Learner, rows: Rows | None) -> None:
-    """Answer with each head, and describe the model, as requests would have it."""
+    """Predict with each head and describe the model, as requests would have it."""
     model = learner.model
     published = model.published
     json.dumps(model.describe(), allow_nan=False)
     for head, view in published.heads.items():
-        told = [view.learners, view.latest(10), view.scores, view.gauges, view.n_changes]
-        json.dumps(told, allow_nan=False)
+        described = [view.learners, view.latest(10), view.scores, view.gauges, view.n_changes]
+        json.dumps(described, allow_nan=False)
         if rows is not None and not view.lacks:
             with suppress(Refusal):
-                json.dumps(_answers(published, head, rows), allow_nan=False)
+                json.dumps(_predictions(published, head, rows), allow_nan=False)
 
 
-def _answers(published: Published, head: HeadName, rows: Rows) -> list[Any]:
+def _predictions(published: ModelView, head: HeadName, rows: Rows) -> list[Any]:
+    """Return everything that a prediction can be asked for."""
     seen = published.seen(rows)
     predictions = published.predict(head, seen)
-    answered: list[Any] = [predictions.prediction, predictions.decision]
+    results: list[Any] = [predictions.prediction, predictions.decision]
     for question in (
         Question(rows, probability=True),
         Question(rows, confidence=_CONFIDENCE),
         Question(rows, explain=1),
     ):
         with suppress(Refusal):
-            answered.append(published.more(head, question, seen, predictions))
-    return answered
+            results.append(published.more(head, question, seen, predictions))
+    return results
 
 
 def _rows_like(learner: Learner) -> Rows | None:
-    """Return rows such as the model's, every other without values; None before the first row."""
+    """Return rows like the model's, every second one without values; None before its first row."""
     form = learner.rows.form
     if form.sparse:
         assert learner.rows.names is not None
@@ -106,8 +108,8 @@ def _rows_like(learner: Learner) -> Rows | None:
     if form.schema is not None:
         columns = form.schema.columns
         blank = None if form.prepare is not None else 0.0
-        some = [1.0 if c.numeric else (c.texts or ("text",))[0] for c in columns]
-        values = [some if i % 2 else [blank] * len(columns) for i in range(_ROWS)]
+        filled = [1.0 if c.numeric else (c.texts or ("text",))[0] for c in columns]
+        values = [filled if i % 2 else [blank] * len(columns) for i in range(_ROWS)]
         if form.schema.named:
             names = list(form.schema.names)
             return named_values([dict(zip(names, row, strict=True)) for row in values])

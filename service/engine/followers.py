@@ -2,11 +2,11 @@
 
     pause -> take what comes next (writer) -> learn it (worker) -> pause, and again
 
-While no requests are learned, a challenger learns block by block until one comes. Under load it
-shares processors, memory and the interpreter's lock with requests and gets a share of the time: so
-small that most requests meet none of its turns, but growing with its lag, so that it keeps up as
-far as the processors allow. One worker thread learns for all challengers;
-everything else here runs on the event loop.
+While no requests are being learned, a challenger learns block by block until one comes. Under load
+it competes with requests for processors, memory and the interpreter lock, so it gets a share of the
+time: so small that most requests meet none of its turns, but growing with its lag, so that it keeps
+up as far as the processors allow. One worker thread learns for all challengers; everything else
+here runs on the event loop.
 """
 
 import asyncio
@@ -22,22 +22,24 @@ from wolfstream.service.model.live import Model
 
 logger = logging.getLogger(__name__)
 
-# A shorter time between requests is no pause.
+# Requests have paused when none was learned for so long.
 _QUIET_SECONDS = 0.02
 # Under load, a turn ends with the block after _TURN_SECONDS. The pause after it is _REST times as
-# long as the turn, but at least _LEAST_REST_SECONDS; at a lag of _LAG it is half as long.
+# long as the turn, but at least _LEAST_REST_SECONDS; at a lag of _LAG samples it is half as long.
 _TURN_SECONDS, _LEAST_REST_SECONDS = 0.2, 0.5
 _REST, _LAG = 9.0, 10_000
-# After this time a model looks again whose champion's log could not be read.
+# A challenger whose champion's log could not be read tries again after this time.
 _LOOK_SECONDS = 1.0
 
 
 class Followers:
-    """The models that follow others. Used on the event loop.
+    """The challengers that are following. Used on the event loop.
 
-    take: returns what a model learns next, when its turn at the writer comes. learn: learns it on
-    any thread, while the function that it gets returns True. busy: whether requests are being
-    learned. changed: called with a model that has learned.
+    Args:
+        take: returns what a challenger learns next; waits for its turn at the writer.
+        learn: learns that, on any thread, block by block while the given function returns True.
+        busy: whether requests are being learned.
+        changed: called with a challenger that has learned.
     """
 
     def __init__(
@@ -50,21 +52,23 @@ class Followers:
         self._take, self._learn = take, learn
         self._busy, self._changed = busy, changed
         self._worker = ThreadPoolExecutor(1, "challengers")
+        # challenger -> set when it may have something to learn
         self._news: dict[Model, asyncio.Event] = {}
         self._tasks: dict[Model, asyncio.Task[None]] = {}
-        self._stirred, self._ended = 0.0, False
+        self._stirred = 0.0  # when requests last changed a model, by the monotonic clock
+        self._ended = False
 
     def start(self, model: Model) -> None:
-        """Let a model follow its champion from now on; wake it if it does already."""
+        """Let a challenger follow its champion from now on; wake it if it does already."""
         if model not in self._tasks:
             self._news[model] = asyncio.Event()
             self._tasks[model] = asyncio.create_task(self._follow(model, self._news[model]))
         self._news[model].set()
 
     def wake(self, changed: Sequence[Model]) -> None:
-        """Wake the challengers of models that have changed, and those that follow none any more.
+        """Wake the challengers of changed models, and those that follow none any more.
 
-        A turn at the writer changes the challenger itself, which is not woken by that.
+        A challenger is not woken by its own changes, which come from its own turns.
         """
         if changed:
             self._stirred = time.monotonic()
@@ -84,7 +88,7 @@ class Followers:
         rested = 0.0
         try:
             while True:
-                await _heard(model, news)
+                await _wait_for_news(model, news)
                 while True:
                     quiet = await self._pause(rested)
                     turn = await self._next_turn(model)
@@ -94,15 +98,15 @@ class Followers:
                     rest = max(_LEAST_REST_SECONDS, seconds * _REST / (1.0 + model.lag / _LAG))
                     rested = time.monotonic() + rest
         except (NotLeader, UnknownModel) as refusal:  # it was deleted, or its champion was
-            logger.info("model %s: no longer follows its champion: %s", model.name, refusal.detail)
-        except Exception:  # the other challengers, and their champions, go on
+            logger.info("challenger stopped: model=%s reason=%s", model.name, refusal.detail)
+        except Exception:  # the other challengers, and all champions, go on
             logger.exception(
-                "model %s: no longer follows its champion; restart the server", model.name
+                "challenger failed, restart the server to let it follow again: model=%s", model.name
             )
         del self._tasks[model], self._news[model]
 
     async def _next_turn(self, model: Model) -> Turn | None:
-        """Return what a model learns next; None where that cannot be read or written for now.
+        """Return what a challenger learns next; None if that cannot be read or written for now.
 
         Raises NotLeader, UnknownModel.
         """
@@ -111,7 +115,7 @@ class Followers:
         except (NotLeader, UnknownModel):
             raise
         except Refusal as refusal:
-            logger.info("model %s: learns on later: %s", model.name, refusal.detail)
+            logger.info("turn postponed: model=%s reason=%s", model.name, refusal.detail)
             return None
 
     def _is_quiet(self) -> bool:
@@ -126,7 +130,7 @@ class Followers:
     async def _learn_turn(self, model: Model, turn: Turn, quiet: bool) -> float:
         """Learn as many blocks as time allows; return the seconds that this took.
 
-        quiet: whether it may continue until requests come.
+        quiet: whether requests have paused, so that it may go on until they come.
         """
         began = time.monotonic()
 
@@ -144,9 +148,9 @@ def _follows(model: Model) -> bool:
     return model.led and model.champion is not None
 
 
-async def _heard(model: Model, news: asyncio.Event) -> None:
-    """Wait until there is something to do for a model that follows another one."""
-    # Behind, and yet without a turn: its champion's log could not be read.
+async def _wait_for_news(model: Model, news: asyncio.Event) -> None:
+    """Wait until a challenger may have something to do."""
+    # It lags and yet had no turn: its champion's log could not be read.
     looks_again = model.lag > 0 and not model.broken
     with suppress(TimeoutError):
         await asyncio.wait_for(news.wait(), _LOOK_SECONDS if looks_again else None)

@@ -1,8 +1,8 @@
-"""One group of requests is admitted, committed, learned, published and answered, in that order.
+"""Takes a group of requests through admission, commit, learning, publication and answer.
 
-A group is everything that waited when the writer looked. All of it goes into the journal in one
-commit; after that each model absorbs its own part as one block, or as several that take long. In
-which order models do so is up to `engine.turns`.
+A group is everything that waited when the writer looked. One commit writes all of it to the logs.
+Then each model absorbs its own requests, as one block or, if that would take long, as several;
+`engine.turns` decides which model goes next.
 """
 
 import logging
@@ -16,19 +16,19 @@ from typing import Any, TypeAlias
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.absorb import remember
 from wolfstream.service.engine.admission import Admission, admit, count_rejected
-from wolfstream.service.engine.broken import in_words, learned_elsewhere, mark_broken
+from wolfstream.service.engine.blocks import AdmittedRequest
+from wolfstream.service.engine.broken import error_text, learned_elsewhere, mark_broken
 from wolfstream.service.engine.challengers import Challengers
 from wolfstream.service.engine.commits import Commits
 from wolfstream.service.engine.duplicates import Duplicates
-from wolfstream.service.engine.journal_parts import Admitted
-from wolfstream.service.engine.late_labels import Found, LabelRequest, count_unlearned
+from wolfstream.service.engine.late_labels import LabelOutcomes, LabelRequest, count_unlearned
 from wolfstream.service.engine.learn_request import LearnRequest, Reply
 from wolfstream.service.engine.live_models import LiveModels
-from wolfstream.service.engine.predictions import Remembered, RememberRequest
+from wolfstream.service.engine.predictions import AdmittedPrediction, WaitingRowsRequest
 from wolfstream.service.engine.remembered_keys import RememberedKeys
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
 from wolfstream.service.engine.turns import Turns, Work
-from wolfstream.service.engine.unfinished import Committed, UnfinishedCommits
+from wolfstream.service.engine.unfinished import CommitOutcome, UnfinishedCommits
 from wolfstream.service.engine.waiter import Waiter
 from wolfstream.service.engine.writer_role import Products, WriterRole
 from wolfstream.service.errors import NotYetLearned, Refusal, ServerFailed, StorageFailed
@@ -39,19 +39,31 @@ from wolfstream.service.storage.journal import LogFull
 
 logger = logging.getLogger(__name__)
 
-# What goes through the journal as part of a group.
-GroupRequest: TypeAlias = LearnRequest | LabelRequest | RememberRequest
+# The requests that a group consists of.
+GroupRequest: TypeAlias = LearnRequest | LabelRequest | WaitingRowsRequest
+# Called with replies, and with the models whose views are new.
 Acknowledge: TypeAlias = Callable[[list[Reply], Iterable[Model]], None]
 
-# While nothing else comes, unfinished commits are looked at this often.
+# How long to wait for an unfinished commit while there is nothing else to do.
 _UNFINISHED_SECONDS = 0.01
 
 
 class GroupLearning:
     """Learns groups of requests. Used by the writer's thread.
 
-    acknowledge: delivers replies (a future and its result or error) and names the models
-        whose view is new. short: see `Turns`.
+    Args:
+        models: the models that are learned here.
+        keys: the idempotency keys that were seen before.
+        commits: writes the logs.
+        snapshots: told when a model has learned enough for a snapshot.
+        challengers: paused while their champions' learners are read or replaced.
+        settings: of the server.
+        products: see `Products`.
+        metrics: counts and durations.
+        role: what the thread holds.
+        acknowledge: delivers replies (a waiter and its result or error), and is told the models
+            whose views are new.
+        short: see `Turns`.
     """
 
     def __init__(
@@ -74,30 +86,30 @@ class GroupLearning:
         self._acknowledge, self._role = acknowledge, role
         self._turns = Turns(models, metrics, role, self._keep_answer, short)
         self._unfinished = UnfinishedCommits(commits)
-        # What is due since the last delivery: replies, and the models whose views are new.
+        # Due since the last delivery: replies, and the models whose views are new.
         self._replies, self._changed = list[Reply](), dict[Model, None]()
 
     @property
     def busy(self) -> set[Model]:
-        """The models of which nothing else may begin.
+        """The models for which no other request may begin.
 
-        They have something left to learn, or a commit that is unfinished, or are in use.
+        They have something left to learn, an unfinished commit, or a thread that uses them.
         """
         return self._turns.busy | self._unfinished.models | self._role.in_use
 
     def waiting(self) -> list[Waiter]:
-        """Return what waits for the answers to requests that have begun."""
+        """Return the waiters of all requests that have begun and have no answer."""
         return [*self._turns.waiting(), *self._unfinished.waiting()]
 
     @property
     def can_go_on(self) -> bool:
-        """Whether there is more to do than to wait for threads that are aside."""
+        """Whether there is more to do than wait for threads that are aside."""
         return self._turns.may_begin or bool(self._unfinished.models or self._replies)
 
     def learn(self, requests: list[GroupRequest], seconds: float = math.inf) -> None:
         """Take a group from admission to its answers.
 
-        What takes long is only begun, and so is what would come after these seconds.
+        What takes long is only begun, as is what would be learned after these seconds.
         """
         self.settle()
         duplicates = Duplicates(self._keys)
@@ -107,7 +119,7 @@ class GroupLearning:
         self._learn_short(seconds)
 
     def refuse(self, model: Model, reply: Reply) -> None:
-        """Answer an order that is for another state, once a commit shows that the state is new."""
+        """Refuse an order for another revision, once a commit proves that ours is current."""
         self._commit(Admission([], [], [], [], [(model, reply)]), Duplicates(self._keys))
         self._deliver()
 
@@ -115,23 +127,23 @@ class GroupLearning:
         failures = self._commits.append(admission.entries, duplicates.new, admission.confirmed)
         self._learn_committed(self._unfinished.leave(admission, duplicates, failures))
 
-    def _learn_committed(self, durable: Committed) -> None:
+    def _learn_committed(self, durable: CommitOutcome) -> None:
         """Learn what is durable, publish it and answer."""
         admission, duplicates, failures = durable
-        replies, committed = admission.refused, list[Admitted]()
+        replies, committed = admission.refused, list[AdmittedRequest]()
         for item in admission.admitted:
             model = item.request.model
             if error := failures.get(model.id):
-                self._models.measure([model])  # it does not grow
+                self._models.measure([model])  # the memory that was set aside for it is free again
                 count_rejected(item.request)
-                replies.append((item.request.answer, error))
-            elif not model.led:  # its term has ended since
-                replies.append((item.request.answer, learned_elsewhere(model)))
+                replies.append((item.request.waiter, error))
+            elif not model.led:  # its term has ended since the commit
+                replies.append((item.request.waiter, learned_elsewhere(model)))
             else:
                 committed.append(item)
         replies += [
-            (answer, failures.get(model.id, refusal))
-            for model, (answer, refusal) in admission.unsure
+            (waiter, failures.get(model.id, refusal))
+            for model, (waiter, refusal) in admission.unsure
         ]
         full = {
             item.request.model
@@ -145,11 +157,11 @@ class GroupLearning:
         for work in _works(committed, duplicates):
             self._turns.leave(work)
         for model in full:
-            with _logged(f"model {model.name}: no snapshot; its log stays full"):
+            with _logged("snapshot not started, log stays full", model):
                 self._snapshots.make_room(self._models.learner(model))
 
     def _learn_short(self, seconds: float) -> None:
-        """Take the short turns, for some seconds, and answer."""
+        """Take short turns, for at most these seconds, and answer."""
         until = time.monotonic() + seconds
         while (work := self._turns.next_short()) is not None:
             self._take_turn(work)
@@ -158,7 +170,7 @@ class GroupLearning:
         self._deliver()
 
     def _take_turn(self, work: Work) -> None:
-        if self._turns.is_long(work):  # the others need not wait for it
+        if self._turns.is_long(work):  # what is due need not wait for it
             self._deliver()
         replies = self._turns.turn(work)
         if replies:
@@ -166,7 +178,7 @@ class GroupLearning:
             self._changed[work.model] = None
 
     def _deliver(self) -> None:
-        """Answer what is due, and see to the models that have learned."""
+        """Answer what is due, and do what follows for the models that have learned."""
         replies, changed = self._replies, self._changed
         self._replies, self._changed = [], {}
         if replies or changed:
@@ -183,7 +195,7 @@ class GroupLearning:
     def go_on(self) -> None:
         """Learn what has become durable, and take the next turn.
 
-        What is due is answered first: whoever was about to may have stepped aside.
+        What is due is answered first: the thread that was about to answer may be aside.
         """
         self._deliver()
         for committed in self._unfinished.take(0.0 if self._turns.busy else _UNFINISHED_SECONDS):
@@ -199,35 +211,35 @@ class GroupLearning:
             if model in self.busy or not self._role.may_begin_job([model]):
                 continue
             with (
-                _logged(f"model {model.name}: no snapshot; the journal is kept"),
+                _logged("snapshot not started, journal kept", model),
                 self._role.job([model]),
                 self._challengers.paused([model]),
             ):
                 self._snapshots.start_due(learner)
 
     def snapshot_if_due(self, model: Model) -> None:
-        """Have a snapshot made of a model that has learned enough since its last one."""
-        with _logged(f"model {model.name}: no snapshot; the journal is kept"):
+        """Note that a snapshot of a model is due if it has learned enough since its last one."""
+        with _logged("snapshot not noted, journal kept", model):
             self._snapshots.note_if_due(self._models.learner(model))
 
     def _admitted(self, requests: list[GroupRequest], duplicates: Duplicates) -> Admission | None:
-        """Admit requests, or answer all of them with the error that admission failed with."""
+        """Admit requests; if admission itself fails, answer all of them with its error."""
         try:
             memory, usable = self._models.memory, self._models.usable
             return admit(requests, duplicates, self._settings, memory, usable, now)
         except Exception as failure:  # every waiting request gets an answer
-            logger.exception("requests could not be admitted")
-            failed = ServerFailed(f"{in_words(failure)}; nothing was learned")
+            logger.exception("admission failed, group not learned")
+            failed = ServerFailed(f"{error_text(failure)}; nothing was learned")
             for request in requests:
-                if not isinstance(request, RememberRequest):
+                if not isinstance(request, WaitingRowsRequest):
                     count_rejected(request)
-            self._acknowledge([(request.answer, failed) for request in requests], ())
+            self._acknowledge([(request.waiter, failed) for request in requests], ())
             return None
 
     def _remember(
-        self, remembered: list[Remembered], failures: Mapping[int, StorageFailed]
+        self, remembered: list[AdmittedPrediction], failures: Mapping[int, StorageFailed]
     ) -> Iterator[Reply]:
-        """Keep predicted rows, now durable, until their labels come; yield the predictions."""
+        """Let predicted rows, now durable, wait for their labels; yield the predictions."""
         for request, new, prediction in remembered:
             model = request.model
             try:
@@ -236,29 +248,31 @@ class GroupLearning:
                 if new is not None:
                     remember(self._models.usable(model), *new)
             except Refusal as refusal:
-                yield request.answer, refusal
-            except Exception as error:  # the journal has them: no state between is served
-                yield request.answer, self._broken(model, error)
+                yield request.waiter, refusal
+            except Exception as error:  # the log has them: no view may show half of them
+                yield request.waiter, self._broken(model, error)
             else:
                 self._changed[model] = None
-                yield request.answer, prediction
+                yield request.waiter, prediction
 
     def _without_learning(
-        self, settled: list[tuple[LabelRequest, Found]], failures: Mapping[int, StorageFailed]
+        self,
+        settled: list[tuple[LabelRequest, LabelOutcomes]],
+        failures: Mapping[int, StorageFailed],
     ) -> Iterator[Reply]:
-        """Answer requests whose labels are all known already, now that those are durable."""
-        for request, found in settled:
+        """Answer requests whose labels are all known already, now that these are durable."""
+        for request, outcomes in settled:
             model = request.model
             if error := failures.get(model.id):
                 count_rejected(request)
-                yield request.answer, error
+                yield request.waiter, error
             else:
-                count_unlearned(request, found)
+                count_unlearned(request, outcomes)
                 published = model.published
-                yield request.answer, found.answer(model, published.sequence, published.epoch)
+                yield request.waiter, outcomes.answer(model, published.sequence, published.epoch)
 
     def _broken(self, model: Model, error: Exception) -> NotYetLearned:
-        """Let a model learn no more, unless its term has ended meanwhile."""
+        """Mark a model broken, unless its term has ended meanwhile."""
         if not model.led:
             return learned_elsewhere(model)
         return mark_broken(self._models.learner(model), error)
@@ -266,12 +280,12 @@ class GroupLearning:
     def _after_learning(self, model: Model) -> None:
         if not model.led:
             return
-        with _logged(f"model {model.name}: keys were not forgotten"):
+        with _logged("old idempotency keys not forgotten", model):
             self._keys.forget_oldest(self._models.term(model))
         self.snapshot_if_due(model)
 
     def settle(self) -> None:
-        """Learn the samples of commits in doubt that were written after all."""
+        """Resolve commits in doubt, and learn the samples of those that were written after all."""
         doubtful = self._commits.doubtful
         if not doubtful:
             return
@@ -280,8 +294,8 @@ class GroupLearning:
         if settled:
             self._acknowledge([], settled)
 
-    def _acknowledge_durable(self, committed: list[Admitted]) -> None:
-        """Answer those who do not want to wait until their samples are learned."""
+    def _acknowledge_durable(self, committed: list[AdmittedRequest]) -> None:
+        """Answer the clients that asked to hear of durability, not of learning."""
         replies: list[Reply] = []
         for item in committed:
             request = item.request
@@ -296,26 +310,26 @@ class GroupLearning:
         if replies:
             self._acknowledge(replies, ())
 
-    def _keep_answer(self, item: Admitted, answer: dict[str, Any]) -> None:
+    def _keep_answer(self, item: AdmittedRequest, answer: dict[str, Any]) -> None:
         if isinstance(item.request, LearnRequest) and item.request.key is not None:
-            with _logged("the answers of keys could not be kept"):
+            with _logged("answer of an idempotency key not kept", item.request.model):
                 self._keys.answer(item.request.model.id, item.sequence, answer)
 
 
-def _works(committed: list[Admitted], duplicates: Duplicates) -> list[Work]:
+def _works(committed: list[AdmittedRequest], duplicates: Duplicates) -> list[Work]:
     """Return what each model has to learn of a commit."""
-    blocks = dict[Model, list[list[Admitted]]]()
+    blocks = dict[Model, list[list[AdmittedRequest]]]()
     for (model, _), block in groupby(
         committed, lambda item: (item.request.model, item.parts[0].entry.block)
     ):
         blocks.setdefault(model, []).append(list(block))
-    return [Work(model, of_model, duplicates) for model, of_model in blocks.items()]
+    return [Work(model, own_blocks, duplicates) for model, own_blocks in blocks.items()]
 
 
 @contextmanager
-def _logged(message: str) -> Iterator[None]:
+def _logged(failure: str, model: Model) -> Iterator[None]:
     """Log an error and go on: the samples are durable and learned, so the writer need not end."""
     try:
         yield
     except Exception:
-        logger.exception(message)
+        logger.exception("%s: model=%s", failure, model.name)

@@ -1,4 +1,11 @@
-"""The bounded queue between the event loop and the writer."""
+"""Bounded, thread-safe queue from the event loop to the writer, which takes items in groups.
+
+One model may fill at most half of it, so that a busy model cannot lock out the others. An item may
+come out alone, as a group of one. It may also be deferred, so that later ones join its group.
+
+It does not look into items, and gives no promise across owners: only the items of one owner come
+out in the order in which they were put.
+"""
 
 import threading
 import time
@@ -11,8 +18,8 @@ from wolfstream.service.errors import QueueFull
 T = TypeVar("T")
 
 
-class Waiting(NamedTuple):
-    """What is in the queue: samples, bytes, and the seconds that the oldest item has waited."""
+class QueueLoad(NamedTuple):
+    """What a queue holds: samples, bytes, and for how many seconds its oldest item has waited."""
 
     samples: int
     n_bytes: int
@@ -23,33 +30,39 @@ class _Item(NamedTuple, Generic[T]):
     value: T
     samples: int
     n_bytes: int
-    since: float
-    owner: Hashable
-    alone: bool
+    since: float  # when it was put, by the monotonic clock
+    owner: Hashable  # whose share of the queue it takes; None: nobody's
+    alone: bool  # whether it is a group by itself
 
 
 class GroupQueue(Generic[T]):
-    """A queue that many threads put into and one at a time takes groups from.
+    """A queue that any thread may put items into, and one thread at a time takes groups from.
 
-    changes: how often there was something new to look at.
-    most_samples, most_bytes: the bounds. An item that exceeds one by itself is accepted when the
-        queue is empty. Of one owner at most half as many samples and bytes wait, so that there is
-        room for others; an item that exceeds that is accepted when none of its owner waits.
-    group_samples: bound on the samples of a group, which has at least one item.
+    Args:
+        most_samples: bound on the samples that wait. An item that exceeds a bound by itself is
+            accepted when the queue is empty. Each owner may use half of a bound; a larger item is
+            accepted when none of the owner's items wait.
+        most_bytes: bound on the bytes of these samples.
+        group_samples: bound on the samples of a group, unless its only item has more.
+
+    Attributes:
+        changes: counts the events that a consumer may wait for with `wait`.
     """
 
     def __init__(self, most_samples: int, most_bytes: int, group_samples: int) -> None:
         self._most_samples = most_samples
         self._most_bytes = most_bytes
         self._group_samples = group_samples
-        self._items: deque[_Item[T]] = deque()
-        self._of_owners: dict[Hashable, tuple[int, int]] = {}
-        self._waiting = 0
-        self._waiting_bytes = 0
+        self._items: deque[_Item[T]] = deque()  # oldest first
+        # owner -> the samples and bytes of its items, but for those that are `alone`
+        self._shares: dict[Hashable, tuple[int, int]] = {}
+        self._samples = 0  # of all items
+        self._bytes = 0
         self._closed = False
-        # Whether all items that wait are held.
-        self._held = False
+        # True while every item was put with `deferred` and `release` was not called since.
+        self._deferred = False
         self.changes = 0
+        # Guards all of the above; notified with each change.
         self._changed = threading.Condition()
 
     def put(
@@ -59,46 +72,51 @@ class GroupQueue(Generic[T]):
         n_bytes: int,
         owner: Hashable = None,
         alone: bool = False,
-        held: bool = False,
+        deferred: bool = False,
     ) -> None:
         """Append an item. Raises QueueFull.
 
-        owner: whose share of the queue it takes; None takes no one's. alone: it is a group of its
-        own, and takes no share. held: it waits for `release`, or for an item that is not held.
+        Args:
+            item: what `take` returns.
+            samples: how many it brings.
+            n_bytes: their memory.
+            owner: whose share of the queue it takes; None: nobody's.
+            alone: whether it is a group by itself; then it takes no share.
+            deferred: whether it may stay until `release`, or until an item that is not deferred.
         """
         with self._changed:
             if not alone:
                 self._check_share(owner, samples, n_bytes)
-            if samples and self._waiting and self._waiting + samples > self._most_samples:
+            if samples and self._samples and self._samples + samples > self._most_samples:
                 raise QueueFull(
-                    f"{self._waiting} samples wait to be learned, at most "
+                    f"{self._samples} samples wait to be learned, at most "
                     f"{self._most_samples} may; try again"
                 )
-            if n_bytes and self._waiting_bytes and self._waiting_bytes + n_bytes > self._most_bytes:
+            if n_bytes and self._bytes and self._bytes + n_bytes > self._most_bytes:
                 raise QueueFull(
-                    f"{self._waiting_bytes} bytes of samples wait to be learned, at most "
+                    f"{self._bytes} bytes of samples wait to be learned, at most "
                     f"{self._most_bytes} may; try again"
                 )
-            self._held = held and (self._held or not self._items)
+            self._deferred = deferred and (self._deferred or not self._items)
             self._items.append(_Item(item, samples, n_bytes, time.monotonic(), owner, alone))
-            self._waiting += samples
-            self._waiting_bytes += n_bytes
+            self._samples += samples
+            self._bytes += n_bytes
             if not alone:
                 self._add_share(owner, samples, n_bytes)
-            if not self._held:
+            if not self._deferred:
                 self._note_change()
 
     def release(self) -> None:
-        """Let items that are held be taken."""
+        """Let deferred items be taken."""
         with self._changed:
-            self._held = False
+            self._deferred = False
             self._note_change()
 
-    def waiting(self) -> Waiting:
-        """Return what is in the queue now."""
+    def waiting(self) -> QueueLoad:
+        """Return what the queue holds now."""
         with self._changed:
             seconds = time.monotonic() - self._items[0].since if self._items else 0.0
-            return Waiting(self._waiting, self._waiting_bytes, seconds)
+            return QueueLoad(self._samples, self._bytes, seconds)
 
     def close(self) -> None:
         """End `groups` once the queue is empty."""
@@ -108,12 +126,12 @@ class GroupQueue(Generic[T]):
 
     @property
     def is_done(self) -> bool:
-        """Whether it is closed and empty."""
+        """Whether the queue is closed and empty."""
         with self._changed:
             return self._closed and not self._items
 
     def wake(self) -> None:
-        """Let whoever waits look again, though nothing was put."""
+        """Let a waiting consumer look again although nothing was put."""
         with self._changed:
             self._note_change()
 
@@ -122,13 +140,13 @@ class GroupQueue(Generic[T]):
         self._changed.notify()
 
     def wait(self, since: int) -> None:
-        """Wait until the number of changes is another one."""
+        """Wait until `changes` differs from `since`."""
         with self._changed:
             while self.changes == since:
                 self._changed.wait()
 
     def groups(self) -> Iterator[list[T]]:
-        """Wait for items and yield all of them, up to a group's size, until closed."""
+        """Yield group after group, waiting for items, until the queue is closed and empty."""
         while not self.is_done:
             since = self.changes
             if group := self.take():
@@ -141,46 +159,47 @@ class GroupQueue(Generic[T]):
         busy: Collection[Hashable] = (),
         may_begin: Callable[[Hashable], bool] = lambda _: True,
     ) -> list[T]:
-        """Return all items that wait, up to a group's size; those that are held wait on.
+        """Return the items that wait, up to the size of a group; [] if none may be taken.
 
         Args:
-            busy: owners whose items keep their places.
-            may_begin: whether an item of an owner that is `alone` may be taken now. If not, it
-                keeps its place, and so do those of the owner behind it.
+            busy: owners whose items stay in the queue.
+            may_begin: whether an `alone` item of this owner may be taken now. If not, it stays, and
+                so do the owner's items behind it.
         """
-        group, kept, behind = list[T](), list[_Item[T]](), set[Hashable]()
+        group, staying = list[T](), list[_Item[T]]()
+        blocked = set[Hashable]()  # owners with an `alone` item that may not begin yet
         taken, ends = 0, False
         with self._changed:
-            if self._held and not self._closed:
+            if self._deferred and not self._closed:
                 return []
             while self._items and taken < self._group_samples and not ends:
                 item = self._items.popleft()
                 waits = item.alone and not may_begin(item.owner)
                 if waits and item.owner is not None:
-                    behind.add(item.owner)
-                if waits or item.owner in busy or item.owner in behind:
-                    kept.append(item)
+                    blocked.add(item.owner)
+                if waits or item.owner in busy or item.owner in blocked:
+                    staying.append(item)
                     continue
                 ends = item.alone
                 if ends and group:
-                    kept.append(item)
+                    staying.append(item)
                     continue
                 group.append(item.value)
                 taken += item.samples
                 if not item.alone:
                     self._add_share(item.owner, -item.samples, -item.n_bytes)
-                self._waiting_bytes -= item.n_bytes
-            self._items.extendleft(reversed(kept))
-            self._waiting -= taken
+                self._bytes -= item.n_bytes
+            self._items.extendleft(reversed(staying))
+            self._samples -= taken
         return group
 
     def _check_share(self, owner: Hashable, samples: int, n_bytes: int) -> None:
-        """Raise QueueFull if an owner has taken its share."""
-        of_samples, of_bytes = self._of_owners.get(owner, (0, 0))
-        too_many = of_samples and of_samples + samples > self._most_samples // 2
-        if too_many or (of_bytes and of_bytes + n_bytes > self._most_bytes // 2):
+        """Raise QueueFull if an item would exceed its owner's share."""
+        own_samples, own_bytes = self._shares.get(owner, (0, 0))
+        too_many = own_samples and own_samples + samples > self._most_samples // 2
+        if too_many or (own_bytes and own_bytes + n_bytes > self._most_bytes // 2):
             raise QueueFull(
-                f"{of_samples} samples of this model, {of_bytes} bytes, wait to be learned: at "
+                f"{own_samples} samples of this model, {own_bytes} bytes, wait to be learned: at "
                 f"most {self._most_samples // 2} and {self._most_bytes // 2} may, half of the "
                 "queue; try again"
             )
@@ -188,9 +207,9 @@ class GroupQueue(Generic[T]):
     def _add_share(self, owner: Hashable, samples: int, n_bytes: int) -> None:
         if owner is None:
             return
-        of_samples, of_bytes = self._of_owners.get(owner, (0, 0))
-        share = of_samples + samples, of_bytes + n_bytes
+        own_samples, own_bytes = self._shares.get(owner, (0, 0))
+        share = own_samples + samples, own_bytes + n_bytes
         if any(share):
-            self._of_owners[owner] = share
+            self._shares[owner] = share
         else:
-            self._of_owners.pop(owner, None)
+            self._shares.pop(owner, None)

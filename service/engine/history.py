@@ -1,4 +1,8 @@
-"""A model's kept snapshots: they are described, and the model is rolled back to one."""
+"""A model's kept snapshots: listed, and gone back to.
+
+A rollback is written to the log, with the restored state pinned beside the snapshots, so that it
+can be replayed and undone.
+"""
 
 import logging
 from collections.abc import Collection
@@ -24,12 +28,19 @@ from wolfstream.service.storage.term import Term
 
 logger = logging.getLogger(__name__)
 
-# The number of rollbacks whose restored states are kept, for a restore to a time between them.
+# How many rollbacks keep their pinned states, for a restore to a time between two of them.
 _PINNED = 4
 
 
 class History:
-    """The snapshots of all live models. The writer's thread rolls back; any thread may list."""
+    """The snapshots of all live models. The writer's thread rolls back; any thread may list.
+
+    Args:
+        storage: of logs and snapshots.
+        models: that are learned here.
+        keys: their idempotency keys.
+        aside: see `Writer`.
+    """
 
     def __init__(
         self,
@@ -43,16 +54,17 @@ class History:
         self._aside = aside
 
     def describe(self, model: Model) -> list[Snapshot]:
-        """Return the kept snapshots of a model, newest first."""
-        kept = self._snapshots.sequences(model.id)
-        found = (_describe(model, self._snapshots, sequence) for sequence in kept)
-        return [description for description in found if description is not None]
+        """Return descriptions of a model's kept snapshots, newest first."""
+        sequences = self._snapshots.sequences(model.id)
+        descriptions = (_describe(model, self._snapshots, sequence) for sequence in sequences)
+        return [description for description in descriptions if description is not None]
 
     def roll_back(self, model: Model, sequence: int) -> dict[str, Any]:
-        """Roll a model back to a snapshot and return its description: persist, apply, publish.
+        """Roll a model back to a snapshot: persist, apply, publish. Return its description.
 
-        A broken model learns again, without the entries that broke it. Raises UnknownModel,
-        UnknownSnapshot, UnusableSnapshot, StorageFailed.
+        A broken model learns again, without the entries that broke it.
+
+        Raises UnknownModel, UnknownSnapshot, UnusableSnapshot, StorageFailed.
         """
         learner, term = self._models.learner(model), self._models.term(model)
         try:
@@ -62,24 +74,25 @@ class History:
             raise StorageFailed(
                 f"the snapshot cannot be read now: {error}; nothing has changed, try again"
             ) from None
-        at = term.stands_behind(learner.sequence, self._listed(model))
-        # Only this process knows what it has not learned. What the log of a model has that could
-        # not be loaded, or not be replayed, may have been learned and acknowledged before.
+        at = term.highest_sequence(learner.sequence, self._listed(model))
+        # If learning failed here, only this process knows what it has not learned. Otherwise the
+        # log may have samples that could not be loaded or replayed here, but were learned and
+        # acknowledged before.
         learned = learner.sequence if learner.failed_live else at
         rolled_back = {"to": sequence, "at": at, "time": rfc3339(datetime.now(UTC))}
-        # What comes before a rollback is not replayed, so its answers must be written.
+        # A replay begins after the rollback, so answers of earlier entries must be written now.
         self._keys.write(term)
         with self._aside(1):
             digest = self.pin(model, content)
         rollback = Rollback(rolled_back, digest, new_epoch())
         self.roll_back_to(learner, term, source, rollback, learned)
-        logger.info("model %s: rolled back to %d at sequence %d", model.name, sequence, at)
+        logger.info("model rolled back: model=%s snapshot=%d sequence=%d", model.name, sequence, at)
         return model.describe()
 
     def roll_back_to(
         self, learner: Learner, term: Term, source: Learner, rollback: Rollback, learned: int
     ) -> None:
-        """Write a rollback to a pinned state, apply and publish it, and unpin what is not needed.
+        """Write a rollback to a pinned state, apply and publish it, and unpin older states.
 
         Args:
             learner: of the model.
@@ -96,12 +109,12 @@ class History:
         except OSError as error:
             raise StorageFailed(f"the states that are kept could not be listed: {error}") from None
         unneeded = term.roll_back(rollback, learned, pinned, _PINNED)
-        self._replays.end(model.id)  # what has ended processes is not replayed any more
+        self._replays.end(model.id)  # the entries that ended processes are not replayed any more
         self._keys.forget_unlearned(model.id, learned)
         try:
             learner.roll_back(source, rollback.description, rollback.epoch)
             learner.publish()
-        except Exception as error:  # the journal has the rollback: no state between is served
+        except Exception as error:  # the log has the rollback: no state before it may go on
             raise mark_broken(learner, error) from None
         self.unpin(model, unneeded)
 
@@ -112,7 +125,7 @@ class History:
             raise StorageFailed(f"the snapshots could not be listed: {error}") from None
 
     def pin(self, model: Model, content: bytes) -> str:
-        """Keep the bytes of a state for a rollback, and return their name.
+        """Save the bytes of a state for a rollback; return the name of the pin.
 
         Raises StorageFailed.
         """
@@ -124,18 +137,21 @@ class History:
             ) from None
 
     def unpin(self, model: Model, unneeded: Collection[str]) -> None:
-        """Delete states that only older rollbacks restored; a failure is logged."""
+        """Delete states that older rollbacks restored. A failure is logged."""
         try:
             self._snapshots.unpin(model.id, unneeded)
         except OSError as error:
-            logger.error("model %s: states of older rollbacks are kept: %s", model.name, error)
+            logger.error(
+                "states of old rollbacks not deleted: model=%s error=%s", model.name, error
+            )
 
 
 def _describe(model: Model, snapshots: Snapshots, sequence: int) -> Snapshot | None:
-    """Return the description of one snapshot; None if it has been deleted.
+    """Return the description of a snapshot; None if it was deleted meanwhile.
 
-    samples_since: number of samples after it, which the model would not know after going back.
-    scores: those of each head at that time; None for a snapshot that cannot be read.
+    Its fields, among others:
+        samples_since: the number of samples after it, which a rollback to it would undo.
+        scores: of each head at that time; None if the snapshot cannot be read.
     """
     snapshot = snapshots.describe(model.id, sequence)
     if snapshot is None:
@@ -156,12 +172,14 @@ def _describe(model: Model, snapshots: Snapshots, sequence: int) -> Snapshot | N
 def _restored(present: Learner, snapshots: Snapshots, sequence: int) -> tuple[bytes, Learner]:
     """Return the bytes of a snapshot as a model goes back to it, and a learner restored from them.
 
-    present: the model's learner, from whose count both count remembered rows on.
+    present: the model's learner. The restored one counts rows that wait for labels on from it, so
+        that their numbers stay unique.
+
     Raises UnknownSnapshot, UnusableSnapshot.
     """
     model = present.model
-    kept = snapshots.sequences(model.id)
-    if sequence in kept:
+    sequences = snapshots.sequences(model.id)
+    if sequence in sequences:
         try:
             content = snapshots.content(model.id, sequence)
             state = decode_state(content, "it")
@@ -172,14 +190,14 @@ def _restored(present: Learner, snapshots: Snapshots, sequence: int) -> tuple[by
                 content = b"".join(encode_state(state._replace(arrays=arrays)))
             return content, source.learner
         except (DamagedSnapshot, ModelFileError) as error:
-            kept = snapshots.sequences(model.id)
-            if sequence in kept:  # otherwise a newer one has replaced it
-                others = [other for other in kept if other != sequence]
+            sequences = snapshots.sequences(model.id)
+            if sequence in sequences:  # otherwise a newer one has replaced it
+                others = [other for other in sequences if other != sequence]
                 raise UnusableSnapshot(
                     f"the snapshot of sequence {sequence} is damaged: {error}; {_listed(others)}"
                 ) from None
     raise UnknownSnapshot(
-        f"model {model.name!r} has no snapshot of sequence {sequence}; {_listed(kept)}"
+        f"model {model.name!r} has no snapshot of sequence {sequence}; {_listed(sequences)}"
     )
 
 

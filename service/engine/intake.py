@@ -1,18 +1,18 @@
-"""The intake: requests of samples are checked, counted and put into the queue."""
+"""Accepts requests of samples and labels: checks, counts and queues them."""
 
 import asyncio
 import time
 
-from wolfstream.service.engine.gathering import Gathering
+from wolfstream.service.engine.group_delay import GroupDelay
 from wolfstream.service.engine.group_queue import GroupQueue
 from wolfstream.service.engine.late_labels import LabelRequest
 from wolfstream.service.engine.learn_request import Answer, LearnRequest
 from wolfstream.service.engine.phase import Phase
-from wolfstream.service.engine.predictions import RememberRequest
+from wolfstream.service.engine.predictions import WaitingRowsRequest
 from wolfstream.service.engine.queue_items import Item
 from wolfstream.service.errors import Follows, Refusal
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment
+from wolfstream.service.model.revision import Revision
 from wolfstream.service.samples.ids import LateLabels, RowId
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
@@ -20,12 +20,17 @@ from wolfstream.solver.prepare.named_rows import Rows
 
 
 class Intake:
-    """Takes requests into the writer's queue. Used on the event loop."""
+    """Puts requests into the writer's queue. Used on the event loop.
+
+    Args:
+        queue: of the writer.
+        phase: of the server; it decides whether requests are accepted.
+    """
 
     def __init__(self, queue: GroupQueue[Item], phase: Phase) -> None:
         self._loop = asyncio.get_running_loop()
         self._queue, self._phase = queue, phase
-        self._gathering = Gathering(queue.release)
+        self._delay = GroupDelay(queue.release)
 
     def submit(
         self,
@@ -34,16 +39,23 @@ class Intake:
         samples: Samples,
         key: bytes | None = None,
         durable: "asyncio.Future[Answer] | None" = None,
-        expected: tuple[Moment, ...] = (),
+        expected: tuple[Revision, ...] = (),
     ) -> "asyncio.Future[Answer]":
         """Queue samples; the future is done once they are on disk, learned and published.
 
-        key: a request that came under it before is not learned again, but gets the first answer
-        with `"replayed": true`. durable: done, with the sequence, once the samples are on disk.
-        expected: see `LearnRequest`.
+        Requests are learned in the order of these calls.
 
-        Requests are learned in the order of these calls. Raises NotReady, QueueFull and
-        ModelBroken at once; the future raises what the writer finds.
+        Args:
+            model: that learns.
+            head: that the samples are for.
+            samples: checked rows and labels.
+            key: an idempotency key. A later request with the same key and samples is not learned,
+                but gets the first answer with `"replayed": true`.
+            durable: done, with the sequence, as soon as the samples are on disk.
+            expected: revisions, one of which the model must be at; () for any.
+
+        Raises NotReady, QueueFull, ModelBroken and Follows at once; the future raises what the
+        writer raises.
         """
         answer: asyncio.Future[Answer] = self._loop.create_future()
         now = time.monotonic()
@@ -51,8 +63,8 @@ class Intake:
         return answer
 
     def queue(self, request: LearnRequest) -> None:
-        """Queue a request of samples with any `Waiter`; otherwise like `submit`."""
-        # A broken model can still answer a request that was learned under its key before.
+        """Queue a request with a `Waiter` of its own; otherwise like `submit`."""
+        # A broken model can still repeat the answer to a request that it learned under this key.
         self._queue_samples(request, even_broken=request.key is not None)
 
     def label(
@@ -60,11 +72,11 @@ class Intake:
         model: Model,
         head: HeadName,
         labels: LateLabels,
-        expected: tuple[Moment, ...] = (),
+        expected: tuple[Revision, ...] = (),
     ) -> "asyncio.Future[Answer]":
-        """Queue labels of predicted rows; the future is done once they are learned or settled.
+        """Queue labels of predicted rows; the future is done once each is learned or refused.
 
-        Otherwise as `submit`.
+        Otherwise like `submit`.
         """
         answer: asyncio.Future[Answer] = self._loop.create_future()
         request = LabelRequest(model, head, labels, answer, time.monotonic(), expected)
@@ -72,29 +84,34 @@ class Intake:
         return answer
 
     def check_remembers(self, model: Model) -> None:
-        """Raise Follows, NotReady or ModelBroken unless rows may wait for their labels."""
+        """Raise Follows, NotReady or ModelBroken if predicted rows cannot wait for labels."""
         _check_follows_none(model)
         self._phase.check_usable(model)
 
     async def remember(
         self, model: Model, ids: list[RowId], rows: Rows, response: Answer
     ) -> Answer:
-        """Keep predicted rows until their labels come; return the prediction's answer once durable.
+        """Let predicted rows wait for their labels; return the prediction's response once durable.
 
-        response: that answer; if the same rows had these ids before, the first answer is returned.
+        Args:
+            model: that predicted.
+            ids: one for each row, by which labels will name it.
+            rows: that were predicted.
+            response: to the prediction. If the same rows had these ids before, the response of that
+                time is returned instead.
 
-        Raises NotReady, QueueFull, ModelBroken, Invalid, TooLarge, IdTaken, StorageFailed.
+        Raises NotReady, QueueFull, ModelBroken, Follows, Invalid, TooLarge, IdTaken, StorageFailed.
         """
         self.check_remembers(model)
         waiting: asyncio.Future[Answer] = self._loop.create_future()
-        request = RememberRequest(model, ids, rows, response, waiting, time.monotonic())
+        request = WaitingRowsRequest(model, ids, rows, response, waiting, time.monotonic())
         self._put(request)
         return await waiting
 
     def _queue_samples(
         self, request: LearnRequest | LabelRequest, even_broken: bool = False
     ) -> None:
-        """Queue and count a request of samples. Raises NotReady, QueueFull."""
+        """Count a request, and queue it unless it is refused. Raises NotReady, QueueFull."""
         _check_follows_none(request.model)
         counts = request.model.counts[request.head]
         counts.received += request.size
@@ -105,14 +122,14 @@ class Intake:
             counts.refused += request.size
             raise
 
-    def _put(self, request: LearnRequest | LabelRequest | RememberRequest) -> None:
-        """Queue a request beside those that come with it. Raises QueueFull."""
-        self._queue.put(request, request.size, request.n_bytes, request.model, held=True)
-        self._gathering.begin()
+    def _put(self, request: LearnRequest | LabelRequest | WaitingRowsRequest) -> None:
+        """Queue a request together with those that come at the same time. Raises QueueFull."""
+        self._queue.put(request, request.size, request.n_bytes, request.model, deferred=True)
+        self._delay.begin()
 
 
 def _check_follows_none(model: Model) -> None:
-    """Raise Follows for a model that follows another one, and takes no requests."""
+    """Raise Follows for a challenger: it learns from its champion's log and takes no requests."""
     if (champion := model.champion) is not None:
         raise Follows(
             f"model {model.name!r} follows {champion.name!r} and learns what that learns: send "

@@ -1,4 +1,4 @@
-"""The result of a refit, from which a head goes on."""
+"""A finished refit becomes part of its model."""
 
 from wolfstream.service.engine.broken import mark_broken
 from wolfstream.service.engine.commits import Commits
@@ -17,9 +17,15 @@ def keep_fit(
     window: Window,
     fit: Fit,
 ) -> None:
-    """Persist, apply and publish a window's fit; on the writer's thread.
+    """Persist, apply and publish the fit of a window; on the writer's thread.
 
-    aside: see `Writer`. threads: of products in a replay, as of every entry.
+    Args:
+        learner: of the model.
+        commits: that write its log.
+        aside: see `Writer`.
+        threads: on how many the products are computed, live and in a replay.
+        window: that the refit took.
+        fit: its result.
 
     Raises ModelBroken, RefitFailed, StorageFailed.
     """
@@ -46,5 +52,5 @@ def keep_fit(
         with aside(threads):
             learner.adopt(entry.head, fit_from_record(entry.record))
             learner.publish()
-    except Exception as error:  # the journal has the fit: no state between is served
+    except Exception as error:  # the log has the fit: a state without it must not go on
         raise mark_broken(learner, error) from None

@@ -1,8 +1,8 @@
-"""Labels that arrive after their rows were predicted, and which of them are learned.
+"""Labels that arrive after their rows were predicted: which of them are learned.
 
-A request of labels is the one exception to "whole or not at all": each of its ids is learned, or
-has a status that says why not. Its label came before, or its row is unknown, has expired or had
-another label.
+A request of labels is the one exception to "whole or not at all". Each of its ids is learned, or
+gets a status that says why not: its label came before, its row is unknown or has expired, or its
+row had another label.
 """
 
 import asyncio
@@ -14,12 +14,12 @@ from wolfstream.service.engine.learn_request import LABEL_BYTES, Answer
 from wolfstream.service.engine.predictions import waits
 from wolfstream.service.errors import SampleError
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment
 from wolfstream.service.model.pending import Pending
-from wolfstream.service.model.waiting_rows import Labelled, Request, Waiting
+from wolfstream.service.model.revision import Revision
+from wolfstream.service.model.waiting_rows import LabelledRow, WaitingRequest, WaitingRow
 from wolfstream.service.samples.ids import LateLabels, RowId, Status
-from wolfstream.service.samples.predicted import Joined, Predicted
-from wolfstream.service.samples.record import from_record, part_of, to_record
+from wolfstream.service.samples.predicted import JoinedRows, PredictedRows
+from wolfstream.service.samples.record import from_record, slice_samples, to_record
 from wolfstream.service.samples.targets import Targets
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
@@ -32,9 +32,9 @@ class LabelRequest(NamedTuple):
     model: Model
     head: HeadName
     labels: LateLabels
-    answer: "asyncio.Future[Answer]"
+    waiter: "asyncio.Future[Answer]"
     submitted: float
-    expected: tuple[Moment, ...] = ()
+    expected: tuple[Revision, ...] = ()
 
     @property
     def size(self) -> int:
@@ -47,29 +47,39 @@ class LabelRequest(NamedTuple):
         return 2 * LABEL_BYTES * self.size
 
 
-class Run(NamedTuple):
-    """Consecutive rows of one form as samples, with their record and what is known about them."""
+class SampleRun(NamedTuple):
+    """Consecutive rows of one form, as samples.
+
+    Attributes:
+        samples: as decoding the record gives them.
+        record: the samples as the log has them.
+        joined: what was known about the rows, if they had been predicted.
+    """
 
     samples: Samples
     record: bytes
-    joined: Joined | None = None
+    joined: JoinedRows | None = None
 
 
-class Found(NamedTuple):
+class LabelOutcomes(NamedTuple):
     """What becomes of each label of a request.
 
-    runs: the samples that are learned. places: their places among the labels. seconds: from the
-        prediction of each to its label.
+    Attributes:
+        status: of each label.
+        prediction: for each label what its row's prediction was; None if the row is not known.
+        runs: the samples that are learned.
+        places: their indices among the labels.
+        seconds: for each of them the time from its prediction to its label.
     """
 
     status: list[Status]
     prediction: list[Any]
-    runs: list[Run]
+    runs: list[SampleRun]
     places: list[int]
     seconds: list[float]
 
     def answer(self, model: Model, sequence: int, epoch: str) -> Answer:
-        """Return the response to the request, which is learned up to a sequence."""
+        """Count the labels by status; return the response, once they are learned to a sequence."""
         for status in self.status:
             model.labels[status] += 1
         return {
@@ -80,103 +90,112 @@ class Found(NamedTuple):
             "results": {"status": self.status, "prediction": self.prediction},
         }
 
-    def placed(self, errors: list[SampleError], start: int) -> list[SampleError]:
-        """Return errors in samples as errors in the labels that they came from."""
-        return [_placed(error, self.places[start:]) for error in errors]
+    def relocate(self, errors: list[SampleError], start: int) -> list[SampleError]:
+        """Return errors in learned samples as errors in the labels that these came from.
+
+        start: the index of the first of the samples among all that are learned.
+        """
+        return [_relocate(error, self.places[start:]) for error in errors]
 
 
-def count_unlearned(request: LabelRequest, found: Found) -> None:
-    """Count the labels of a request that are not learned."""
+def count_unlearned(request: LabelRequest, outcomes: LabelOutcomes) -> None:
+    """Count the labels of a request that are not learned, because of their status."""
     counts = request.model.counts[request.head]
-    replayed = found.status.count("replayed")
+    replayed = outcomes.status.count("replayed")
     counts.count_duplicates(replayed)
-    counts.rejected += len(found.status) - replayed - len(found.places)
+    counts.rejected += len(outcomes.status) - replayed - len(outcomes.places)
 
 
-class Joining:
-    """Joins the labels of a model in one group of requests with their rows.
+class LabelJoiner:
+    """Joins a model's labels with their rows, for one group of requests.
 
-    time: that of the group, in milliseconds since 1970.
+    Args:
+        pending: the rows that wait; None if the model's spec lets none wait.
+        model: whose rows these are.
+        time: of the group, in milliseconds since 1970.
     """
 
     def __init__(self, pending: Pending | None, model: Model, time: int) -> None:
         self._pending, self._model, self._time = pending, model, time
-        self._drafted: dict[RowId, Labelled] = {}
-        # Of requests by their first rows: labels may come for rows of one after another in turn.
-        self._decoded: dict[int, tuple[Predicted, Rows]] = {}
+        # Labels that earlier requests of the group bring: they count as learned already.
+        self._drafted: dict[RowId, LabelledRow] = {}
+        # first row of a request -> its predictions and rows. Labels may come for the rows of
+        # several requests in turn, and none is to be decoded twice.
+        self._decoded: dict[int, tuple[PredictedRows, Rows]] = {}
 
-    def look_up(self, labels: LateLabels) -> Found:
-        """Return what becomes of labels, after those that were taken. Raises Invalid."""
+    def look_up(self, labels: LateLabels) -> LabelOutcomes:
+        """Return what becomes of labels, after those that were taken before. Raises Invalid."""
         pending = waits(self._model, self._pending)
-        found = Found([], [], [], [], [])
-        rows, new = list[Waiting](), dict[RowId, Labelled]()
+        outcomes = LabelOutcomes([], [], [], [], [])
+        rows, new = list[WaitingRow](), dict[RowId, LabelledRow]()
         y = labels.y if isinstance(labels.y, list) else labels.y.tolist()
         for place, (row_id, label) in enumerate(zip(labels.ids, y, strict=True)):
             drafted = new.get(row_id) or self._drafted.get(row_id)
-            there = drafted or pending.find(row_id, self._time)
+            row = drafted or pending.find(row_id, self._time)
             status: Status
             prediction: Any = None
-            if isinstance(there, Waiting):
+            if isinstance(row, WaitingRow):
                 status = "learned"
-                prediction = self._decode(pending, there.request)[0].prediction[there.row]
-                new[row_id] = Labelled(label, prediction)
-                rows.append(there)
-                found.places.append(place)
-                found.seconds.append((self._time - there.request.time) / 1000.0)
-            elif isinstance(there, Labelled):
-                status, prediction = there.status_of(label), there.prediction
+                prediction = self._decode(pending, row.request)[0].prediction[row.row]
+                new[row_id] = LabelledRow(label, prediction)
+                rows.append(row)
+                outcomes.places.append(place)
+                outcomes.seconds.append((self._time - row.request.time) / 1000.0)
+            elif isinstance(row, LabelledRow):
+                status, prediction = row.status_of(label), row.prediction
             else:
-                status = there
-            found.status.append(status)
-            found.prediction.append(prediction)
-        self._add_runs(pending, found, rows, labels)
-        return found
+                status = row
+            outcomes.status.append(status)
+            outcomes.prediction.append(prediction)
+        self._add_runs(pending, outcomes, rows, labels)
+        return outcomes
 
-    def _decode(self, pending: Pending, request: Request) -> tuple[Predicted, Rows]:
-        """Return the predictions and the rows of a request, decoded once for the group."""
+    def _decode(self, pending: Pending, request: WaitingRequest) -> tuple[PredictedRows, Rows]:
+        """Return a request's predictions and rows, decoded once for the group."""
         if request.first not in self._decoded:
             self._decoded[request.first] = pending.decoded(request)
         return self._decoded[request.first]
 
-    def take(self, found: Found, labels: LateLabels) -> None:
-        """Take labels that were looked up and will be written."""
-        for place in found.places:
+    def take(self, outcomes: LabelOutcomes, labels: LateLabels) -> None:
+        """Take the labels of a request that will be written: later requests find them labelled."""
+        for place in outcomes.places:
             y = labels.y[place]
             label = y if isinstance(labels.y, list) else float(y)
-            self._drafted[labels.ids[place]] = Labelled(label, found.prediction[place])
+            self._drafted[labels.ids[place]] = LabelledRow(label, outcomes.prediction[place])
 
     def _add_runs(
-        self, pending: Pending, found: Found, rows: list[Waiting], labels: LateLabels
+        self, pending: Pending, outcomes: LabelOutcomes, rows: list[WaitingRow], labels: LateLabels
     ) -> None:
-        """Add the samples of rows in the order of their labels, cut where their form changes."""
+        """Add the samples of rows, in the order of their labels, as runs of one form each."""
         start = 0
-        pieces = (
-            part_of(Samples(self._decode(pending, request)[1], []), first, stop).X
-            for request, first, stop in _pieces(rows)
+        row_ranges = (
+            slice_samples(Samples(self._decode(pending, request)[1], []), first, stop).X
+            for request, first, stop in _row_ranges(rows)
         )
-        for _, of_form in groupby(pieces, form_of):
-            X = joined(list(of_form))
-            places = found.places[start : start + n_rows(X)]
+        for _, ranges in groupby(row_ranges, form_of):
+            X = joined(list(ranges))
+            places = outcomes.places[start : start + n_rows(X)]
             y: Targets
             y = [labels.y[k] for k in places] if isinstance(labels.y, list) else labels.y[places]
             record = to_record(Samples(X, y))
             ids = [labels.ids[place] for place in places]
-            then = Joined(self._time, ids, [found.prediction[place] for place in places])
-            found.runs.append(Run(from_record(record), record, then))
+            predictions = [outcomes.prediction[place] for place in places]
+            run = SampleRun(from_record(record), record, JoinedRows(self._time, ids, predictions))
+            outcomes.runs.append(run)
             start += len(places)
 
 
-def _pieces(rows: list[Waiting]) -> Iterator[tuple[Request, int, int]]:
-    """Yield consecutive rows of a request as pieces: the first row, and the one after the last."""
+def _row_ranges(rows: list[WaitingRow]) -> Iterator[tuple[WaitingRequest, int, int]]:
+    """Yield consecutive rows of one request as a range: its first row, and one past its last."""
     start = 0
     for place, row in enumerate(rows):
-        follows = place + 1 < len(rows) and rows[place + 1] == Waiting(row.request, row.row + 1)
+        follows = place + 1 < len(rows) and rows[place + 1] == WaitingRow(row.request, row.row + 1)
         if not follows:
             yield row.request, rows[start].row, row.row + 1
             start = place + 1
 
 
-def _placed(error: SampleError, places: list[int]) -> SampleError:
+def _relocate(error: SampleError, places: list[int]) -> SampleError:
     if "row" not in error:
         return error
     place = places[error["row"]]

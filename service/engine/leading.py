@@ -1,12 +1,12 @@
-"""The models of a fleet that this server learns, and those that it follows to be ready for them.
+"""Which models of a fleet this replica leads, and which it stands by for.
 
-One replica leads a model and alone learns it. Another one follows: it replays the model's log on a
-thread of its own, so that it has little left to read when the leader is gone. A replica that begins
-to lead writes a new term into the log, after everything that it has read; from then on the log
-takes nothing from the leader before it.
+One replica leads a model: it alone learns the model's samples. Another one is the standby: it
+replays the model's log on a thread of its own, so that it has little left to read if the leader is
+lost. A replica that takes a model over writes a new term into the log, after everything that it has
+read; from then on the log accepts nothing from the leader before.
 
-Models that follow another one are led where it is, after it. Nobody stands by for them, and they do
-not delay its takeover.
+Challengers are led where their champions are, and are taken over after them. They have no standby,
+and do not delay the takeover of their champions.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any, Protocol, TypeVar
 
-from wolfstream.service.engine.challenger_takeover import TakenOver, take_over
+from wolfstream.service.engine.challenger_takeover import ChallengerTerm, take_over
 from wolfstream.service.engine.challengers import Challengers
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.remembered_keys import RememberedKeys
@@ -32,15 +32,15 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# Models that are brought back at the same time, to lead them, and to stand by for them: one that
+# How many models are taken over, and how many standbys catch up, at the same time: a model that
 # takes long to load must not keep another one from keeping up.
 _AT_A_TIME, _FOLLOWED_AT_A_TIME = 2, 2
-# Each waits for one answer of NATS.
+# Each of these waits for one answer of NATS.
 _CONFIRMED_AT_A_TIME = 4
 
 
-class InOrder(Protocol):
-    """Runs a function on the writer's thread, between the requests of a model."""
+class RunInOrder(Protocol):
+    """Runs a function on the writer's thread, in its place among the requests of a model."""
 
     def __call__(
         self, model: Model | None, run: Callable[[], Any], samples: int = 1
@@ -49,17 +49,25 @@ class InOrder(Protocol):
 
 
 class _Lock:
-    """A lock, and how many have it or await it."""
+    """A lock, and how many tasks hold it or wait for it."""
 
     def __init__(self) -> None:
         self.lock, self.users = asyncio.Lock(), 0
 
 
 class Leading:
-    """The models that this server leads and follows. Used on the event loop.
+    """The models that this replica leads and stands by for. Used on the event loop.
 
-    in_order: runs a function on the writer's thread.
-    begin_to_follow: called with a model that follows another one from now on.
+    Args:
+        storage: that the fleet shares.
+        models: the models that are led here.
+        keys: their idempotency keys.
+        challengers: among them.
+        in_order: runs a function on the writer's thread.
+        begin_to_follow: called with a challenger that follows its champion from now on.
+
+    Attributes:
+        takeovers: how many models were taken over so far.
     """
 
     def __init__(
@@ -68,7 +76,7 @@ class Leading:
         models: LiveModels,
         keys: RememberedKeys,
         challengers: Challengers,
-        in_order: InOrder,
+        in_order: RunInOrder,
         begin_to_follow: Callable[[Model], None],
     ) -> None:
         self._storage, self._models, self._keys = storage, models, keys
@@ -78,27 +86,28 @@ class Leading:
         self._after_champions = ThreadPoolExecutor(1, "challenger takeover")
         self._standby = ThreadPoolExecutor(_FOLLOWED_AT_A_TIME, "standby")
         self._confirming = ThreadPoolExecutor(_CONFIRMED_AT_A_TIME, "confirm")
-        # Whoever waits for a thread has no lock, which a takeover would have to wait for.
+        # Taken before a model's lock: a task that waits for a standby thread must hold no lock that
+        # a takeover needs.
         self._room = asyncio.Semaphore(_FOLLOWED_AT_A_TIME)
         self._followed: dict[str, Standby] = {}
-        # Those whose logs are read to the end now, to lead them.
+        # Models whose logs are being read to the end, to lead them.
         self._taken_over: dict[str, Standby] = {}
-        # By names, while somebody has or awaits them: anybody may ask for any name.
+        # name -> lock, only while some task uses it: clients may ask for any name.
         self._locks: dict[str, _Lock] = {}
         self.takeovers = 0
 
     @property
     def followed(self) -> dict[str, int]:
-        """The models that are followed, with their sequences."""
-        return {name: one.learner.sequence for name, one in self._followed.items()}
+        """The models that this replica stands by for: name -> sequence."""
+        return {name: standby.learner.sequence for name, standby in self._followed.items()}
 
     def restored(self, name: str) -> Model | None:
-        """Return a model that is followed, or whose log is read to the end, to lead it."""
+        """Return the model of a standby, or of a takeover under way."""
         standby = self._taken_over.get(name) or self._followed.get(name)
         return None if standby is None else standby.learner.model
 
     def progress(self, name: str) -> str:
-        """Return how far the takeover of a model is, as a client is told."""
+        """Return how far the takeover of a model is, in words for a client."""
         standby = self._taken_over.get(name)
         if standby is None:
             return f"this replica is about to lead model {name!r}"
@@ -109,12 +118,12 @@ class Leading:
         )
 
     def leads(self, name: str) -> bool:
-        """Return whether this server learns a model."""
+        """Return whether this replica leads a model."""
         model = self._models.get(name)
         return model is not None and model.led
 
     async def lead(self, name: str) -> bool:
-        """Learn a model from now on; return False if no model has its name.
+        """Lead a model from now on; return False if no model has this name.
 
         Raises NotLeader, StorageFailed, NotReady.
         """
@@ -136,52 +145,52 @@ class Leading:
                     await self._lead_challenger(entry)
                 else:
                     await self._lead_alone(entry)
-            except LogDeleted:  # by a replica that has not come to the end of it
+            except LogDeleted:  # by a replica that stopped before it had deleted the rest
                 await self._on(self._workers, self._storage.catalogue.finish_deletion, entry)
                 return False
             except StartupError as error:
                 raise NotLeader(f"model {name!r} cannot be read: {error}") from None
-            except OSError as error:  # of snapshots: nothing was learned
+            except OSError as error:  # the snapshots cannot be read, and nothing was learned
                 raise NotReady(f"model {name!r} cannot be read: {error}; try again") from None
             return True
 
     @asynccontextmanager
     async def _locked(self, name: str) -> AsyncIterator[None]:
-        """Let one at a time take over or follow a model.
+        """Let one task at a time take over or stand by for a model.
 
-        The lock is kept as long as somebody waits for it: two takeovers at a time would each end
-        the other's term.
+        The lock lives as long as a task waits for it: two takeovers at a time would each end the
+        other's term.
         """
-        one = self._locks.setdefault(name, _Lock())
-        one.users += 1
+        lock = self._locks.setdefault(name, _Lock())
+        lock.users += 1
         try:
-            async with one.lock:
+            async with lock.lock:
                 yield
         finally:
-            one.users -= 1
-            if not one.users:
+            lock.users -= 1
+            if not lock.users:
                 del self._locks[name]
 
     def _check_made(self, name: str) -> None:
-        """Raise NotLeader for a model that is in the catalogue, and about to be learned here."""
+        """Raise NotLeader for a model in the catalogue that this replica is still creating."""
         if self._models.is_being_made(name):
             raise NotLeader(f"model {name!r} is being made here; try again")
 
     async def _check_exists(self, entry: CatalogueEntry) -> None:
-        """Raise NotLeader for a model that was deleted meanwhile, whose new term is all of its log.
+        """Raise NotLeader if a model was deleted during its takeover: its log has only our term.
 
         Raises StorageFailed.
         """
-        found = await self._on(self._workers, self._storage.catalogue.find, entry.name)
-        if found is None or found.number != entry.number:
+        current = await self._on(self._workers, self._storage.catalogue.find, entry.name)
+        if current is None or current.number != entry.number:
             raise NotLeader(f"model {entry.name!r} was deleted while it was taken over; try again")
 
     async def entry(self, name: str) -> CatalogueEntry | None:
-        """Return the fleet's entry of a model, if it exists. Raises StorageFailed."""
+        """Return the catalogue's entry of a model, if it exists. Raises StorageFailed."""
         return await self._on(self._workers, self._storage.catalogue.find, name)
 
-    async def _on(self, pool: ThreadPoolExecutor, run: Callable[..., T], *given: Any) -> T:
-        return await asyncio.get_running_loop().run_in_executor(pool, run, *given)
+    async def _on(self, pool: ThreadPoolExecutor, run: Callable[..., T], *args: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(pool, run, *args)
 
     async def _lead_alone(self, entry: CatalogueEntry) -> None:
         standby = self._followed.pop(entry.name, None)
@@ -190,7 +199,7 @@ class Leading:
         self._taken_over[entry.name] = standby
         try:
             await self._on(self._workers, standby.catch_up)
-            # Its log may take seconds to answer, which the models that are led need not.
+            # The log may take seconds to answer: the writer, which has other models, must not wait.
             term = await self._on(self._workers, standby.begin_term)
         finally:
             del self._taken_over[entry.name]
@@ -198,83 +207,85 @@ class Leading:
         await self._in_order(None, lambda: self._begin(standby, term), samples=0)
 
     async def _has_champion(self, entry: CatalogueEntry) -> bool:
-        """Return whether a model follows one that exists. Raises NotLeader if it is led elsewhere.
+        """Return whether a model is a challenger whose champion exists.
 
-        Raises StartupError.
+        Raises NotLeader if that is led elsewhere, and StartupError.
         """
         if entry.follows is None or self._models.with_id(entry.follows) is not None:
             return entry.follows is not None
-        there = await self._on(self._workers, self._storage.catalogue.models)
-        champion = next((one.name for one in there if one.number == entry.follows), None)
+        entries = await self._on(self._workers, self._storage.catalogue.models)
+        champion = next((other.name for other in entries if other.number == entry.follows), None)
         if champion is not None:
             raise NotLeader(f"model {entry.name!r} is led where {champion!r} is, which it follows")
         return False
 
     async def _lead_challenger(self, entry: CatalogueEntry) -> None:
-        taken = await self._on(self._after_champions, take_over, entry, self._storage)
+        taken_over = await self._on(self._after_champions, take_over, entry, self._storage)
         await self._check_exists(entry)
-        # One that was replaced without having noticed has less than its challenger: that is not
-        # the challenger's fault.
+        # A champion that was replaced unnoticed has learned less than its challenger, which would
+        # be blamed for that.
         if (champion := self._models.with_id(entry.follows or 0)) is not None:
             term = self._models.term(champion.model)
             await self._on(self._after_champions, term.confirm)
-        await self._in_order(None, lambda: self._begin_challenger(taken, entry.follows), samples=0)
-        self._begin_to_follow(taken.learner.model)
+        await self._in_order(
+            None, lambda: self._begin_challenger(taken_over, entry.follows), samples=0
+        )
+        self._begin_to_follow(taken_over.learner.model)
 
-    def _begin_challenger(self, taken: TakenOver, follows: int | None) -> None:
-        """Learn for a model that follows another one, on the writer's thread."""
-        champion, model = self._models.with_id(follows or 0), taken.learner.model
+    def _begin_challenger(self, taken_over: ChallengerTerm, follows: int | None) -> None:
+        """Learn for a challenger from now on; on the writer's thread."""
+        champion, model = self._models.with_id(follows or 0), taken_over.learner.model
         if champion is None:  # it was handed over or deleted meanwhile
             raise NotLeader(f"model {model.name!r} is not led here: the one that it follows is not")
-        self._models.adopt_follower(taken.learner, taken.term, champion.model)
-        self._challengers.begin(taken.learner, taken.own)
+        self._models.adopt_follower(taken_over.learner, taken_over.term, champion.model)
+        self._challengers.begin(taken_over.learner, taken_over.own)
         logger.info(
-            "model %s: follows %s from sequence %d on",
+            "challenger led: model=%s champion=%s sequence=%d",
             model.name,
             champion.model.name,
-            taken.learner.sequence,
+            taken_over.learner.sequence,
         )
 
     async def lead_followers(self, champion: Model) -> None:
-        """Lead all models that follow one that is led here.
+        """Lead all challengers of a model that is led here.
 
         Raises NotLeader, StorageFailed, NotReady.
         """
         try:
-            there = await self._on(self._workers, self._storage.catalogue.models)
+            entries = await self._on(self._workers, self._storage.catalogue.models)
         except StartupError as error:
             raise StorageFailed(str(error)) from None
-        for found in there:
-            if found.follows == champion.id:
-                await self.lead(found.name)
+        for entry in entries:
+            if entry.follows == champion.id:
+                await self.lead(entry.name)
 
     def _begin(self, standby: Standby, term: Term) -> None:
-        """Learn for a model whose term has begun, on the writer's thread."""
+        """Learn for a model whose term has begun; on the writer's thread."""
         model = standby.learner.model
-        answered = standby.answered(term.log)
+        requests = standby.answered(term.log)
         self._models.adopt(standby.learner, term)
-        self._keys.add_answered(answered)
+        self._keys.add_answered(requests)
         self.takeovers += 1
         logger.info(
-            "model %s: led from sequence %d on, in epoch %s",
+            "model led: model=%s sequence=%d epoch=%s",
             model.name,
             model.published.sequence,
             model.published.epoch,
         )
 
     async def release(self, name: str) -> None:
-        """Stop learning a model, after the requests that came for it before."""
+        """Stop leading a model, after the requests that have come for it."""
         model = self._models.get(name)
         if model is not None:
             await self._in_order(model, lambda: self._end(model), samples=0)
 
     def _end(self, model: Model) -> None:
-        """End the term of a model, on the writer's thread; for one that has ended do nothing."""
+        """End a model's term, unless it has ended; on the writer's thread."""
         if model.led and self._models.is_live(model):
             self._models.term(model).end()
 
     async def confirm(self, name: str) -> None:
-        """Make sure that no other replica has learned for a model that is learned here.
+        """Make sure that no other replica has learned for a model that is led here.
 
         Raises NotLeader, StorageFailed.
         """
@@ -283,7 +294,7 @@ class Leading:
             await self._on(self._confirming, self._models.term(model).confirm)
 
     async def follow(self, name: str) -> None:
-        """Learn everything that a model's log has by now, to be ready to lead it."""
+        """Stand by for a model: learn everything that its log has by now."""
         async with self._room, self._locked(name):
             if self.leads(name) or self._models.is_being_made(name):
                 return
@@ -296,16 +307,16 @@ class Leading:
             try:
                 await self._on(self._standby, standby.catch_up)
             except (NotReady, StartupError, StorageFailed, OSError) as error:
-                logger.warning("model %s cannot be followed: %s", name, error)
+                logger.warning("standby given up: model=%s error=%s", name, error)
                 self._followed.pop(name, None)
 
     def unfollow(self, name: str) -> None:
-        """Stop following a model."""
+        """Stop standing by for a model, unless a takeover or standby holds or awaits its lock."""
         if name not in self._locks:
             self._followed.pop(name, None)
 
     def stop(self) -> None:
-        """Start no more terms and replays."""
+        """Begin no more takeovers and replays."""
         self._workers.shutdown(wait=False, cancel_futures=True)
         self._after_champions.shutdown(wait=False, cancel_futures=True)
         self._standby.shutdown(wait=False, cancel_futures=True)

@@ -1,10 +1,10 @@
-"""A client's samples on their way to the writer, and the answers that go back."""
+"""A client's samples on their way to the writer, and the reply on its way back."""
 
 from typing import Any, NamedTuple, TypeAlias
 
 from wolfstream.service.engine.waiter import Waiter
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment
+from wolfstream.service.model.revision import Revision
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.solver.prepare.named_rows import n_bytes
@@ -12,32 +12,40 @@ from wolfstream.solver.prepare.named_rows import n_bytes
 Answer: TypeAlias = dict[str, Any]
 Reply: TypeAlias = tuple[Waiter, Any]
 
-# The approximate memory of a short string in a list.
+# The approximate memory of a label or an id, which may be a short string in a list.
 LABEL_BYTES = 64
 
 
 class LearnRequest(NamedTuple):
-    """One client's samples for one head, and the future that waits for the answer.
+    """One client's samples for one head, and what waits for the reply.
 
-    submitted: time of the monotonic clock, in seconds. key: of `engine.idempotency`. durable:
-        done as soon as the samples are on disk, if a client wants to know; never of a duplicate.
-    expected: the states of the model in which it is to be learned; nothing for any.
-    record: of the samples, which are as a record has them, where they came as one.
+    Attributes:
+        model: that learns.
+        head: that the samples were posted to.
+        samples: checked; if `record` is given, exactly as decoding the record gives them.
+        waiter: gets the response.
+        submitted: when the request came, by the monotonic clock, in seconds.
+        key: its idempotency key; see `engine.idempotency`.
+        durable: gets a reply as soon as the samples are on disk; None if nobody waits for that. A
+            duplicate never gets it.
+        expected: revisions, one of which the model must be at; () for any.
+        record: the samples as the log has them, if they came so; None if they are still to be
+            encoded.
     """
 
     model: Model
     head: HeadName
     samples: Samples
-    answer: Waiter
+    waiter: Waiter
     submitted: float
     key: bytes | None = None
     durable: Waiter | None = None
-    expected: tuple[Moment, ...] = ()
+    expected: tuple[Revision, ...] = ()
     record: bytes | None = None
 
     @property
     def size(self) -> int:
-        """How many samples."""
+        """The number of samples."""
         return len(self.samples.y)
 
     @property

@@ -1,9 +1,8 @@
-"""The models that are learned here: found by name or number, recovered, handed over, deleted.
+"""The models that are learned here: looked up, recovered, handed over, deleted.
 
-A model is learned with the term of its log. When the term is over, its model has ended: nothing
-begins for it any more. Whoever noticed may be any thread, in the middle of anything, so the writer
-removes it later, where it is not in use (`remove_ended`). That is the only way in which a model is
-released.
+Each is learned under a term of its log. When the term is over, the model has ended: nothing begins
+for it any more. Whoever notices this may be any thread, in the middle of anything; so the writer
+removes the model later, when nobody uses it (`remove_ended`). A model is released in no other way.
 """
 
 import logging
@@ -16,7 +15,7 @@ from wolfstream.service.errors import ModelBroken, NotLeader, StorageFailed, Unk
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.memory import ModelMemory
-from wolfstream.service.model.moment import Moment, check_moment
+from wolfstream.service.model.revision import Revision, check_revision
 from wolfstream.service.storage.interfaces import Storage
 from wolfstream.service.storage.term import Term, TermState
 
@@ -26,7 +25,10 @@ logger = logging.getLogger(__name__)
 class LiveModels:
     """The models by name. Only the writer's thread changes them; any thread may read.
 
-    changes: how often one was added, deleted or given up. memory: of all of them.
+    Attributes:
+        memory: that all of them take.
+        changes: counts additions and removals.
+        recovering: name -> model that is being recovered and not yet in `all`.
     """
 
     def __init__(self, storage: Storage, keys: RememberedKeys, memory: ModelMemory) -> None:
@@ -34,14 +36,16 @@ class LiveModels:
         self._keys = keys
         self._learners: dict[str, Learner] = {}
         self._terms: dict[Model, Term] = {}
-        self._by_number: dict[int, Model] = {}
-        # Models whose terms are over, and terms with a commit in doubt; some are not here any more.
-        self._ended, self._doubtful = set[Model](), set[Term]()
+        self._by_id: dict[int, Model] = {}
+        # Models whose terms are over and that are still to be removed.
+        self._ended = set[Model]()
+        # Terms whose last commit was in doubt. Some are resolved since, or their models are gone.
+        self._doubtful = set[Term]()
         self.changes = 0
-        # Names of models that were learned here until another replica of the fleet had them.
+        # Names of models that were learned here until another replica of the fleet led them.
         self._released = set[str]()
+        # Names that may be in the catalogue before their models are here.
         self._being_made = set[str]()
-        # Models that are brought back now, by name; not yet `all`. Any thread may read it.
         self.recovering: dict[str, Model] = {}
 
     def __len__(self) -> int:
@@ -53,8 +57,8 @@ class LiveModels:
         return None if learner is None else learner.model
 
     def with_id(self, model_id: int) -> Learner | None:
-        """Return the learner of the model of this number, if there is one."""
-        model = self._by_number.get(model_id)
+        """Return the learner of the model with this id, if it is here."""
+        model = self._by_id.get(model_id)
         return None if model is None else self._learners.get(model.name)
 
     def all(self) -> list[Model]:
@@ -66,15 +70,20 @@ class LiveModels:
         return sorted(self._learners.copy().values(), key=lambda learner: learner.model.id)
 
     def followers(self, champion: Model) -> list[Learner]:
-        """Return the learners of those that follow a model, oldest first."""
-        return [one for one in self.learners() if one.model.champion is champion]
+        """Return the learners of a model's challengers, oldest first."""
+        return [learner for learner in self.learners() if learner.model.champion is champion]
 
     def recover(
         self, use_threads: Callable[[int], None], room: Room, report: Callable[[str], None]
     ) -> None:
-        """Bring back all models, as many at a time as there is room for.
+        """Recover all models, as many at a time as there is room for.
 
-        report: is called with what is being done. Raises StartupError.
+        Args:
+            use_threads: sets the number of threads of matrix products.
+            room: what recovery may use.
+            report: called with a line of progress.
+
+        Raises StartupError.
         """
         n_models = len(self._storage.catalogue.models())
         report(f"recovering: 0 of {n_models} models done" if n_models else "recovering")
@@ -91,40 +100,40 @@ class LiveModels:
         self.recovering[model.name] = model
 
     def _recover_followers(self) -> None:
-        """Let models follow those that they followed; of a model that is gone they are free."""
-        for found in self._storage.catalogue.models():
-            learner, champion = self._learners[found.name], self.with_id(found.follows or 0)
+        """Let challengers follow their champions again; those of a model that is gone are free."""
+        for entry in self._storage.catalogue.models():
+            learner, champion = self._learners[entry.name], self.with_id(entry.follows or 0)
             if champion is None:
                 continue
             _follow_again(learner, champion)
 
     def adopt_follower(self, learner: Learner, term: Term, champion: Model) -> None:
-        """Learn for a model of a fleet that follows another one, with its term.
+        """Learn for a challenger of a fleet from now on, under its term.
 
         Raises NotLeader, UnknownModel, StartupError.
         """
-        above = self.learner(champion)
-        _follow_again(learner, above)
-        above.record_losses()
+        champion_learner = self.learner(champion)
+        _follow_again(learner, champion_learner)
+        champion_learner.record_losses()
         learner.publish()
         self.adopt(learner, term)
 
     def adopt(self, learner: Learner, term: Term) -> None:
-        """Learn for a model from now on, with its term. Raises StartupError, NotLeader."""
+        """Learn for a model from now on, under its term. Raises StartupError, NotLeader."""
         if self.get(learner.model.name) is not None:
             term.end()
             raise NotLeader(f"a model {learner.model.name!r} is learned here already")
         self._keys.load(term.log)
         self._released.discard(learner.model.name)
         self.register(learner.model.name, learner, term)
-        if term.over:  # since it began, and nobody was told
+        if term.over:  # it ended before `register` could ask to be told
             self._note_end(term)
             raise term.not_leader()
 
     def _note_end(self, term: Term) -> None:
         """Let nothing begin for the model of a term that is over; on any thread.
 
-        Nor for those that follow it: they learn where it does.
+        The same holds for its challengers: they learn where it does.
         """
         for model, own in list(self._terms.items()):
             if own is term and model.led:
@@ -134,7 +143,7 @@ class LiveModels:
                     self._terms[follower.model].end()
 
     def remove_ended(self, is_used: Callable[[Model], bool]) -> list[Model]:
-        """Forget the models whose terms are over, unless they are in use, and return them.
+        """Remove the models whose terms are over, except those in use; return the removed ones.
 
         On the writer's thread, between two steps.
         """
@@ -158,30 +167,30 @@ class LiveModels:
     def _remove(self, model: Model) -> None:
         self._keys.forget(model.id)
         self.memory.forget(model)
-        del self._learners[model.name], self._terms[model], self._by_number[model.id]
+        del self._learners[model.name], self._terms[model], self._by_id[model.id]
         self.changes += 1
 
     def measure(self, models: Iterable[Model]) -> None:
-        """Count what models take that may have changed."""
+        """Measure the memory of models that may have changed."""
         for model in models:
             if (learner := self.with_id(model.id)) is not None and learner.model is model:
                 self.memory.note(model, learner.n_bytes)
 
     def is_released(self, name: str) -> bool:
-        """Return whether a model was learned here, and is learned elsewhere since."""
+        """Return whether a model was learned here and is learned elsewhere now."""
         return name in self._released
 
     def forget_released(self, name: str) -> None:
-        """Note that a model that was learned here does not exist any more."""
+        """Note that a model that was learned here exists no more."""
         self._released.discard(name)
 
     def is_being_made(self, name: str) -> bool:
-        """Return whether a model may be in the catalogue that is not learned here yet, but will."""
+        """Return whether the catalogue may have a model of this name that is about to be here."""
         return name in self._being_made
 
     @contextmanager
     def making(self, name: str) -> Iterator[None]:
-        """Make a model of this name, which comes into the catalogue within the block."""
+        """Create a model of this name in the catalogue within the block."""
         self._being_made.add(name)
         try:
             yield
@@ -191,7 +200,7 @@ class LiveModels:
     def register(self, name: str, learner: Learner, term: Term) -> None:
         """Add a model under this name, with its learner and the term of its log."""
         self._learners[name], self._terms[learner.model] = learner, term
-        self._by_number[learner.model.id] = learner.model
+        self._by_id[learner.model.id] = learner.model
         self.memory.note(learner.model, learner.n_bytes)
         term.on_end, term.on_doubt = self._note_end, self._doubtful.add
         self._keys.read_from(term.log)
@@ -203,26 +212,26 @@ class LiveModels:
         return self._terms[model]
 
     def term_with_id(self, model_id: int) -> Term:
-        """Return the term of the model of this number, which is here."""
-        return self._terms[self._by_number[model_id]]
+        """Return the term of the model with this id, which is here."""
+        return self._terms[self._by_id[model_id]]
 
     def term_began(self, model: Model) -> int:
-        """Return where a model's term began in its log; 0 if it is over; on any thread."""
+        """Return the offset at which a model's term began; 0 if it is over. On any thread."""
         term = self._terms.get(model)
         return 0 if term is None or term.over else term.began
 
-    def of_term(self, term: Term) -> Model:
+    def model_of(self, term: Term) -> Model:
         """Return the model of a term, which is here."""
-        return self._by_number[term.model]
+        return self._by_id[term.model]
 
     def terms(self) -> list[tuple[Learner, Term]]:
         """Return the learners and terms of all models, oldest first."""
-        return [(one, self._terms[one.model]) for one in self.learners()]
+        return [(learner, self._terms[learner.model]) for learner in self.learners()]
 
     def delete(self, model: Model) -> None:
-        """Delete a model with its journal and snapshots. Raises UnknownModel, StorageFailed."""
+        """Delete a model with its log and snapshots. Raises UnknownModel, StorageFailed."""
         term = self.term(model)
-        term.on_end = _stays_led  # it is not another replica's now, but nobody's
+        term.on_end = _stays_led  # deletion ends the term, which is not a loss to another replica
         try:
             self._storage.catalogue.delete(term)
         except StorageFailed:
@@ -233,19 +242,20 @@ class LiveModels:
         self._remove(model)
         try:
             self._storage.snapshots.delete(model.id)
-        except OSError as error:  # no other model has its number
-            logger.warning("snapshots of a deleted model are left: error=%s", error)
+        except OSError as error:  # no other model gets its id, so nobody will read them
+            logger.warning("snapshots of a deleted model not deleted: error=%s", error)
 
-    def check(self, model: Model, expected: Collection[Moment]) -> None:
-        """Raise AnotherState unless a model is in one of these states; UnknownModel, NotLeader.
+    def check(self, model: Model, expected: Collection[Revision]) -> None:
+        """Raise AnotherState unless a model is at one of these revisions.
 
-        The log has to show that no other replica has learned since, before a client is refused.
+        A client may be refused only after the log has shown that no other replica has learned
+        meanwhile. Raises UnknownModel, NotLeader.
         """
         learner = self.learner(model)
-        check_moment(model.name, learner.epoch, learner.sequence, expected)
+        check_revision(model.name, learner.epoch, learner.sequence, expected)
 
     def is_live(self, model: Model) -> bool:
-        """Return whether a model has not been deleted."""
+        """Return whether a model is here, and not deleted."""
         return self.get(model.name) is model
 
     def learner(self, model: Model) -> Learner:
@@ -265,11 +275,11 @@ class LiveModels:
 
 
 def _stays_led(_: Term) -> None:
-    """Do nothing: the model is deleted next."""
+    """Do nothing when the term of a model ends that is being deleted."""
 
 
 def _follow_again(learner: Learner, champion: Learner) -> None:
-    """Let a model that was recovered follow its champion, unless it has learned more than that."""
+    """Let a recovered challenger follow; mark it broken if it is ahead of its champion."""
     learner.follow(champion.model)
     if learner.sequence > champion.sequence and not champion.model.broken:
         learner.model.broken = (

@@ -1,4 +1,4 @@
-"""Whether the process has memory left, as the system counts it."""
+"""How much memory the process may still take, as the system counts it."""
 
 import contextlib
 import ctypes
@@ -6,20 +6,22 @@ import time
 
 from wolfstream.service.settings import Settings
 
-# Of all memory, an eighth is left alone, for requests to come to a server that is recovered.
+# An eighth of all memory is left for the requests that a recovered server will get.
 _LEFT = 8
+# For how long a look at the system's figures is good.
 _SECONDS = 0.05
 
 
 class MemoryLeft:
-    """Tells whether so little memory is left that no more of a model may be recovered."""
+    """Tells when memory is so scarce that no more of a model is to be recovered."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        # When the system was asked last, by the monotonic clock, and what came of it.
         self._looked, self._scarce = float("-inf"), False
 
     def is_scarce(self) -> bool:
-        """Return whether that was so at the last look, which is not long ago; on any thread."""
+        """Return whether memory was scarce at the last look, which is recent; on any thread."""
         now = time.monotonic()
         if now - self._looked >= _SECONDS:
             self._scarce = self._look() and _gives_back() and self._look()
@@ -31,7 +33,7 @@ class MemoryLeft:
 
 
 def _gives_back() -> bool:
-    """Have the allocator give back what is free."""
+    """Let the allocator return free memory to the system; return True, to go on in a condition."""
     with contextlib.suppress(OSError, AttributeError):  # another libc
         ctypes.CDLL(None).malloc_trim(0)
     return True

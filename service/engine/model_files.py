@@ -1,4 +1,4 @@
-"""Model files, which `wolfstream train` writes; every snapshot file of the server is one, too."""
+"""Model files, as `wolfstream train` writes them; each snapshot of a server is one, too."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,15 +33,20 @@ from wolfstream.solver.rows.seen import Seen
 
 
 class ModelFileError(WolfstreamError):
-    """A file holds no complete model of this version; the message names the file and says why."""
+    """A file holds no complete model of this version; the message names the file and the reason."""
 
 
 class LoadedModel(NamedTuple):
     """A model as it was saved.
 
-    trained: the record of `wolfstream train`; {} of a snapshot. sparse: whether its rows are
-    sparse. numbered: whether its features are numbers, as in files; a server may have learned
-    sparse rows of any names. first_index: of svmlight files, if known.
+    Attributes:
+        learner: filled from the state; its view is published.
+        state: what the file holds.
+        trained: the record of `wolfstream train`; {} for a snapshot of a server.
+        sparse: whether its rows are sparse.
+        numbered: whether its features are numbers, as in svmlight files. A server may have learned
+            sparse rows of any names.
+        first_index: the number of its first feature in svmlight files, if known.
     """
 
     learner: Learner
@@ -53,7 +58,7 @@ class LoadedModel(NamedTuple):
 
     @property
     def model(self) -> Model:
-        """What the learner has published."""
+        """The model of the learner."""
         return self.learner.model
 
     def seen(self, X: Matrix | list[list[Any]], names: Sequence[str] | None) -> Seen:
@@ -74,7 +79,7 @@ def load_model(path: Path, name: str = "", model_id: int = 0) -> LoadedModel:
 
 
 def load_content(content: bytes, source: str) -> LoadedModel:
-    """A model from the bytes of a model file, which messages call `source`; see `load_model`."""
+    """Fill a model from a file's bytes, which messages call `source`. Raises ModelFileError."""
     try:
         state = decode_state(content, source)
     except DamagedSnapshot as error:
@@ -83,16 +88,16 @@ def load_content(content: bytes, source: str) -> LoadedModel:
 
 
 def add_model(name: str, path: Path, storage: Storage) -> tuple[LoadedModel, Term]:
-    """Add the model in a file to the catalogue, under a new name; return it and its log's term.
+    """Add the model in a file to the catalogue under a new name; return it and its log's term.
 
-    It is in the catalogue only once its snapshot is durable, so an empty model of this name never
+    The catalogue gets it only once its snapshot is durable, so no empty model of this name ever
     exists. Raises ModelFileError, StorageFailed, OSError.
     """
     return add_state(name, _read_model_file(path)[0], str(path), storage)
 
 
 def add_state(name: str, state: State, source: str, storage: Storage) -> tuple[LoadedModel, Term]:
-    """Add a model of a state, which messages call `source`; see `add_model`.
+    """Add a model of this state, which messages call `source`; see `add_model`.
 
     Raises ModelFileError, StorageFailed, OSError.
     """
@@ -103,9 +108,11 @@ def add_state(name: str, state: State, source: str, storage: Storage) -> tuple[L
 def add_loaded(
     name: str, loaded: LoadedModel, storage: Storage, follows: int | None = None
 ) -> Term:
-    """Add a model that is not served yet; see `add_model`. Raises StorageFailed, OSError.
+    """Add a model that is not served yet to the catalogue; see `add_model`.
 
-    follows: the number of the model whose log it learns from.
+    follows: the id of the champion whose log it learns from, if any.
+
+    Raises StorageFailed, OSError.
     """
     model, learner, snapshots = loaded.model, loaded.learner, storage.snapshots
     model_id, epoch = None, new_epoch()
@@ -117,7 +124,7 @@ def add_loaded(
             model_id = term.model
             snapshots.save(model_id, loaded.state._replace(plain=plain))
     except InDoubt:
-        raise  # it may exist
+        raise  # the model may exist, and then needs its snapshot
     except BaseException:
         if model_id is not None:
             snapshots.delete(model_id)
@@ -130,7 +137,7 @@ def add_loaded(
 
 
 def fill_model(model: Model, state: State, source: str) -> LoadedModel:
-    """Restore a new model from a state. Raises ModelFileError, which calls the state `source`."""
+    """Fill a new model from a state, which messages call `source`. Raises ModelFileError."""
     learner = Learner(model)
     try:
         empty = learner.state()[1]
@@ -145,16 +152,22 @@ def fill_model(model: Model, state: State, source: str) -> LoadedModel:
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, RuntimeError) as error:
         raise ModelFileError(f"{source} cannot be restored: {error!r}") from None
     trained, names = state.plain.get("trained", {}), state.plain.get("names", [])
-    sparse = "names" in state.plain
-    first = trained.get("first_index")
+    first_index = trained.get("first_index")
     if names and not trained and names[0].isdecimal():
-        first = int(names[0])
-    numbered = bool(trained) or names == [str((first or 0) + i) for i in range(len(names))]
-    return LoadedModel(learner, state, trained, sparse, numbered, first)
+        first_index = int(names[0])
+    numbers = [str((first_index or 0) + i) for i in range(len(names))]
+    return LoadedModel(
+        learner=learner,
+        state=state,
+        trained=trained,
+        sparse="names" in state.plain,
+        numbered=bool(trained) or names == numbers,
+        first_index=first_index,
+    )
 
 
 def spec_in(state: State, source: str) -> ModelSpec:
-    """Return the spec in a state. Raises ModelFileError, which calls the state `source`."""
+    """Return the spec in a state, which messages call `source`. Raises ModelFileError."""
     try:
         return read_stored_spec(state.plain["spec"])
     except (KeyError, TypeError, WolfstreamError):
@@ -176,7 +189,7 @@ def _unusable(source: str, error: DamagedSnapshot) -> ModelFileError:
 
 
 def describe(loaded: LoadedModel) -> str:
-    """Return the origin of a model, in one line."""
+    """Return where a model comes from and what it is, in one line."""
     published = loaded.model.published
     sequence, head = published.sequence, published.heads[loaded.model.spec.serve]
     what = "regression" if head.classes is None else f"{len(head.classes)} classes"

@@ -1,4 +1,7 @@
-"""New models of a server: created from specs, loaded from files, uploaded, or made to follow."""
+"""New models: created from specs, loaded from files, uploaded, or made as challengers.
+
+A model is durable before it is live, so that nobody sees one that a crash would undo.
+"""
 
 import logging
 from pathlib import Path
@@ -32,34 +35,42 @@ logger = logging.getLogger(__name__)
 
 
 class NewModels:
-    """Makes models durable, then live ones, on the writer's thread.
+    """Makes models durable, then live. Used by the writer's thread.
 
-    models: where they become live. most: how many may exist before another one is made.
+    Args:
+        storage: where they become durable.
+        models: where they become live.
+        most: how many models there may be.
     """
 
     def __init__(self, storage: Storage, models: LiveModels, most: int) -> None:
         self._storage, self._models, self._most = storage, models, most
 
     def load(self, name: str, path: Path) -> None:
-        """Make the model in a file a live one, unless there is one of its name.
+        """Make the model in a file a live one, unless one of its name exists.
 
         Raises StartupError.
         """
         if model := self._models.get(name):
-            text = "model %s: exists at sequence %d and goes on; %s is not loaded"
-            logger.info(text, name, model.published.sequence, path)
+            logger.info(
+                "model exists, file not loaded: model=%s sequence=%d file=%s",
+                name,
+                model.published.sequence,
+                path,
+            )
             return
         try:
             loaded, term = add_model(name, path, self._storage)
         except (ModelFileError, StorageFailed, OSError) as error:
             raise StartupError(f"--load: {error}") from None
         self._models.register(name, loaded.learner, term)
-        logger.info("model %s: loaded %s, %s", name, path, describe(loaded))
+        logger.info("model loaded: model=%s file=%s state=%r", name, path, describe(loaded))
 
     def create(self, name: str, spec: ModelSpec, *others: ModelSpec) -> tuple[Model, bool]:
         """Return the model of this name and spec, and whether it is new.
 
         others: specs that an existing model may have instead.
+
         Raises ModelExists, TooManyModels, ModelsFull, StorageFailed.
         """
         model = self._models.get(name)
@@ -81,7 +92,7 @@ class NewModels:
         return learner.model
 
     def add_follower(self, name: str, loaded: LoadedModel, champion: Model) -> Learner:
-        """Make a new model that follows another one, from a state of a sequence of that one.
+        """Make a challenger from a state of one of its champion's sequences.
 
         Raises TooManyModels, ModelsFull, ModelExists, NotLeader, StorageFailed.
         """
@@ -109,7 +120,7 @@ class NewModels:
             return model, False
         self._check_room(name, loaded.learner.n_bytes)
         self._add(name, loaded)
-        logger.info("model %s: uploaded, %s", name, describe(loaded))
+        logger.info("model uploaded: model=%s state=%r", name, describe(loaded))
         return loaded.model, True
 
     def _add(self, name: str, loaded: LoadedModel, follows: int | None = None) -> None:
@@ -124,7 +135,7 @@ class NewModels:
     def _check_room(self, name: str, n_bytes: int = 0) -> None:
         """Raise TooManyModels or ModelsFull if no other model may be made.
 
-        n_bytes: as of `ModelMemory.check_new`.
+        n_bytes: see `ModelMemory.check_new`.
         """
         self._models.memory.check_new(name, n_bytes)
         if len(self._models) >= self._most:

@@ -1,4 +1,8 @@
-"""Orders: operations on models other than learning, each in its place among the requests."""
+"""Orders: operations on models other than learning, each in its place among the requests.
+
+An order waits in the writer's queue, so that it runs between the requests that came before it and
+those that came after. Every method returns once its order has run.
+"""
 
 import asyncio
 from collections.abc import Callable, Collection
@@ -22,7 +26,7 @@ from wolfstream.service.engine.writer import Writer
 from wolfstream.service.errors import Divided, NotReady, SnapshotFailed, UnknownModel
 from wolfstream.service.heads.fit import Fit, Window
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment
+from wolfstream.service.model.revision import Revision
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.following import Start
 from wolfstream.service.spec.model import ModelSpec
@@ -30,10 +34,19 @@ from wolfstream.service.storage.snapshot_format import State
 
 
 class Orders:
-    """Orders to the writer, which carries them out when their turn comes. Used on the event loop.
+    """Sends orders to the writer. Used on the event loop.
 
-    begin_to_follow: called with a model that follows another one, from now on or in another state.
-    refits: the jobs that fit a head again.
+    Args:
+        settings: of the server.
+        writer: that runs the orders.
+        queue: that the orders wait in.
+        phase: of the server; orders are refused while it is not ready.
+        readiness: awaited before an order is queued.
+        begin_to_follow: called with a challenger that follows its champion from now on, or goes on
+            from another state.
+
+    Attributes:
+        refits: the jobs that fit a head again.
     """
 
     def __init__(
@@ -52,9 +65,10 @@ class Orders:
         self.refits = Refits(self._take_window, self._keep_fit, settings.refits)
 
     async def create(self, name: str, *specs: ModelSpec) -> tuple[Model, bool]:
-        """Return a model of this spec and whether it is new.
+        """Return a model of this name and spec, and whether it is new.
 
-        specs: a new model's, then others that an existing one may have instead.
+        specs: that of a new model, then others that an existing model may have instead.
+
         Raises Invalid, ModelExists, TooManyModels, StorageFailed.
         """
         self._phase.check()
@@ -72,29 +86,37 @@ class Orders:
     async def follow(
         self, name: str, champion: Model, spec: ModelSpec, start: Start
     ) -> tuple[Model, bool]:
-        """Return a model that learns what another one learns from now on, and whether it is new.
+        """Return a challenger that learns what its champion learns, and whether it is new.
 
-        start: what it starts from. Raises Invalid, ModelExists, TooManyModels, ModelBroken,
-        UnknownModel, StorageFailed.
+        Args:
+            name: of the challenger.
+            champion: that it follows.
+            spec: of the challenger.
+            start: what it starts from.
+
+        Raises Divided, Invalid, ModelExists, TooManyModels, ModelBroken, UnknownModel,
+        StorageFailed.
         """
         self._phase.check_usable(champion)
         check_whole(champion, "be followed")
         if spec.learners > 1:
             raise Divided("a challenger has one learner: leave learners out")
-        found: tuple[Model, bool]
-        found = await self.in_order(
+        made: tuple[Model, bool]
+        made = await self.in_order(
             champion, lambda: self._writer.follow(name, champion, spec, start)
         )
-        self._begin_to_follow(found[0])
-        return found
+        self._begin_to_follow(made[0])
+        return made
 
     async def promote(
-        self, champion: Model, challenger: Model, expected: Collection[Moment] = ()
+        self, champion: Model, challenger: Model, expected: Collection[Revision] = ()
     ) -> dict[str, Any]:
-        """Exchange spec and state of a model and its challenger; return the first's description.
+        """Exchange the specs and states of a champion and its challenger.
 
-        expected: see `LearnRequest`. Raises AnotherState, LagsBehind, ModelBroken, NotFollowing,
-        SnapshotFailed, StorageFailed, UnknownModel, UnusableState.
+        expected: see `LearnRequest`.
+
+        Returns the champion's new description. Raises AnotherState, LagsBehind, ModelBroken,
+        NotFollowing, SnapshotFailed, StorageFailed, UnknownModel, UnusableState.
         """
         self._phase.check_usable(champion)
         check_whole(champion, "change places with another one")
@@ -109,7 +131,7 @@ class Orders:
         return description
 
     async def add(self, name: str, loaded: LoadedModel) -> tuple[Model, bool]:
-        """Return a model that was uploaded, durable, and whether it is new.
+        """Return an uploaded model, durable by now, and whether it is new.
 
         Raises StateExists, TooManyModels, StorageFailed.
         """
@@ -118,15 +140,17 @@ class Orders:
         return added
 
     async def state(self, model: Model) -> State:
-        """Return a copy of what a model has learned so far. Raises ModelBroken, UnknownModel."""
+        """Return a copy of what a model has learned. Raises ModelBroken, UnknownModel."""
         self._phase.check_usable(model)
         state: State = await self.in_order(model, lambda: self._writer.state(model))
         return state
 
-    async def delete(self, model: Model, expected: Collection[Moment] = ()) -> None:
-        """Delete a model with its journal and snapshots.
+    async def delete(self, model: Model, expected: Collection[Revision] = ()) -> None:
+        """Delete a model with its log and snapshots.
 
-        expected: see `LearnRequest`. Raises UnknownModel, AnotherState, StorageFailed.
+        expected: see `LearnRequest`.
+
+        Raises UnknownModel, AnotherState, StorageFailed.
         """
 
         def delete() -> None:
@@ -152,7 +176,10 @@ class Orders:
             raise NotReady(f"the snapshots cannot be read now: {error}; try again") from None
 
     async def snapshot(self, model: Model) -> int:
-        """Save a snapshot; its sequence. Raises ModelBroken, SnapshotFailed, UnknownModel."""
+        """Save a snapshot; return its sequence.
+
+        Raises Divided, ModelBroken, SnapshotFailed, UnknownModel.
+        """
         self._phase.check_usable(model)
         check_whole(model, "have a snapshot: each merge stores its state")
         sequence, saving = await self.in_order(model, lambda: self._writer.snapshots.start(model))
@@ -162,19 +189,24 @@ class Orders:
         except Exception as error:  # whatever numpy and zipfile raise under low memory, too
             if not self._writer.models.is_live(model):  # its files were deleted meanwhile
                 raise UnknownModel(f"model {model.name!r} was deleted") from None
-            # Without the path, which is the server's own affair.
+            # Without the path, which does not concern clients.
             detail = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise SnapshotFailed(f"{detail}; the journal is kept, and nothing is lost") from None
         await self.in_order(None, self._writer.snapshots.finish, 0)
         return int(sequence)
 
     async def roll_back(
-        self, model: Model, sequence: int, expected: Collection[Moment] = ()
+        self, model: Model, sequence: int, expected: Collection[Revision] = ()
     ) -> dict[str, Any]:
-        """Go back to a snapshot; the model's description.
+        """Roll a model back to a snapshot; return its description.
 
-        expected: see `LearnRequest`. Raises AnotherState, StorageFailed, UnknownModel,
-        UnknownSnapshot, UnusableSnapshot.
+        Args:
+            model: to roll back.
+            sequence: of the snapshot.
+            expected: see `LearnRequest`.
+
+        Raises AnotherState, Divided, StorageFailed, UnknownModel, UnknownSnapshot,
+        UnusableSnapshot.
         """
         check_whole(model, "be rolled back")
 
@@ -184,23 +216,27 @@ class Orders:
 
         description: dict[str, Any] = await self.in_order(model, roll_back)
         self.refits.rolled_back(model)
-        if model.champion is not None:  # it was broken, perhaps
+        if model.champion is not None:  # a broken challenger learns again
             self._begin_to_follow(model)
         return description
 
     async def in_order(self, model: Model | None, run: Callable[[], Any], samples: int = 1) -> Any:
-        """Return the result of a function that the writer calls when its turn comes in the queue.
+        """Call a function on the writer's thread, in its place among the requests.
 
-        model: that it is about, whose requests it comes between; None of none. samples: for how
-        many it takes room in the queue; one for which there is always room takes none.
+        Args:
+            model: between whose requests the call comes; None if it is about no existing model.
+            run: the function.
+            samples: the room that it takes in the queue; 0 if there is to be room always.
+
+        Returns what the function returns, and raises what it raises. Raises NotReady, QueueFull.
         """
         await self._readiness.wait()
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._queue.put(Order(run, answer, model), samples, 0, model, alone=True)
-        return await answer
+        waiter: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._queue.put(Order(run, waiter, model), samples, 0, model, alone=True)
+        return await waiter
 
     async def next_turn(self, model: Model) -> Turn:
-        """Return what a model that follows another one learns next."""
+        """Return what a challenger learns next."""
         turn: Turn = await self.in_order(
             model, lambda: self._writer.challengers.next_turn(model), samples=0
         )

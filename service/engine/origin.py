@@ -1,8 +1,8 @@
-"""Where a snapshot was made: what the bits of a replay depend on besides the journal.
+"""What, besides the log, the bits of a replay depend on.
 
 A replay gives the same bits where the numerics (`spec.stored.NUMERICS`), numpy, numba and the kind
-of the processor are those that the samples were learned with. Elsewhere a sum may be rounded in
-another order.
+of processor are those with which the samples were learned. Elsewhere a sum may be rounded in
+another order. Snapshots record these four, so that a difference can be reported.
 """
 
 import functools
@@ -20,7 +20,7 @@ _CPUINFO = Path("/proc/cpuinfo")
 
 @functools.cache
 def present_origin() -> Mapping[str, Any]:
-    """Return what snapshots of this process record about where they were made."""
+    """Return what snapshots of this process record of their origin."""
     return {
         "numerics": NUMERICS,
         "numpy": version("numpy"),
@@ -30,9 +30,9 @@ def present_origin() -> Mapping[str, Any]:
 
 
 def difference(made: Mapping[str, Any] | None) -> str:
-    """Return what has changed since a snapshot was made; empty if nothing has, or it is unknown.
+    """Return in words what differs from a snapshot's origin; "" if nothing does or it is unknown.
 
-    made: what the snapshot recorded.
+    made: the origin that the snapshot recorded; None if it recorded none.
     """
     if made is None:
         return ""
@@ -44,7 +44,7 @@ def difference(made: Mapping[str, Any] | None) -> str:
 
 
 def _processor() -> str:
-    """Return the system's name for the kind of the processor."""
+    """Return the system's name of the processor."""
     with suppress(OSError):
         for line in _CPUINFO.read_text().splitlines():
             name, _, value = line.partition(":")

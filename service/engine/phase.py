@@ -7,10 +7,12 @@ from wolfstream.service.model.live import Model
 class Phase:
     """The phase of one server. One thread at a time changes it; any thread may read it.
 
-    text: "ready", or the reason why the server is not.
-    accepting: whether requests are taken: everything is recovered, and the server is not ending.
-    ready: whether they are handled at once, because what they need is compiled as well.
-    failed: whether the writer has failed: predictions go on, but nothing is learned.
+    Attributes:
+        text: "ready", or the reason why the server is not.
+        accepting: whether requests are accepted: all models are recovered, and the server is not
+            ending.
+        ready: whether they are handled at once, because what they run is compiled as well.
+        failed: whether the writer has failed: predictions go on, but nothing is learned.
     """
 
     def __init__(self) -> None:
@@ -18,15 +20,15 @@ class Phase:
         self.accepting = False
         self.ready = False
         self.failed = False
-        self._ended = False
+        self._ended = False  # `text` is final
 
     def report(self, text: str) -> None:
-        """Set the text until requests are taken."""
+        """Set the text, unless the server is ending."""
         if not self._ended:
             self.text = text
 
     def accept(self) -> None:
-        """Take requests, which may have to wait for `open`; do nothing after `end`."""
+        """Accept requests, which may have to wait for `open`; do nothing after `end`."""
         self.accepting = not self._ended
 
     def open(self) -> None:
@@ -35,7 +37,7 @@ class Phase:
             self.text, self.accepting, self.ready = "ready", True, True
 
     def end(self, text: str) -> None:
-        """Stop taking requests; the first reason is kept."""
+        """Accept no more requests. The first reason stays."""
         self.accepting = self.ready = self.failed = False
         if not self._ended:
             self.text, self._ended = text, True
@@ -47,16 +49,16 @@ class Phase:
 
     @property
     def recovering(self) -> bool:
-        """Whether models are being brought back, after which requests will be taken."""
+        """Whether models are being recovered, after which requests will be accepted."""
         return not (self.accepting or self.failed or self._ended)
 
     def check(self) -> None:
-        """Raise NotReady unless requests are taken."""
+        """Raise NotReady unless requests are accepted."""
         if not self.accepting:
             raise NotReady(f"the server is {self.text}")
 
     def check_usable(self, model: Model) -> None:
-        """Raise NotReady unless requests are taken, ModelBroken if the model does not learn."""
+        """Raise NotReady unless requests are accepted, ModelBroken if the model cannot learn."""
         self.check()
         if model.broken:
             raise ModelBroken(f"model {model.name!r}: {model.broken}")

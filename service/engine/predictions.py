@@ -1,4 +1,4 @@
-"""Predictions whose rows wait for labels: which entries of them are written."""
+"""Predictions whose rows are to wait for labels: what the log gets of them."""
 
 import asyncio
 from typing import NamedTuple
@@ -9,29 +9,34 @@ from wolfstream.service.model.live import Model
 from wolfstream.service.model.pending import Pending
 from wolfstream.service.model.waiting_rows import waiting_bytes
 from wolfstream.service.samples.ids import RowId
-from wolfstream.service.samples.predicted import Predicted, rows_record, to_prediction_record
+from wolfstream.service.samples.predicted import PredictedRows, rows_record, to_prediction_record
 from wolfstream.service.storage.entries import Entry
 from wolfstream.solver.prepare.named_rows import Rows, n_bytes
 
-# Fields of the first answer that are not remembered, like its decisions.
+# Fields of the first response that are not stored, so a repeated request does not get them again.
 _FORGOTTEN = (
     *("probability", "standard_deviation"),
     *("prediction_set", "prediction_interval", "explanation", "expected_cost"),
 )
 
 
-class RememberRequest(NamedTuple):
+class WaitingRowsRequest(NamedTuple):
     """One client's predicted rows, which are to wait for their labels.
 
-    response: the answer to the prediction. answer: the future that waits until it is durable.
-    submitted: time of the monotonic clock, in seconds.
+    Attributes:
+        model: that predicted.
+        ids: of the rows.
+        rows: that were predicted.
+        response: to the prediction.
+        waiter: waits until the rows are durable, then gets the response.
+        submitted: when the request came, by the monotonic clock, in seconds.
     """
 
     model: Model
     ids: list[RowId]
     rows: Rows
     response: Answer
-    answer: "asyncio.Future[Answer]"
+    waiter: "asyncio.Future[Answer]"
     submitted: float
 
     @property
@@ -45,45 +50,56 @@ class RememberRequest(NamedTuple):
         return n_bytes(self.rows) + 2 * LABEL_BYTES * len(self.ids)
 
 
-class ToRemember(NamedTuple):
-    """A prediction's entry, and what its record holds."""
+class PredictionEntry(NamedTuple):
+    """A prediction's entry in the log, and what the entry's record holds."""
 
     entry: Entry
-    predicted: Predicted
+    predicted: PredictedRows
 
 
-class Remembered(NamedTuple):
-    """A prediction that is answered once it is durable. new: None for one that came before."""
+class AdmittedPrediction(NamedTuple):
+    """A prediction to answer once it is durable. new: None if it was durable before."""
 
-    request: RememberRequest
-    new: ToRemember | None
+    request: WaitingRowsRequest
+    new: PredictionEntry | None
     response: Answer
 
 
-class Remembering:
-    """The predictions of a model in one group of requests.
+class PredictionAdmission:
+    """Takes a model's predictions in one group of requests.
 
-    time: of the group, in milliseconds since 1970.
+    Args:
+        pending: the rows that wait; None if the model's spec lets none wait.
+        model: that predicted.
+        sequence: of the model, after which the entries are written.
+        time: of the group, in milliseconds since 1970.
     """
 
     def __init__(self, pending: Pending | None, model: Model, sequence: int, time: int) -> None:
         self._pending, self._model = pending, model
         self._sequence, self._time = sequence, time
-        self._drafted: dict[RowId, Predicted] = {}
+        # id -> the request of the same group that brings its row
+        self._drafted: dict[RowId, PredictedRows] = {}
+        # How many rows had come before the next request; it numbers the rows of the model.
         self._first = 0 if pending is None else pending.remembered
 
-    def take(self, request: RememberRequest, threads: int) -> Remembered:
-        """Return what is written for a prediction. Raises Invalid, TooLarge, IdTaken."""
+    def take(self, request: WaitingRowsRequest, threads: int) -> AdmittedPrediction:
+        """Return what to write for a prediction. Raises Invalid, TooLarge, IdTaken."""
         response, ids = request.response, request.ids
         pending = waits(self._model, self._pending)
         rows = rows_record(request.rows)
         earlier = self._earlier(pending, request, rows)
         if earlier is not None:
-            first = {"prediction": earlier.prediction, "decision": [None] * len(ids)}
-            moment = {"sequence": earlier.sequence, "epoch": earlier.epoch}
-            known = {name: value for name, value in response.items() if name not in _FORGOTTEN}
-            return Remembered(request, None, {**known, **first, **moment, "replayed": True})
-        predicted = Predicted(
+            stored = {
+                "prediction": earlier.prediction,
+                "decision": [None] * len(ids),
+                "sequence": earlier.sequence,
+                "epoch": earlier.epoch,
+                "replayed": True,
+            }
+            others = {name: value for name, value in response.items() if name not in _FORGOTTEN}
+            return AdmittedPrediction(request, None, others | stored)
+        predicted = PredictedRows(
             self._first,
             self._time,
             ids,
@@ -98,18 +114,20 @@ class Remembering:
         self._drafted |= dict.fromkeys(ids, predicted)
         head, model = response["head"], self._model.id
         entry = Entry(model, self._sequence, 0, self._first, head, threads, record, "prediction")
-        return Remembered(request, ToRemember(entry, predicted), response)
+        return AdmittedPrediction(request, PredictionEntry(entry, predicted), response)
 
-    def _earlier(self, pending: Pending, request: RememberRequest, rows: bytes) -> Predicted | None:
-        """Return an equal earlier request, if any. Raises IdTaken if its ids belong to another."""
+    def _earlier(
+        self, pending: Pending, request: WaitingRowsRequest, rows: bytes
+    ) -> PredictedRows | None:
+        """Return an equal earlier request, if any. Raises IdTaken if other rows have its ids."""
         ids = request.ids
-        taken = pending.known(ids, self._time)
+        taken = pending.known_indices(ids, self._time)
         if not self._drafted.keys().isdisjoint(ids):
             taken += [row for row, row_id in enumerate(ids) if row_id in self._drafted]
         if not taken:
             return None
-        known = ids[taken[0]]
-        earlier = self._drafted.get(known) or pending.request_of(known)
+        taken_id = ids[taken[0]]
+        earlier = self._drafted.get(taken_id) or pending.request_of(taken_id)
         if earlier is not None and earlier.ids == ids and earlier.rows == rows:
             return earlier
         wrong: list[SampleError] = [
@@ -130,7 +148,7 @@ class Remembering:
 
 
 def waits(model: Model, pending: Pending | None) -> Pending:
-    """Return the rows of a model that wait. Raises Invalid if its spec has none."""
+    """Return the rows of a model that wait. Raises Invalid if its spec lets none wait."""
     if pending is None:
         raise Invalid(
             f"the spec of model {model.name!r} has null for pending: its rows do not wait for "

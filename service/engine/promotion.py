@@ -1,8 +1,8 @@
-"""Promotion: a champion and its challenger exchange their specs and states.
+"""Promotion: a champion and its challenger exchange specs and states.
 
 In each of the two logs it is a rollback to the state of the other model: recovery treats it as one,
-and a rollback undoes it. Both are written in one commit. Names, sequences, epochs and the rows that
-wait for their labels stay where they are.
+and another rollback undoes it. One commit writes both. Names, sequences, epochs and the rows that
+wait for labels stay with their models.
 """
 
 import logging
@@ -19,7 +19,7 @@ from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.model_files import ModelFileError, fill_model, spec_in
 from wolfstream.service.engine.remembered_keys import RememberedKeys
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
-from wolfstream.service.engine.uploads import OF_ANOTHER_LIFE
+from wolfstream.service.engine.uploads import HISTORY_FIELDS
 from wolfstream.service.engine.writer_role import Products
 from wolfstream.service.errors import LagsBehind, NotFollowing, SnapshotFailed, UnusableState
 from wolfstream.service.model.learner import Learner
@@ -30,8 +30,9 @@ from wolfstream.service.storage.snapshot_format import State, encode_state
 
 logger = logging.getLogger(__name__)
 
-# The champion learns nothing while its challenger catches up.
+# The champion learns nothing while its challenger catches up, so that has to be short.
 _MOST_LAG = 4096
+# The spec field and the array of the rows that wait for labels.
 _WAITING_ROWS = "pending"
 
 
@@ -55,39 +56,43 @@ class Promotion:
     def promote(self, champion: Model, challenger: Model) -> dict[str, Any]:
         """Exchange the specs and states of two models: persist, apply and publish.
 
-        Returns the champion's new description. Its former state is in its history. Raises
-        UnknownModel, ModelBroken, NotFollowing, LagsBehind, SnapshotFailed, StorageFailed.
+        Returns the champion's new description. Its former state stays in its history.
+
+        Raises UnknownModel, ModelBroken, NotFollowing, LagsBehind, SnapshotFailed, StorageFailed.
         """
-        above = self._models.usable(champion)
-        self._models.learner(challenger)  # which another replica may have by now
+        champion_learner = self._models.usable(champion)
+        self._models.learner(challenger)  # raises if another replica leads it by now
         if challenger not in self._challengers.followers(champion):
             raise _not_following(champion, challenger)
         with self._challengers.paused([challenger]):
-            below = self._models.usable(challenger)
+            challenger_learner = self._models.usable(challenger)
             if challenger.lag > _MOST_LAG:
                 raise LagsBehind(
                     f"model {challenger.name!r} has {challenger.lag} samples of "
                     f"{champion.name!r} before it; wait until there are {_MOST_LAG} at most"
                 )
             self._challengers.catch_up(challenger)
-            if below.sequence != above.sequence:
+            if challenger_learner.sequence != champion_learner.sequence:
                 raise LagsBehind("a commit of the journal is in doubt; try again")
-            self._exchange(above, below)
+            self._exchange(champion_learner, challenger_learner)
         return champion.describe()
 
-    def _exchange(self, above: Learner, below: Learner) -> None:
-        pair = above, below
-        terms = [self._models.term(one.model) for one in pair]
+    def _exchange(self, champion: Learner, challenger: Learner) -> None:
+        pair = champion, challenger
+        terms = [self._models.term(learner.model) for learner in pair]
         saving = self._begin_to_save(pair)
         with self._aside(1):  # as recovery does
-            states = _state_for(above, below), _state_for(below, above)
-            sources = _source(above, below, states[0]), _source(below, above, states[1])
+            states = _state_for(champion, challenger), _state_for(challenger, champion)
+            sources = (
+                _source(champion, challenger, states[0]),
+                _source(challenger, champion, states[1]),
+            )
             rollbacks = [
-                self._rollback(one, other.model.name, state)
-                for one, other, state in zip(pair, pair[::-1], states, strict=True)
+                self._rollback(learner, other.model.name, state)
+                for learner, other, state in zip(pair, pair[::-1], states, strict=True)
             ]
             wait_for(saving)
-        # What comes before a rollback is not replayed, so its answers must be written.
+        # A replay begins after the rollback, so answers of earlier entries must be written now.
         for term in terms:
             self._keys.write(term)
         self._wait_until_saved(saving)
@@ -96,13 +101,17 @@ class Promotion:
             try:
                 learner.roll_back(source, rollback.description, rollback.epoch)
                 learner.publish()
-            except Exception as error:  # the journal has it: no state between is served
+            except Exception as error:  # the log has the rollback: no state before it may go on
                 mark_broken(learner, error)
-        text = "model %s: took the place of %s at sequence %d, and the other way round"
-        logger.info(text, below.model.name, above.model.name, above.sequence)
+        logger.info(
+            "models exchanged: challenger=%s champion=%s sequence=%d",
+            challenger.model.name,
+            champion.model.name,
+            champion.sequence,
+        )
 
     def _begin_to_save(self, pair: Sequence[Learner]) -> list["Future[int]"]:
-        """Begin to save a snapshot of each, which goes on as the learner restored from it.
+        """Begin to save a snapshot of each; each learner goes on as one restored from it would.
 
         Raises SnapshotFailed.
         """
@@ -111,14 +120,14 @@ class Promotion:
 
     def _wait_until_saved(self, saving: Sequence["Future[int]"]) -> None:
         try:
-            for one in saving:
-                one.result()
+            for future in saving:
+                future.result()
         except Exception as error:  # whatever numpy and zipfile raise under low memory, too
             raise SnapshotFailed(f"{error!r}; nothing has changed") from None
         self._snapshots.finish(wait=True)
 
     def _rollback(self, learner: Learner, other: str, state: State) -> Rollback:
-        """Return the rollback of a model to a state, which is pinned. Raises StorageFailed."""
+        """Pin a state and return the model's rollback to it. Raises StorageFailed."""
         at, time = learner.sequence, rfc3339(datetime.now(UTC))
         digest = self._history.pin(learner.model, b"".join(encode_state(state)))
         return Rollback({"to": at, "at": at, "time": time, "of": other}, digest, new_epoch())
@@ -134,10 +143,10 @@ def _not_following(champion: Model, challenger: Model) -> NotFollowing:
 
 
 def _source(learner: Learner, other: Learner, state: State) -> Learner:
-    """Return a learner of another one's state as `learner` takes it. Raises UnusableState.
+    """Return a learner of the other one's state, as `learner` is to take it over.
 
-    The other one was restored from its snapshot just now, and is not restored once more, unless
-    there are predicted rows, which have to be read with its spec.
+    The other learner goes on from its snapshot by now, so its state need not be restored again,
+    unless rows wait for labels: these have to be read with the other's spec. Raises UnusableState.
     """
     if learner.pending is not None and learner.pending.remembered:
         return _filled(learner.model, state)
@@ -159,10 +168,10 @@ def _filled(model: Model, state: State) -> Learner:
 
 
 def _state_for(learner: Learner, other: Learner) -> State:
-    """Return another model's state as this model takes it, with its own waiting rows."""
+    """Return the other model's state with the waiting rows of this one."""
     (own, own_arrays), (plain, arrays) = learner.state(), other.state()
-    plain = {name: part for name, part in plain.items() if name not in OF_ANOTHER_LIFE}
-    arrays = {name: part for name, part in arrays.items() if name not in OF_ANOTHER_LIFE}
+    plain = {name: part for name, part in plain.items() if name not in HISTORY_FIELDS}
+    arrays = {name: part for name, part in arrays.items() if name not in HISTORY_FIELDS}
     arrays.pop(_WAITING_ROWS, None)
     if _WAITING_ROWS in own_arrays:
         arrays[_WAITING_ROWS] = own_arrays[_WAITING_ROWS]

@@ -1,7 +1,7 @@
-"""Models of an unused data directory are listed, left out of the next start, or deleted.
+"""Models of a data directory that no server uses: listed, left out of the next start, or deleted.
 
-A model that is left out is not replayed when a server starts: it predicts with its last snapshot,
-and learns nothing until `wolfstream serve --recover` tries again. Its journal is kept.
+A model that is left out is not replayed when a server starts. It predicts with its last snapshot
+and learns nothing until `wolfstream serve --recover` tries again. Its log is kept.
 """
 
 from collections.abc import Iterator
@@ -28,11 +28,14 @@ class QuarantineError(WolfstreamError):
     """The directory is in use, or has no such model; the message says what to do."""
 
 
-class Standing(NamedTuple):
+class ModelStatus(NamedTuple):
     """A model as its files describe it.
 
-    sequence: that of its last sample. snapshots: those that are kept, newest first.
-    left_out: whether the next start of a server will not replay it.
+    Attributes:
+        name: of the model.
+        sequence: of its last sample.
+        snapshots: sequences of the snapshots that are kept, newest first.
+        left_out: whether the next start of a server will not replay it.
     """
 
     name: str
@@ -41,8 +44,8 @@ class Standing(NamedTuple):
     left_out: bool
 
 
-def standings(data: Path) -> list[Standing]:
-    """Return all models, oldest first; a server may use the directory.
+def model_statuses(data: Path) -> list[ModelStatus]:
+    """Return the standing of each model, oldest first; a server may be using the directory.
 
     Raises QuarantineError, StartupError.
     """
@@ -57,37 +60,37 @@ def leave_out(data: Path, name: str) -> int:
     Raises QuarantineError, StartupError.
     """
     with _stopped(data) as storage:
-        model = _find(storage, name)
-        learner = Learner(Model(model.number, name, read_stored_spec(model.spec)), model.epoch)
-        restore_newest(learner, storage.journal.reader(model.number), storage.snapshots)
+        entry = _find(storage, name)
+        learner = Learner(Model(entry.number, name, read_stored_spec(entry.spec)), entry.epoch)
+        restore_newest(learner, storage.journal.reader(entry.number), storage.snapshots)
         replays = storage.journal.replays
-        replays.leave_out(model.number, learner.sequence, replays.most)
+        replays.leave_out(entry.number, learner.sequence, replays.max_crashes)
         return learner.sequence
 
 
 def delete(data: Path, name: str) -> None:
-    """Delete a model with its journal and snapshots.
+    """Delete a model with its log and snapshots.
 
     Raises QuarantineError, StartupError, StorageFailed.
     """
     with _stopped(data) as storage:
-        model = _find(storage, name)
+        entry = _find(storage, name)
         for other in storage.catalogue.models():
-            if other.follows == model.number:  # what it learned since its snapshot would be lost
+            if other.follows == entry.number:  # what it learned since its snapshot would be lost
                 raise QuarantineError(
                     f"model {other.name!r} learns from the log of {name!r}: delete it first, or "
                     f"start a server and DELETE {name!r} there, which keeps what both have learned"
                 )
-        storage.catalogue.delete(storage.journal.reader(model.number).begin_term(0))
-        storage.snapshots.delete(model.number)
+        storage.catalogue.delete(storage.journal.reader(entry.number).begin_term(0))
+        storage.snapshots.delete(entry.number)
 
 
-def _standing(model: CatalogueEntry, storage: Storage) -> Standing:
-    log, replays = storage.journal.reader(model.number), storage.journal.replays
-    snapshots = storage.snapshots.sequences(model.number)
+def _standing(entry: CatalogueEntry, storage: Storage) -> ModelStatus:
+    log, replays = storage.journal.reader(entry.number), storage.journal.replays
+    snapshots = storage.snapshots.sequences(entry.number)
     end = max(log.end(), log.rolled_back_at() or 0, *snapshots[:1])
-    left_out = replays.ended(model.number) >= replays.most
-    return Standing(model.name, end, snapshots, left_out)
+    left_out = replays.crashes(entry.number) >= replays.max_crashes
+    return ModelStatus(entry.name, end, snapshots, left_out)
 
 
 @contextmanager
@@ -107,9 +110,9 @@ def _check_is_there(data: Path) -> None:
 
 
 def _find(storage: Storage, name: str) -> CatalogueEntry:
-    models = storage.catalogue.models()
-    for model in models:
-        if model.name == name:
-            return model
-    names = ", ".join(model.name for model in models) or "none"
+    entries = storage.catalogue.models()
+    for entry in entries:
+        if entry.name == name:
+            return entry
+    names = ", ".join(entry.name for entry in entries) or "none"
     raise QuarantineError(f"there is no model {name!r}; there is {names}")

@@ -1,4 +1,4 @@
-"""What the queue holds, and the writer works off: requests to be learned, and orders."""
+"""What the writer's queue holds: requests of a group, and orders."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,11 +11,14 @@ from wolfstream.service.model.live import Model
 class Order(NamedTuple):
     """An operation other than learning, in its place among a model's requests.
 
-    model: None for an operation on no existing model, such as the creation of one.
+    Attributes:
+        run: the operation; called on the writer's thread.
+        waiter: gets what `run` returns or raises.
+        model: that it is about; None if it is about no existing one, such as a creation.
     """
 
     run: Callable[[], Any]
-    answer: "asyncio.Future[Any]"
+    waiter: "asyncio.Future[Any]"
     model: Model | None
 
 

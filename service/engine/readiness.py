@@ -1,4 +1,4 @@
-"""What requests wait for: the server's readiness, and the code that their rows run."""
+"""What requests wait for: the server's readiness, and the compilation of the code they run."""
 
 import asyncio
 
@@ -13,36 +13,41 @@ from wolfstream.solver.prepare.schema import Misfit
 
 
 class Readiness:
-    """Requests that the server has accepted wait here until it can work on them.
+    """Holds accepted requests until the server can work on them. Used on the event loop.
 
-    Used on the event loop.
+    Args:
+        phase: of the server.
+        warm_up: compiles the numerics.
+
+    Attributes:
+        leaving: whether the server was told to stop, and goes on answering until its balancer
+            sends it nothing more.
     """
 
     def __init__(self, phase: Phase, warm_up: WarmUp) -> None:
         self._phase = phase
         self._warm_up = warm_up
-        # Whether the server was told to stop, and goes on answering until it is sent nothing more.
         self.leaving = False
-        # Ready, or never to be.
+        # Set once the server is ready, or will never be.
         self._settled = asyncio.Event()
 
     @property
     def reached(self) -> bool:
-        """Whether requests are handled at once: all is recovered, the default model compiled."""
+        """Whether requests are handled at once: models are recovered, the default one compiled."""
         return self._phase.ready
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is left to compile, so that no request waits for it."""
+        """Whether nothing is left to compile, so that no request waits for compilation."""
         return self._phase.ready and self._warm_up.ended
 
     @property
     def progress(self) -> str:
-        """How much of the code for all kinds of models is compiled; empty once all is."""
+        """How much of the code for all kinds of models is compiled; "" once all is."""
         return self._warm_up.progress
 
     def settle(self) -> None:
-        """Let go those who wait: the server is ready, or it ends."""
+        """Wake waiting requests: the server is ready, or it ends."""
         self._settled.set()
 
     async def wait(self) -> None:
@@ -52,22 +57,27 @@ class Readiness:
         self._phase.check()
 
     async def compiled(self, model: Model, rows: Rows | None, seconds: float | None = None) -> None:
-        """Wait until what a model runs on rows of this kind is compiled.
+        """Wait until the code that a model runs on such rows is compiled.
 
-        It is to be called before such rows are learned or predicted. rows: None for those of the
-        kind that the model has learned. Raises NotReady, also after
-        so many seconds.
+        To be called before such rows are learned or predicted.
+
+        Args:
+            model: that the rows are for.
+            rows: of a request; None for rows of the kind that the model has learned.
+            seconds: how long to wait at most; None for as long as it takes.
+
+        Raises NotReady, also when the time is up.
         """
         if self.complete:
             return
-        known = model.published.rows.form.sparse
-        sparse = known if rows is None else become_sparse(model, rows)
+        learned_sparse = model.published.rows.form.sparse
+        sparse = learned_sparse if rows is None else become_sparse(model, rows)
         await self.compiled_for(model.spec, sparse, seconds)
 
     async def compiled_for(
         self, spec: ModelSpec, sparse: bool, seconds: float | None = None
     ) -> None:
-        """Wait until what models of a spec run is compiled; see `compiled`.
+        """Wait until the code that models of a spec run is compiled; see `compiled`.
 
         sparse: whether they run it on sparse rows, too.
         """
@@ -85,8 +95,8 @@ class Readiness:
 
 
 def become_sparse(model: Model, rows: Rows) -> bool:
-    """Return whether heads get the rows sparse, as far as is known before they have their turn."""
+    """Return whether heads will get rows as sparse ones, as far as can be known in advance."""
     try:
         return model.published.rows.form.after(rows).sparse
-    except (Misfit, AnotherKind):  # they will be refused
+    except (Misfit, AnotherKind):  # the rows will be refused
         return False

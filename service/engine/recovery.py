@@ -1,7 +1,9 @@
-"""Recovery of a model after a stop: load the newest snapshot, replay the rest of the journal.
+"""Recovery of a model after a stop: restore the newest snapshot, replay the rest of the log.
 
-A rollback in the journal serves as a snapshot of its sequence. It takes precedence over a snapshot
-of the same sequence, which may be older; what came after both at this sequence is in the journal.
+A rollback in the log serves as a snapshot of its sequence, and takes precedence over a snapshot of
+the same sequence, which may be older. What came after either at this sequence is in the log.
+
+Which models are recovered at the same time is decided by `engine.recovery_order`.
 """
 
 import logging
@@ -9,7 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
-from wolfstream.service.engine.broken import in_words
+from wolfstream.service.engine.broken import error_text
 from wolfstream.service.engine.origin import difference
 from wolfstream.service.engine.replay import Computing, replay
 from wolfstream.service.errors import StartupError, StorageFailed
@@ -26,7 +28,7 @@ from wolfstream.service.storage.term import Term
 
 logger = logging.getLogger(__name__)
 
-# In the place of a sequence: the snapshot is loaded.
+# Marks, in place of a sequence, that a snapshot is being restored.
 RESTORING = 2**63
 
 
@@ -41,33 +43,38 @@ def recover_model(
     champion: int | None = None,
     is_scarce: Callable[[], bool] = _never,
 ) -> tuple[Learner, Term]:
-    """Fill a new learner with its model, as it was acknowledged; see `recovery_order.recover`.
+    """Recover a model into a new learner, as it was acknowledged, and begin a term of its log.
 
-    champion: the number of the model that it follows. Then it is what its newest snapshot or
-    rollback has, and goes on from there as it does beside requests (`engine.challengers`).
-    is_scarce: whether there is so little memory that nothing more is to be recovered.
+    Args:
+        learner: new, of the model.
+        storage: of logs and snapshots.
+        computing: see `replay`.
+        champion: the id of the model that it follows, if any. A challenger has what its newest
+            snapshot or rollback has, and goes on from there beside requests (see
+            `engine.challengers`).
+        is_scarce: whether there is so little memory that nothing more is to be recovered.
 
-    Returns the learner and the term of its log. Raises StartupError.
+    Returns the learner and the term. Raises StartupError.
     """
     model = learner.model
     try:
         log = storage.journal.reader(model.id)
-        found = list[KeyedRequest]()
+        requests = list[KeyedRequest]()
         try:
-            found = bring_back(learner, log, storage, computing, champion, is_scarce=is_scarce)
-        except StorageFailed as error:  # the other models can be read
+            requests = bring_back(learner, log, storage, computing, champion, is_scarce=is_scarce)
+        except StorageFailed as error:  # the other models may be readable
             model.broken = f"{error}; start the server again"
-            logger.error("model %s is broken: %s", model.name, error)
+            logger.error("model broken, not recovered: model=%s error=%s", model.name, error)
         term = log.begin_term(learner.sequence)
         if not model.broken:
-            of_samples = log if champion is None else storage.journal.reader(champion)
-            check_complete(learner, of_samples, term, storage.journal.name)
-        if found:
-            term.write_answers(found)
+            samples_log = log if champion is None else storage.journal.reader(champion)
+            check_complete(learner, samples_log, term, storage.journal.name)
+        if requests:
+            term.write_answers(requests)
     except StorageFailed as error:
         raise StartupError(f"{error}; make room for it and start again") from None
     learner.publish()
-    logger.info("model %s: recovered at sequence %d", model.name, learner.sequence)
+    logger.info("model recovered: model=%s sequence=%d", model.name, learner.sequence)
     return learner, term
 
 
@@ -81,9 +88,9 @@ def bring_back(
     may_be_purged: bool = False,
     is_scarce: Callable[[], bool] = _never,
 ) -> list[KeyedRequest]:
-    """Fill a new learner with its model; keys whose answers had not been written, with them.
+    """Fill a new learner with its model; return requests whose answers the log lacks, answered.
 
-    Where what is there is damaged, the model is broken. Nothing is written to the log.
+    A model whose snapshots or log are damaged is broken. Nothing is written to the log.
 
     Args:
         learner: new, of the model.
@@ -92,13 +99,13 @@ def bring_back(
         computing: see `replay`.
         champion: see `recover_model`.
         may_be_purged: whether another process may have purged the log since it was read. Then
-            LogGap is raised where rows are missing, and the caller reads it anew.
+            LogGap is raised for missing records, and the caller reads the log anew.
         is_scarce: see `recover_model`.
 
-    Raises LogGap, and StorageFailed where something cannot be read now: the same may succeed later.
+    Raises LogGap, and StorageFailed if something cannot be read now but may be later.
     """
     model, replays = learner.model, storage.journal.replays
-    skipped, found, epoch = Skipped([], [], []), list[KeyedRequest](), None
+    skipped, requests, epoch = SkippedSnapshots([], [], []), list[KeyedRequest](), None
 
     def may_begin(after: int) -> bool:
         return _has_room(model, is_scarce) and _may_begin(learner, replays, after)
@@ -108,8 +115,8 @@ def bring_back(
             skipped = restore_newest(learner, log, storage.snapshots, computing)
             epoch = log.epoch_since(learner.sequence)
             if champion is None:
-                rows_of_blocks = replay(learner, log, computing, may_begin=may_begin)
-                found = [row for rows in rows_of_blocks for row in rows]
+                replayed = replay(learner, log, computing, may_begin=may_begin)
+                requests = [request for block in replayed for request in block]
                 if not model.broken:
                     check_reached(learner, log, skipped)
             elif model.snapshot_time is None and model.rolled_back is None:
@@ -122,35 +129,39 @@ def bring_back(
                     f"model {model.name!r}: its snapshot of sequence {skipped.unreadable[0]} "
                     f"cannot be read now, and the log alone does not do: {error}"
                 ) from None
-            model.broken = str(error)  # the other models are whole
-            logger.error("model %s is broken: %s", model.name, error)
+            model.broken = str(error)  # the other models are intact
+            logger.error("model broken, not recovered: model=%s error=%s", model.name, error)
         except MemoryError as error:
-            model.broken = f"it was not recovered: {in_words(error)}"
-            logger.error("model %s is broken: %s", model.name, model.broken)
-        finally:  # answers to what comes before its beginning have the snapshot's
+            model.broken = f"it was not recovered: {error_text(error)}"
+            logger.error("model broken, not recovered: model=%s error=%s", model.name, model.broken)
+        finally:  # not before: answers to entries of an earlier epoch have the snapshot's
             learner.epoch = epoch or learner.epoch
     if log.faults:
         note_faults(model, log)
-    if not model.broken:  # the way back is found
+    if not model.broken:  # nothing that ended a process is left to replay
         replays.end(model.id)
         for sequence in (*skipped.damaged, *skipped.foreign):
             storage.snapshots.set_aside(model.id, sequence)
-    return found
+    return requests
 
 
 def note_faults(model: Model, log: LogReader) -> None:
-    """Let a model learn nothing more, because its log has what cannot be."""
+    """Mark a model broken because its log contains something impossible."""
     model.log_faults = list(log.faults)
     model.broken = (
-        f"the {log.name} has what cannot be: {'; '.join(log.faults)}. Nothing is learned until "
-        "somebody decides: `wolfstream fleet verify` says what is there; then roll the model back "
-        "to a snapshot, or delete it"
+        f"the {log.name} has impossible records: {'; '.join(log.faults)}. The model learns nothing "
+        "until you roll it back to a snapshot or delete it; `wolfstream fleet verify` lists the "
+        "records"
     )
-    logger.error("log has what cannot be, model stopped: model=%s", model.name)
+    logger.error(
+        "log has impossible records, model stopped: model=%s faults=%s",
+        model.name,
+        "; ".join(log.faults),
+    )
 
 
 def _has_room(model: Model, is_scarce: Callable[[], bool]) -> bool:
-    """Whether there is memory to recover more of a model, which is broken otherwise."""
+    """Return whether there is memory to recover more of a model; if not, mark it broken."""
     if not is_scarce():
         return True
     model.broken = (
@@ -158,15 +169,17 @@ def _has_room(model: Model, is_scarce: Callable[[], bool]) -> bool:
         "used, or give the server more memory (WOLFSTREAM_MEMORY_BYTES, or the limit of its "
         "container), and start it again"
     )
-    logger.error("model %s: %s", model.name, model.broken)
+    logger.error(
+        "model broken, no memory to recover it: model=%s reason=%s", model.name, model.broken
+    )
     return False
 
 
 def _may_begin(learner: Learner, replays: Replays, after: int) -> bool:
-    """Whether to go on after a sequence; not where processes have ended: it is broken then."""
+    """Return whether to replay after a sequence; if that has ended processes, mark it broken."""
     model = learner.model
     ended = replays.begin(model.id, after)
-    if ended < replays.most:
+    if ended < replays.max_crashes:
         return True
     what = "loading its snapshot" if after == RESTORING else f"its replay after sequence {after}"
     model.broken = (
@@ -174,22 +187,24 @@ def _may_begin(learner: Learner, replays: Replays, after: int) -> bool:
         "tried it after a crash; its journal is kept: roll it back or delete it. To try again, "
         "start `wolfstream serve --recover`, or a replica of a fleet with an empty data directory"
     )
-    logger.error("model %s: %s", model.name, model.broken)
+    logger.error(
+        "model broken, its replay ends the server: model=%s reason=%s", model.name, model.broken
+    )
     return False
 
 
 def alone(_: int) -> AbstractContextManager[None]:
-    """Recover a model alone: nothing else uses the storage or the processors."""
+    """Compute alone: nothing else uses the storage or the processors (a `Computing`)."""
     return nullcontext()
 
 
-class Skipped(NamedTuple):
-    """The sequences of snapshots that were passed over.
+class SkippedSnapshots(NamedTuple):
+    """Sequences of the snapshots that recovery passed over.
 
     Attributes:
-        damaged: those that never can be read again.
-        unreadable: those that cannot be read now, and may be whole.
-        foreign: those of another model, which had the same number.
+        damaged: of those that can never be read again.
+        unreadable: of those that cannot be read now, but may be intact.
+        foreign: of those of an earlier model that had the same id.
     """
 
     damaged: list[int]
@@ -198,21 +213,21 @@ class Skipped(NamedTuple):
 
 
 class _ForeignSnapshot(DamagedSnapshot):
-    """A snapshot was saved for another model of the same number."""
+    """A snapshot was saved for an earlier model that had the same id."""
 
 
 def restore_newest(
     learner: Learner, log: LogReader, snapshots: Snapshots, computing: Computing = alone
-) -> Skipped:
+) -> SkippedSnapshots:
     """Fill a new learner with the newest undamaged state, if there is any.
 
-    computing: is entered to load a snapshot, while others use the journal.
+    computing: entered to restore a snapshot, while others use the storage.
 
     Returns the snapshots that were passed over. Raises StartupError, StorageFailed.
     """
     model = learner.model
     rolled_back_at = log.rolled_back_at()
-    skipped = Skipped([], [], [])
+    skipped = SkippedSnapshots([], [], [])
     for sequence in _sequences(model, snapshots):
         if rolled_back_at is not None and sequence <= rolled_back_at:
             break
@@ -222,7 +237,9 @@ def restore_newest(
                 check_creation(learner, state, snapshots.name(model.id, sequence))
                 learner.restore(state.plain, state.arrays)
         except DamagedSnapshot as error:
-            logger.warning("model %s: %s; trying the one before", model.name, error)
+            logger.warning(
+                "snapshot passed over, trying an older one: model=%s error=%s", model.name, error
+            )
             if isinstance(error, _ForeignSnapshot):
                 skipped.foreign.append(sequence)
             elif isinstance(error, UnreadableSnapshot):
@@ -231,15 +248,15 @@ def restore_newest(
                 skipped.damaged.append(sequence)
             continue
         _note_origin(model, sequence, state)
-        learner.publish()  # for `engine.restored_models`, while the rest is replayed
+        learner.publish()  # for `engine.restored_models`, while the log is replayed
         model.note_snapshot(sequence, snapshots.written(model.id, sequence))
         return skipped
     if rolled_back_at is not None:
         with computing(1):
             _restore_rollback(learner, log, snapshots)
         passed_over = {*skipped.damaged, *skipped.unreadable, *skipped.foreign}
-        whole = set(_sequences(model, snapshots)) - passed_over
-        model.snapshot_sequence = max(whole, default=0)
+        intact = set(_sequences(model, snapshots)) - passed_over
+        model.snapshot_sequence = max(intact, default=0)
     return skipped
 
 
@@ -253,9 +270,9 @@ def _sequences(model: Model, snapshots: Snapshots) -> list[int]:
 
 
 def _restore_rollback(learner: Learner, log: LogReader, snapshots: Snapshots) -> None:
-    """Fill a new learner with the state that its model was rolled back to last.
+    """Fill a new learner with the state that its model was last rolled back to.
 
-    Raises StartupError, and StorageFailed where the state cannot be read now.
+    Raises StartupError, and StorageFailed if the state cannot be read now.
     """
     model, rollback = learner.model, log.rollbacks()[0]
     try:
@@ -270,23 +287,25 @@ def _restore_rollback(learner: Learner, log: LogReader, snapshots: Snapshots) ->
             "data directory from a backup (`wolfstream restore`); without that state the model "
             "would be what it was before it was rolled back"
         ) from None
-    spec = read_stored_spec(state.plain["spec"])  # another model's after a promotion
+    spec = read_stored_spec(state.plain["spec"])  # that of another model after a promotion
     source = Learner(Model(model.id, model.name, spec), learner.epoch)
     source.restore(state.plain, state.arrays)
     learner.roll_back(source, rollback.description, rollback.epoch)
 
 
 def check_creation(learner: Learner, state: State, name: str) -> None:
-    """Raise DamagedSnapshot for a snapshot that was saved for another model of the same number.
+    """Raise DamagedSnapshot for a snapshot of an earlier model that had the same id.
 
-    name: of the snapshot. Those of older versions do not say for which model they were saved.
+    name: of the snapshot, for the message. Snapshots of older versions do not say whose they are.
     """
     if state.plain.get("creation", learner.creation) != learner.creation:
         raise _ForeignSnapshot(name, "belongs to another model, which had the same number")
 
 
 def note_beginning(learner: Learner, spec: Any) -> None:
-    """Say of a model without a snapshot that what it learned may have other bits by now.
+    """Warn of a model without a snapshot that was learned with other numerics.
+
+    All of it is replayed, so what it learned may have other bits now.
 
     spec: as it was stored when the model was made.
     """
@@ -296,43 +315,42 @@ def note_beginning(learner: Learner, spec: Any) -> None:
             f"it began with {changed}, and all that it has learned is replayed: predictions may "
             "differ from earlier ones"
         )
-        logger.warning("model %s: %s", model.name, model.notice)
+        logger.warning("predictions may differ: model=%s reason=%s", model.name, model.notice)
 
 
 def _note_origin(model: Model, sequence: int, state: State) -> None:
-    """Say where the bits of a replay may be others than those that were acknowledged."""
+    """Warn if a replay after this snapshot may give other bits than those acknowledged."""
     changed = difference(state.plain.get("made"))
     if changed:
         model.notice = (
             f"its snapshot of sequence {sequence} was made with {changed}: what was learned after "
             "it is replayed, and predictions may differ from earlier ones in the last bits"
         )
-        logger.warning("model %s: %s", model.name, model.notice)
+        logger.warning("predictions may differ: model=%s reason=%s", model.name, model.notice)
 
 
-def check_reached(learner: Learner, log: LogReader, skipped: Skipped) -> None:
-    """Raise StartupError unless a model has all that its log and its snapshots speak of.
+def check_reached(learner: Learner, log: LogReader, skipped: SkippedSnapshots) -> None:
+    """Raise StartupError unless a model has everything that its log and snapshots refer to.
 
-    A model that was uploaded had learned before its log began: without its snapshot it would seem
-    to be empty.
+    An uploaded model had learned before its log began: without its snapshot it would seem empty.
     """
-    behind = max([log.last_event(), *skipped.damaged, *skipped.unreadable])
-    if learner.sequence < behind:
+    end = max([log.last_event(), *skipped.damaged, *skipped.unreadable])
+    if learner.sequence < end:
         raise StartupError(
-            f"model {learner.model.name!r}: it was at sequence {behind}, but what can be read ends "
+            f"model {learner.model.name!r}: it was at sequence {end}, but what can be read ends "
             f"at {learner.sequence}. Restore the snapshots of the data directory from a backup "
             "(`wolfstream restore`); going on without them would silently lose acknowledged samples"
         )
 
 
 def check_complete(learner: Learner, log: LogReader, term: Term, journal: str) -> None:
-    """Raise StartupError if more was acknowledged than there is.
+    """Raise StartupError if more was acknowledged than was recovered.
 
     Args:
-        learner: that has learned everything.
-        log: that its samples are in.
+        learner: that has learned everything there is.
+        log: that holds its samples.
         term: of its own log.
-        journal: what to restore.
+        journal: the name of what is to be restored, for the message.
     """
     model, reached = learner.model, max(learner.sequence, log.end())
     acknowledged = term.acknowledged()

@@ -1,8 +1,8 @@
-"""Which models are recovered at the same time, and how they share the journal and the processors.
+"""Which models are recovered at the same time, and how they share storage and processors.
 
-Each model is replayed by itself, in its blocks and with the number of threads that its journal
-names; so what comes out does not depend on what is recovered beside it. One model at a time uses
-the storage while the others compute.
+Each model is replayed by itself, in the blocks and with the number of threads that its log names,
+so its bits do not depend on what is recovered beside it. One model at a time uses the storage
+while the others compute.
 """
 
 import threading
@@ -19,16 +19,18 @@ from wolfstream.service.storage.entries import CatalogueEntry
 from wolfstream.service.storage.interfaces import Storage
 from wolfstream.service.storage.term import Term
 
-# While it is recovered, a model takes this multiple of its snapshot's bytes, what its heads took
-# when it was saved, and these besides.
+# The memory that a model takes during recovery: this multiple of its snapshot's bytes, what its
+# heads took when it was saved, and these bytes.
 _SNAPSHOT_FACTOR, _MODEL_BYTES = 4, 32 << 20
 
 
 class Room(NamedTuple):
     """What recovery may use.
 
-    models: at a time. n_bytes: that these may take together while they are recovered. is_scarce:
-    see `recover_model`.
+    Attributes:
+        models: how many are recovered at a time.
+        n_bytes: how much memory they may take together meanwhile.
+        is_scarce: see `recover_model`.
     """
 
     models: int
@@ -42,120 +44,117 @@ def recover(
     room: Room,
     begun: Callable[[Model], None] = lambda _: None,
 ) -> Iterator[tuple[Learner, Term]]:
-    """Yield the learners and terms of all models, as they were acknowledged, each once recovered.
+    """Yield the learner and term of each model, as it was acknowledged, as soon as it is recovered.
 
-    use_threads: sets the threads of a matrix product. begun: called with each model before it is
-    recovered, on any thread.
+    The replays of some models may have ended a process before, perhaps for want of memory. These
+    models come last, each alone, so that no other is blamed for it. A model that cannot be
+    recovered is broken: it keeps the state that its replay reached, and its files do not change.
 
-    The journal knows in the replay of which models a process has ended. One of them may take more
-    memory than there is: they come last, each alone, so that no other is held responsible. A model
-    that cannot be recovered is broken: it keeps the state that its replay reached, and its files do
-    not change. Raises StartupError if the journal has lost what it acknowledged.
+    Args:
+        storage: of logs, snapshots and the catalogue.
+        use_threads: sets the number of threads of matrix products.
+        room: what recovery may use.
+        begun: called with each model before it is recovered; on any thread.
+
+    Raises StartupError if a log has lost what it acknowledged.
     """
-    there = storage.catalogue.models()
-    waiting = sorted(
-        (_wanted(found, there, storage) for found in there),
-        key=lambda one: one.alone,
-    )
-    sharing = Sharing(use_threads)
-    running: dict[Future[tuple[Learner, Term]], _Wanted] = {}
+    entries = storage.catalogue.models()
+    waiting = [_job(entry, entries, storage) for entry in entries]
+    waiting.sort(key=lambda job: job.alone)
+    shared = SharedResources(use_threads)
+    running: dict[Future[tuple[Learner, Term]], _Job] = {}
     pool = ThreadPoolExecutor(room.models, "recovery")
     try:
         while waiting or running:
             while waiting and _fits(waiting[0], list(running.values()), room):
-                one = waiting.pop(0)
-                running[pool.submit(_recover, one, storage, sharing, room.is_scarce, begun)] = one
+                job = waiting.pop(0)
+                running[pool.submit(_recover, job, storage, shared, room.is_scarce, begun)] = job
             for done in wait(running, return_when=FIRST_COMPLETED).done:
                 del running[done]
                 yield done.result()
     finally:
-        sharing.end()
+        shared.end()
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-class _Wanted(NamedTuple):
-    """A model to be recovered.
+class _Job(NamedTuple):
+    """The recovery of one model."""
 
-    n_bytes: the approximate memory. alone: whether no other may be recovered at the same time.
-    champion: the number of the model that it follows, or None. is_followed: whether another one
-    follows it.
-    """
-
-    found: CatalogueEntry
-    n_bytes: int
-    alone: bool
-    champion: int | None
-    is_followed: bool
+    entry: CatalogueEntry
+    n_bytes: int  # the approximate memory that it takes
+    alone: bool  # whether nothing else may be recovered at the same time
+    champion: int | None  # the id of the model that it follows
+    is_followed: bool  # whether another model follows it
 
 
-def _wanted(found: CatalogueEntry, there: list[CatalogueEntry], storage: Storage) -> _Wanted:
+def _job(entry: CatalogueEntry, entries: list[CatalogueEntry], storage: Storage) -> _Job:
     n_bytes, snapshots = _MODEL_BYTES, storage.snapshots
-    with suppress(OSError):  # one that cannot be read is noticed later
-        for sequence in snapshots.sequences(found.number)[:1]:
-            snapshot = snapshots.describe(found.number, sequence)
+    with suppress(OSError):  # recovery itself will report what cannot be read
+        for sequence in snapshots.sequences(entry.number)[:1]:
+            snapshot = snapshots.describe(entry.number, sequence)
             if snapshot is not None:
-                known = (snapshot.plain or {}).get("memory_bytes", 0)  # older versions had none
-                n_bytes += _SNAPSHOT_FACTOR * snapshot.n_bytes + known
-    champion = found.follows if found.follows in [other.number for other in there] else None
-    is_followed = found.number in [other.follows for other in there]
-    alone = storage.journal.replays.ended(found.number) > 0
-    return _Wanted(found, n_bytes, alone, champion, is_followed)
+                heads = (snapshot.plain or {}).get("memory_bytes", 0)  # older versions had none
+                n_bytes += _SNAPSHOT_FACTOR * snapshot.n_bytes + heads
+    champion = entry.follows if entry.follows in [other.number for other in entries] else None
+    is_followed = entry.number in [other.follows for other in entries]
+    alone = storage.journal.replays.crashes(entry.number) > 0
+    return _Job(entry, n_bytes, alone, champion, is_followed)
 
 
-def _fits(one: _Wanted, others: list[_Wanted], room: Room) -> bool:
-    if not others:
+def _fits(job: _Job, running: list[_Job], room: Room) -> bool:
+    if not running:
         return True
-    if one.alone or others[0].alone or len(others) >= room.models:
+    if job.alone or running[0].alone or len(running) >= room.models:
         return False
-    return one.n_bytes + sum(other.n_bytes for other in others) <= room.n_bytes
+    return job.n_bytes + sum(other.n_bytes for other in running) <= room.n_bytes
 
 
 def _recover(
-    one: _Wanted,
+    job: _Job,
     storage: Storage,
-    sharing: "Sharing",
+    shared: "SharedResources",
     is_scarce: Callable[[], bool],
     begun: Callable[[Model], None],
 ) -> tuple[Learner, Term]:
-    number, name, spec, epoch, _ = one.found
-    with sharing.using_storage():
-        learner = Learner(Model(number, name, read_stored_spec(spec)), epoch)
+    model_id, name, spec, epoch, _ = job.entry
+    with shared.using_storage():
+        learner = Learner(Model(model_id, name, read_stored_spec(spec)), epoch)
         begun(learner.model)
-        if one.is_followed:
+        if job.is_followed:
             learner.record_losses()
-        recovered = recover_model(learner, storage, sharing.computing, one.champion, is_scarce)
+        recovered = recover_model(learner, storage, shared.computing, job.champion, is_scarce)
         note_beginning(learner, spec)
         return recovered
 
 
-class _Ended(BaseException):
-    """Recovery is over, because of an error of another model; no handler may go on."""
+class _RecoveryEnded(BaseException):
+    """Another model's error has ended recovery. Not an Exception, so that no handler goes on."""
 
 
-class Sharing:
-    """What models share that are recovered at the same time."""
+class SharedResources:
+    """What models in recovery share: the storage, and the process's number of threads."""
 
     def __init__(self, use_threads: Callable[[int], None]) -> None:
-        # Held by the one that uses the storage.
-        self._storage = threading.Lock()
-        self._ended = False
+        self._storage = threading.Lock()  # held by the thread that uses the storage
+        self._ended = False  # the storage must not be used any more
         self._use_threads = use_threads
-        self._changed = threading.Condition()
-        self._computing = self._count = 0
+        self._changed = threading.Condition()  # guards the two below
+        self._computing = 0  # how many models compute now
+        self._threads = 0  # the number of threads that was set last; 0: none was
 
     @contextmanager
     def using_storage(self) -> Iterator[None]:
-        """Use the storage, except during `computing` within the block."""
+        """Hold the storage within the block, except in `computing`."""
         with self._storage:
             self._check()
             yield
 
     @contextmanager
-    def computing(self, count: int) -> Iterator[None]:
-        """Compute with this many threads, while others may use the storage."""
+    def computing(self, threads: int) -> Iterator[None]:
+        """Compute with this many threads within the block, while others may use the storage."""
         self._storage.release()
         try:
-            with self._products_on(count):
+            with self._products_on(threads):
                 yield
         finally:
             self._storage.acquire()
@@ -168,19 +167,20 @@ class Sharing:
 
     def _check(self) -> None:
         if self._ended:
-            raise _Ended
+            raise _RecoveryEnded
 
     @contextmanager
-    def _products_on(self, count: int) -> Iterator[None]:
-        """Wait for those who compute with another number of threads, which the process has one of.
+    def _products_on(self, threads: int) -> Iterator[None]:
+        """Compute matrix products on this many threads within the block.
 
-        Who uses several has them alone.
+        The number belongs to the process, so wait for models that use another one. With more than
+        one thread, compute alone: there is no processor left for others.
         """
         with self._changed:
-            self._changed.wait_for(lambda: not self._computing or count == self._count == 1)
-            if count != self._count:
-                self._use_threads(count)
-                self._count = count
+            self._changed.wait_for(lambda: not self._computing or threads == self._threads == 1)
+            if threads != self._threads:
+                self._use_threads(threads)
+                self._threads = threads
             self._computing += 1
         try:
             yield

@@ -1,9 +1,9 @@
-"""Refits: jobs that fit a model's window of recent samples again, while it learns and predicts.
+"""Refits: jobs that fit a model again on its recent samples, while it learns and predicts.
 
     queued -> take the window (writer) -> solve (worker) -> append + fsync, absorb, publish (writer)
 
-One worker thread solves one refit at a time; everything else here runs on the event loop. Jobs do
-not outlive the process. The fit of a job that is done is in the model's journal.
+One worker thread solves one refit at a time; everything else here runs on the event loop. Jobs end
+with the process. The fit of a finished job does not: it is in the model's log.
 """
 
 import asyncio
@@ -27,11 +27,17 @@ KEPT = 16
 
 
 class Job:
-    """A refit, for its client to follow.
+    """A refit, which its client can watch.
 
-    sequence, epoch: the model's when the window was taken. samples: how many the window had.
-    progress: of the solver; replaced as a whole by the worker thread.
-    result: the fit's description once the job is done. error: why it failed.
+    Attributes:
+        id: unique in the process.
+        model: to refit.
+        status: "queued", then "running", then "done" or "failed".
+        sequence, epoch: of the model when its window was taken.
+        samples: the number of samples in the window.
+        progress: of the solver; the worker thread replaces it as a whole.
+        result: the description of the fit, once the job is done.
+        error: why the job failed.
     """
 
     def __init__(self, model: Model) -> None:
@@ -44,28 +50,28 @@ class Job:
         self.progress: Progress | None = None
         self.result: dict[str, Any] | None = None
         self.error: Refusal | None = None
-        self._stopped = ""
-        self._began: float | None = None
+        self._stopped = ""  # why the solver is to end; "" if it is not
+        self._began: float | None = None  # by the monotonic clock, as is `_ended`
         self._ended: float | None = None
 
     @property
     def active(self) -> bool:
-        """Whether it is queued or running."""
+        """Whether the job is queued or running."""
         return self.status in ("queued", "running")
 
     @property
     def seconds(self) -> float:
-        """For how long it has run."""
+        """How long the job has run."""
         if self._began is None:
             return 0.0
         return (time.monotonic() if self._ended is None else self._ended) - self._began
 
     def stop(self, why: str) -> None:
-        """Make it fail as soon as the solver reports progress."""
+        """Let the job fail when the solver next reports progress. why: told to the client."""
         self._stopped = why
 
     def begin(self) -> None:
-        """Note that it runs from now on. Raises RefitStopped."""
+        """Note that the job is running now. Raises RefitStopped."""
         self._check_stop()
         self.status, self._began = "running", time.monotonic()
 
@@ -75,7 +81,7 @@ class Job:
         self.progress = progress
 
     def end(self, error: Refusal | None) -> None:
-        """Note that it is done, or failed with an error."""
+        """Note that the job is done, or has failed with an error."""
         self.error = error
         self.status = "failed" if error else "done"
         self._ended = time.monotonic()
@@ -88,9 +94,14 @@ class Job:
 class Refits:
     """The refits of all models.
 
-    take: the present window of a model. keep: makes a window's fit part of the model, unless the
-    model was rolled back meanwhile, and returns its description. Both wait for the writer.
-    waiting: bound on the jobs that are queued. ended: how many jobs have ended, by status.
+    Args:
+        take: returns a model's present window; waits for the writer.
+        keep: makes a window's fit part of its model, unless that was rolled back meanwhile, and
+            returns the fit's description; waits for the writer.
+        waiting: bound on the number of queued jobs.
+
+    Attributes:
+        ended: the number of jobs that have ended, by status.
     """
 
     def __init__(
@@ -102,9 +113,11 @@ class Refits:
         self._take = take
         self._keep = keep
         self._waiting = waiting
+        # The last jobs of each model, oldest first; only the last one may be active.
         self._jobs: dict[Model, list[Job]] = {}
+        # Keeps running tasks alive: the event loop itself refers to them weakly.
         self._tasks: set[asyncio.Task[None]] = set()
-        self._turn = asyncio.Lock()
+        self._turn = asyncio.Lock()  # held by the job that runs
         self._worker = ThreadPoolExecutor(1, "refit")
         self.ended: Counter[str] = Counter()
 
@@ -113,7 +126,7 @@ class Refits:
         jobs = self._jobs.get(model, [])
         if jobs and jobs[-1].active:
             return jobs[-1]
-        queued = sum(of[-1].status == "queued" for of in self._jobs.values())
+        queued = sum(model_jobs[-1].status == "queued" for model_jobs in self._jobs.values())
         if queued >= self._waiting:
             raise JobsFull(f"{queued} refits wait, at most {self._waiting} may; try again")
         job = Job(model)
@@ -124,16 +137,16 @@ class Refits:
         return job
 
     def active(self) -> Counter[str]:
-        """Return how many jobs are queued, and how many run; on any thread."""
+        """Return the numbers of queued and of running jobs; on any thread."""
         last = [jobs[-1] for jobs in self._jobs.copy().values()]
         return Counter(job.status for job in last if job.active)
 
     def jobs(self, model: Model) -> list[Job]:
-        """Return a model's remembered jobs, newest first."""
+        """Return the jobs of a model that can be looked up, newest first."""
         return self._jobs.get(model, [])[::-1]
 
     def job(self, model: Model, job_id: str) -> Job:
-        """Return a model's job of this id. Raises UnknownJob."""
+        """Return the job of a model with this id. Raises UnknownJob."""
         for job in self._jobs.get(model, []):
             if job.id == job_id:
                 return job
@@ -143,7 +156,7 @@ class Refits:
         )
 
     def forget(self, model: Model) -> None:
-        """Stop the refit of a model that was deleted, and forget its jobs."""
+        """Stop the refit of a deleted model, and forget the model's jobs."""
         for job in self._jobs.pop(model, []):
             job.stop("the model was deleted")
 
@@ -174,7 +187,7 @@ class Refits:
         except Refusal as refusal:
             error = refusal
         except Exception as failure:
-            logger.exception("model %s: a refit failed", job.model.name)
+            logger.exception("refit failed: model=%s", job.model.name)
             error = RefitFailed(f"the solver failed: {failure!r}")
         job.end(error)
         self.ended[job.status] += 1

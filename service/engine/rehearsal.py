@@ -1,10 +1,10 @@
-"""After a crash, a process of its own uses each model, so that the server need not crash again.
+"""After a crash, a process of its own uses each model, so that the server does not crash again.
 
-`python -m wolfstream.service.engine.rehearsal DIR FIRST` recovers the models of a directory one
-after another, from number FIRST on, predicts and learns with each, and writes nothing. Before each
-step it names the model, and after which sequence it goes on. If it crashes, the model that it named
-last is left out as one is whose replay has ended the server (`storage.replay_marks`), and another
-process goes on with those after it.
+`python -m wolfstream.service.engine.rehearsal DIR FIRST` recovers the models of a data directory
+one after another, from model id FIRST on. It predicts and learns with each, and writes nothing.
+Before each step it prints the model's id and the sequence after which it goes on. If it crashes,
+the model of its last line is left out of the next recovery, as one whose replay has ended the
+server (see `storage.replay_marks`), and another process goes on after it.
 """
 
 import signal
@@ -27,7 +27,7 @@ _CRASHES = {-signal.SIGSEGV, -signal.SIGBUS, -signal.SIGILL, -signal.SIGFPE, -si
 
 
 class _Step(NamedTuple):
-    """A model by its number, and the sequence after which it goes on."""
+    """A step of the process: a model's id, and the sequence after which it goes on."""
 
     model: int
     after: int
@@ -36,18 +36,18 @@ class _Step(NamedTuple):
 def leave_out_what_crashes(data: Path) -> list[int]:
     """Leave the models of a directory that crash a process out of the next recovery.
 
-    Returns their numbers. Raises StartupError, OSError.
+    Returns their ids. Raises StartupError, OSError.
     """
     models = list[int]()
     while (step := _crash_of(data, models[-1] + 1 if models else 0)) is not None:
         with closing(ReplayMarks(replays_path(data))) as marks:
-            marks.leave_out(step.model, step.after, marks.most)
+            marks.leave_out(step.model, step.after, marks.max_crashes)
         models.append(step.model)
     return models
 
 
 def _crash_of(data: Path, first: int) -> _Step | None:
-    """Return the step at which a process crashed that uses models from this number on."""
+    """Run a process from a model id on; return the step at which it crashed, if it did."""
     command = [sys.executable, "-m", __spec__.name, str(data), str(first)]
     step = None
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -58,16 +58,16 @@ def _crash_of(data: Path, first: int) -> _Step | None:
 
 
 def main(data: Path, first: int) -> None:
-    """Use each model from a number on, and name each step before it is taken."""
+    """Use each model from an id on; print each step before it is taken."""
     from wolfstream.service.native.compile_cache import use_compile_cache
 
     use_compile_cache()  # before numba is imported
     from wolfstream.service.storage.data_directory import open_storage
 
     with closing(open_storage(data, read_only=True)) as storage:
-        for entry in sorted(storage.catalogue.models(), key=lambda one: one.number):
+        for entry in sorted(storage.catalogue.models(), key=lambda entry: entry.number):
             if entry.number >= first:
-                with suppress(Exception):  # the server says what is wrong
+                with suppress(Exception):  # the server itself will report what is wrong
                     for after in _use(entry, storage):
                         print(*_Step(entry.number, after), flush=True)
 

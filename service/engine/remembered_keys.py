@@ -1,4 +1,8 @@
-"""The idempotency keys that a server remembers, and when their answers are written."""
+"""The idempotency keys that a server knows, and when their answers are written and dropped.
+
+Keys are in memory; answers are in the logs, so that memory does not grow with their size. See
+`engine.idempotency` for the life of a key.
+"""
 
 import logging
 from collections import Counter
@@ -15,36 +19,39 @@ from wolfstream.service.storage.term import Term
 
 logger = logging.getLogger(__name__)
 
-# A shorter answer cannot be shortened further.
+# Answers up to this size are not worth shrinking.
 _SMALL_BYTES = 256
-# Shrinking takes a tenth of a millisecond for each answer, while nothing is learned.
+# Shrinking takes a tenth of a millisecond for each answer, during which nothing is learned.
 _SHRUNK_AT_A_TIME = 256
 
 
 class RememberedKeys:
-    """The keys of all models, in memory; their answers are in the models' logs.
+    """The keys of all models. Used by one thread.
 
-    Used by one thread. A key is known once its commit is durable, and also while that is in doubt:
-    the same request must not be learned again then, nor be called unlearned.
+    A key is known once its commit is durable, and also while the commit is in doubt: the request
+    must then neither be learned again, nor be called unlearned.
 
-    at_least: how many keys of each model are remembered. Up to an eighth more are, so that they
-        need not be forgotten one by one.
-    most_bytes: bound on the bytes of each model's answers; beyond it the oldest ones shrink to
-        `sequence` and `learned`.
+    Args:
+        at_least: how many keys of each model are kept. Up to an eighth more are, so that old ones
+            are forgotten many at a time.
+        most_bytes: bound on the bytes of each model's answers. Beyond it the oldest ones shrink to
+            `sequence` and `learned`.
     """
 
     def __init__(self, at_least: int, most_bytes: int) -> None:
-        self._logs: dict[int, LogReader] = {}
+        self._logs: dict[int, LogReader] = {}  # model id -> its log
         self._at_least = at_least
         self._most_bytes = most_bytes
-        # The bytes of answers that can shrink, by model and sequence, oldest first.
+        # model id -> sequence -> bytes of an answer that can shrink; oldest first
         self._sizes: dict[int, dict[int, int]] = {}
-        self._totals: Counter[int] = Counter()
-        # By model and key, in the order of the sequences.
+        self._totals: Counter[int] = Counter()  # model id -> sum of these bytes
+        # model id -> key -> sequence; in the order of the sequences
         self._sequences: dict[int, dict[bytes, int]] = {}
+        # (model id, sequence) -> a request that is durable, but not learned yet
         self._unanswered: dict[tuple[int, int], KeyedRequest] = {}
+        # model id -> sequence -> a request whose answer is known, but not in the log yet
         self._unwritten: dict[int, dict[int, KeyedRequest]] = {}
-        # model -> keys of its commit in doubt
+        # model id -> keys of its commit in doubt
         self._doubtful: dict[int, set[bytes]] = {}
 
     def read_from(self, log: LogReader) -> None:
@@ -52,7 +59,7 @@ class RememberedKeys:
         self._logs[log.model] = log
 
     def load(self, log: LogReader) -> None:
-        """Remember the keys in a model's log. Raises StartupError, StorageFailed."""
+        """Load the keys in a model's log. Raises StartupError, StorageFailed."""
         model = log.model
         self.forget(model)
         self._logs[model] = log
@@ -63,10 +70,10 @@ class RememberedKeys:
             self._add_size(model, sequence, n_bytes)
 
     def find(self, model: int, key: bytes) -> KeyedRequest | None:
-        """Return the request that was committed under a key.
+        """Return the request that was committed under a key; None if there is none.
 
-        Raises InDoubt where it may have been committed, and AnswerMissing where it was, but its
-        answer cannot be read now.
+        Raises InDoubt if one may have been committed, and AnswerMissing if one was, but its answer
+        cannot be read now.
         """
         if key in self._doubtful.get(model, ()):
             raise InDoubt(
@@ -93,17 +100,17 @@ class RememberedKeys:
         return key in self._sequences.get(model, {})
 
     def unwritten(self, model: int) -> list[KeyedRequest]:
-        """Return a model's keys whose answers are not written yet, with these."""
+        """Return a model's requests whose answers are known, but not in the log yet."""
         return list(self._unwritten.get(model, {}).values())
 
     def committed(
         self, model: int, new: Sequence[KeyedRequest], error: StorageFailed | None
     ) -> None:
-        """Take what became of a commit of new keys, and of the answers that were not written.
+        """Register the outcome of a commit of new keys, and of the answers that came with them.
 
         Args:
-            model: the number of the model.
-            new: the keys that came with the commit; without any it had no answers.
+            model: the id of the model.
+            new: the keys in the commit; without any, it had no answers either.
             error: why it failed; None if it is durable.
         """
         if isinstance(error, InDoubt):
@@ -112,36 +119,36 @@ class RememberedKeys:
             return
         if new:
             self._unwritten.pop(model, None)
-        # Others may wait for their answer still: large requests, which other commits come between.
+        # Requests of earlier commits may still be unanswered: large ones are learned in parts.
         self._unanswered |= {(row.model, row.sequence): row for row in new}
         for row in new:
             self._sequences.setdefault(model, {})[row.key] = row.sequence
 
     def resolved(self, model: int) -> None:
-        """Note that nothing of a model is in doubt any more."""
+        """Note that no commit of a model is in doubt any more."""
         self._doubtful.pop(model, None)
 
     def answer(self, model: int, sequence: int, answer: dict[str, Any]) -> None:
-        """Remember the answer to an entry that was committed with a key."""
+        """Keep the answer to a request that was committed with a key."""
         row = answered(self._unanswered.pop((model, sequence)), answer)
         self._unwritten.setdefault(model, {})[sequence] = row
         self._add_size(model, sequence, len(row.answer or b""))
 
-    def add_answered(self, found: list[KeyedRequest]) -> None:
-        """Remember keys of entries that a commit in doubt proved to have written."""
-        for row in found:
+    def add_answered(self, requests: list[KeyedRequest]) -> None:
+        """Add requests, with their answers, that a replay has found in the log."""
+        for row in requests:
             self._sequences.setdefault(row.model, {})[row.key] = row.sequence
             self._unwritten.setdefault(row.model, {})[row.sequence] = row
             self._add_size(row.model, row.sequence, len(row.answer or b""))
 
     def write(self, term: Term) -> None:
-        """Write the answers of a term's model that are not written yet. Raises StorageFailed."""
+        """Write a model's answers that are not in its log yet. Raises StorageFailed."""
         if answered := self.unwritten(term.model):
             term.write_answers(answered)
             del self._unwritten[term.model]
 
     def forget_unlearned(self, model: int, learned: int) -> None:
-        """Forget the keys of a model's entries after the sequence that it has learned."""
+        """Forget the keys of a model's entries after the last sequence that it has learned."""
         sequences = self._sequences.get(model, {})
         for key in [key for key, sequence in sequences.items() if sequence > learned]:
             sequence = sequences.pop(key)
@@ -149,9 +156,9 @@ class RememberedKeys:
             self._drop_size(model, sequence)
 
     def forget_oldest(self, term: Term) -> None:
-        """Forget the surplus keys of a term's model, and shrink its surplus answers.
+        """Forget a model's surplus keys and shrink its surplus answers.
 
-        A failure is logged, and they are kept.
+        If the log cannot be written, this is logged and they are kept.
         """
         model = term.model
         self._shrink_oldest(term)
@@ -163,7 +170,7 @@ class RememberedKeys:
         try:
             term.forget_keys(oldest[-1][1])
         except StorageFailed as error:
-            logger.error("model %d: its oldest keys are kept: %s", model, error)
+            logger.error("old idempotency keys kept: model_id=%d error=%s", model, error)
             return
         for key, sequence in oldest:
             del sequences[key]
@@ -171,16 +178,16 @@ class RememberedKeys:
             self._drop_size(model, sequence)
 
     def forget(self, model: int) -> None:
-        """Forget all keys of a model that was deleted, or is learned elsewhere."""
-        for of_models in (self._sequences, self._sizes, self._unwritten, self._doubtful):
-            of_models.pop(model, None)
+        """Forget all keys of a model that was deleted, or is led elsewhere."""
+        for by_model in (self._sequences, self._sizes, self._unwritten, self._doubtful):
+            by_model.pop(model, None)
         self._logs.pop(model, None)
         del self._totals[model]
-        for at in [at for at in self._unanswered if at[0] == model]:
-            del self._unanswered[at]
+        for request in [request for request in self._unanswered if request[0] == model]:
+            del self._unanswered[request]
 
     def _shrink_oldest(self, term: Term) -> None:
-        """Shrink the oldest answers until an eighth of the bound is free again, some at a time."""
+        """Shrink the oldest answers until an eighth of the bound is free, a few at a time."""
         model = term.model
         if self._totals[model] <= self._most_bytes:
             return
@@ -196,7 +203,7 @@ class RememberedKeys:
         try:
             term.shorten_answers(rows)
         except StorageFailed as error:
-            logger.error("model %d: its oldest answers are kept: %s", model, error)
+            logger.error("old answers not shrunk: model_id=%d error=%s", model, error)
             return
         for sequence in sequences:
             self._unwritten.get(model, {}).pop(sequence, None)
@@ -212,14 +219,15 @@ class RememberedKeys:
 
 
 def _shrunk(answer: bytes) -> bytes:
-    """Return an encoded answer without its results and what it says of the head."""
-    whole = msgpack.unpackb(answer)
-    named = ("model", "sequence", "epoch", "learned")
-    kept = {name: whole[name] for name in named if name in whole}  # an older one has no epoch
-    encoded: bytes = msgpack.packb({**kept, "results": {}, "head": {"name": whole["head"]["name"]}})
+    """Return an encoded answer without its results and the description of the head."""
+    answer_fields = msgpack.unpackb(answer)
+    kept_names = ("model", "sequence", "epoch", "learned")
+    short = {name: answer_fields[name] for name in kept_names if name in answer_fields}
+    head = {"name": answer_fields["head"]["name"]}
+    encoded: bytes = msgpack.packb({**short, "results": {}, "head": head})
     return encoded
 
 
 def answered(row: KeyedRequest, answer: dict[str, Any]) -> KeyedRequest:
-    """Return the key with its encoded answer."""
+    """Return a request with its answer, encoded."""
     return row._replace(answer=msgpack.packb(answer))

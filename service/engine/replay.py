@@ -1,4 +1,4 @@
-"""The replay of a journal: blocks are learned again as they were learned live."""
+"""Replay: the blocks of a log are learned again, exactly as they were learned live."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -9,12 +9,12 @@ from wolfstream.service.engine.absorb import (
     Results,
     absorb_block,
     absorb_part,
+    decode_block,
     joined_answer,
     learn_again,
-    recorded,
     remember,
 )
-from wolfstream.service.engine.broken import in_words
+from wolfstream.service.engine.broken import error_text
 from wolfstream.service.engine.remembered_keys import answered
 from wolfstream.service.errors import StartupError
 from wolfstream.service.heads.fit import fit_from_record
@@ -25,7 +25,7 @@ from wolfstream.service.storage.log import LogReader
 
 logger = logging.getLogger(__name__)
 
-# Around the replay of a block, with its number of threads.
+# A context that a block is replayed in, for this number of threads.
 Computing: TypeAlias = Callable[[int], AbstractContextManager[None]]
 
 
@@ -41,13 +41,14 @@ def replay(
     Args:
         learner: that nobody else uses.
         log: of its model.
-        computing: entered for each block with its number of threads; nothing is read within it.
-        blocks: those to learn; None for all after the learner's sequence.
-        may_begin: is asked before each block, which it may not even read, with the sequence
-            before it.
+        computing: entered for each block, with the block's number of threads. The log is not read
+            within it.
+        blocks: to learn; None for all after the learner's sequence.
+        may_begin: asked before each block is read, with the sequence before it; if False, the
+            replay ends.
 
-    Yields keys whose answers had not been written, with their answers. Where learning fails, the
-    model is broken from there on. Raises StartupError, StorageFailed.
+    Yields, for each block, the requests whose answers the log lacks, with their answers. If
+    learning fails, the model is broken, and the replay ends. Raises StartupError, StorageFailed.
     """
     model = learner.model
     unanswered, end = _unanswered(learner, log)
@@ -61,16 +62,18 @@ def replay(
             epoch = log.epoch_before(block[-1].sequence)
         try:
             with computing(block[0].threads):
-                found = _replay_block(learner, block, unanswered, epoch or learner.epoch, before)
-        except Exception as error:  # one model that fails must not keep the others from starting
-            logger.exception("model %s: replay failed at sequence %d", model.name, learner.sequence)
-            model.broken = f"replay failed after sequence {learner.sequence}: {in_words(error)}"
+                requests = _replay_block(learner, block, unanswered, epoch or learner.epoch, before)
+        except Exception as error:  # a model that fails must not keep the others from starting
+            logger.exception(
+                "replay failed, model broken: model=%s sequence=%d", model.name, learner.sequence
+            )
+            model.broken = f"replay failed after sequence {learner.sequence}: {error_text(error)}"
             break
-        yield found
+        yield requests
 
 
 def _unanswered(learner: Learner, log: LogReader) -> tuple[dict[int, KeyedRequest], int]:
-    """Return the keys that need answers, by their sequences, and up to where all are known.
+    """Return sequence -> request that needs an answer, and up to where the log was looked at.
 
     Raises StartupError, StorageFailed.
     """
@@ -85,10 +88,15 @@ def _replay_block(
     epoch: str,
     before: list[Results],
 ) -> list[KeyedRequest]:
-    """Apply a block; keys whose answers had not been written, with their first answers.
+    """Apply a block; return the requests whose answers the log lacks, with their first answers.
 
-    epoch: that in which it was written. before: results of the parts before, of a large request
-    that goes on in this block.
+    Args:
+        learner: of the model.
+        block: entries of one kind.
+        unanswered: sequence -> request.
+        epoch: in which the block was written.
+        before: results of the earlier parts, if the block is a part of a large request. Extended or
+            cleared here.
     """
     if block[0].kind == "checkpoint":
         learner.go_on_from(learner.checkpoint())
@@ -100,29 +108,29 @@ def _replay_block(
         learner.adopt(block[0].head, fit_from_record(block[0].record))
         return []
     begin, end = block[0].sequence - block[0].samples, block[-1].sequence
-    asked = [
-        row.sequence
-        for row in unanswered.values()
-        if begin < row.sequence and row.sequence - max(row.samples, 1) < end
+    ends = [
+        request.sequence
+        for request in unanswered.values()
+        if begin < request.sequence and request.sequence - max(request.samples, 1) < end
     ]
-    if not asked:
+    if not ends:
         learn_again(learner, block)
         return []
-    if min(asked) > end:
-        before.append(absorb_part(learner, block[0], recorded(block)))
+    if min(ends) > end:  # a part of a large request that ends in a later block
+        before.append(absorb_part(learner, block[0], decode_block(block)))
         return []
-    found = list[KeyedRequest]()
-    answers = absorb_block(learner, block, recorded(block))
+    requests = list[KeyedRequest]()
+    answers = absorb_block(learner, block, decode_block(block))
     for entry, answer in zip(block, answers, strict=True):
         if entry.sequence in unanswered:
             first = {**joined_answer(before, answer), "epoch": epoch}
-            found.append(answered(unanswered[entry.sequence], first))
+            requests.append(answered(unanswered[entry.sequence], first))
     before.clear()
-    return found
+    return requests
 
 
 def _check_continuous(learner: Learner, block: list[Entry]) -> None:
-    """Raise StartupError unless each entry of a block comes directly after what was learned."""
+    """Raise StartupError unless a block's entries follow what was learned without a gap."""
     reached = learner.sequence
     for entry in block:
         if entry.sequence - entry.samples != reached:

@@ -1,8 +1,9 @@
-"""Predictions of models that are being brought back, as their snapshots have restored them.
+"""Predictions of models in recovery, from the state that their snapshots have restored.
 
-A model is replayed after a start, or where a replica begins to lead it. Meanwhile it has a state
-that was saved some time ago, and a caller who says how old a prediction may be gets that of this
-state. It lacks what was acknowledged since: only `sequence` in the answer says what it has.
+After a start, or when a replica takes a model over, the model is replayed. Meanwhile it has a state
+that was saved some time ago. A caller who says how old a prediction may be (`max_lag`) gets one of
+that state. It lacks samples that were acknowledged since; only `sequence` in the response says
+which it has.
 """
 
 import asyncio
@@ -12,23 +13,23 @@ from typing import NoReturn
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.learn_request import Answer
 from wolfstream.service.engine.sequence_waiters import SequenceWaiters
-from wolfstream.service.engine.serving import AskedRows, Predicting
+from wolfstream.service.engine.serving import Predicting, RequestRows
 from wolfstream.service.errors import NotLeader, NotReady, Refusal, UnknownModel
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment
-from wolfstream.service.model.published import Published
+from wolfstream.service.model.published import ModelView
+from wolfstream.service.model.revision import Revision
 from wolfstream.service.samples.ids import RowId
 from wolfstream.service.spec.heads import HeadName
 
 
 class RestoredModels:
-    """An `engine.serving.Predicting`. Used on the event loop, for one request.
+    """Predicts with restored models where the engine cannot. For one request, on the event loop.
 
     Args:
         engine: predicts what it can itself.
-        find: returns a model that is being brought back, and how many seconds may be missing in
-            what it predicts with; None for any other model.
-        max_lag_seconds: how many may be missing.
+        find: returns a model in recovery, and for how many seconds samples may be missing in it;
+            None for any other model.
+        max_lag_seconds: for how many seconds they may be missing.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class RestoredModels:
         return self._engine.metrics
 
     def is_model(self, name: str) -> bool:
-        """Return whether a model of this name is restored, and new enough."""
+        """Return whether the model of this name is restored, and recent enough."""
         restored = self._find(name)
         return restored is not None and restored[1] <= self._max_lag_seconds
 
@@ -61,40 +62,44 @@ class RestoredModels:
         model, lag = restored
         if lag > self._max_lag_seconds:
             raise NotReady(
-                f"{refusal.detail}; what model {name!r} has been restored to is {lag:.0f} s old, "
+                f"{refusal.detail}; the restored state of model {name!r} is {lag:.0f} s old, "
                 f"and max_lag allows {self._max_lag_seconds:g}"
             )
         return model
 
     async def compiled(
-        self, model: Model, rows: AskedRows | None, seconds: float | None = None
+        self, model: Model, rows: RequestRows | None, seconds: float | None = None
     ) -> None:
-        """Wait for nothing: what is not compiled yet is compiled by the prediction."""
+        """Return at once: what is not compiled is compiled by the prediction itself."""
 
     async def view(
-        self, model: Model, head: HeadName, rows: AskedRows | None, awaited: Moment | None = None
-    ) -> Published:
+        self,
+        model: Model,
+        head: HeadName,
+        rows: RequestRows | None,
+        awaited: Revision | None = None,
+    ) -> ModelView:
         """Return the restored view, or the engine's. Raises AnotherState, NotReached."""
         restored = self._find(model.name)
-        if restored is None or restored[0] is not model:  # it has been brought back meanwhile
+        if restored is None or restored[0] is not model:  # it was recovered meanwhile
             return await self._engine.view(model, head, rows, awaited)
         if awaited is not None:
             await SequenceWaiters(seconds=0.0).reached(model, awaited)
         published = model.published
         view = published.heads.get(head)
         if rows is not None and view is not None and not view.lacks:
-            # Compiles or loads the code, for which the event loop must not wait.
+            # Compiles or loads the code here, where the event loop does not wait for it.
             await asyncio.to_thread(
                 lambda: model.chain.predict(published, head, published.seen(rows))
             )
         return published
 
     def check_remembers(self, model: Model) -> NoReturn:
-        """Raise NotReady: rows cannot wait for their labels before their model is brought back."""
+        """Raise NotReady: rows cannot wait for labels before their model is recovered."""
         raise NotReady(f"model {model.name!r} is being brought back; leave ids out, or try again")
 
     async def remember(
-        self, model: Model, ids: list[RowId], rows: AskedRows, response: Answer
+        self, model: Model, ids: list[RowId], rows: RequestRows, response: Answer
     ) -> Answer:
         """Raise NotReady."""
         del ids, rows, response

@@ -1,7 +1,7 @@
-"""Salvage: what a data directory still holds after its journal was lost.
+"""Salvage: what is left of a data directory after its journal was lost.
 
-A snapshot is all of a model at its sequence. What was learned after the newest one was in the
-journal alone, and is lost with it; so are the keys of requests.
+A snapshot is all of a model at its sequence. Samples after the newest snapshot were in the journal
+alone and are lost with it; so are idempotency keys.
 """
 
 import logging
@@ -35,11 +35,11 @@ def recover_directory(data: Path) -> None:
             begin_epochs(storage)
     except (OSError, StorageFailed) as error:
         raise StartupError(f"{data} cannot be written: {error}") from None
-    logger.warning("commits that the journal may have lost at its end are given up")
+    logger.warning("journal accepted as it is, commits at its end may be lost: data=%s", data)
 
 
 def begin_epochs(storage: Storage) -> None:
-    """Let another epoch of each model begin at its end, where sequences may be given out again.
+    """Begin another epoch of each model: sequences after its end may be given out again.
 
     Raises StartupError, StorageFailed.
     """
@@ -50,38 +50,38 @@ def begin_epochs(storage: Storage) -> None:
 
 
 def salvage(data: Path) -> None:
-    """Begin a new journal with a model of each model's newest whole snapshot.
+    """Create a new journal, with a model from each model's newest intact snapshot.
 
-    The files of before are kept, under other names. Raises StartupError.
+    The previous files are kept under other names. Raises StartupError.
     """
     try:
         aside = set_aside(data)
-        logger.warning("the journal is missing; the files that it left are now %s", aside)
+        logger.warning("journal missing, its other files renamed: files=%s", aside)
         with closing(open_storage(data)) as storage:
             files = SnapshotFiles(aside)
-            for number in files.models():
-                _salvage_model(number, files, storage)
+            for model_id in files.models():
+                _salvage_model(model_id, files, storage)
     except (OSError, StorageFailed) as error:
         raise StartupError(f"the snapshots of {data} cannot be made models: {error}") from None
 
 
-def _salvage_model(number: int, files: SnapshotFiles, storage: Storage) -> None:
-    """Make the newest whole snapshot a model. Raises StorageFailed, OSError."""
-    for sequence in files.sequences(number):
-        source = files.name(number, sequence)
+def _salvage_model(model_id: int, files: SnapshotFiles, storage: Storage) -> None:
+    """Create a model from its newest intact snapshot. Raises StorageFailed, OSError."""
+    for sequence in files.sequences(model_id):
+        source = files.name(model_id, sequence)
         try:
-            state = files.load(number, sequence)
-            name = state.plain.get("model", f"recovered-{number}")
+            state = files.load(model_id, sequence)
+            name = state.plain.get("model", f"recovered-{model_id}")
             loaded, _ = add_state(name, state, source, storage)
         except (DamagedSnapshot, ModelFileError) as error:
-            logger.warning("%s; trying the one before", error)
+            logger.warning("snapshot unusable, trying an older one: error=%s", error)
         else:
             logger.warning(
-                "model %s: made of %s, %s; what it learned after sequence %d is lost",
+                "model salvaged, later samples lost: model=%s sequence=%d file=%s state=%r",
                 name,
+                sequence,
                 source,
                 describe(loaded),
-                sequence,
             )
             return
-    logger.error("%s has no whole snapshot of model %d", files.name(number, 0), number)
+    logger.error("model lost, it has no intact snapshot: model_id=%d", model_id)

@@ -1,11 +1,11 @@
-"""Checks of a saved state's arrays against each other, before compiled code reads them.
+"""Checks that the arrays of a saved state fit each other, before compiled code reads them.
 
-Compiled code does not check its indices: a model file in which one points elsewhere could read or
-write any memory. A checksum shows that a file is as it was written, not who wrote it.
+Compiled code does not check indices: a model file with an index out of range could make it read or
+write any memory. A checksum proves that a file is as it was written, not who wrote it.
 
-What is checked, by the names that the learners give their arrays: every array has the type and the
-number of dimensions that it must have; arrays of the same things are equally long; numbers that
-name a row, a slot, a class or a column exist.
+Arrays are known by the names that learners give them. Each must have the right type and number of
+dimensions. Arrays about the same things must be equally long. Numbers that refer to a row, a slot,
+a class or a column must be in range.
 """
 
 from collections.abc import Collection, Mapping
@@ -31,12 +31,12 @@ from wolfstream.service.heads.array_checks import (
     check_shape,
     check_sparse,
     check_weights,
+    n_saved_rows,
     require,
-    rows_of,
 )
 from wolfstream.solver.kernels.bandwidth import SAMPLES
 
-# The arrays of weights, and the arrays of rows that they belong to.
+# weights -> the rows that they belong to
 _WEIGHTS = {
     "inverse_weight": "rows",
     "y_weight": "rows",
@@ -46,7 +46,7 @@ _WEIGHTS = {
     "window_weight": "window_X",
 }
 _ROWS = ("rows", "auto_rows", "first_rows", "window_X", "landmarks", "fit.X")
-# How the names of arrays of first samples begin; see `solver.rows.first_samples`.
+# Prefixes of the names of first samples' arrays; see `solver.rows.first_samples`.
 _FIRST = ("", "auto_", "first_")
 _LABELS = {"rows": "y", "auto_rows": "auto_y", "first_rows": "first_y", "window_X": "window_y"}
 
@@ -54,10 +54,13 @@ _LABELS = {"rows": "y", "auto_rows": "auto_y", "first_rows": "first_y", "window_
 def check_arrays(
     arrays: Arrays, empty: Arrays, n_classes: int | None, dimension: int | None
 ) -> None:
-    """Raise WrongArrays unless the arrays of a head belong together.
+    """Raise WrongArrays unless the arrays of a head fit each other.
 
-    empty: the arrays of the same head before it has learned. n_classes: that the head has met; None
-    where it learns numbers. dimension: of the model's rows.
+    Args:
+        arrays: of the head, without its calibration.
+        empty: the arrays of such a head that has learned nothing.
+        n_classes: the number of classes that it has met; None if it learns numbers.
+        dimension: of the model's rows; None before the first.
     """
     for name, array in arrays.items():
         require(array.dtype.kind in "biuf" and array.dtype.isnative, name, "is not of numbers")
@@ -67,7 +70,7 @@ def check_arrays(
             check_search(arrays, n_classes, dimension)
         if "moved_seen" in arrays:  # earlier versions watched nothing
             check_moves(arrays, n_classes)
-        # Stored samples have their time as one more coordinate.
+        # Stored samples have their time as another coordinate.
         dimension = None if dimension is None else dimension + 1
     for name in arrays:
         if name.endswith("_indptr"):
@@ -76,18 +79,19 @@ def check_arrays(
             check_shape(name, arrays, (None, dimension))
     for rows, labels in _LABELS.items():
         if labels in arrays:
-            check_shape(labels, arrays, (rows_of(rows, arrays),))
+            check_shape(labels, arrays, (n_saved_rows(rows, arrays),))
             if n_classes is not None:
                 check_numbers(labels, arrays, n_classes)
     for prefix in _FIRST:
         _check_first(prefix, arrays, n_classes)
     for name in arrays.keys() & _WEIGHTS.keys():
-        check_weights(name, arrays, rows_of(_WEIGHTS[name], arrays))
-    of_numbers = "first_seen" in empty  # a working set alone settles a scale on its first samples
-    if of_numbers:
+        check_weights(name, arrays, n_saved_rows(_WEIGHTS[name], arrays))
+    # Of all heads, only a working set of numbers derives a scale from its first samples.
+    predicts_numbers = "first_seen" in empty
+    if predicts_numbers:
         check_target_scale(arrays)
     if "codes" in arrays or "column" in arrays:
-        if of_numbers:
+        if predicts_numbers:
             check_stored_numbers(arrays, dimension)
         else:
             check_stored_samples(arrays, n_classes, dimension)
@@ -98,9 +102,9 @@ def check_arrays(
 
 
 def _check_first(prefix: str, arrays: Arrays, n_classes: int | None) -> None:
-    """Check how many first samples were seen: those that are kept, or as many as settle.
+    """Check the number of first samples: all that are kept, or as many as were needed.
 
-    A learner would otherwise settle anew on a part of them.
+    With another number, the learner would derive its settings again, from a part of them.
     """
     seen, rows = f"{prefix}seen", f"{prefix}rows"
     if seen not in arrays:
@@ -109,17 +113,17 @@ def _check_first(prefix: str, arrays: Arrays, n_classes: int | None) -> None:
     check_numbers(seen, arrays, None)
     count = int(arrays[seen][0])
     if rows in arrays or f"{rows}_indptr" in arrays:
-        require(count == rows_of(rows, arrays), seen, f"is not the number of {rows}")
+        require(count == n_saved_rows(rows, arrays), seen, f"is not the number of {rows}")
         require(f"{prefix}y" in arrays, f"{prefix}y", "is missing")
         return
-    least = SAMPLES if prefix or n_classes is None else 0
+    needed = SAMPLES if prefix or n_classes is None else 0
     if "landmarks" in arrays or "landmarks_indptr" in arrays:
-        least = max(least, rows_of("landmarks", arrays))
-    require(count == 0 or count >= least, seen, "is too small for what was settled")
+        needed = max(needed, n_saved_rows("landmarks", arrays))
+    require(count == 0 or count >= needed, seen, "is too small for what was settled")
 
 
 def _check_fit(arrays: Arrays, dimension: int | None) -> None:
-    """A kernel expansion."""
+    """Check the arrays of a kernel expansion."""
     check_shape("fit.X", arrays, (None, dimension))
     check_shape("fit.dual_coef", arrays, (len(arrays["fit.X"]),))
     check_shape("fit.origin", arrays, (dimension,))
@@ -130,10 +134,13 @@ def _check_fit(arrays: Arrays, dimension: int | None) -> None:
 def check_state(
     plain: Mapping[str, Any], arrays: Arrays, heads: Collection[str], empty: Arrays
 ) -> None:
-    """Raise WrongArrays unless the arrays of a model's state belong together.
+    """Raise WrongArrays unless the arrays of a model's state fit each other.
 
-    plain: of the state, whose `dimension`, `sequence` and `names` are checked as well. empty: the
-    arrays of a model of this spec that has learned nothing.
+    Args:
+        plain: of the state. Its `dimension`, `sequence` and `names` are checked as well.
+        arrays: of the state.
+        heads: the names of the spec's heads.
+        empty: the arrays of a model of this spec that has learned nothing.
     """
     dimension, names = plain["dimension"], plain.get("names")
     if type(plain["sequence"]) is not int or plain["sequence"] < 0:
@@ -148,16 +155,16 @@ def check_state(
     for head in heads:
         classes = plain["heads"][head].get("classes")
         n_classes = None if classes is None else len(classes)
-        of_head = arrays_of(head, arrays)
-        check_arrays(of_head, arrays_of(head, empty), n_classes, dimension)
-        if "direction" in of_head:
-            check_kind_of_rows(of_head, sparse=names is not None)
-        if "sequences" in of_head:  # earlier versions did not keep them
-            _check_sequences(of_head, plain["sequence"])
+        own = arrays_of(head, arrays)
+        check_arrays(own, arrays_of(head, empty), n_classes, dimension)
+        if "direction" in own:
+            check_kind_of_rows(own, sparse=names is not None)
+        if "sequences" in own:  # earlier versions did not keep them
+            _check_sequences(own, plain["sequence"])
 
 
 def _check_sequences(arrays: Arrays, sequence: int) -> None:
-    """From which samples on the sequence is larger than their number, and by how much."""
+    """Check the list of samples from which on sequences exceed counts, and by how much."""
     check_shape("sequences", arrays, (2, None))
     check_numbers("sequences", arrays, None)
     first, offset = arrays["sequences"]
@@ -167,19 +174,19 @@ def _check_sequences(arrays: Arrays, sequence: int) -> None:
 
 
 def check_norms(arrays: Arrays, heads: Collection[str], limit: float) -> None:
-    """Raise WrongArrays if a stored row is larger than one that could have been learned.
+    """Raise WrongArrays if a stored row is larger than any that could have been learned.
 
-    limit: on ||x||^2 of each row by itself, up to which no kernel value overflows.
+    limit: on ||x||^2 of each row, up to which no kernel value overflows.
     """
     for head in heads:
-        of_head = arrays_of(head, arrays)
+        own = arrays_of(head, arrays)
         for name in _ROWS:
-            norms = _square_norms(name, of_head)
+            norms = _square_norms(name, own)
             require(bool((norms <= limit).all()), name, "has rows too large for the kernel")
 
 
 def _square_norms(name: str, arrays: Arrays) -> NDArray[np.float64]:
-    """||x||^2 of each row, (n,), of arrays that were checked; NaN where a number is."""
+    """Return ||x||^2 of each row, (n,), of checked arrays; NaN for a row that has a NaN."""
     with np.errstate(over="ignore", invalid="ignore"):
         if name in arrays:
             rows = arrays[name].astype(np.float64)
@@ -192,6 +199,6 @@ def _square_norms(name: str, arrays: Arrays) -> NDArray[np.float64]:
 
 
 def arrays_of(head: str, arrays: Arrays) -> Arrays:
-    """Return the arrays of one head, by the names that it gives them."""
+    """Return the arrays of one head, by the names that the head gives them."""
     prefix = f"{head}."
     return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}

@@ -1,4 +1,4 @@
-"""Checks the saved iterates of ASSET, and the map to their features."""
+"""Checks of a saved ASSET head: its iterates, and the map from rows to random features."""
 
 import numpy as np
 
@@ -8,8 +8,8 @@ from wolfstream.service.heads.array_checks import (
     check_floats,
     check_numbers,
     check_shape,
+    n_saved_rows,
     require,
-    rows_of,
     shape_of,
 )
 
@@ -27,7 +27,7 @@ _PROGRESS_OF_WEIGHTS = ("progress_weight", "progress_square_weight")
 def check_machines(
     arrays: Arrays, empty: Arrays, n_classes: int | None, dimension: int | None
 ) -> None:
-    """Check iterates on features, a machine for each class, and the map to the features."""
+    """Check iterates on features, one machine for each class, and the map to the features."""
     check_counts(arrays, 1, n_classes if n_classes is not None else 0)
     require(shape_of("direction", arrays)[:1] != (), "direction", "has no machines")
     machines, width = (*shape_of("direction", arrays), 0)[:2]
@@ -41,11 +41,11 @@ def check_machines(
     check_shape("target_scale", arrays, (2,))
     check_floats("target_scale", arrays)
     if "frequency" in arrays:
-        # It has room for features that are still to be met.
+        # The map has room for features that are still to come.
         check_shape("frequency", arrays, (None, width))
         check_shape("phase", arrays, (width,))
     if "whitening" in arrays:
-        landmarks = rows_of("landmarks", arrays)
+        landmarks = n_saved_rows("landmarks", arrays)
         check_shape("whitening", arrays, (landmarks, width))
         check_floats("whitening", arrays)
     if "width" in arrays:
@@ -61,9 +61,9 @@ def check_machines(
 
 
 def check_kind_of_rows(arrays: Arrays, *, sparse: bool) -> None:
-    """Check that the map to the features, if there is one, is of the kind of the model's rows.
+    """Check that the map to the features, if there is one, suits the model's rows.
 
-    sparse: whether those are sparse.
+    sparse: whether these are sparse.
     """
     what = "is of another kind of rows than the model's"
     if "frequency" in arrays:
@@ -77,7 +77,7 @@ def check_kind_of_rows(arrays: Arrays, *, sparse: bool) -> None:
 
 
 def _check_course(course: str, arrays: Arrays, empty: Arrays, shape: tuple[int, int]) -> None:
-    """The iterates of one rule of steps, in arrays whose names begin so."""
+    """Check the iterates of one step rule. course: the prefix of their names."""
     averages = len(empty[f"{course}rest"]) == len(empty[f"{course}direction"])
     check_shape(f"{course}direction", arrays, shape)
     for name in _MACHINE_SUMS:
@@ -94,7 +94,7 @@ def _check_course(course: str, arrays: Arrays, empty: Arrays, shape: tuple[int, 
     for name in ("direction", *_MACHINE_SUMS, *_MACHINE_NUMBERS, *_PROGRESS, "weight"):
         check_floats(course + name, arrays)
     for name in ("direction", *_MACHINE_SUMS, *_MACHINE_NUMBERS, "weight"):
-        # A machine that has no score for a row cannot be one of several.
+        # Only a model with one machine may lack the score of a row.
         require(not np.isnan(arrays[course + name]).any(), course + name, "has numbers missing")
     steps = arrays[f"{course}progress_steps"][0]
     require(0.0 <= steps <= _LARGEST_COUNT, f"{course}progress_steps", "is no count of steps")

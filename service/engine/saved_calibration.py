@@ -1,8 +1,9 @@
 """Checks of the saved calibrations of heads; see `engine.saved_arrays`.
 
-They are compared with those of heads of the same spec that have learned nothing: names, types and
-shapes, but for what grows with samples or classes. Beside that, numbers that name a class exist,
-and numbers are finite: a model would take others, and break at a later sample.
+A calibration is compared with that of a head of the same spec that has learned nothing: it must
+have the same arrays, of the same types and, except where samples or classes add to them, shapes.
+Numbers of classes must be in range, and values finite: otherwise a model would accept the state,
+and break at a later sample.
 """
 
 from collections.abc import Collection, Mapping
@@ -12,55 +13,59 @@ import numpy as np
 
 from wolfstream.service.engine.saved_arrays import arrays_of
 from wolfstream.service.heads.array_checks import Arrays, WrongArrays
-from wolfstream.service.heads.calibration import of_calibration
+from wolfstream.service.heads.calibration import calibration_arrays
 
 _RANKING = {"ranking", "ranking_bins", "ranking_codes"}
 _GROWING = {"recent", "waiting", "waiting_codes", "codes", "scores", *_RANKING}
 _MOST_KEPT = 1000
 _NOT_NEGATIVE = {"sums", "bins", "widths", "recent", "ranking"}
-# Probabilities, and what is computed from them, are rounded.
+# Rounding takes probabilities, and what is computed from them, a little below zero.
 _LEAST = -1e-9
 
 
 def check_calibrations(
     plain: Mapping[str, Any], arrays: Arrays, heads: Collection[str], empty: Arrays
 ) -> None:
-    """Raise WrongArrays unless the arrays of each head's calibration belong together.
+    """Raise WrongArrays unless the arrays of each head's calibration fit each other.
 
-    plain, arrays: of a model's state. empty: the arrays of a model of its spec that has learned
-    nothing. Older versions saved none.
+    Args:
+        plain: of a model's state.
+        arrays: of the state. Older versions saved no calibrations.
+        heads: the names of the spec's heads.
+        empty: the arrays of a model of this spec that has learned nothing.
     """
     for head in heads:
-        found = of_calibration(arrays_of(head, arrays))
-        if found:
+        saved = calibration_arrays(arrays_of(head, arrays))
+        if saved:
             classes = plain["heads"][head].get("classes")
-            blank = of_calibration(arrays_of(head, empty))
-            _check(found, blank, None if classes is None else len(classes))
+            blank = calibration_arrays(arrays_of(head, empty))
+            _check(saved, blank, None if classes is None else len(classes))
 
 
 def _check(arrays: Arrays, blank: Arrays, n_classes: int | None) -> None:
-    # Older versions did not count how probabilities rank.
+    # Older versions did not count the ranks of probabilities.
     older = _RANKING if not arrays.keys() & _RANKING else set()
-    saved = blank.keys() - older
-    _require((arrays.keys() - {"scaling"}) == saved, "", "has other arrays than it saves")
+    expected = blank.keys() - older
+    _require((arrays.keys() - {"scaling"}) == expected, "", "has other arrays than it saves")
     for name, array in arrays.items():
         wanted = blank.get(name, np.empty(0))
         fits = array.dtype == wanted.dtype and array.ndim == wanted.ndim
         fits = fits and (name in {*_GROWING, "scaling"} or array.shape == wanted.shape)
         _require(fits, name, f"has the shape {array.shape} or another type")
     _check_values(arrays, n_classes is not None)
-    judged, seen, held = arrays["samples"].tolist()
-    _require(0 <= judged <= seen and 0 <= held <= _MOST_KEPT, "samples", "counts what was not")
+    judged, seen, n_waiting = arrays["samples"].tolist()
+    counted = 0 <= judged <= seen and 0 <= n_waiting <= _MOST_KEPT
+    _require(counted, "samples", "has impossible counts")
     wanted_shape = (len(blank["recent"]), min(judged, _MOST_KEPT))
-    _require(arrays["recent"].shape == wanted_shape, "samples", "counts others than recent")
-    _require(len(arrays["waiting"]) == held, "samples", "counts others than waiting")
+    _require(arrays["recent"].shape == wanted_shape, "samples", "does not count the recent ones")
+    _require(len(arrays["waiting"]) == n_waiting, "samples", "does not count the waiting ones")
     if n_classes is not None:
         _check_decisions("waiting", "waiting_codes", arrays, n_classes)
         _check_decisions("scores", "codes", arrays, n_classes)
         columns = arrays["scores"].shape[1]
         _require(arrays["codes"].max(initial=-1) < columns, "codes", "names a class without score")
-        of_label = arrays["scores"][np.arange(len(arrays["codes"])), arrays["codes"]]
-        _require(bool(np.isfinite(of_label).all()), "scores", "has none of a label")
+        label_scores = arrays["scores"][np.arange(len(arrays["codes"])), arrays["codes"]]
+        _require(bool(np.isfinite(label_scores).all()), "scores", "has none of a label")
         fits = "scaling" not in arrays or len(arrays["scaling"]) == 1 + columns
         _require(fits, "scaling", "is not one of the scores")
         if "ranking" in arrays:
@@ -68,27 +73,27 @@ def _check(arrays: Arrays, blank: Arrays, n_classes: int | None) -> None:
 
 
 def _check_ranking(arrays: Arrays, n_bins: int, n_classes: int) -> None:
-    """Each class that probabilities were of has as many counts, and the last rows have a bin."""
+    """Check that each class has as many counts as the others, and each of the last rows a bin."""
     counts, bins, codes = (arrays[name] for name in sorted(_RANKING))
-    known, rows = bins.shape
-    _require(known <= n_classes and rows <= _MOST_KEPT, "ranking_bins", "has too many bins")
-    _require(counts.shape == (2, known, n_bins), "ranking", f"has the shape {counts.shape}")
+    n_known, rows = bins.shape
+    _require(n_known <= n_classes and rows <= _MOST_KEPT, "ranking_bins", "has too many bins")
+    _require(counts.shape == (2, n_known, n_bins), "ranking", f"has the shape {counts.shape}")
     every, own = counts
     same = bool((every.sum(axis=1) == own.sum()).all() and (own <= every).all())
     _require(same, "ranking", "counts rows for one class that it does not for another")
     _require(len(codes) == rows, "ranking_codes", "is not as long as calibration_ranking_bins")
-    inside = bool(((codes >= 0) & (codes < known)).all())
+    inside = bool(((codes >= 0) & (codes < n_known)).all())
     _require(inside, "ranking_codes", "names a class that is not known")
 
 
-def _check_values(arrays: Arrays, of_classes: bool) -> None:
-    """Check that numbers are finite, and where they must be not below zero.
+def _check_values(arrays: Arrays, has_classes: bool) -> None:
+    """Check that values are finite and, where they must be, not below zero.
 
-    Scores are -inf for a class of which nothing was known; sums of widths may overflow.
+    The score of a class of which nothing was known is -inf; sums of widths may overflow to inf.
     """
     for name, array in arrays.items():
         finite = np.isfinite(array)
-        if of_classes and name in {"scores", "waiting"}:
+        if has_classes and name in {"scores", "waiting"}:
             finite |= np.isneginf(array)
         elif name == "widths":
             finite |= np.isposinf(array)
@@ -96,16 +101,16 @@ def _check_values(arrays: Arrays, of_classes: bool) -> None:
     for name in arrays.keys() & _NOT_NEGATIVE:
         _require(bool((arrays[name] >= _LEAST).all()), name, "has numbers below zero")
     least = bool((arrays["waiting"] >= 0.0).all())
-    _require(of_classes or least, "waiting", "has numbers below zero")
+    _require(has_classes or least, "waiting", "has numbers below zero")
 
 
 def _check_decisions(scores: str, codes: str, arrays: Arrays, n_classes: int) -> None:
-    """Scores have a column for each class at most, and each row has a label."""
+    """Check that there is a score for each class at most, and a label for each row."""
     rows, columns = arrays[scores].shape
-    known = arrays[codes]
+    values = arrays[codes]
     _require(columns <= n_classes and rows <= _MOST_KEPT, scores, "has too many scores")
-    _require(len(known) == rows, codes, f"is not as long as calibration_{scores}")
-    inside = bool(((known >= 0) & (known < n_classes)).all())
+    _require(len(values) == rows, codes, f"is not as long as calibration_{scores}")
+    inside = bool(((values >= 0) & (values < n_classes)).all())
     _require(inside, codes, "names a class that is not known")
 
 

@@ -1,6 +1,6 @@
-"""Checks of saved heads by their own kinds, before compiled code reads them.
+"""Checks of saved heads that only the kind of a head knows, before compiled code reads them.
 
-`engine.saved_arrays` checks what learners of several kinds have.
+`engine.saved_arrays` checks what several kinds have in common.
 """
 
 from collections.abc import Mapping
@@ -21,9 +21,12 @@ from wolfstream.solver.prepare.schema import schema_from_plain
 
 
 def check_heads(heads: Mapping[HeadName, Head], state: State, prepare: PrepareSpec | None) -> None:
-    """Raise WrongArrays unless what each head has in a state belongs together.
+    """Raise WrongArrays unless what a state has of each head fits together.
 
-    heads: new ones of the state's spec. prepare: of that spec.
+    Args:
+        heads: new ones of the state's spec, which have learned nothing.
+        state: with the arrays of all heads.
+        prepare: of the state's spec.
     """
     mean = state.arrays.get("prepare_mean")
     width = None if mean is None else len(mean)

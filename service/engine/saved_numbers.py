@@ -1,7 +1,7 @@
-"""What the numbers of a saved state can be: one line for each array that may hold more or less.
+"""Bounds on the numbers in a saved state, as a table with a line for each kind of array.
 
-A learner holds numbers that are finite, and counts that are not below zero. Where an array can hold
-anything else, or less, a line here says so; shapes and types are those of `engine.saved_arrays`.
+A learner saves finite numbers, and counts that are not below zero. Where an array may hold anything
+else, or less, a line here says so. Shapes and types are checked by `engine.saved_arrays`.
 """
 
 import math
@@ -14,16 +14,18 @@ import numpy as np
 
 from wolfstream.service.heads.array_checks import Arrays, WrongArrays
 
-# Beyond it, not every whole number is a 64-bit float, and no stream has so many samples.
+# Beyond it, not every whole number is a 64-bit float; no stream has so many samples.
 _MOST_SAMPLES = 2.0**53
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """Numbers between two bounds, both of which may be reached.
+    """A closed interval of numbers.
 
-    missing: whether NaN may stand for one that there is none of. below, above: whether -inf and inf
-    may stand for what is beyond all others.
+    Attributes:
+        least, most: the bounds.
+        missing: whether NaN may stand for a number that there is not.
+        below, above: whether -inf and inf are allowed beside the interval.
     """
 
     least: float = -math.inf
@@ -35,20 +37,20 @@ class Numbers:
 
 _ANY = Numbers()
 _COUNT = Numbers(0.0, _MOST_SAMPLES)
-_PLACE = Numbers(-1.0, _MOST_SAMPLES)  # -1 of none
+_PLACE = Numbers(-1.0, _MOST_SAMPLES)  # an index; -1 for none
 _FROM_ZERO = Numbers(0.0)
 _POSITIVE = Numbers(5e-324)
-_WIDTH = Numbers(1e-300, 1e100)  # of a kernel, as gamma
+_WIDTH = Numbers(1e-300, 1e100)  # of a kernel, as its gamma
 _SHARE = Numbers(0.0, 1.0)
 _MAY_BE_MISSING = Numbers(missing=True)
-# Sums of rows, none of which is longer than 1e50: their squares are numbers still.
+# Sums of rows. No row is longer than 1e50, so the squares of these sums do not overflow.
 _SUM = Numbers(-1e150, 1e150)
 # Rounding takes weights on the simplex a little below zero.
 _WEIGHT = Numbers(-1e-9)
 
 _MOMENTS = r"(prepare|hashed|lags|target)_(window_)?(weight|square|count)"
-# What an array's numbers can be, by its name without that of its head; of a tuple, each of its
-# numbers. The first pattern that fits decides. Others are of any finite numbers, or of counts.
+# pattern of an array's name within its head -> its numbers; a tuple has one for each element. The
+# first pattern that matches decides. Other arrays hold any finite floats, or counts.
 _OF_ARRAYS: tuple[tuple[str, Numbers | tuple[Numbers, ...]], ...] = (
     # Rows, their preparation, and the facts about their columns.
     (_MOMENTS, _FROM_ZERO),
@@ -101,16 +103,18 @@ _OF_ARRAYS: tuple[tuple[str, Numbers | tuple[Numbers, ...]], ...] = (
     (r"sign", Numbers(-1.0, 1.0)),
     (r"codes|numbers|moved_said", _PLACE),
     (r"moved_(table|advantage)", _FROM_ZERO),
-    # Calibration: the score of a class of which nothing was known is -inf, and squares overflow.
+    # Calibration. The score of a class of which nothing was known is -inf; squares may overflow.
     (r"calibration_(scores|waiting)", Numbers(-1e150, 1e150, below=True)),
     (r"calibration_widths", Numbers(0.0, above=True)),
 )
 
 
 def check_numbers_in(arrays: Arrays, heads: Mapping[str, object]) -> None:
-    """Raise WrongArrays for an array with numbers that no learner holds.
+    """Raise WrongArrays for an array with numbers that no learner saves.
 
-    arrays: of a model's state. heads: by the names that their arrays begin with.
+    Args:
+        arrays: of a model's state.
+        heads: whose names prefix the names of their arrays.
     """
     for name, array in arrays.items():
         head, _, own = name.partition(".")
@@ -135,11 +139,11 @@ def _are_within(array: object, numbers: Numbers) -> bool:
         return False
     with np.errstate(invalid="ignore"):
         within = (values >= numbers.least) & (values <= numbers.most) & np.isfinite(values)
-    for allowed, others in (
+    for allowed, is_such in (
         (numbers.missing, np.isnan),
         (numbers.below, np.isneginf),
         (numbers.above, np.isposinf),
     ):
         if allowed:
-            within |= others(values)
+            within |= is_such(values)
     return bool(within.all())

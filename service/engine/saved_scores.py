@@ -1,7 +1,6 @@
-"""What the plain data of a saved head can be: its scores, its changes, and what its learner notes.
+"""Checks of the plain data of saved heads: scores, changes, and what learners note.
 
-Scores are counts and sums that descriptions, metrics and the console compute with, whose types
-nothing else checks.
+Descriptions, metrics and the console compute with scores; nothing else checks their types.
 """
 
 import json
@@ -16,22 +15,22 @@ from wolfstream.service.heads.recent import LENGTH
 
 _MOST = 2**53  # beyond it, not every whole number is a 64-bit float
 _Count = Annotated[int, Field(ge=0, le=_MOST)]
-_Code = Annotated[int, Field(ge=-1, le=_MOST)]  # -1 of none
+_Code = Annotated[int, Field(ge=-1, le=_MOST)]  # of a class; -1 for none
 _Number = Annotated[float, Field(allow_inf_nan=False)]
 _Sum = Annotated[float, Field(allow_inf_nan=False, ge=0.0)]
 _Mean = Annotated[float, Field(ge=0.0, le=1.0)]
-# A block's losses wait until it is complete, and the first ones until they set the scale.
+# Losses wait until their block is complete, and the first ones until they set the scale.
 _Waiting = Annotated[list[_Sum], Field(max_length=256)]
 _Column = Annotated[list[_Number | None], Field(max_length=LENGTH)]
 
 
-class _Plain(BaseModel):
-    """Read from JSON, where a list may stand for a tuple; nothing else stands for another."""
+class _PlainData(BaseModel):
+    """Data as JSON gives it: a list may stand for a tuple, but no other type for another."""
 
     model_config = ConfigDict(strict=True)
 
 
-class _Changes(_Plain):
+class _Changes(_PlainData):
     """See `heads.changes.Changes.state`."""
 
     found: list[tuple[_Code, _Mean, _Mean, _Count]]
@@ -42,7 +41,7 @@ class _Changes(_Plain):
     buckets: tuple[list[Annotated[int, Field(ge=1, le=_MOST)]], list[_Sum]]
 
 
-class _Classes(_Plain):
+class _Classes(_PlainData):
     """See `heads.hits.Hits.state`."""
 
     classes: list[Any]
@@ -54,7 +53,7 @@ class _Classes(_Plain):
     changes: _Changes | None = None
 
 
-class _Values(_Plain):
+class _Values(_PlainData):
     """See `heads.value_errors.Errors.state`."""
 
     judged: _Count
@@ -65,8 +64,8 @@ class _Values(_Plain):
     changes: _Changes | None = None
 
 
-class _Learner(_Plain):
-    """What learners note, each of them some of these."""
+class _Learner(_PlainData):
+    """What learners note beside their arrays, each of them some of these."""
 
     features: _Count = 0
     class_counts: list[_Sum] = []
@@ -75,7 +74,7 @@ class _Learner(_Plain):
 def check_scores(heads: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise WrongArrays for plain data that no head of its name saves.
 
-    heads: the plain data of each head.
+    heads: name -> plain data.
     """
     for name, plain in heads.items():
         content = json.dumps(plain)
@@ -91,25 +90,25 @@ def check_scores(heads: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _check_classes(head: str, plain: _Classes) -> None:
-    """Check that each class number is known, and that all count the same samples."""
-    known, confusion, recent = len(plain.met), plain.confusion, plain.recent
-    square = len(confusion) == known and all(len(row) == known for row in confusion)
-    _require(square and known <= len(plain.classes), head, "confusion", "is not of its classes")
+    """Check that codes of classes are in range, and that all counts are of the same samples."""
+    n_classes, confusion, recent = len(plain.met), plain.confusion, plain.recent
+    square = len(confusion) == n_classes and all(len(row) == n_classes for row in confusion)
+    _require(square and n_classes <= len(plain.classes), head, "confusion", "is not of its classes")
     judged = sum(map(sum, confusion))
     *right, last, majority = plain.rules
-    _require(max(last, majority) < known, head, "rules", "names a class that is not known")
-    _require(max(right) <= judged, head, "rules", "counts what was not")
-    _require(plain.log_loss[1] <= judged, head, "log_loss", "counts what was not")
+    _require(max(last, majority) < n_classes, head, "rules", "names a class that is not known")
+    _require(max(right) <= judged, head, "rules", "counts more than were judged")
+    _require(plain.log_loss[1] <= judged, head, "log_loss", "counts more than were judged")
     met = all(sum(row) <= n for row, n in zip(confusion, plain.met, strict=True))
     _require(met, head, "met", "counts fewer than were judged")
     _check_recent(head, recent, judged)
     labels, guesses, *flags, losses = recent
-    inside = all(code in range(known) for code in (*labels, *guesses))
+    inside = all(code in range(n_classes) for code in (*labels, *guesses))
     inside = inside and all(flag in (0, 1) for column in flags for flag in column)
     _require(inside, head, "recent", "names a class that is not known")
     _require(all(loss is None or loss >= 0.0 for loss in losses), head, "recent", "has a gain")
-    of_recent = Counter((int(a or 0), int(b or 0)) for a, b in zip(labels, guesses, strict=True))
-    fewer = all(n <= confusion[label][guess] for (label, guess), n in of_recent.items())
+    pairs = Counter((int(a or 0), int(b or 0)) for a, b in zip(labels, guesses, strict=True))
+    fewer = all(n <= confusion[label][guess] for (label, guess), n in pairs.items())
     _require(fewer, head, "recent", "has samples that were not judged")
     _check_changes(head, plain.changes)
 
@@ -131,7 +130,7 @@ def _check_changes(head: str, changes: _Changes | None) -> None:
     if changes is not None:
         sizes, sums = changes.buckets
         fits = len(sizes) == len(sums) and len(changes.found) <= changes.total
-        # Each of a bucket's blocks has 64 losses, none above 1.
+        # Each block of a bucket has 64 losses, none above 1.
         fits = fits and all(total <= 64 * size for size, total in zip(sizes, sums, strict=True))
         _require(fits, head, "changes", "do not belong together")
 

@@ -1,4 +1,4 @@
-"""Checks of a saved working set: its samples and problems, and how its widths are found."""
+"""Checks of a saved working set: its samples, the problems on them, and the search for widths."""
 
 import math
 from typing import NamedTuple
@@ -12,8 +12,8 @@ from wolfstream.service.heads.array_checks import (
     check_floats,
     check_numbers,
     check_shape,
+    n_saved_rows,
     require,
-    rows_of,
     shape_of,
 )
 
@@ -24,7 +24,7 @@ _OF_MEMBERS = ("alpha", "gradient", "sign", "column")
 _OF_TUBE = ("beta", "value", "target")
 
 
-class _Stored(NamedTuple):
+class _SampleCounts(NamedTuple):
     """The numbers of classes, of samples seen, and of samples ever stored."""
 
     classes: int
@@ -33,10 +33,10 @@ class _Stored(NamedTuple):
 
 
 def check_stored_samples(arrays: Arrays, n_classes: int | None, dimension: int | None) -> None:
-    """Check a set of samples, and the problem on them for each pair of classes."""
+    """Check a set of labelled samples, and the problem on them for each pair of classes."""
     check_counts(arrays, 3, n_classes)
     classes, seen, added = (int(count) for count in arrays["counts"])
-    taken = _check_samples(arrays, dimension, _Stored(classes, seen, added))
+    taken = _check_samples(arrays, dimension, _SampleCounts(classes, seen, added))
     problems = math.comb(max(classes, 2), 2)
     for name in _OF_PROBLEMS:
         check_shape(name, arrays, (problems,))
@@ -60,7 +60,7 @@ def check_stored_numbers(arrays: Arrays, dimension: int | None) -> None:
     """Check a set of samples whose targets are numbers, and the weight of each."""
     check_counts(arrays, 3, None)
     seen, added, _ = (int(count) for count in arrays["counts"])
-    taken = _check_samples(arrays, dimension, _Stored(1, seen, added))
+    taken = _check_samples(arrays, dimension, _SampleCounts(1, seen, added))
     for name in _OF_TUBE:
         check_shape(name, arrays, (len(taken),))
         check_floats(name, arrays)
@@ -73,22 +73,24 @@ def check_target_scale(arrays: Arrays) -> None:
     check_floats("target_scale", arrays)
 
 
-def _check_samples(arrays: Arrays, dimension: int | None, of: _Stored) -> NDArray[np.bool_]:
-    """Check the stored samples of either; returns whether each slot is taken.
+def _check_samples(
+    arrays: Arrays, dimension: int | None, counts: _SampleCounts
+) -> NDArray[np.bool_]:
+    """Check the stored samples of either kind of set; return whether each slot is taken.
 
-    Earlier versions kept kernel values, "gram", which are not read.
+    Earlier versions saved kernel values as well ("gram"), which are not read.
     """
     sparse = "rows_indptr" in arrays
     check_shape("origin", arrays, (0 if sparse else dimension,))
     check_floats("origin", arrays)
-    used = rows_of("rows", arrays)
+    used = n_saved_rows("rows", arrays)
     for name in ("codes", "entered"):
         check_shape(name, arrays, (used,))
     if "numbers" in arrays:  # earlier versions did not keep them
         check_shape("numbers", arrays, (used,))
-        check_numbers("numbers", arrays, of.seen, least=_FREE)
-    check_numbers("codes", arrays, of.classes, least=_FREE)
-    check_numbers("entered", arrays, of.added)
+        check_numbers("numbers", arrays, counts.seen, least=_FREE)
+    check_numbers("codes", arrays, counts.classes, least=_FREE)
+    check_numbers("entered", arrays, counts.added)
     taken = np.asarray(arrays["codes"] != _FREE)
     require(
         len(np.unique(arrays["entered"][taken])) == taken.sum(), "entered", "has a number twice"
@@ -97,7 +99,7 @@ def _check_samples(arrays: Arrays, dimension: int | None, of: _Stored) -> NDArra
 
 
 def check_widths(arrays: Arrays, n_classes: int | None, dimension: int | None) -> None:
-    """Check a kernel's widths, and the past samples from which they are found."""
+    """Check a kernel's widths, and the past samples from which they are derived."""
     check_shape("widths", arrays, (3,))
     check_floats("widths", arrays)
     gamma, horizon, centre = arrays["widths"].tolist()
@@ -117,7 +119,7 @@ def check_widths(arrays: Arrays, n_classes: int | None, dimension: int | None) -
 
 
 def check_search(arrays: Arrays, n_classes: int | None, dimension: int | None) -> None:
-    """Check the samples of a search for widths that goes on, and what it has computed."""
+    """Check the samples of a search for widths that is under way, and what it has computed."""
     check_shape("search_X", arrays, (None, dimension))
     for name in ("search_time", "search_codes"):
         check_shape(name, arrays, (len(arrays["search_X"]),))
@@ -131,7 +133,7 @@ def check_search(arrays: Arrays, n_classes: int | None, dimension: int | None) -
 
 
 def check_moves(arrays: Arrays, n_classes: int | None) -> None:
-    """Check what a set predicted of late, and what the labels were."""
+    """Check a set's recent predictions, and the labels that came for them."""
     check_shape("moved_seen", arrays, (1,))
     check_numbers("moved_seen", arrays, None)
     seen = int(arrays["past_seen"][0])

@@ -1,4 +1,8 @@
-"""What the busiest routes need from an engine, in this process or in another one."""
+"""What the routes for single samples and predictions need from an engine.
+
+`engine.facade.Engine` is the engine of this process. Workers and replicas have others, which pass
+calls to the process that learns.
+"""
 
 import asyncio
 from typing import Protocol, TypeAlias
@@ -6,61 +10,70 @@ from typing import Protocol, TypeAlias
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.learn_request import Answer
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment
-from wolfstream.service.model.published import Published
+from wolfstream.service.model.published import ModelView
+from wolfstream.service.model.revision import Revision
 from wolfstream.service.samples.ids import LateLabels, RowId
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.solver.prepare.named_rows import Rows
 
-# Rows of a request, in any of the forms that requests have.
-AskedRows: TypeAlias = Rows
+# Rows of a request. A name of its own, because workers and replicas import nothing of the solver.
+RequestRows: TypeAlias = Rows
 
 
 class Predicting(Protocol):
-    """Models that predict; see `engine.facade.Engine`. Used on the event loop."""
+    """An engine whose models predict. Used on the event loop."""
 
     @property
     def metrics(self) -> Metrics:
         """Counts and durations."""
 
     def is_model(self, name: str) -> bool:
-        """Return whether there is a model of this name, in any phase."""
+        """Return whether a model has this name, in any phase."""
 
     def model(self, name: str) -> Model:
         """Return the live model of this name. Raises NotReady, UnknownModel."""
 
     async def compiled(
-        self, model: Model, rows: AskedRows | None, seconds: float | None = None
+        self, model: Model, rows: RequestRows | None, seconds: float | None = None
     ) -> None:
-        """Wait until what a model runs to learn such rows is compiled. Raises NotReady."""
+        """Wait until the code that a model runs on such rows is compiled. Raises NotReady."""
 
     async def view(
-        self, model: Model, head: HeadName, rows: AskedRows | None, awaited: Moment | None = None
-    ) -> Published:
-        """Return the published view to predict such rows with, and with this head.
+        self,
+        model: Model,
+        head: HeadName,
+        rows: RequestRows | None,
+        awaited: Revision | None = None,
+    ) -> ModelView:
+        """Return the view to predict rows with.
 
-        rows: None for those of the kind that the model has learned. awaited: what the view must
-        have reached. Raises NotReady, AnotherState, NotReached, UnknownModel.
+        Args:
+            model: that predicts.
+            head: that the request asks for.
+            rows: to predict; None for rows of the kind that the model has learned.
+            awaited: the revision that the view must have reached.
+
+        Raises NotReady, AnotherState, NotReached, UnknownModel.
         """
 
     def allowing(self, max_lag_seconds: float) -> "Predicting":
-        """Return who predicts where so many of the last seconds may be missing."""
+        """Return an engine whose predictions may lack the last so many seconds of samples."""
 
     def check_remembers(self, model: Model) -> None:
-        """Raise a Refusal where predicted rows of a model cannot wait for their labels here."""
+        """Raise a Refusal if predicted rows of a model cannot wait for labels here."""
 
     async def remember(
-        self, model: Model, ids: list[RowId], rows: AskedRows, response: Answer
+        self, model: Model, ids: list[RowId], rows: RequestRows, response: Answer
     ) -> Answer:
-        """Let predicted rows wait for their labels; the prediction's answer, once durable."""
+        """Let predicted rows wait for labels; return the prediction's response once durable."""
 
 
 class Serving(Predicting, Protocol):
-    """Models that learn, too."""
+    """An engine whose models learn, too. Used on the event loop."""
 
-    async def moment(self, model: Model) -> Moment:
-        """Return the epoch and sequence that a model has now."""
+    async def revision(self, model: Model) -> Revision:
+        """Return the revision that a model is at now."""
 
     def submit(
         self,
@@ -69,7 +82,7 @@ class Serving(Predicting, Protocol):
         samples: Samples,
         key: bytes | None = None,
         durable: "asyncio.Future[Answer] | None" = None,
-        expected: tuple[Moment, ...] = (),
+        expected: tuple[Revision, ...] = (),
     ) -> "asyncio.Future[Answer]":
         """Queue samples; the future is done once they are on disk, learned and published."""
 
@@ -78,6 +91,6 @@ class Serving(Predicting, Protocol):
         model: Model,
         head: HeadName,
         labels: LateLabels,
-        expected: tuple[Moment, ...] = (),
+        expected: tuple[Revision, ...] = (),
     ) -> "asyncio.Future[Answer]":
-        """Queue labels of predicted rows; the future is done once they are learned or settled."""
+        """Queue labels of predicted rows; the future is done once each is learned or refused."""

@@ -1,4 +1,8 @@
-"""When snapshots are made: the writer copies a model's state, another thread saves it."""
+"""When snapshots are made. The writer copies a model's state, and another thread saves it.
+
+A snapshot bounds the replay after a crash. Once it is saved, the log before the snapshot that
+precedes it is dropped.
+"""
 
 import logging
 import math
@@ -24,18 +28,26 @@ from wolfstream.service.storage.snapshot_format import State
 logger = logging.getLogger(__name__)
 
 
-# The copies that wait to be saved take memory.
+# Copies of states that wait to be saved take memory.
 _AT_A_TIME = 2
-# So many times as long as a snapshot keeps the writer is learned before the next one.
+# After a snapshot, at least this many times as long is spent learning as it kept the writer.
 _LEARNING_PER_SNAPSHOT = 50.0
 
 
 class SnapshotSchedule:
-    """The snapshots that are being saved, at most one of each model. Used by the writer's thread.
+    """The snapshots that are due or being saved, one of each model. Used by the writer's thread.
 
-    samples: how many are learned between two snapshots of a model. seconds: of learning between two
-    of them, whatever comes first. aside: see `Writer`. role: of the writer. last_seconds: how long
-    `close` goes on to save; None for as long as it takes.
+    Args:
+        storage: of logs, snapshots and the catalogue.
+        models: that are learned here.
+        keys: their idempotency keys, whose answers a snapshot writes.
+        metrics: counts and durations.
+        samples: how many a model learns between two snapshots.
+        seconds: for how long it learns between two, if that comes first.
+        commits: that write the logs.
+        aside: see `Writer`.
+        role: of the writer.
+        last_seconds: how long `close` goes on saving; None for as long as it takes.
     """
 
     def __init__(
@@ -59,45 +71,46 @@ class SnapshotSchedule:
         self._commits, self._aside, self._role = commits, aside, role
         self._last_seconds = last_seconds
         self._saver = ThreadPoolExecutor(1, "snapshot")
-        # The result is how many remembered rows had left by then.
+        # model -> snapshot being saved. Its result: how many rows that waited for labels had left
+        # by then, whose entries the log need not keep.
         self._saving: dict[Model, Future[int]] = {}
         # The models among them whose logs are full.
         self._full: set[Model] = set()
-        # The models of which a snapshot is to be started, and whether their logs are full.
+        # model -> whether its log is full; a snapshot is to be started.
         self._due: dict[Model, bool] = {}
-        # How long the last one kept the writer, in seconds.
+        # model -> how long its last snapshot kept the writer, in seconds
         self._took: WeakKeyDictionary[Model, float] = WeakKeyDictionary()
-        # The sequences of the last snapshots that were read back for want of room.
+        # model -> sequence of the last snapshot that was read back because its log was full
         self._read_back: WeakKeyDictionary[Model, int] = WeakKeyDictionary()
 
     def note_if_due(self, learner: Learner) -> None:
-        """Note that a snapshot is due if enough has been learned since the last one."""
+        """Note that a snapshot is due if the model has learned enough since the last one."""
         self.finish()
         model = learner.model
-        # Counted from the last attempt: a full disk is not tried again with every group.
-        # A fit counts as much as the samples of its window; so do rows that were remembered.
+        # From the last attempt on, so that a full disk is not tried again with every group. A fit
+        # counts as the samples of its window, and rows that wait for labels count, too.
         learned = learner.sequence - max(model.snapshot_sequence, learner.snapshot_attempt)
         learned += learner.fitted
-        # Where a snapshot takes long, it comes seldom enough to take little of the learning's time.
+        # A model whose snapshots keep the writer long has them rarely.
         longest = max(self._seconds, _LEARNING_PER_SNAPSHOT * self._took.get(model, 0.0))
         due = learned >= self._samples or (learned > 0 and learner.unsaved_seconds >= longest)
         if due and model not in self._saving:
             self._due.setdefault(model, False)
 
     def make_room(self, learner: Learner) -> None:
-        """Note that a snapshot is due of a model whose log takes no samples, once for each end.
+        """Note that a snapshot is due because a model's log is full, once for each end of the log.
 
-        All of its log is dropped then, once the snapshot has been read back, but for what those
-        that follow it have not learned yet; of these snapshots are made, too.
+        When the snapshot has been saved and read back, all of the log before it is dropped, except
+        what challengers have still to learn. So snapshots of these are made, too.
         """
         self.finish()
-        for one in (learner, *self._models.followers(learner.model)):
-            begun = max(one.model.snapshot_sequence, one.snapshot_attempt)
-            if one.sequence > begun and one.model not in self._saving:
-                self._due[one.model] = True
+        for follower in (learner, *self._models.followers(learner.model)):
+            begun = max(follower.model.snapshot_sequence, follower.snapshot_attempt)
+            if follower.sequence > begun and follower.model not in self._saving:
+                self._due[follower.model] = True
 
     def due(self) -> list[Learner]:
-        """Return the learners of which a snapshot is due, and may be started."""
+        """Return the learners whose snapshots are due and may be started."""
         if not self._due:
             return []
         self._due = {model: full for model, full in self._due.items() if self._is_here(model)}
@@ -115,7 +128,7 @@ class SnapshotSchedule:
         self._start(learner, full=self._due[learner.model])
 
     def start(self, model: Model) -> tuple[int, "Future[int]"]:
-        """Start a snapshot now; return its sequence, and a future that is done when it is saved.
+        """Start a snapshot now; return its sequence, and a future that is done once it is saved.
 
         Raises UnknownModel, ModelBroken, SnapshotFailed.
         """
@@ -129,17 +142,19 @@ class SnapshotSchedule:
         return learner.sequence, self._saving[model]
 
     def finish(self, wait: bool = False) -> None:
-        """Note the snapshots that are saved, and drop the journal before the newest two.
+        """Note the snapshots that are saved, and drop each log before the newest two.
 
-        Older snapshots are kept to go back to. Keeping the journal for them as well would take
-        many times the room, and recovery needs one snapshot to fall back on; a full log cannot be
-        kept for that one either.
+        Older snapshots are kept to roll back to; keeping the log for them as well would take many
+        times the room. Recovery needs one snapshot to fall back on, except for a full log, which
+        cannot even be kept for that one.
+
+        wait: whether to wait until all that are being saved are.
         """
         if wait:
             with self._role.aside():
                 wait_for(list(self._saving.values()))
         for model, saving in list(self._saving.items()):
-            # What a snapshot makes superfluous is dropped in the log, which may be busy now.
+            # Finishing drops entries of the log, which must not have an unfinished commit then.
             if wait or (saving.done() and not self._is_busy(model)):
                 del self._saving[model]
                 self._finish(model, saving)
@@ -148,37 +163,37 @@ class SnapshotSchedule:
         return self._commits.is_busy(model) or model in self._role.computing
 
     def close(self) -> None:
-        """Save what the models have learned since their last snapshots, while there is time.
+        """Save what models have learned since their last snapshots, while there is time.
 
-        The journal has all that a snapshot would. What is still being saved then is given up when
-        the storage is closed.
+        The logs have all of it, too. Snapshots that are still being saved when the time is up are
+        given up.
         """
-        most = math.inf if self._last_seconds is None else self._last_seconds
-        until = time.monotonic() + most
+        seconds = math.inf if self._last_seconds is None else self._last_seconds
+        until = time.monotonic() + seconds
         self._finish_until(until)
-        left = [one for one in self._models.learners() if _learned_since_snapshot(one)]
+        left = [learner for learner in self._models.learners() if _learned_since_snapshot(learner)]
         while left and time.monotonic() < until:
             while self._is_full() and time.monotonic() < until:
                 self._finish_until(until, FIRST_COMPLETED)
             learner = left.pop(0)
             try:
                 self._start(learner)
-            except Exception:  # the other models are saved all the same
-                logger.exception("model %s: no snapshot", learner.model.name)
+            except Exception:  # the other models are to be saved all the same
+                logger.exception("snapshot failed, journal kept: model=%s", learner.model.name)
         self._finish_until(until)
         for model in [*(learner.model for learner in left), *self._saving]:
             logger.warning(
-                "model %s: no snapshot after %.0f s; the journal is kept", model.name, most
+                "snapshot given up, journal kept: model=%s seconds=%.0f", model.name, seconds
             )
         self._saver.shutdown(wait=not self._saving, cancel_futures=True)
         self._saving.clear()
 
     def _is_full(self) -> bool:
-        """Return whether so much waits to be saved that no more is copied."""
+        """Return whether so many copies wait to be saved that no other is to be made."""
         return sum(not saving.done() for saving in self._saving.values()) >= _AT_A_TIME
 
     def _finish_until(self, until: float, when: str = ALL_COMPLETED) -> None:
-        """Note the snapshots that are saved by a moment, or one of them."""
+        """Note the snapshots that are saved before a time, all of them or the first."""
         seconds = None if until == math.inf else max(until - time.monotonic(), 0.0)
         left = [saving for saving in self._saving.values() if not saving.done()]
         wait_for(left, seconds, when)
@@ -195,15 +210,15 @@ class SnapshotSchedule:
         with self._aside(1):
             checkpoint = learner.checkpoint()
         try:
-            # What comes before a snapshot is not replayed, so its answers must be written.
+            # A replay begins after the snapshot, so answers of earlier entries must be written now.
             self._keys.write(self._models.term(model))
             self._commits.append_alone(_checkpoint(learner))
         except StorageFailed as error:
-            logger.error("model %s: no snapshot: %s; the journal is kept", model.name, error)
+            logger.error("snapshot failed, journal kept: model=%s error=%s", model.name, error)
             return
         learner.go_on_from(checkpoint)
         plain, arrays = checkpoint.plain, checkpoint.arrays
-        # The name is for the day on which the journal is lost.
+        # The name is read only if the journal is lost; see `engine.salvage`.
         state = State({**plain, "model": model.name, "made": dict(present_origin())}, arrays)
         left = 0 if learner.pending is None else learner.pending.left
         self._took[model] = time.monotonic() - began
@@ -220,7 +235,10 @@ class SnapshotSchedule:
     def _superfluous(self, model: Model, up_to: int, snapshots: int = 2) -> int:
         """Return the sequence up to which neither a model nor its challengers need its log.
 
-        snapshots: how many of the newest ones of a challenger are to have what follows them.
+        Args:
+            model: whose log it is.
+            up_to: up to which the model itself does not need it.
+            snapshots: how many of the newest ones of a challenger must be able to go on.
         """
         needed = needed_by_challengers(self._storage, model, snapshots)
         losses = self._models.learner(model).losses
@@ -236,39 +254,39 @@ class SnapshotSchedule:
         if not self._models.is_live(model):
             self._delete_if_gone(model)
             return
-        if not model.led:  # another replica has it, which needs what is saved
+        if not model.led:  # another replica leads it now, and the snapshot belongs to that one
             return
         try:
             left = saving.result()
-            kept = self._snapshots.sequences(model.id)
-            if not kept:
+            sequences = self._snapshots.sequences(model.id)
+            if not sequences:
                 raise FileNotFoundError("the snapshot that was saved is gone")
-            newest, *older = kept
-            # A later one that recovery could not read is nothing to fall back on.
-            known = [sequence for sequence in older if sequence <= model.snapshot_sequence]
+            newest, *older = sequences
+            # Recovery could not read those after `snapshot_sequence`: no falling back on them.
+            usable = [sequence for sequence in older if sequence <= model.snapshot_sequence]
             model.note_snapshot(newest, self._snapshots.written(model.id, newest))
             if full:
                 self._drop_all(model, newest)
-            elif known:
-                self._models.term(model).drop(self._superfluous(model, known[0]))
+            elif usable:
+                self._models.term(model).drop(self._superfluous(model, usable[0]))
             if left:
                 self._models.term(model).drop_predictions(left)
             self._metrics.snapshots_saved += 1
         except Exception as error:  # whatever numpy and zipfile raise under low memory, too
             self._metrics.snapshots_failed += 1
-            logger.error("model %s: no snapshot: %r; the journal is kept", model.name, error)
+            logger.error("snapshot failed, journal kept: model=%s error=%r", model.name, error)
 
     def _delete_if_gone(self, model: Model) -> None:
-        """Delete what was saved of a model that was deleted meanwhile; no other has its number."""
+        """Delete what was saved of a model that was deleted meanwhile; no other has its id."""
         try:
-            found = self._storage.catalogue.find(model.name)
-            if found is None or found.number != model.id:
+            entry = self._storage.catalogue.find(model.name)
+            if entry is None or entry.number != model.id:
                 self._snapshots.delete(model.id)
         except (StorageFailed, OSError) as error:
-            logger.warning("snapshots of a deleted model are left: error=%s", error)
+            logger.warning("snapshots of a deleted model not deleted: error=%s", error)
 
     def _drop_all(self, model: Model, saved: int) -> None:
-        """Drop what a snapshot that was read back makes superfluous, of a log that is full."""
+        """Drop all of a full log that a snapshot, which was read back, makes superfluous."""
         self._read_back[model] = saved
         self._models.term(model).drop(self._superfluous(model, saved, snapshots=1))
         champion = model.champion
@@ -278,13 +296,14 @@ class SnapshotSchedule:
 
 
 def _learned_since_snapshot(learner: Learner) -> bool:
+    """Return whether a model has learned what no snapshot has."""
     model = learner.model
     if model.spec.learners > 1:
-        return False  # each merge stores its state
+        return False  # the state of such a model is pinned by each merge
     return learner.sequence > model.snapshot_sequence
 
 
 def _checkpoint(learner: Learner) -> Entry:
-    """Of products on one thread, as a snapshot is loaded."""
+    """Return a checkpoint: learning goes on as from a snapshot, which is loaded on one thread."""
     model, sequence = learner.model, learner.sequence
     return Entry(model.id, sequence, 0, sequence, model.spec.serve, 1, b"", "checkpoint")

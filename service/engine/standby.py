@@ -1,4 +1,4 @@
-"""A model that another replica leads, as far as its log was read here, to be ready to lead it."""
+"""Standby: a replica's copy of a model that another replica leads, kept ready to be led here."""
 
 import logging
 
@@ -22,9 +22,10 @@ from wolfstream.service.storage.term import Term, UnownedLog
 
 logger = logging.getLogger(__name__)
 
-# The log may go on while the rest of it is read; a leader that still writes is let go on then.
+# The log may grow while the rest of it is read; after this many attempts the leader may keep it.
 _ATTEMPTS = 5
-# Who does not keep up loads a snapshot that saves so much learning; to load one takes about 0.05 s.
+# If the samples before the newest snapshot would take this long to learn, the snapshot is loaded
+# instead, which takes about 0.05 s.
 _WORTH_SECONDS = 1.0
 
 
@@ -32,34 +33,35 @@ class Standby:
     """A model that this replica stands by for. Used by one thread at a time.
 
     Attributes:
-        entry: its entry in the catalogue.
-        learner: what was learned so far.
+        entry: of the model in the catalogue.
+        learner: has what was learned of the log so far.
     """
 
     def __init__(self, entry: CatalogueEntry, storage: Storage) -> None:
         """Begin with a model that has learned nothing; `catch_up` learns."""
         self.entry = entry
         self._storage = storage
-        self._log: UnownedLog | None = None
+        self._log: UnownedLog | None = None  # as far as it was read; None once led
         self.learner = self._begin()
 
     def _begin(self) -> Learner:
         spec = read_stored_spec(self.entry.spec)
-        self._found = dict[int, KeyedRequest]()
-        self._n_rollbacks = 0
-        self._begun = False
+        # sequence -> a request that the leader may not have answered in the log yet
+        self._answered = dict[int, KeyedRequest]()
+        self._n_rollbacks = 0  # of the log, when the learner was filled
+        self._begun = False  # whether the learner is a state of the log, and may go on in it
         learner = Learner(Model(self.entry.number, self.entry.name, spec), self.entry.epoch)
         self._keep_losses(learner)
         return learner
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How many samples were learned so far, and how many the log has; on any thread."""
+        """The number of samples learned so far, and of those in the log; on any thread."""
         learned = self.learner.sequence
         return learned, learned if self._log is None else max(learned, self._log.end())
 
     def _keep_losses(self, learner: Learner) -> None:
-        """Have a model keep what its challengers compare themselves with, if it has any."""
+        """Let the model record what its challengers compare themselves with, if it has any."""
         if self._storage.catalogue.is_followed(self.entry.number):
             learner.record_losses()
 
@@ -76,10 +78,12 @@ class Standby:
                 skips = self._has_snapshot_ahead(self._log)
                 if not skips:
                     self._note(self._log, self._replay(self._log))
-            except StartupError as error:  # the leader has purged what was not read
-                logger.info("model %s: read again from its snapshot: %s", self.entry.name, error)
+            except StartupError as error:  # the leader has purged what was not read yet
+                logger.info(
+                    "standby reads its snapshot again: model=%s error=%s", self.entry.name, error
+                )
                 self._begun = False
-            except (StorageFailed, NotReady):  # keys of what was learned are not noted
+            except (StorageFailed, NotReady):  # the answers of what was learned are lost
                 self._begun = False
                 raise
             else:
@@ -93,10 +97,10 @@ class Standby:
         raise StorageFailed(f"model {self.entry.name!r} is rolled back again and again; try again")
 
     def _has_snapshot_ahead(self, log: LogReader) -> bool:
-        """Return whether what comes before the newest snapshot would take long to learn."""
+        """Return whether the samples before the newest snapshot would take long to learn."""
         learner = self.learner
-        of_sample = learner.model.learning_time.of_sample(learner.model.spec.serve) or 0.0
-        worth = _WORTH_SECONDS / max(of_sample, 1e-9)
+        seconds = learner.model.learning_time.seconds_per_sample(learner.model.spec.serve) or 0.0
+        worth = _WORTH_SECONDS / max(seconds, 1e-9)
         if log.end() - learner.sequence < worth:
             return False
         saved = self._storage.snapshots.sequences(learner.model.id)
@@ -105,11 +109,11 @@ class Standby:
     def _load(self, *, may_be_purged: bool) -> None:
         """Learn everything from the newest snapshot or rollback on.
 
-        may_be_purged: whether rows that are missing count as purged since the log was read. Then it
-        has not begun either.
+        It does not count as begun if the log has another rollback by then: what comes after that
+        builds on the state that it restores.
 
-        It has not begun where the log has one more rollback by the end of it: what comes after that
-        is for the state that it restores.
+        may_be_purged: whether missing records count as purged since the log was read. Then it does
+            not count as begun either.
         """
         self.learner = self._begin()
         log = self._log = self._storage.journal.reader(self.entry.number)
@@ -130,9 +134,9 @@ class Standby:
         self._begun = log.n_rollbacks == self._n_rollbacks
 
     def _replay(self, log: LogReader) -> list[KeyedRequest]:
-        """Learn what comes next in the log; keys that had no answers, with them."""
+        """Learn what comes next in the log; return requests whose answers it lacks, answered."""
         blocks = replay(self.learner, log, products_as_set, may_begin=self._may_begin)
-        return [row for found in blocks for row in found]
+        return [request for block in blocks for request in block]
 
     def _may_begin(self, _: int) -> bool:
         """Raise NotReady once the process stops."""
@@ -140,10 +144,9 @@ class Standby:
         return True
 
     def begin_term(self) -> Term:
-        """Write that this replica leads from the log's end on, which is learned by then.
+        """Begin a term at the end of the log, all of which is learned by then, and return it.
 
-        Returns the term, which has the log from now on. Raises NotLeader if that cannot be
-        reached, StorageFailed, StartupError.
+        Raises NotLeader if the log keeps growing; StorageFailed, StartupError.
         """
         log = self._log
         assert log is not None, "catch up first"
@@ -152,7 +155,7 @@ class Standby:
             if log.faults:
                 note_faults(learner.model, log)
             epoch = next_term(log.epoch_since(0) or learner.epoch)
-            # A broken model's journal goes beyond what was learned.
+            # The log of a broken model goes on after what was learned.
             end = log.end() if learner.model.broken else 0
             try:
                 term = log.begin_term(max(end, learner.sequence), epoch)
@@ -173,19 +176,21 @@ class Standby:
         raise NotLeader(f"the log of model {self.entry.name!r} goes on; try again")
 
     def answered(self, log: LogReader) -> list[KeyedRequest]:
-        """Return the keys whose answers are not in the log, with their answers."""
+        """Return the requests whose answers the log lacks, with their answers."""
         unanswered = log.unanswered(0)
-        return [self._found[row.sequence] for row in unanswered if row.sequence in self._found]
+        sequences = [row.sequence for row in unanswered if row.sequence in self._answered]
+        return [self._answered[sequence] for sequence in sequences]
 
-    def _note(self, log: LogReader, found: list[KeyedRequest]) -> None:
-        self._found |= {row.sequence: row for row in found}
-        if self._found:
-            self._found = {row.sequence: row for row in self.answered(log)}
+    def _note(self, log: LogReader, requests: list[KeyedRequest]) -> None:
+        """Keep answers of a replay, and forget those that the log has by now."""
+        self._answered |= {row.sequence: row for row in requests}
+        if self._answered:
+            self._answered = {row.sequence: row for row in self.answered(log)}
 
     def _check(self, log: LogReader, term: Term) -> None:
-        """Let the model be broken unless the log has everything that was acknowledged."""
+        """Mark the model broken unless the log has everything that was acknowledged."""
         try:
             check_complete(self.learner, log, term, self._storage.journal.name)
         except StartupError as error:
             self.learner.model.broken = str(error)
-            logger.error("model %s is broken: %s", self.entry.name, error)
+            logger.error("model broken, log incomplete: model=%s error=%s", self.entry.name, error)

@@ -1,4 +1,4 @@
-"""Models are exported from a data directory to model files, and imported from them."""
+"""Export of models from a data directory to files, and import from files."""
 
 from collections.abc import Callable
 from contextlib import ExitStack, closing
@@ -26,14 +26,16 @@ from wolfstream.service.storage.snapshots import Snapshots
 
 
 class TransferError(WolfstreamError):
-    """The model or snapshot does not exist, or exists already; the message says which."""
+    """A model or snapshot does not exist, or exists already; the message says which."""
 
 
-class Exported(NamedTuple):
-    """A model's state.
+class ExportedState(NamedTuple):
+    """An exported state.
 
-    journal_end: the sequence at which the journal ends. while_serving: whether a server was
-    running, which may have learned more since.
+    Attributes:
+        state: of the model.
+        journal_end: the sequence at which the log ends.
+        while_serving: whether a server was running, which may have learned more since.
     """
 
     state: State
@@ -43,14 +45,19 @@ class Exported(NamedTuple):
 
 def export_model(
     data: Path, name: str, sequence: int | None, watch: Callable[[int, int], None]
-) -> Exported:
-    """Return a model as it was acknowledged; if a server runs, its newest complete snapshot.
+) -> ExportedState:
+    """Return a model as it was acknowledged; while a server runs, its newest complete snapshot.
 
-    The same holds for a challenger, which learns from its champion's log.
+    The latter holds for challengers as well, because they learn from their champions' logs. Nothing
+    in the directory is changed.
 
-    sequence: of the kept snapshot to take instead. watch: is called with the sequence that the
-    replay of the journal has reached, and the one at which it ends. Nothing in the directory is
-    changed. Raises TransferError, StartupError.
+    Args:
+        data: the data directory.
+        name: of the model.
+        sequence: of a kept snapshot to export instead; None for the newest state.
+        watch: called with the sequence that the replay has reached, and the one at which it ends.
+
+    Raises TransferError, StartupError.
     """
     if not journal_path(data).exists():
         raise TransferError(f"{data} is no data directory: it has no {journal_path(data).name}")
@@ -68,7 +75,7 @@ def export_model(
         log, snapshots = storage.journal.reader(model.id), storage.snapshots
         end = log.end() if champion is None else storage.journal.reader(champion).end()
         if sequence is not None:
-            return Exported(_kept(model, snapshots, sequence), end, while_serving)
+            return ExportedState(_kept(model, snapshots, sequence), end, while_serving)
         skipped = restore_newest(learner, log, snapshots)
         if not while_serving and champion is None:
             for _ in replay(learner, log, Threads().using):
@@ -85,17 +92,17 @@ def export_model(
                 f"model {name!r}: {model.broken}; export a snapshot with --sequence, there are "
                 f"{snapshots.sequences(model.id)}"
             )
-        return Exported(State(*learner.state()), max(end, learner.sequence), while_serving)
+        return ExportedState(State(*learner.state()), max(end, learner.sequence), while_serving)
 
 
 def import_model(data: Path, path: Path, name: str) -> LoadedModel:
-    """Import the model in a file into a data directory that no server holds.
+    """Import the model in a file into a data directory that no server uses.
 
     Raises TransferError, ModelFileError, StartupError, StorageFailed, OSError.
     """
     try:
         with owned(data), closing(open_storage(data)) as storage:
-            if name in (found.name for found in storage.catalogue.models()):
+            if name in (entry.name for entry in storage.catalogue.models()):
                 raise TransferError(
                     f"{data} has a model {name!r}; choose another --name, or DELETE that one"
                 )
@@ -108,24 +115,24 @@ def import_model(data: Path, path: Path, name: str) -> LoadedModel:
 
 
 def _empty_learner(data: Path, catalogue: Catalogue, name: str) -> tuple[Learner, int | None]:
-    """Return a learner of a model's spec, and the number of its champion, if it has one."""
-    models = catalogue.models()
-    there = {found.number for found in models}
-    for found in models:
-        if found.name == name:
-            model = Model(found.number, name, read_stored_spec(found.spec))
-            champion = found.follows if found.follows in there else None
-            return Learner(model, found.epoch), champion
-    names = ", ".join(found.name for found in models) or "none"
+    """Return a learner of a model's spec, and the id of its champion, if that exists."""
+    entries = catalogue.models()
+    ids = {entry.number for entry in entries}
+    for entry in entries:
+        if entry.name == name:
+            model = Model(entry.number, name, read_stored_spec(entry.spec))
+            champion = entry.follows if entry.follows in ids else None
+            return Learner(model, entry.epoch), champion
+    names = ", ".join(entry.name for entry in entries) or "none"
     raise TransferError(f"{data} has no model {name!r}; it has {names}")
 
 
 def _kept(model: Model, snapshots: Snapshots, sequence: int) -> State:
-    kept = snapshots.sequences(model.id)
-    if sequence not in kept:
-        there = ", ".join(map(str, kept)) or "none"
+    sequences = snapshots.sequences(model.id)
+    if sequence not in sequences:
+        listed = ", ".join(map(str, sequences)) or "none"
         raise TransferError(
-            f"model {model.name!r} has no snapshot of sequence {sequence}; it has {there}"
+            f"model {model.name!r} has no snapshot of sequence {sequence}; it has {listed}"
         )
     try:
         return snapshots.load(model.id, sequence)

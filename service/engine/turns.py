@@ -1,12 +1,12 @@
-"""Turns: which model learns next, so that none waits for what others have to learn.
+"""Scheduling: which model learns next, so that no model waits for what the others have to learn.
 
 A turn is one block, or one part of a large request. It goes to the model that has had the least
-time so far; one that had nothing to learn counts as if it had had as much as the others
-(start-time fair queueing, Goyal et al. 1996). Turns that are expected to take long are taken one at
-a time, and short ones beside them.
+time so far. A model that had nothing to learn counts as if it had had as much as the others, so
+that it cannot save up time (start-time fair queueing, Goyal et al. 1996). Long turns are taken one
+at a time, and short ones beside them.
 
-A large request is published and answered once all of its parts are learned; until then the writer
-takes nothing else of its model.
+A large request is published and answered once all of its parts are learned. Until then the writer
+takes nothing else for its model.
 """
 
 import heapq
@@ -22,15 +22,15 @@ from wolfstream.service.engine.absorb import (
     Results,
     absorb_block,
     absorb_part,
+    concatenate,
     joined_answer,
-    together,
 )
 from wolfstream.service.engine.admission import count_rejected
+from wolfstream.service.engine.blocks import AdmittedRequest
 from wolfstream.service.engine.broken import learned_elsewhere, mark_broken, not_yet_learned
 from wolfstream.service.engine.duplicates import Duplicates
-from wolfstream.service.engine.expected_time import seconds_of_sample
-from wolfstream.service.engine.journal_parts import Admitted
-from wolfstream.service.engine.late_labels import Found, LabelRequest, count_unlearned
+from wolfstream.service.engine.expected_time import seconds_per_sample
+from wolfstream.service.engine.late_labels import LabelOutcomes, LabelRequest, count_unlearned
 from wolfstream.service.engine.learn_request import LearnRequest, Reply
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.waiter import Waiter
@@ -38,18 +38,27 @@ from wolfstream.service.engine.writer_role import WriterRole
 from wolfstream.service.errors import ModelBroken, NotYetLearned
 from wolfstream.service.model.live import Model
 
-# A turn that is expected to take no longer is short.
+# A turn that is expected to take longer is long.
 SHORT_SECONDS = 0.05
 
 
 class Work:
     """What a model has to learn of one commit, block by block in order.
 
-    samples: how many. duplicates: of the requests in the commit. had: the time that its model has
-    had before its next turn. seconds: that this is expected to take.
+    Attributes:
+        model: that learns.
+        blocks: what is left: each block is a list of requests.
+        duplicates: among the requests of the commit.
+        samples: how many samples the work had at first.
+        had: the time that the model has had, on the clock of `Turns`, in seconds.
+        seconds: how long its next turn is expected to take.
+        next_part: the index of the next part of a large request; 0 between requests.
+        results: those of the parts before it.
     """
 
-    def __init__(self, model: Model, blocks: list[list[Admitted]], duplicates: Duplicates) -> None:
+    def __init__(
+        self, model: Model, blocks: list[list[AdmittedRequest]], duplicates: Duplicates
+    ) -> None:
         self.model, self.duplicates = model, duplicates
         self.blocks = deque(blocks)
         self.samples = sum(item.samples for block in blocks for item in block)
@@ -65,34 +74,38 @@ class Work:
         else:
             parts = [item.parts[0] for item in block]
         first = parts[0]
-        of_sample = seconds_of_sample(self.model, first.entry.head, first.content.samples)
-        return of_sample * sum([part.entry.samples for part in parts])
+        per_sample = seconds_per_sample(self.model, first.entry.head, first.content.samples)
+        return per_sample * sum([part.entry.samples for part in parts])
 
     def took(self, seconds: float) -> None:
-        """Note the time of a turn."""
+        """Count the time of a turn that was taken."""
         self.had += seconds
         if self.blocks:
             self.seconds = self._expected()
 
     @property
     def in_parts(self) -> bool:
-        """Whether its next turn is one of several for a request."""
+        """Whether the next turn learns a part of a large request."""
         return len(self.blocks[0][0].parts) > 1
 
     def __lt__(self, other: "Work") -> bool:
-        """Whether its next turn comes first."""
+        """Return whether this work's turn comes before the other's."""
         return (self.had, self.seconds) < (other.had, other.seconds)
 
     def requests(self) -> Iterator[LearnRequest | LabelRequest]:
-        """Yield those that have no answer yet."""
+        """Yield the requests that have no answer yet."""
         return (item.request for block in self.blocks for item in block)
 
 
 class Turns:
     """Learns what was committed. Used by the writer's thread.
 
-    keep_answer: remembers the answer to a request under its key. short: a turn that is expected to
-    take no longer, in seconds, is short.
+    Args:
+        models: the models that are learned here.
+        metrics: counts and durations.
+        role: of the writer; a turn steps aside from it while it computes.
+        keep_answer: called with a request and its answer, to keep it under the request's key.
+        short: the expected seconds of a turn, up to which it is short.
     """
 
     def __init__(
@@ -100,17 +113,19 @@ class Turns:
         models: LiveModels,
         metrics: Metrics,
         role: WriterRole,
-        keep_answer: Callable[[Admitted, dict[str, object]], None],
+        keep_answer: Callable[[AdmittedRequest, dict[str, object]], None],
         short: float = SHORT_SECONDS,
     ) -> None:
         self._models, self._metrics, self._role = models, metrics, role
         self._keep_answer, self._short_seconds = keep_answer, short
         self._waiting: dict[Model, Work] = {}
-        # Heaps of the works that wait, some of which may have been given up.
+        # Heaps of works by `had`. A work that is not in `_waiting` any more was given up.
         self._short, self._long = list[Work](), list[Work]()
-        self._long_turns = 0
-        # The time that the model of the last turn had had before, and each model after its last.
-        self._had, self._had_by = 0.0, WeakKeyDictionary[Model, float]()
+        self._long_turns = 0  # that are under way: 0 or 1
+        # The virtual clock: what the model of the last turn had had before it.
+        self._had = 0.0
+        # model -> what it had had after its last turn
+        self._had_by = WeakKeyDictionary[Model, float]()
 
     @property
     def busy(self) -> set[Model]:
@@ -118,19 +133,19 @@ class Turns:
         return set(self._waiting)
 
     def waiting(self) -> Iterator[Waiter]:
-        """Yield what waits for the answers to requests that have none yet."""
+        """Yield the waiters of all requests that have no answer yet."""
         for work in self._waiting.values():
-            yield from (request.answer for request in work.requests())
+            yield from (request.waiter for request in work.requests())
             yield from work.duplicates.waiting()
 
     def leave(self, work: Work) -> None:
-        """Leave a model's work for the turns to come."""
+        """Queue a model's work for its turns."""
         self._waiting[work.model] = work
         work.had = max(self._had, self._had_by.get(work.model, 0.0))
         self._push(work)
 
     def is_long(self, work: Work) -> bool:
-        """Return whether a model's next turn is expected to take long."""
+        """Return whether a work's next turn is expected to take long."""
         return work.in_parts or work.seconds > self._short_seconds
 
     def _push(self, work: Work) -> None:
@@ -138,7 +153,7 @@ class Turns:
 
     @property
     def may_begin(self) -> bool:
-        """Whether the turn of any model may begin now."""
+        """Whether any turn may begin now."""
         works = self._short if self._long_turns else [*self._short, *self._long]
         return any(
             self._waiting.get(work.model) is work and not self._role.uses(work.model)
@@ -146,14 +161,15 @@ class Turns:
         )
 
     def next_short(self) -> Work | None:
-        """Return the work whose turn is next among the short ones; None if none may begin."""
+        """Return the work that has the next short turn; None if none may begin."""
         return self._next([self._short])
 
     def next(self) -> Work | None:
-        """Return the work whose turn is next; None if none may begin."""
+        """Return the work that has the next turn; None if none may begin."""
         return self._next([self._short] if self._long_turns else [self._short, self._long])
 
     def _next(self, heaps: list[list[Work]]) -> Work | None:
+        """Pop the first work whose model is not in use; works that are passed over stay queued."""
         in_use, work = list[Work](), None
         while work is None and (heap := min(filter(None, heaps), key=itemgetter(0), default=None)):
             work = heapq.heappop(heap)
@@ -162,12 +178,12 @@ class Turns:
             elif self._role.uses(work.model):
                 in_use.append(work)
                 work = None
-        for one in in_use:
-            self._push(one)
+        for passed_over in in_use:
+            self._push(passed_over)
         return work
 
     def turn(self, work: Work) -> list[Reply]:
-        """Learn the next block of a model, or the next part of a large request."""
+        """Learn a model's next block, or the next part of its large request; return the replies."""
         is_long = self.is_long(work)
         self._had = max(self._had, work.had)
         self._long_turns += is_long
@@ -186,15 +202,15 @@ class Turns:
     def _learn_next(self, work: Work) -> list[Reply]:
         began, block = time.monotonic(), work.blocks[0]
         try:
-            self._models.usable(work.model)  # an earlier block of this commit may have broken it
+            self._models.usable(work.model)  # an earlier block of the commit may have broken it
             in_parts = work.in_parts
             replies = self._learn_part(work, block[0]) if in_parts else self._learn(work, block)
-        except Exception as error:  # its samples are durable: only this model stops
+        except Exception as error:  # the samples are durable: only this model stops
             failed = self._failed(work.model, error)
             for item in work.blocks.popleft():
                 count_rejected(item.request)
             work.took(time.monotonic() - began)
-            return [(item.request.answer, failed) for item in block]
+            return [(item.request.waiter, failed) for item in block]
         ended = time.monotonic()
         work.took(ended - began)
         answered = [item.request for item in block] if replies else []
@@ -206,7 +222,7 @@ class Turns:
         return replies
 
     def _failed(self, model: Model, error: Exception) -> NotYetLearned:
-        """Return the answer to requests that are durable, and were not learned for a reason."""
+        """Return the reply to requests that are durable, but were not learned for this reason."""
         if not model.led:
             return learned_elsewhere(model)
         if isinstance(error, ModelBroken):
@@ -214,25 +230,25 @@ class Turns:
         return mark_broken(self._models.learner(model), error)
 
     def give_up(self, model: Model) -> list[Reply]:
-        """Leave the rest of a model's work to the replica that leads it now; return the replies."""
+        """Leave a model's work to the replica that leads it now; return the replies."""
         work = self._waiting.pop(model, None)
         if work is None:
             return []
-        replies = [(request.answer, learned_elsewhere(model)) for request in work.requests()]
+        replies = [(request.waiter, learned_elsewhere(model)) for request in work.requests()]
         return [*replies, *work.duplicates.replies(replies)]
 
-    def _learn(self, work: Work, block: list[Admitted]) -> list[Reply]:
-        """Absorb and publish one block; the answers to its requests."""
+    def _learn(self, work: Work, block: list[AdmittedRequest]) -> list[Reply]:
+        """Absorb and publish one block; return the replies to its requests."""
         parts = [item.parts[0] for item in block]
         learner = self._models.learner(work.model)
         with self._role.aside(work.model):
-            content = together([part.content for part in parts])
+            content = concatenate([part.content for part in parts])
             answers = absorb_block(learner, [part.entry for part in parts], content)
         work.blocks.popleft()
         return [self._answered(work, *pair) for pair in zip(block, answers, strict=True)]
 
-    def _learn_part(self, work: Work, item: Admitted) -> list[Reply]:
-        """Absorb the next part of a large request; the answer to it with the last one."""
+    def _learn_part(self, work: Work, item: AdmittedRequest) -> list[Reply]:
+        """Absorb the next part of a large request; return the reply to it with the last part."""
         entry, content = item.parts[work.next_part]
         learner = self._models.learner(work.model)
         work.next_part += 1
@@ -246,18 +262,21 @@ class Turns:
         work.next_part, work.results = 0, []
         return [self._answered(work, item, answer)]
 
-    def _answered(self, work: Work, item: Admitted, answer: dict[str, object]) -> Reply:
+    def _answered(self, work: Work, item: AdmittedRequest, answer: dict[str, object]) -> Reply:
+        """Count a learned request and return the reply to it."""
         request = item.request
         work.model.counts[request.head].learned += item.samples
-        if item.found is not None:
+        if item.outcomes is not None:
             assert isinstance(request, LabelRequest)
-            count_unlearned(request, item.found)
-            return request.answer, self._of_labels(work, item.found, answer)
+            count_unlearned(request, item.outcomes)
+            return request.waiter, self._labels_answer(work, item.outcomes, answer)
         self._keep_answer(item, answer)
-        return request.answer, answer
+        return request.waiter, answer
 
-    def _of_labels(self, work: Work, found: Found, learned: dict[str, Any]) -> dict[str, Any]:
+    def _labels_answer(
+        self, work: Work, outcomes: LabelOutcomes, learned: dict[str, Any]
+    ) -> dict[str, Any]:
         """Return the answer to a request of labels, some of which were learned."""
-        for seconds in found.seconds:
+        for seconds in outcomes.seconds:
             self._metrics.label_delay.observe(seconds)
-        return found.answer(work.model, learned["sequence"], learned["epoch"])
+        return outcomes.answer(work.model, learned["sequence"], learned["epoch"])

@@ -1,4 +1,4 @@
-"""Requests whose commit has no answer yet: their models wait for it, and the others go on."""
+"""Commits without an outcome yet: their models wait for it while the others go on."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -13,13 +13,13 @@ from wolfstream.service.storage.journal import Unfinished
 from wolfstream.service.storage.term import Term
 
 
-class Committed(NamedTuple):
-    """A commit, as far as it has an outcome.
+class CommitOutcome(NamedTuple):
+    """A commit whose outcome is known for all of its models.
 
     Attributes:
         admission: the requests in it.
         duplicates: of these requests.
-        failures: why nothing was written, by the numbers of models.
+        failures: model id -> why nothing was written for it.
     """
 
     admission: Admission
@@ -28,47 +28,49 @@ class Committed(NamedTuple):
 
 
 class UnfinishedCommits:
-    """The parts of commits that are unfinished. Used by the writer's thread.
+    """The unfinished parts of commits. Used by the writer's thread.
 
-    A part belongs to its term: by the time that it ends, its model may have another one.
+    A part belongs to a term, not to a model: by the time that it ends, its model may have another
+    term.
     """
 
     def __init__(self, commits: Commits) -> None:
         self._commits = commits
+        # term -> the requests of its model in the commit, and the commit's duplicates
         self._parts: dict[Term, tuple[Admission, Duplicates]] = {}
 
     @property
     def models(self) -> set[Model]:
-        """The models that wait; nothing else of theirs may begin."""
+        """The models that wait; no other request of theirs may begin."""
         return self._commits.unfinished
 
     def waiting(self) -> Iterator[Waiter]:
-        """Yield what waits for the answers to requests that have none yet."""
+        """Yield the waiters of the requests in unfinished parts."""
         for admission, duplicates in self._parts.values():
             yield from admission.waiting()
             yield from duplicates.waiting()
 
     def leave(
         self, admission: Admission, duplicates: Duplicates, failures: Mapping[Term, StorageFailed]
-    ) -> Committed:
-        """Keep what belongs to terms whose part is unfinished; return the rest."""
+    ) -> CommitOutcome:
+        """Set unfinished parts aside; return the rest of the commit."""
         if not failures:
-            return Committed(admission, duplicates, {})
+            return CommitOutcome(admission, duplicates, {})
         others = {model.id for model in admission.models}
         for term, error in failures.items():
             if isinstance(error, Unfinished):
                 self._parts[term] = admission.of({term.model}), duplicates
                 others.discard(term.model)
-        of_models = {term.model: error for term, error in failures.items()}
+        reasons = {term.model: error for term, error in failures.items()}
         if len(others) == len(admission.models):
-            return Committed(admission, duplicates, of_models)
+            return CommitOutcome(admission, duplicates, reasons)
         rest = admission.of(others)._replace(refused=admission.refused)
-        return Committed(rest, duplicates, of_models)
+        return CommitOutcome(rest, duplicates, reasons)
 
-    def take(self, seconds: float) -> Iterator[Committed]:
-        """Yield what has ended by now, or ends within these seconds."""
+    def take(self, seconds: float) -> Iterator[CommitOutcome]:
+        """Yield the parts that have ended by now, or end within these seconds."""
         for term, error in self._commits.finished(seconds).items():
             if term in self._parts:
                 admission, duplicates = self._parts.pop(term)
                 failures = {} if error is None else {term.model: error}
-                yield Committed(admission, duplicates, failures)
+                yield CommitOutcome(admission, duplicates, failures)

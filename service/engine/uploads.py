@@ -1,7 +1,8 @@
-"""States that clients send: whatever one holds is checked before it becomes a model.
+"""States that clients upload: everything in one is checked before it becomes a model.
 
-A checksum says that a file is whole, not who made it. What is here beyond `engine.saved_arrays`
-bounds what a state may bring, and has it used once, as a model's users would.
+The checksum proves that a file is whole, not who made it. Beyond the checks of
+`engine.saved_arrays`, an upload is bounded in what it may bring, and a copy of it is used once as a
+model's users would.
 """
 
 import json
@@ -29,24 +30,28 @@ from wolfstream.solver.prepare.row_form import RowForm
 from wolfstream.solver.stream.labels import key_of
 
 _IT = "the state"
-# As many digits as a sequence in a request may have.
+# A sequence in a request has as many digits at most.
 _LARGEST_SEQUENCE = 10**18
-# The fields that a first life lacks.
-OF_ANOTHER_LIFE = (
+# Fields of a state that belong to its history, not to what was learned: they are dropped where the
+# state becomes another model.
+HISTORY_FIELDS = (
     *("rolled_back", "epoch", "creation", "model", "made", "trained", "following"),
-    "losses",  # of an array, too, for those that follow
+    "losses",  # an array of models that are followed, too
 )
 
 
 def read_uploaded(content: bytes, limits: Limits, most_plain_bytes: int) -> tuple[State, ModelSpec]:
-    """Return the state in the bytes of a model file, and its spec. Raises UnusableState.
+    """Decode a model file; return its state and spec. Raises UnusableState.
 
-    most_plain_bytes: see `decode_state`.
+    Args:
+        content: the bytes of the file.
+        limits: on what a model of this server may hold.
+        most_plain_bytes: see `decode_state`.
     """
     try:
         state = decode_state(content, _IT, most_plain_bytes)
         spec = spec_in(state, _IT)
-        plain = {name: part for name, part in state.plain.items() if name not in OF_ANOTHER_LIFE}
+        plain = {name: part for name, part in state.plain.items() if name not in HISTORY_FIELDS}
         _check_texts(plain)
         _check_bounds(plain, spec, limits)
     except DamagedSnapshot as error:
@@ -60,7 +65,7 @@ def read_uploaded(content: bytes, limits: Limits, most_plain_bytes: int) -> tupl
 
 
 def usable(name: str, state: State, spec: ModelSpec, limits: Limits) -> LoadedModel:
-    """Return a model of an uploaded state, whose copy was used once. Raises UnusableState."""
+    """Return a model of an uploaded state, after a copy of it was used. Raises UnusableState."""
     try:
         check_scores(state.plain["heads"])
         check_numbers_in(state.arrays, state.plain["heads"])
@@ -69,13 +74,13 @@ def usable(name: str, state: State, spec: ModelSpec, limits: Limits) -> LoadedMo
         raise
     except WrongArrays as error:
         raise UnusableState(f"{_IT} cannot be used: {error}") from None
-    except Exception as error:  # whatever a learner makes of what it cannot have
+    except Exception as error:  # whatever a learner raises at values that it never saves
         raise UnusableState(f"{_IT} cannot be used: {error!r}") from None
     return filled(name, state, spec)
 
 
 def filled(name: str, state: State, spec: ModelSpec) -> LoadedModel:
-    """Return a model of an uploaded state, which is not served yet. Raises UnusableState."""
+    """Return a model of an uploaded state, not served yet. Raises UnusableState."""
     try:
         loaded = fill_model(Model(0, name, spec), state, _IT)
         _check_first(loaded.learner)
@@ -84,9 +89,9 @@ def filled(name: str, state: State, spec: ModelSpec) -> LoadedModel:
         raise
     except ModelFileError as error:
         raise UnusableState(str(error)) from None
-    except Exception as error:  # whatever a wrong type makes of a score
+    except Exception as error:  # whatever a value of the wrong type makes the scores raise
         raise UnusableState(f"{_IT} cannot be restored: {error!r}") from None
-    # Anything else in the file is dropped.
+    # The state as the model saves it: anything else in the file is dropped.
     return loaded._replace(state=State(plain, arrays))
 
 
@@ -94,11 +99,11 @@ def _copied(state: State) -> State:
     return State(deepcopy(state.plain), {name: a.copy() for name, a in state.arrays.items()})
 
 
-def in_same_state(one: Learner, other: Learner) -> bool:
+def in_same_state(learner: Learner, other: Learner) -> bool:
     """Return whether two models have learned the same, to the bit; their epochs may differ."""
-    if one.sequence != other.sequence or one.model.spec != other.model.spec:
+    if learner.sequence != other.sequence or learner.model.spec != other.model.spec:
         return False
-    (plain, arrays), (other_plain, other_arrays) = one.state(), other.state()
+    (plain, arrays), (other_plain, other_arrays) = learner.state(), other.state()
     arrays.pop("losses", None)
     if _as_text(plain) != _as_text(other_plain) or arrays.keys() != other_arrays.keys():
         return False
@@ -109,26 +114,27 @@ def in_same_state(one: Learner, other: Learner) -> bool:
 
 
 def _as_text(plain: dict[str, Any]) -> str:
-    other = (*OF_ANOTHER_LIFE, "memory_bytes")  # room that is reserved differs
-    kept = {name: part for name, part in plain.items() if name not in other}
-    return json.dumps(kept, sort_keys=True)
+    """Return the learned part of a state's plain data as text that can be compared."""
+    ignored = (*HISTORY_FIELDS, "memory_bytes")  # the memory set aside differs between processes
+    learned = {name: part for name, part in plain.items() if name not in ignored}
+    return json.dumps(learned, sort_keys=True)
 
 
 def _check_texts(plain: dict[str, Any]) -> None:
-    """Raise UnusableState for halves of surrogate pairs: descriptions could not be sent."""
+    """Raise UnusableState for lone surrogates: a description with one could not be sent."""
     try:
         json.dumps(plain, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise UnusableState(f"{_IT} has text that is no Unicode") from None
+        raise UnusableState(f"{_IT} has text that is not valid Unicode") from None
 
 
 def _check_bounds(plain: dict[str, Any], spec: ModelSpec, limits: Limits) -> None:
-    """Raise UnusableState for more than requests could have brought this server's model."""
+    """Raise UnusableState for more than requests could have brought a model of this server."""
     sequence, names, dimension = plain["sequence"], plain.get("names"), plain["dimension"]
     if type(sequence) is not int or not 0 <= sequence < _LARGEST_SEQUENCE:
-        raise UnusableState(f"the sequence of {_IT} is not possible: {str(sequence)[:40]}")
+        raise UnusableState(f"the sequence of {_IT} is impossible: {str(sequence)[:40]}")
     if dimension is None and sequence:
-        raise UnusableState(f"{_IT} has learned samples, and no features")
+        raise UnusableState(f"{_IT} has learned samples, but has no features")
     if spec.learners > 1:
         raise UnusableState(f"{_IT} is of several learners, and a state has one")
     for head in spec.heads:
@@ -154,14 +160,14 @@ def _check_bounds(plain: dict[str, Any], spec: ModelSpec, limits: Limits) -> Non
 
 
 def _check_first(learner: Learner) -> None:
-    """Raise UnusableState unless the kept first samples make the form that the rows have."""
+    """Raise UnusableState unless the first samples in the state yield the form of its rows."""
     spec, rows = learner.model.spec, learner.rows
     form = RowForm(preparing(spec.prepare))
     for head, X, y, _ in rows.first:
         check_whole(X, missing=True)
         form = form.after(X)
-        known = set(map(key_of, learner.heads[head].classes or ()))  # type: ignore[index]
-        if len(y) != n_rows(X) or (known and not known.issuperset(map(key_of, y))):
+        keys = set(map(key_of, learner.heads[head].classes or ()))  # type: ignore[index]
+        if len(y) != n_rows(X) or (keys and not keys.issuperset(map(key_of, y))):
             raise UnusableState(f"the first samples of {_IT} are not those that it learned")
     if rows.first and form != rows.form:
         raise UnusableState(f"the first samples of {_IT} do not make its rows")

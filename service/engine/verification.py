@@ -1,15 +1,15 @@
-"""Verification of model files and data directories: what is damaged, and what to do about it."""
+"""Verification of model files and data directories: what is damaged, and how to repair it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
-from wolfstream.service.engine.absorb import recorded
+from wolfstream.service.engine.absorb import decode_block
 from wolfstream.service.engine.model_files import ModelFileError, fill_model, load_model, spec_in
 from wolfstream.service.errors import StartupError
 from wolfstream.service.heads.fit import fit_from_record
 from wolfstream.service.model.live import Model
-from wolfstream.service.samples.predicted import from_prediction_record, rows_of
+from wolfstream.service.samples.predicted import decode_rows, from_prediction_record
 from wolfstream.service.storage.data_directory import journal_path, n_bytes, open_storage
 from wolfstream.service.storage.entries import Entry
 from wolfstream.service.storage.interfaces import Storage
@@ -17,19 +17,19 @@ from wolfstream.service.storage.log import LogReader
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot, decode_state
 from wolfstream.service.storage.snapshots import Snapshots
 
-# Is called with the number of bytes that were verified since the last call.
+# Called with the number of bytes that were verified since the last call.
 Watch = Callable[[int], None]
 
 
-def bytes_of(path: Path) -> int:
-    """Return the number of bytes that `verify` reads in a model file or a data directory."""
+def verified_bytes(path: Path) -> int:
+    """Return the number of bytes that `verify` reads of a model file or a data directory."""
     return n_bytes(path) if path.is_dir() else path.stat().st_size
 
 
 def verify(path: Path, watch: Watch) -> Iterator[str]:
     """Yield the problems of a model file or a data directory, which a server may be using.
 
-    A line for each problem: where, what, and what to do.
+    Each is one line: where, what, and what to do.
     """
     if path.is_dir():
         yield from _verify_directory(path, watch)
@@ -47,15 +47,15 @@ def _verify_directory(data: Path, watch: Watch) -> Iterator[str]:
         yield f"{data}: there is no {path.name}; name a data directory or a model file"
         return
     try:
-        # The journal is read as of now, so it reaches back to the snapshots that are listed later.
+        # The journal is read as of now, so it goes back to the snapshots that are listed later.
         with closing(open_storage(data, read_only=True)) as storage:
             models = storage.catalogue.models()
             for fault in storage.journal.damage():
                 yield f"{path}: {fault}; restore the data directory from a backup"
-            there = {model.number for model in models}
-            for number, name, _, _, follows in models:
-                champion = follows if follows in there else None
-                yield from _verify_model(number, name, champion, storage, watch)
+            ids = {model.number for model in models}
+            for model_id, name, _, _, follows in models:
+                champion = follows if follows in ids else None
+                yield from _verify_model(model_id, name, champion, storage, watch)
     except StartupError as error:
         yield str(error)
 
@@ -63,18 +63,18 @@ def _verify_directory(data: Path, watch: Watch) -> Iterator[str]:
 def _verify_model(
     model: int, name: str, champion: int | None, storage: Storage, watch: Watch
 ) -> Iterator[str]:
-    """The problems of a model. champion: the number of the one whose log it learns from, if any."""
+    """Yield the problems of a model. champion: the id of the model whose log it learns from."""
     journal, snapshots = storage.journal, storage.snapshots
     log = journal.reader(model)
-    kept, damaged = snapshots.sequences(model), set[int]()
+    sequences, damaged = snapshots.sequences(model), set[int]()
     remedy = f"a start of model {name!r} falls back to the one before; restore it from a backup"
-    for sequence in kept:
+    for sequence in sequences:
         for problem in _verify_snapshot(model, sequence, snapshots, watch):
             damaged.add(sequence)
             yield f"{problem}; {remedy}"
     at = log.rolled_back_at()
     if at is not None:
-        kept = [sequence for sequence in kept if sequence > at] + [at]
+        sequences = [sequence for sequence in sequences if sequence > at] + [at]
         try:
             snapshots.pinned(model, log.rollbacks()[0].digest)
         except DamagedSnapshot as error:
@@ -82,9 +82,9 @@ def _verify_model(
                 f"{snapshots.name(model, at)}: model {name!r}: the state that it was rolled back "
                 f"to: {error}; restore it from a backup"
             )
-    # The journal is kept for the newest snapshot and for the one before, to fall back on.
-    bases = [sequence for sequence in kept[:2] if sequence not in damaged]
-    bases = bases or [sequence for sequence in kept if sequence not in damaged][:1] or [0]
+    # The log is kept for the newest snapshot, and for the one before to fall back on.
+    bases = [sequence for sequence in sequences[:2] if sequence not in damaged]
+    bases = bases or [sequence for sequence in sequences if sequence not in damaged][:1] or [0]
     begins = log.begin() if champion is None else journal.reader(champion).begin()
     if begins is not None and bases[-1] < begins <= bases[0]:
         yield (
@@ -118,7 +118,11 @@ def _verify_snapshot(
 def _verify_entries(log: LogReader, first: int, follows: bool, watch: Watch) -> Iterator[str]:
     """Yield what is missing or unreadable after a snapshot.
 
-    follows: whether the samples between are in the log of another model.
+    Args:
+        log: of the model.
+        first: the snapshot's sequence.
+        follows: whether the samples themselves are in the log of another model.
+        watch: see `verify`.
     """
     reached = first
     for block in log.blocks(first):
@@ -138,8 +142,8 @@ def _verify_entries(log: LogReader, first: int, follows: bool, watch: Watch) -> 
 
 def _decode(block: list[Entry]) -> None:
     if block[0].kind == "prediction":
-        rows_of(from_prediction_record(block[0].record).rows)
+        decode_rows(from_prediction_record(block[0].record).rows)
     elif block[0].kind == "fit":
         fit_from_record(block[0].record)
     elif block[0].kind != "checkpoint":  # which has no record
-        recorded(block)
+        decode_block(block)

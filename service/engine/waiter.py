@@ -1,16 +1,16 @@
-"""The interface of what waits for an answer: a future here, or a request in a worker."""
+"""Who waits for a reply of the engine: a future of this process, or a request in a worker."""
 
 from typing import Any, Protocol
 
 
 class Waiter(Protocol):
-    """What the engine does with an answer; an `asyncio.Future` is one. Called on the event loop."""
+    """Takes one reply. Called on the event loop. An `asyncio.Future` is a `Waiter`."""
 
     def done(self) -> bool:
-        """Return whether the answer is no longer awaited."""
+        """Return whether no reply is awaited any more."""
 
     def set_result(self, result: Any, /) -> None:
-        """Deliver the answer."""
+        """Deliver the result."""
 
     def set_exception(self, error: Exception, /) -> None:
         """Deliver the error."""

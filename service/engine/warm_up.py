@@ -1,8 +1,8 @@
 """Compiles the default model's code before the server is ready, and the rest while it serves.
 
-Half of the former and all of the rest are compiled by another process (`engine.compilation`)
-into the cache that the server loads from. A thread would hold the interpreter lock, and with it
-the event loop, most of the time.
+Another process (`engine.compilation`) compiles half of the former and all of the rest, into a cache
+that the server loads from. A thread would hold the interpreter lock, and so block the event loop,
+most of the time.
 """
 
 import asyncio
@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable
 
 from wolfstream.service.engine.compilation import Process, end
 from wolfstream.service.engine.compiled_parts import (
-    Part,
+    CompiledPart,
     collect_garbage,
     collecting_seldom,
     compile_all,
     load_later_parts,
     needed_first,
     parts,
-    parts_of,
+    parts_for,
 )
 from wolfstream.service.spec.model import ModelSpec
 
@@ -29,30 +29,33 @@ logger = logging.getLogger(__name__)
 
 
 class WarmUp:
-    """What a server compiles, and the progress of its compiling process.
+    """What a server compiles, and how far its compiling process is.
 
-    Created on the event loop. process: None if everything is compiled already.
+    Create it on the event loop.
+
+    Args:
+        process: that compiles; None if everything is compiled already.
     """
 
     def __init__(self, process: Process | None) -> None:
         self._process = process
         self._loop = asyncio.get_running_loop()
-        self._changed = asyncio.Event()
+        self._changed = asyncio.Event()  # set, and replaced, whenever another part is compiled
         self._began = time.monotonic()
-        self._compiled: set[str] = set()
-        self._wanted: set[str] = set()
+        self._compiled: set[str] = set()  # keys of parts in the cache
+        self._wanted: set[str] = set()  # keys of parts that the process was asked to compile first
         self._ended = process is None
         if process is not None:
             threading.Thread(target=self._watch, args=(process,), daemon=True).start()
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more is compiled: everything is, or the process has ended."""
+        """Whether nothing more will be compiled: everything is, or the process has ended."""
         return self._ended
 
     @property
     def progress(self) -> str:
-        """How much is compiled of what can be; empty once everything is."""
+        """How much of the code is compiled, in words; "" once everything is."""
         if self._ended:
             return ""
         return f"{len(self._compiled)} of {len(parts())} parts of the code are compiled"
@@ -62,14 +65,16 @@ class WarmUp:
     ) -> None:
         """Compile what the default model and these models need, on any thread.
 
-        models: specs, and whether their rows may be sparse.
+        Args:
+            models: specs, and whether rows of the model may be sparse.
+            report: called with a line of progress.
         """
         needed = needed_first()
         for spec, sparse in models:
-            needed += [part for part in parts_of(spec, sparse) if part not in needed]
+            needed += [part for part in parts_for(spec, sparse) if part not in needed]
         left = list(needed)
 
-        def compiled(part: Part) -> None:
+        def compiled(part: CompiledPart) -> None:
             left.remove(part)
             self._compiled.add(part.key)
             report(f"compiling: {len(left)} of {len(needed)} parts are left")
@@ -80,7 +85,7 @@ class WarmUp:
             logger.info("compiling for this machine, once: a minute or two; /readyz says how far")
         with collecting_seldom():
             if compiles:
-                # The compiling process begins at the other end.
+                # The compiling process begins at the other end of the list.
                 compile_all(reversed(needed), compiled, before_waiting=collect_garbage)
             for part in needed:
                 part.compile()
@@ -89,29 +94,29 @@ class WarmUp:
         threading.Thread(target=load_later_parts, name="later parts", daemon=True).start()
 
     def is_compiled(self, spec: ModelSpec, sparse: bool) -> bool:
-        """Return whether all that a model of this spec runs on such rows is in the cache.
+        """Return whether the cache has all the code that a model of this spec runs on such rows.
 
-        sparse: see `parts_of`.
+        sparse: see `parts_for`.
         """
-        return self._ended or all(part.key in self._compiled for part in parts_of(spec, sparse))
+        return self._ended or all(part.key in self._compiled for part in parts_for(spec, sparse))
 
     async def wait_for(self, spec: ModelSpec, sparse: bool) -> None:
-        """Return once `is_compiled`, or once nothing more will be. It is compiled next."""
+        """Have such code compiled next; return once it `is_compiled`, or nothing more will be."""
         if not self.is_compiled(spec, sparse):
-            self._want(parts_of(spec, sparse))
+            self._want(parts_for(spec, sparse))
         while not self.is_compiled(spec, sparse):
             await self._changed.wait()
 
     def stop(self) -> None:
-        """End the process; what it has compiled stays in the cache."""
+        """End the compiling process; what it has compiled stays in the cache."""
         if self._process is not None:
             end(self._process)
         self._ended = True
         self._wake()
 
-    def _want(self, those: Iterable[Part]) -> None:
-        """Let the compiling process compile these parts first."""
-        new = {part.key for part in those} - self._compiled - self._wanted
+    def _want(self, wanted: Iterable[CompiledPart]) -> None:
+        """Ask the compiling process to compile these parts first."""
+        new = {part.key for part in wanted} - self._compiled - self._wanted
         self._wanted |= new
         if self._process is not None:
             assert self._process.stdin is not None
@@ -120,9 +125,9 @@ class WarmUp:
                 self._process.stdin.flush()
 
     def _watch(self, process: Process) -> None:
-        """Read what the compiling process reports, on a thread of its own, until it ends."""
+        """Read what the compiling process reports until it ends, on a thread of its own."""
         assert process.stdout is not None
-        # Once the loop is closed, the server is gone.
+        # A RuntimeError says that the loop is closed: the server has ended.
         with process.stdout, contextlib.suppress(RuntimeError):
             for line in process.stdout:
                 self._loop.call_soon_threadsafe(self._note, line.rstrip("\n"))
@@ -137,11 +142,10 @@ class WarmUp:
             return  # it was stopped
         self._ended = True
         if code == 0:
-            logger.info("everything is compiled, after %.0f s", time.monotonic() - self._began)
+            logger.info("compilation finished: seconds=%.0f", time.monotonic() - self._began)
         else:
             logger.warning(
-                "compilation in the background failed with exit code %d; "
-                "what is missing is compiled when a model first needs it",
+                "compilation failed, the rest is compiled when it is first needed: exit_code=%d",
                 code,
             )
         self._wake()

@@ -1,9 +1,11 @@
-"""The writer: it persists, applies, publishes, acknowledges, and is one thread at a time.
+"""The writer: persists, applies, publishes and acknowledges, on one thread at a time.
 
-It works off the queue in groups. Everything that waits is learned together, as
-`engine.group_learning` describes; orders, such as the deletion of a model, run between the requests
-that came before them and those that came after. No other thread touches the journal or a learner,
-but for what `engine.writer_role` says of those that have stepped aside.
+It works off the queue in groups. Requests that wait together are learned together, as
+`engine.group_learning` describes. Orders, such as the deletion of a model, run between the requests
+that came before them and those that came after.
+
+No other thread touches a log or a learner, except as `engine.writer_role` allows threads that have
+stepped aside.
 """
 
 import logging
@@ -19,7 +21,7 @@ from wolfstream.service.engine.commits import Commits
 from wolfstream.service.engine.group_learning import Acknowledge, GroupLearning, GroupRequest
 from wolfstream.service.engine.history import History
 from wolfstream.service.engine.kept_fit import keep_fit
-from wolfstream.service.engine.leading import InOrder, Leading
+from wolfstream.service.engine.leading import Leading, RunInOrder
 from wolfstream.service.engine.learn_request import Reply
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.memory_left import MemoryLeft
@@ -47,17 +49,25 @@ from wolfstream.service.storage.snapshot_format import State
 
 logger = logging.getLogger(__name__)
 
-# How long a replica of a fleet that ends saves what no other replica leads: each attempt may have
-# to wait for servers that do not answer, and orchestrators kill after two minutes.
+# How long an ending replica of a fleet goes on saving models. Each attempt may wait for servers
+# that do not answer, and orchestrators kill a process after about two minutes.
 _LAST_SECONDS = 30.0
 
 
 class Writer:
-    """Learns for all models; all methods run on its thread, unless they say otherwise.
+    """Learns for all models; all methods run on its thread unless they say otherwise.
 
-    acknowledge: delivers replies (a future and its result or error) and names the models
-        whose view is new.
-    short: see `Turns`. role: which a thread holds in the methods that work off requests.
+    Args:
+        storage: open; `close` closes it.
+        settings: of the server.
+        acknowledge: delivers replies (a waiter and its result or error), and is told the models
+            whose views are new.
+        short: see `Turns`.
+
+    Attributes:
+        role: held by the thread that works off requests.
+        metrics: counts and durations.
+        models, new_models, history, snapshots, challengers, promotion: the parts that orders use.
     """
 
     def __init__(
@@ -122,15 +132,15 @@ class Writer:
         )
 
     def _acknowledge(self, replies: list[Reply], changed: Iterable[Model]) -> None:
-        """Count what models have grown by, and deliver."""
+        """Measure the memory of models that have changed, and deliver the replies."""
         changed = list(changed)
         self.models.measure(changed)
         self._deliver(replies, changed)
 
     def _aside(self, threads: int) -> AbstractContextManager[None]:
-        """Compute for models that are in use, with so many threads of a product.
+        """Return a context to compute in, on this many threads, for models that are in use.
 
-        Another thread has the role meanwhile, where the number is the server's.
+        If the number is the server's, another thread holds the role meanwhile.
         """
         if threads == self._settings.threads:
             return self.role.aside()
@@ -138,9 +148,10 @@ class Writer:
 
     @contextmanager
     def _products(self, threads: int) -> Iterator[None]:
-        """Compute with so many threads of a product.
+        """Compute matrix products on this many threads within the block.
 
-        The process has one such number: nothing else computes where it is not the server's.
+        The number belongs to the process. Where it differs from the server's, nothing else may
+        compute meanwhile.
         """
         if threads == self._settings.threads:
             yield
@@ -153,9 +164,11 @@ class Writer:
                 self._threads.use(self._settings.threads)
 
     def recover(self, report: Callable[[str], None]) -> None:
-        """Recover all models. Those of a fleet are recovered later, each when it is needed.
+        """Recover all models. Models of a fleet are recovered later, each when it is needed.
 
-        report: called with a line for each thing that is done. Raises StartupError.
+        report: called with a line for each step.
+
+        Raises StartupError.
         """
         if self._settings.fleet:
             self._threads.use(self._settings.threads)
@@ -171,15 +184,15 @@ class Writer:
         self._threads.use(self._settings.threads)
 
     def close(self) -> None:
-        """Save a snapshot of every model that has learned since its last one."""
+        """Save a snapshot of each model that has learned since its last one; close the storage."""
         self.snapshots.close()
         self._storage.close()
 
     def begin(self, group: "list[Item]", seconds: float = math.inf) -> None:
-        """Work off a group in order; requests between two orders share commit and block.
+        """Work off a group in order. Requests between two orders share a commit.
 
-        What takes long is only begun, and so is what would be learned after these seconds: call
-        `go_on` until no model is `busy`.
+        What takes long is only begun, as is what would be learned after these seconds: call `go_on`
+        until no model is `busy`.
         """
         with self._step():
             self._learning.settle()
@@ -198,28 +211,28 @@ class Writer:
 
     @contextmanager
     def _step(self) -> Iterator[None]:
-        """Hold the role; answer what was left to learn for models whose terms have ended."""
+        """Hold the role within the block; first answer for models whose terms have ended."""
         with self.role.step():
             self._learning.give_up(self.models.remove_ended(self.role.uses))
             yield
             self._learning.start_snapshots()
 
     def may_begin_order(self, model: Hashable) -> bool:
-        """Return whether no other order is under way, nor a turn of what this one may concern."""
+        """Return whether an order about this model may begin: no job or turn is in its way."""
         return self.role.may_begin_job(self._concerned(model))
 
     def _concerned(self, model: Hashable) -> list[Model]:
-        """Return the models that an order about one may read or change."""
+        """Return the models that an order about this one may read or change."""
         if not isinstance(model, Model):
             return []
-        above = [] if model.champion is None else [model.champion]
-        return [model, *above, *self.challengers.followers(model)]
+        champions = [] if model.champion is None else [model.champion]
+        return [model, *champions, *self.challengers.followers(model)]
 
     @property
     def busy(self) -> set[Model]:
-        """The models of which something goes on; no other request of theirs may begin.
+        """The models for which work is under way; no other request of theirs may begin.
 
-        Some may not be here any more: the clients of their last commits still wait for an answer.
+        Some may have been handed over: the clients of their last commits still wait for an answer.
         """
         return self._learning.busy
 
@@ -229,33 +242,33 @@ class Writer:
         return self._learning.can_go_on
 
     def waiting(self) -> list[Waiter]:
-        """Return what waits for the answers to requests and orders that have begun."""
+        """Return the waiters of all requests and orders that have begun."""
         return self._learning.waiting()
 
     def go_on(self) -> None:
-        """Learn what has become durable, and take the next turn of what is left to learn."""
+        """Learn what has become durable, and take the next turn."""
         with self._step():
             self._learning.go_on()
 
     def window(self, model: Model) -> Window:
-        """Return a copy of the samples to refit a model on. Raises UnknownModel, ModelBroken."""
+        """Return a copy of the samples that a refit uses. Raises UnknownModel, ModelBroken."""
         learner = self.models.usable(model)
         with self.role.aside():
             return learner.window()
 
     def state(self, model: Model) -> State:
-        """Return a copy of what a model has learned, to be gone on from by one learner.
+        """Return a copy of a model's state, as one learner may go on from it.
 
         Raises UnknownModel, ModelBroken.
         """
         learner = self.models.usable(model)
         with self.role.aside():
             plain, arrays = learner.state()
-        return State({**plain, "spec": model.spec.of_one_learner.plain()}, arrays)
+        return State({**plain, "spec": model.spec.single_learner.plain()}, arrays)
 
     def leading(
         self,
-        in_order: InOrder,
+        in_order: RunInOrder,
         begin_to_follow: Callable[[Model], None],
     ) -> Leading:
         """Return the object that decides which models of a fleet are learned here."""
@@ -272,7 +285,7 @@ class Writer:
     def follow(
         self, name: str, champion: Model, spec: ModelSpec, start: Start
     ) -> tuple[Model, bool]:
-        """Make a model that follows another one; see `Challengers.make`."""
+        """Make a challenger; see `Challengers.make`."""
         return self.challengers.make(name, champion, spec, start)
 
     def roll_back(self, model: Model, sequence: int) -> dict[str, Any]:
@@ -282,7 +295,7 @@ class Writer:
         return description
 
     def delete(self, model: Model) -> None:
-        """Delete a model with its journal and snapshots; its challengers become independent.
+        """Delete a model with its log and snapshots; its challengers become independent.
 
         Raises UnknownModel, StorageFailed, SnapshotFailed.
         """
@@ -309,16 +322,16 @@ class Writer:
                 result = order.run()
         except AnotherState as error:
             assert order.model is not None
-            self._learning.refuse(order.model, (order.answer, error))
+            self._learning.refuse(order.model, (order.waiter, error))
         except Refusal as error:
-            self._acknowledge([(order.answer, error)], ())
-        except Exception as failure:  # the writer must go on for the other models
-            logger.exception("an order of the writer failed")
+            self._acknowledge([(order.waiter, error)], ())
+        except Exception as failure:  # the writer has to go on for the other models
+            logger.exception("order failed, its outcome is unknown")
             unknown = InDoubt(f"the server failed: {failure!r}; look at the model before you go on")
-            self._acknowledge([(order.answer, unknown)], ())
+            self._acknowledge([(order.waiter, unknown)], ())
         else:
             self._acknowledge(
-                [(order.answer, result)], () if order.model is None else [order.model]
+                [(order.waiter, result)], () if order.model is None else [order.model]
             )
 
     def _learn(self, requests: list[GroupRequest], seconds: float) -> None:

@@ -1,14 +1,14 @@
-"""The writer's role: one thread at a time has it, and lends it to another one while it computes.
+"""The writer's role: a lock that its holder lends to another thread while it computes.
 
-    hold ──aside──► computes for models in use ──► hold again, once the other lets go
+    hold ──aside──► compute for some models ──► hold again, once the other thread lets go
                       meanwhile another thread: hold, learn for other models, ...
 
-What a model costs is not known before it was computed. So nothing long is computed by the holder:
-whoever computes steps aside, and only if that takes long does `writer_thread` send another thread
-to go on with the role. A short computation costs no more than letting go of a lock.
+Nobody knows what a model's turn costs before it was computed. So the holder computes nothing long:
+it steps aside first. `writer_thread` sends another thread to take the role only if that lasts; a
+short computation costs no more than releasing a lock.
 
-Only the holder touches the journal, the keys and what is said of models. What is computed aside
-touches the learners of models in use, of which nothing else begins meanwhile.
+Only the holder touches the log, the idempotency keys and the attributes of models. A thread that is
+aside touches only the learners of models that are in use, for which nothing else begins meanwhile.
 """
 
 import threading
@@ -19,40 +19,43 @@ from typing import TypeAlias
 
 from wolfstream.service.model.live import Model
 
-# Entered around matrix products that are computed on so many threads.
+# A context in which matrix products are computed by this many threads.
 Products: TypeAlias = Callable[[int], AbstractContextManager[None]]
 
 
 class WriterRole:
     """The role, and who has stepped aside from it.
 
-    computing: the models that a turn computes for, aside. of_job: the models that the job under way
-    is about. has_job: whether one is.
+    Attributes:
+        computing: the models that some thread computes for, aside.
+        job_models: the models that the present job is about.
+        has_job: whether a job is under way.
     """
 
     def __init__(self) -> None:
+        # Its lock is the role; notified when a thread comes back from aside.
         self._changed = threading.Condition(threading.Lock())
-        self._holder: int | None = None
-        # thread -> since when it has been aside, on the monotonic clock
+        self._holder: int | None = None  # the thread that holds the lock, by its ident
+        # thread -> since when it has been aside, by the monotonic clock
         self._aside: dict[int, float] = {}
         # thread -> when its present step began
         self._steps: dict[int, float] = {}
-        self.computing, self.of_job = set[Model](), set[Model]()
+        self.computing, self.job_models = set[Model](), set[Model]()
         self.has_job = False
 
     @property
     def busy_since(self) -> float | None:
-        """When the oldest step that is under way began; None if there is none."""
+        """When the oldest step under way began, by the monotonic clock; None if there is none."""
         return min(self._steps.copy().values(), default=None)
 
     def seconds_aside(self, thread: int | None) -> float:
-        """Return for how long a thread has been aside; on any thread."""
+        """Return how long a thread has been aside; 0 if it is not. On any thread."""
         since = self._aside.get(thread or 0)
         return 0.0 if since is None else time.monotonic() - since
 
     @contextmanager
     def step(self) -> Iterator[None]:
-        """Hold the role within the block, except in `aside`; within another step do nothing."""
+        """Hold the role within the block, except in `aside`; within another step, do nothing."""
         thread = threading.get_ident()
         if self._holder == thread:
             yield
@@ -68,9 +71,9 @@ class WriterRole:
 
     @contextmanager
     def aside(self, *models: Model) -> Iterator[None]:
-        """Let another thread have the role within the block; outside of a step do nothing.
+        """Let another thread hold the role within the block; outside a step, do nothing.
 
-        models: that it computes for, unless it does so in a job about them.
+        models: those that the block computes for, unless it belongs to a job about them.
         """
         thread = threading.get_ident()
         if self._holder != thread:
@@ -91,12 +94,12 @@ class WriterRole:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Hold the role within the block while no other thread is aside."""
+        """Hold the role within the block, and wait first until no other thread is aside."""
         self._wait_while(lambda: bool(self._aside))
         yield
 
     def wait_until_unused(self, model: Model) -> None:
-        """Let other threads have the role until a model is not in use; within a step only."""
+        """Lend the role out until a model is not in use; only within a step."""
         self._wait_while(lambda: self.uses(model))
 
     def _wait_while(self, condition: Callable[[], bool]) -> None:
@@ -108,26 +111,26 @@ class WriterRole:
                 self._holder = thread
 
     def uses(self, model: Model) -> bool:
-        """Return whether a model is in use, so that nothing of it may begin."""
-        return model in self.computing or model in self.of_job
+        """Return whether a model is in use, so that nothing else may begin for it."""
+        return model in self.computing or model in self.job_models
 
     @property
     def in_use(self) -> set[Model]:
         """The models that are in use."""
-        return self.computing | self.of_job
+        return self.computing | self.job_models
 
     def may_begin_job(self, models: Iterable[Model]) -> bool:
-        """Return whether a job about models may begin: no other one is under way."""
+        """Return whether a job about these models may begin: there is no other, nor a turn."""
         return not self.has_job and self.computing.isdisjoint(models)
 
     @contextmanager
     def job(self, models: Iterable[Model]) -> Iterator[None]:
-        """Do something other than learning within the block, which may be long.
+        """Do something other than learning within the block, which may take long.
 
-        One at a time: a job may copy the whole of a model, and there is room for one copy.
+        There is one job at a time: it may copy a whole model, and there is memory for one copy.
         """
-        self.has_job, self.of_job = True, set(models)
+        self.has_job, self.job_models = True, set(models)
         try:
             yield
         finally:
-            self.has_job, self.of_job = False, set()
+            self.has_job, self.job_models = False, set()

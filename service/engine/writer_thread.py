@@ -1,7 +1,7 @@
-"""The writer's threads: one recovers, compiles, then works off the queue until that is closed.
+"""The writer's threads: the first recovers, compiles, then works off the queue until it is closed.
 
-Whenever it computes for long, another thread goes on with the queue (`engine.writer_role`); the
-first one ends once it has finished what it computed.
+Whenever the working thread computes for long, another one is started to go on with the queue (see
+`engine.writer_role`). The former ends once it has finished what it computes.
 """
 
 import asyncio
@@ -19,22 +19,28 @@ from wolfstream.service.engine.writer import Writer
 
 logger = logging.getLogger(__name__)
 
-# A thread that has been aside for so long is succeeded; whether it has is looked at as often.
+# A thread that has been aside for this long is relieved; it is also how often that is checked.
 _ASIDE_SECONDS = 0.02
-# Threads at a time: one may be in a long turn, one in a job, and one in a turn that was expected to
-# be short.
+# One may be in a long turn, one in a job, and one in a turn that was expected to be short.
 _MOST_THREADS = 4
-# How long short turns are taken before the queue is looked at again.
+# For how long short turns are taken before the queue is looked at again.
 _STEP_SECONDS = 0.05
 
 
 class WriterThread:
     """The threads, started on the event loop and reporting to it through callbacks.
 
-    loads: model files, by the names of the models that they become after recovery.
-    warm_up: compiles the numerics, what the first requests need before these.
-    failed: called on the event loop with what waits for answers, of which none is known.
-    ready: done once requests are taken; raises what recovery raised.
+    Args:
+        writer: what the threads run.
+        queue: the requests and orders to work off.
+        phase: told how far recovery and compilation are.
+        loads: name -> model file, of the models to load after recovery.
+        warm_up: compiles the numerics, what the first requests need before the rest.
+        failed: called on the event loop with every waiter whose outcome is unknown, after the
+            writer has failed.
+
+    Attributes:
+        ready: done once requests are taken; raises what recovery raised.
     """
 
     def __init__(
@@ -52,8 +58,11 @@ class WriterThread:
         self._failed = failed
         self._loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[None] = self._loop.create_future()
-        self._ended, self._working = threading.Event(), threading.Event()
-        # The threads that have not been succeeded and ended; the last one works off the queue.
+        # Set once the queue is worked off and closed, or the writer has failed.
+        self._ended = threading.Event()
+        # Set whenever the working thread wakes up; the relief thread sleeps while it is not set.
+        self._working = threading.Event()
+        # All living threads, in the order of their start; the last one works off the queue.
         self._threads: list[threading.Thread] = []
         # Those among them that wait for the queue.
         self._idle = set[threading.Thread]()
@@ -64,9 +73,9 @@ class WriterThread:
         self._threads.append(thread)
         try:
             thread.start()
-        except RuntimeError as error:  # there is no memory for it: the others go on
+        except RuntimeError as error:  # no memory for a thread: the present ones go on
             self._threads.remove(thread)
-            logger.warning("no other thread for the writer: error=%s", error)
+            logger.warning("writer thread not started, the present one goes on: error=%s", error)
 
     async def join(self) -> None:
         """Wait until the queue is worked off and the last snapshots are saved."""
@@ -80,12 +89,12 @@ class WriterThread:
             self._end()
             return
         self._loop.call_soon_threadsafe(self._open)
-        self._working.set()  # requests may wait already: this thread may never have been idle
+        self._working.set()  # requests may wait already, and this thread was never idle
         threading.Thread(target=self._relieve, name="writer relief", daemon=True).start()
         self._work()
 
     def _relieve(self) -> None:
-        """Start another thread whenever the one that works off the queue computes for long."""
+        """Start another thread whenever the working one computes for long."""
         while not self._ended.wait(_ASIDE_SECONDS):
             self._working.wait()
             self._working.clear()
@@ -99,7 +108,7 @@ class WriterThread:
         return aside >= _ASIDE_SECONDS and len(self._threads) < _MOST_THREADS
 
     def _work(self) -> None:
-        """Work off the queue until another thread does, or until it is closed and empty."""
+        """Work off the queue until another thread takes over, or until it is closed and empty."""
         try:
             while self._has_queue and not self._ended.is_set():
                 changes = self._queue.changes
@@ -108,15 +117,15 @@ class WriterThread:
         finally:
             if not self._has_queue:
                 self._threads.remove(threading.current_thread())
-            self._queue.wake()  # what was in use may be free
+            self._queue.wake()  # the models that this thread used may be free now
 
     @property
     def _has_queue(self) -> bool:
-        """Whether it is this thread that works off the queue."""
+        """Whether this thread is the one that works off the queue."""
         return self._threads[-1] is threading.current_thread()
 
     def _step(self) -> bool:
-        """Take what waits, and work some of it off; return whether there was anything to do."""
+        """Take what waits and work some of it off; return whether there was anything to do."""
         with self._writer.role.step():
             if self._ended.is_set():
                 return True
@@ -133,7 +142,7 @@ class WriterThread:
             return bool(group) or goes_on
 
     def _rest(self, changes: int) -> None:
-        """Wait until there is something to look at again, or end if there never will be."""
+        """Wait for the next change of the queue; save and end if there will be none."""
         if not self._queue.is_done or self._writer.busy:
             self._wait(changes)
         else:
@@ -143,7 +152,7 @@ class WriterThread:
                 self._end()
 
     def _wait(self, changes: int) -> None:
-        """Wait until there is something to look at again in the queue."""
+        """Wait until the queue has changed since `changes` was read."""
         own = threading.current_thread()
         self._idle.add(own)
         self._queue.wait(changes)
@@ -156,8 +165,8 @@ class WriterThread:
         self._working.set()
 
     def _fail(self, group: list[Item]) -> None:
-        logger.exception("the writer failed; restart the server to recover from the journal")
-        waiting = [*(item.answer for item in group), *self._writer.waiting()]
+        logger.exception("writer failed, restart the server to recover from the journal")
+        waiting = [*(item.waiter for item in group), *self._writer.waiting()]
         self._loop.call_soon_threadsafe(self._failed, waiting)
         self._end()
 
@@ -167,7 +176,7 @@ class WriterThread:
             self._phase.report(f"loading model {i} of {len(self._loads)}")
             self._writer.new_models.load(name, path)
         models = self._writer.models.all()
-        logger.info("models recovered: %d", len(models))
+        logger.info("recovery finished: models=%d", len(models))
         self._phase.report("compiling")
         self._loop.call_soon_threadsafe(self._phase.accept)
         kinds = [(model.spec, model.published.rows.names is not None) for model in models]

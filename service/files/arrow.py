@@ -1,9 +1,11 @@
 """Arrow IPC streams and Parquet files as columns of plain values, bounded before they are built.
 
 A few bytes of these formats can stand for any amount of memory: compressed pages, texts that many
-rows share, columns of nothing with a billion rows. So what a file announces is added up before it
-is read (`arrow_messages`, `parquet_pages`), texts that are shared are made once, and types that
-are no numbers, texts, truths or times are refused. pyarrow, an extra, is imported where it is used.
+rows share, columns of nulls with a billion rows. So what a file announces is added up before it is
+read (`arrow_messages`, `parquet_pages`), a shared text is built once, and columns of anything but
+numbers, texts, booleans and times are refused.
+
+pyarrow is an extra; it is imported where it is used.
 """
 
 import importlib
@@ -22,15 +24,14 @@ from wolfstream.service.files.values import plain_value
 
 ARROW_SUFFIXES = {".arrow", ".arrows", ".feather", ".ipc"}
 PARQUET_SUFFIXES = {".parquet", ".pq"}
-_VIEW_BYTES = 16
 
 
 class ReaderMissing(DataFileError):
-    """What reads these formats is not installed."""
+    """The package that reads these formats is not installed."""
 
 
 class TableBounds(NamedTuple):
-    """What a table may have: rows, columns, values in all, and bytes once it is unpacked."""
+    """Bounds on a table: rows, columns, values in all, and bytes once it is unpacked."""
 
     rows: int
     columns: int
@@ -38,12 +39,12 @@ class TableBounds(NamedTuple):
     n_bytes: int
 
 
-# Of what is on this machine, or in memory already.
+# For a file on this machine, or a table that is in memory already.
 _UNBOUNDED = TableBounds(2**40, 2**20, 2**40, 2**50)
 
 
 class Columns(NamedTuple):
-    """A table: its columns, each float64 without missing values, or a list of plain values."""
+    """A table: each column is float64 without missing values, or a list of plain values."""
 
     names: list[str]
     columns: list[Any]
@@ -64,12 +65,12 @@ def read_parquet(content: bytes, bounds: TableBounds) -> Columns:
     with _explained("a Parquet file"):
         source = arrow.BufferReader(content)
         file = parquet.ParquetFile(source, **_LIMITS)
-        schema, found = file.schema_arrow, file.metadata
-        _check_shape(found.num_rows, len(schema), bounds)
+        schema, metadata = file.schema_arrow, file.metadata
+        _check_shape(metadata.num_rows, len(schema), bounds)
         _check_types(schema)
-        unpacked_bytes(content, found, bounds.n_bytes, bounds.rows)
+        unpacked_bytes(content, metadata, bounds.n_bytes, bounds.rows)
         texts = [field.name for field in schema if _is_text(field.type)]
-        # As dictionaries, texts that many rows share are read once.
+        # As dictionaries, texts that many rows share are built once.
         shared = parquet.ParquetFile(source, read_dictionary=texts, **_LIMITS)
         return _read(shared.schema_arrow, shared.iter_batches(use_threads=False), bounds)
 
@@ -82,13 +83,13 @@ def read_table_file(path: Path) -> Columns:
             file = _arrow("pyarrow.parquet").ParquetFile(path)
             return _read(file.schema_arrow, file.iter_batches(), _UNBOUNDED)
     with _explained("an Arrow file"), path.open("rb") as source:
-        of_files = source.read(6) == b"ARROW1"
+        is_file = source.read(6) == b"ARROW1"
         source.seek(0)
-        reader = (arrow.ipc.open_file if of_files else arrow.ipc.open_stream)(source)
+        reader = (arrow.ipc.open_file if is_file else arrow.ipc.open_stream)(source)
         return _read(reader.schema, reader.read_all().to_batches(), _UNBOUNDED)
 
 
-def columns_of_arrow(table: Any) -> Columns:
+def arrow_columns(table: Any) -> Columns:
     """Return the columns of a table that is in memory already. Raises DataFileError."""
     with _explained("a table"):
         batches = table.to_batches() if hasattr(table, "to_batches") else [table]
@@ -96,20 +97,20 @@ def columns_of_arrow(table: Any) -> Columns:
 
 
 def unpacked_parquet(content: bytes, bounds: TableBounds) -> int:
-    """Return how many bytes the pages of a Parquet file unpack to. Raises DataFileError."""
+    """Return the number of bytes that a Parquet file's pages unpack to. Raises DataFileError."""
     arrow, parquet = _arrow("pyarrow"), _arrow("pyarrow.parquet")
     with _explained("a Parquet file"):
-        found = parquet.ParquetFile(arrow.BufferReader(content), **_LIMITS).metadata
-        return unpacked_bytes(content, found, bounds.n_bytes, bounds.rows)
+        metadata = parquet.ParquetFile(arrow.BufferReader(content), **_LIMITS).metadata
+        return unpacked_bytes(content, metadata, bounds.n_bytes, bounds.rows)
 
 
 def is_parquet(path: Path) -> bool:
-    """Return whether a file is Parquet, by its suffix or by its first bytes."""
+    """Return whether a file is Parquet, by its suffix or its first bytes."""
     return path.suffix in PARQUET_SUFFIXES or _begins(path, b"PAR1")
 
 
 def is_arrow(path: Path) -> bool:
-    """Return whether a file has Arrow's own format, by its suffix or by its first bytes."""
+    """Return whether a file is one of Arrow's own formats, by its suffix or its first bytes."""
     return path.suffix in ARROW_SUFFIXES or _begins(path, b"ARROW1", b"\xff\xff\xff\xff")
 
 
@@ -159,18 +160,18 @@ def _check_shape(rows: int, columns: int, bounds: TableBounds) -> None:
 
 
 def _check_types(schema: Any) -> None:
-    """Raise DataFileError for columns that hold no numbers, texts, truths or times."""
+    """Raise DataFileError for columns of anything but numbers, texts, booleans and times."""
     kinds = _arrow("pyarrow").types
     plain = (
         *(kinds.is_integer, kinds.is_floating, kinds.is_boolean, kinds.is_decimal, kinds.is_null),
         *(kinds.is_date, kinds.is_timestamp, kinds.is_time, kinds.is_duration, _is_text),
     )
     for field in schema:
-        of_values = field.type.value_type if kinds.is_dictionary(field.type) else field.type
-        if not any(is_kind(of_values) for is_kind in plain):
+        values = field.type.value_type if kinds.is_dictionary(field.type) else field.type
+        if not any(is_kind(values) for is_kind in plain):
             raise DataFileError(
                 f"column {field.name[:40]!r} has values of the type {str(field.type)[:60]}; "
-                "numbers, texts, truths and times are read: leave it out, or make columns of such"
+                "numbers, texts, booleans and times are read: leave it out, or split it into such"
             )
 
 
@@ -180,11 +181,11 @@ def _is_text(kind: Any) -> bool:
 
 
 def _values(array: Any, budget: _Budget) -> Any:
-    """Return an array's values: as an array of numpy if all are numbers, else as a list."""
+    """Return an array's values: as a numpy array if all are numbers, else as a list."""
     arrow = _arrow("pyarrow")
     kinds, kind = arrow.types, array.type
     if kinds.is_dictionary(kind):
-        return _of_dictionary(array, budget)
+        return _dictionary_values(array, budget)
     array.validate(full=True)
     numeric = kinds.is_integer(kind) or kinds.is_floating(kind)
     if numeric and not array.null_count:
@@ -192,7 +193,7 @@ def _values(array: Any, budget: _Budget) -> Any:
     if _is_text(kind):
         budget.spend(n_bytes=_text_bytes(array))
     if getattr(kind, "unit", "") == "ns":
-        # Values of Python have microseconds.
+        # Python's times have microseconds.
         if kinds.is_timestamp(kind):
             array = array.cast(arrow.timestamp("us", kind.tz), safe=False)
         else:
@@ -201,8 +202,8 @@ def _values(array: Any, budget: _Budget) -> Any:
     return [plain_value(value) for value in array.to_pylist()]
 
 
-def _of_dictionary(array: Any, budget: _Budget) -> list[Any]:
-    """Return values of which each is made once, however many rows have it."""
+def _dictionary_values(array: Any, budget: _Budget) -> list[Any]:
+    """Return values, each of which is built once, however many rows have it."""
     budget.spend(values=len(array.dictionary))
     array.validate(full=True)
     places = array.indices.to_pylist()
@@ -215,7 +216,7 @@ def _of_dictionary(array: Any, budget: _Budget) -> list[Any]:
 
 
 def _text_bytes(array: Any) -> int:
-    """Return how many bytes an array's texts have, those that several rows share each time."""
+    """Return the bytes of an array's texts; a text that several rows share counts for each."""
     offset, n = array.offset, len(array)
     buffers = array.buffers()
     if _arrow("pyarrow").types.is_string_view(array.type):
@@ -236,6 +237,7 @@ def _joined(parts: Sequence[Any]) -> Any:
     return [v for part in parts for v in (part.tolist() if isinstance(part, np.ndarray) else part)]
 
 
+# The footer of a Parquet file is read by Thrift.
 _LIMITS = {"thrift_string_size_limit": 1 << 24, "thrift_container_size_limit": 1 << 20}
 
 
@@ -251,7 +253,7 @@ def _arrow(module: str) -> Any:
 
 @contextmanager
 def _explained(what: str) -> Iterator[None]:
-    """Say of an error of the reader that the content is not what it should be."""
+    """Turn errors of pyarrow within the block into a DataFileError that names the format."""
     try:
         yield
     except DataFileError:

@@ -1,8 +1,8 @@
-"""What the messages of an Arrow IPC stream announce, read from their metadata alone.
+"""Checks what the messages of an Arrow IPC stream announce, from their metadata alone.
 
-Arrow's reader makes what a message says before anybody can count it: a column of nothing with 2^60
-rows takes forty bytes, and a compressed buffer can unpack to any size. Of the metadata, which is a
-flatbuffer (https://arrow.apache.org/docs/format/Columnar.html), only the counts are read here.
+Arrow's reader builds what a message announces before anybody can count it: a column of nulls with
+2^60 rows takes forty bytes, and a compressed buffer can unpack to any size. The metadata is a
+flatbuffer (https://arrow.apache.org/docs/format/Columnar.html), of which only counts are read here.
 """
 
 import importlib
@@ -11,7 +11,7 @@ from typing import Any
 
 from wolfstream.service.files.text import DataFileError
 
-# Places of fields in the tables of Message.fbs and Schema.fbs.
+# Indices of fields in the tables of Message.fbs and Schema.fbs.
 _HEADER_TYPE, _HEADER = 1, 2
 _SCHEMA, _DICTIONARY, _BATCH = 1, 2, 3
 _FIELDS, _CHILDREN = 1, 5
@@ -21,7 +21,7 @@ _MOST_MESSAGES = 1 << 16
 
 
 def check_messages(content: bytes, most_rows: int, most_columns: int) -> None:
-    """Raise DataFileError for a stream of too many rows, columns or messages, or a packed one."""
+    """Raise DataFileError for too many rows, columns or messages, and for compressed buffers."""
     ipc = importlib.import_module("pyarrow.ipc")
     rows = 0
     try:
@@ -58,22 +58,23 @@ def _check_fields(schema: "_Table", most: int) -> None:
         raise DataFileError(f"has {len(fields):,} columns, at most {most:,} are possible")
     if any(field.vector(_CHILDREN) for field in fields):
         raise DataFileError(
-            "a column holds lists or structures: numbers, texts, truths and times are read; leave "
-            "it out, or make columns of such"
+            "a column holds lists or structures: numbers, texts, booleans and times are read; "
+            "leave it out, or split it into such"
         )
 
 
 class _Table:
-    """A table of a flatbuffer. Raises struct.error where the bytes end too early."""
+    """A table of a flatbuffer. Raises struct.error if the bytes end too early."""
 
     def __init__(self, content: bytes, at: int) -> None:
-        self._content, self._at = content, at
-        self._fields = at - self._unpack("<i", at)
-        self._n_bytes = self._unpack("<H", self._fields)
+        self._content = content
+        self._at = at  # the offset of the table
+        self._fields = at - self._unpack("<i", at)  # that of the list of its fields
+        self._n_bytes = self._unpack("<H", self._fields)  # the length of that list
 
     @classmethod
     def root(cls, content: bytes) -> "_Table":
-        """Return the table that a flatbuffer holds."""
+        """Return the outermost table of a flatbuffer."""
         return cls(content, struct.unpack_from("<I", content)[0])
 
     def has(self, field: int) -> bool:
@@ -81,22 +82,22 @@ class _Table:
         return self._place(field) is not None
 
     def uint8(self, field: int) -> int:
-        """Return a byte; 0 by default."""
+        """Return a byte; 0 if the field has no value."""
         return self._number("<B", field)
 
     def int64(self, field: int) -> int:
-        """Return a number; 0 by default."""
+        """Return a number; 0 if the field has no value."""
         return self._number("<q", field)
 
     def table(self, field: int) -> "_Table":
-        """Return a table that must be there."""
+        """Return a table. Raises DataFileError if the field has no value."""
         at = self._place(field)
         if at is None:
             raise DataFileError("a message of the stream is not complete")
         return _Table(self._content, at + self._unpack("<I", at))
 
     def vector(self, field: int) -> "list[_Table]":
-        """Return the tables of a vector."""
+        """Return the tables of a vector; [] if the field has no value."""
         at = self._place(field)
         if at is None:
             return []

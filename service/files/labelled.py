@@ -1,8 +1,8 @@
 """Labelled data files: text, npz, Arrow and Parquet, checked, then read batch by batch.
 
-A text file is read twice: once to check every line before the first sample leaves, to count the
-samples and to learn what the labels are; then again for the batches. So its size does not
-matter. Other files are held in memory.
+A text file may be of any size, because it is read twice. The first time every line is checked,
+before any sample leaves, the samples are counted, and the kind of the labels is found; the second
+time the batches are read. Other files are held in memory.
 """
 
 import codecs
@@ -35,7 +35,7 @@ __all__ = [
     "open_data",
 ]
 
-# Python reads no integer of more than 4,300 digits.
+# Python refuses to read an integer of more than 4,300 digits.
 _LONGEST_NUMBER = 1000
 _SVMLIGHT_SUFFIXES = {".svm", ".svmlight", ".libsvm"}
 
@@ -43,8 +43,11 @@ _SVMLIGHT_SUFFIXES = {".svm", ".svmlight", ".libsvm"}
 class Batch(NamedTuple):
     """Some of a file's rows, and what stands beside them.
 
-    X: float64 or sparse rows; lists where values are texts or missing. labels, ids: [] without
-    them. weights: None where all samples count 1.
+    Attributes:
+        X: dense or sparse rows, float64; lists if values are texts or missing.
+        labels: of the rows; [] if the file has none.
+        weights: of the rows; None if all samples count 1.
+        ids: of the rows; [] if the file has none.
     """
 
     X: Matrix | list[list[Any]]
@@ -53,7 +56,7 @@ class Batch(NamedTuple):
     ids: Sequence[str | int] = ()
 
 
-class Wanted(NamedTuple):
+class ReadOptions(NamedTuple):
     """What the reader wants of a file; see `open_data`."""
 
     roles: Roles = NO_ROLES
@@ -67,13 +70,18 @@ class Wanted(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelledFile:
-    """A checked file: `samples` rows of `features` numbers, each with a label if `labelled`.
+    """A checked file of `samples` rows with `features` numbers each.
 
-    names: of the features, by a CSV file's header; None of other files.
-    plain: whether all values are numbers.
-    first_index: the index of an svmlight file's first feature, None of other files.
-    word: the first label that is no number, not even one with a unit or a currency, and the number
-        of its sample from 1; "" if there is none.
+    Attributes:
+        samples: the number of rows.
+        features: the number of their features.
+        sparse: whether rows are sparse.
+        labelled: whether each row has a label.
+        first_index: the index of an svmlight file's first feature; None for other files.
+        word: which sample has the first label that is no number, not even one with a unit or a
+            currency, as part of a sentence; "" if all are numbers.
+        names: of the features, from the header of a table; None for other files.
+        plain: whether all values are numbers.
     """
 
     samples: int
@@ -87,7 +95,7 @@ class LabelledFile:
     _read: Callable[[int, int, int], Iterator[Batch]]
 
     def with_targets(self) -> "LabelledFile":
-        """Return the same file for regression, its labels float64. Raises DataFileError."""
+        """Return the file for regression, with numbers as labels. Raises DataFileError."""
         if self.word:
             raise DataFileError(f"the task is regression, but {self.word}, not a number")
 
@@ -101,7 +109,7 @@ class LabelledFile:
         return replace(self, _read=read)
 
     def batches(self, size: int, skip: int = 0, limit: int | None = None) -> Iterator[Batch]:
-        """Rows and their labels, `size` at a time: at most `limit` after `skip`."""
+        """Yield rows and their labels, `size` at a time: at most `limit` rows after `skip`."""
         for batch in self._read(size, skip, self.samples if limit is None else skip + limit):
             X = batch.X
             if isinstance(X, list):
@@ -126,19 +134,22 @@ def open_data(
     watch: Watch | None = None,
     texts: bool = False,
 ) -> LabelledFile:
-    """Check a file from end to end; its suffix, or else its content, says what it is.
+    """Check a file from end to end. Its suffix, or else its content, says what it is.
 
-    roles: the columns of a table that are no features.
-    features: width of svmlight and CSR rows, by default what the largest index needs.
-    sparse: whether rows are sparse; None: those of svmlight files and CSR arrays are.
-    labelled: None: rows may come without labels, and a CSV file does if its number of columns
-        is `features`, or if no column of its header is one of labels.
-    first_index: of svmlight rows, 0 or 1; by default 0 if that index occurs.
-    watch: called now and then with how many bytes of a text file have been read.
-    texts: whether a CSV file may have texts, and fields without a value.
+    Args:
+        path: of the file.
+        roles: the columns of a table that are no features.
+        features: the width of svmlight and CSR rows; None: what the largest index needs.
+        sparse: whether rows are to be sparse; None: those of svmlight files and CSR arrays are.
+        labelled: whether rows have labels; None: they may come without. Then a CSV file has none if
+            its number of columns is `features`, or if no column of its header is one of labels.
+        first_index: of svmlight rows, 0 or 1; None: 0 if that index occurs.
+        watch: called now and then with the number of bytes of a text file that have been read.
+        texts: whether a table may have texts and missing values.
+
     Raises DataFileError.
     """
-    wanted = Wanted(roles, features, sparse, labelled, first_index, watch, texts)
+    wanted = ReadOptions(roles, features, sparse, labelled, first_index, watch, texts)
     try:
         if _is_npz(path):
             return _open_npz(path, wanted)
@@ -158,7 +169,7 @@ def open_data(
         raise DataFileError(detail) from None
 
 
-def _open_table(path: Path, wanted: Wanted) -> LabelledFile:
+def _open_table(path: Path, wanted: ReadOptions) -> LabelledFile:
     table = rows_of_columns(read_table_file(path), wanted.roles, wanted.labelled)
     X, labels = table.X, table.labels or []
     if not len(X):
@@ -195,7 +206,7 @@ def _is_npz(path: Path) -> bool:
         return path.suffix == ".npz" or file.read(4) == b"PK\x03\x04"
 
 
-def _open_csv(path: Path, wanted: Wanted) -> LabelledFile:
+def _open_csv(path: Path, wanted: ReadOptions) -> LabelledFile:
     unlabelled_columns = wanted.features if wanted.labelled is None else None
     lines = CsvText(
         path,
@@ -208,7 +219,7 @@ def _open_csv(path: Path, wanted: Wanted) -> LabelledFile:
     return _open_text(lines, bool(wanted.sparse), None)
 
 
-def _open_svmlight(path: Path, wanted: Wanted) -> LabelledFile:
+def _open_svmlight(path: Path, wanted: ReadOptions) -> LabelledFile:
     sparse = wanted.sparse is not False
     lines = SvmlightText(
         path,
@@ -247,10 +258,12 @@ def _open_text(
             X = _matrix_or_lists(lines, rows)
             yield Batch(X, labels, None if weights[0] is None else list(weights), ids)
 
-    first = indexed.first_index if indexed else None
-    names = lines.names if isinstance(lines, CsvText) else None
-    given = None if names is None else tuple(names)
-    return LabelledFile(samples, features, sparse, lines.labelled, first, word, given, plain, read)
+    first_index = indexed.first_index if indexed else None
+    header = lines.names if isinstance(lines, CsvText) else None
+    names = None if header is None else tuple(header)
+    return LabelledFile(
+        samples, features, sparse, lines.labelled, first_index, word, names, plain, read
+    )
 
 
 def _matrix_or_lists(
@@ -262,11 +275,12 @@ def _matrix_or_lists(
 
 
 def _word(sample: int, label: Label) -> str:
+    """Return a label that is no number as part of a sentence."""
     return f"the label of sample {sample:,} is {str(label)[:40]!r}"
 
 
 def _target(label: Label) -> float | None:
-    """Return the number that a label is, also with a unit or a currency; None of another one."""
+    """Return the number that a label is, also with a unit or a currency; None if it is none."""
     if isinstance(label, str):
         number = number_in(label)
         return number_of(label) if number is None else number
@@ -274,7 +288,7 @@ def _target(label: Label) -> float | None:
 
 
 def kind_of(text: str) -> type:
-    """What a label alone looks like; a number with an integer's value, 2.0, is an integer."""
+    """Return the type that a label looks like by itself; 2.0 looks like an integer."""
     value = number_in(text) if len(text) <= _LONGEST_NUMBER else None
     if value is None or not value.is_integer():
         return str if value is None else float
@@ -284,9 +298,9 @@ def kind_of(text: str) -> type:
 
 
 def label_reader(kinds: set[type]) -> Callable[[str], Label]:
-    """Return a reader of labels, all of one kind: integers, else numbers, else strings."""
+    """Return a reader of labels of these types: as integers, else as numbers, else as strings."""
     if kinds == {int}:
-        # A float has no room for all integers of 64 bits, so only 2.0 goes through one.
+        # A float cannot hold every 64-bit integer, so only texts such as 2.0 go through one.
         return lambda text: int(text) if _is_integer(text) else int(float(text))
     return str if str in kinds else float
 
@@ -295,7 +309,7 @@ def _is_integer(text: str) -> bool:
     return text.lstrip("+-").isdecimal()
 
 
-def _open_npz(path: Path, wanted: Wanted) -> LabelledFile:
+def _open_npz(path: Path, wanted: ReadOptions) -> LabelledFile:
     sparse = wanted.sparse
     X, labels = read_npz(path, sparse is not False, wanted.labelled)
     stays_sparse = isinstance(X, SparseRows) if sparse is None else sparse

@@ -16,10 +16,14 @@ Label = str | int | float | bool
 
 
 def read_npz(path: Path, sparse: bool, labelled: bool | None) -> tuple[Matrix, list[Label]]:
-    """Rows, X as it is stored or CSR arrays as sparse rows, and labels; [] where there are none.
+    """Return rows, dense as they are stored or sparse from CSR arrays, and labels; [] without any.
 
-    sparse: whether rows stay sparse; those that will be made dense have a bound on their width.
-    labelled: whether there must be labels; None if they may be missing. Raises DataFileError.
+    Args:
+        path: of the archive.
+        sparse: whether sparse rows stay so; if they are to be made dense, their width is bounded.
+        labelled: whether there must be labels; None if they may be missing.
+
+    Raises DataFileError.
     """
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
@@ -81,7 +85,7 @@ def _csr(arrays: dict[str, NDArray[Any]], sparse: bool) -> Matrix:
 
 
 def dense_rows(X: SparseRows, width: int) -> Float64Array:
-    """The rows with all their zeros; raises DataFileError where they are wider than `width`."""
+    """Return sparse rows with all their zeros. Raises DataFileError if they are too wide."""
     length = X.stop - X.start
     place = np.repeat(X.start - np.cumsum(length) + length, length) + np.arange(length.sum())
     if len(place) and X.indices[place].max() >= width:
@@ -92,7 +96,7 @@ def dense_rows(X: SparseRows, width: int) -> Float64Array:
 
 
 def sparse_rows(X: Float64Array) -> SparseRows:
-    """Dense rows without their zeros."""
+    """Return dense rows without their zeros."""
     row, column = np.nonzero(X)
     ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(X)))])
     return sparse_from_csr(X[row, column], column, ends, X.shape[1])

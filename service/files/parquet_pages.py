@@ -1,7 +1,7 @@
-"""What the pages of a Parquet file unpack to, read from the headers before them.
+"""Adds up what the pages of a Parquet file unpack to, from the header of each page.
 
-The footer says how large columns are, and need not be right; a reader trusts the header of each
-page. A header is a structure of Thrift's compact protocol
+The footer says how large columns are, but need not be right: a reader trusts the page headers. A
+header is a structure of Thrift's compact protocol
 (https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift).
 """
 
@@ -9,29 +9,36 @@ from typing import Any
 
 from wolfstream.service.files.text import DataFileError
 
-# Of a page's header: its sizes, and the headers of its kind, each with its values and encoding.
+# Field numbers of a page header: its sizes; and, for each kind of page, that of its encoding.
 _UNPACKED, _PACKED = 2, 3
 _ENCODING_OF = {5: 2, 7: 2, 8: 4}
 _VALUES = 1
-# All but DELTA_BYTE_ARRAY, in which a few bytes repeat a text as often as they like.
+# All but DELTA_BYTE_ARRAY, in which a few bytes can repeat a text any number of times.
 _ENCODINGS = {0, 2, 3, 5, 6, 8, 9}
 _MOST_PAGES = 1 << 16
-_DEEPEST = 4
+_DEEPEST = 4  # levels of structures in a header
+# Types of Thrift's compact protocol.
 _BOOLEANS, _BYTE, _INTEGERS, _DOUBLE, _BINARY, _LISTS, _STRUCT = (
     *({1: True, 2: False}, 3, {4, 5, 6}, 7, 8, {9, 10}, 12),
 )
 
 
 def unpacked_bytes(content: bytes, metadata: Any, most_bytes: int, most_rows: int) -> int:
-    """Return how many bytes the pages of all columns have once unpacked. Raises DataFileError.
+    """Return the bytes that the pages of all columns have once unpacked.
 
-    metadata: the footer, as pyarrow reads it.
+    Args:
+        content: the file.
+        metadata: its footer, as pyarrow reads it.
+        most_bytes: bound on these bytes.
+        most_rows: bound on the values of a page, unless the file is longer.
+
+    Raises DataFileError.
     """
     total = pages = 0
     for group in range(metadata.num_row_groups):
-        of_group = metadata.row_group(group)
-        for column in range(of_group.num_columns):
-            chunk = of_group.column(column)
+        row_group = metadata.row_group(group)
+        for column in range(row_group.num_columns):
+            chunk = row_group.column(column)
             at = chunk.data_page_offset
             if chunk.has_dictionary_page and chunk.dictionary_page_offset:
                 at = min(at, chunk.dictionary_page_offset)
@@ -55,17 +62,23 @@ def unpacked_bytes(content: bytes, metadata: Any, most_bytes: int, most_rows: in
 
 
 class _Header:
-    """The header of a page. end: where the page begins."""
+    """The header of a page.
+
+    Attributes:
+        end: the offset at which the header ends and the page begins.
+        unpacked, packed: the bytes of the page.
+        values: their number.
+    """
 
     def __init__(self, content: bytes, at: int, end: int) -> None:
         self._content, self.end, self._stop = content, at, end
         fields = self._struct(0)
         self.unpacked, self.packed = fields.get(_UNPACKED, -1), fields.get(_PACKED, -1)
         self.values = 0
-        for kind, place in _ENCODING_OF.items():
-            if isinstance(own := fields.get(kind), dict):
-                self.values = own.get(_VALUES, 0)
-                if own.get(place, 0) not in _ENCODINGS:
+        for kind, encoding in _ENCODING_OF.items():
+            if isinstance(details := fields.get(kind), dict):
+                self.values = details.get(_VALUES, 0)
+                if details.get(encoding, 0) not in _ENCODINGS:
                     raise DataFileError(
                         "a column is encoded as DELTA_BYTE_ARRAY, or in a way that is not known; "
                         "write it with a dictionary or plain"

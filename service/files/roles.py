@@ -1,7 +1,7 @@
-"""Which columns of a table are no features: those of its labels, its ids and its weights.
+"""Finds the columns of a table that are no features: those of labels, ids and weights.
 
-A label is where its owner says. Without that only a column with an unmistakable name is one: a
-model that learns another column in silence is worse than a refusal that lists the columns.
+The label is where its owner says. Otherwise only a column with an unmistakable name is taken for
+it: a model that silently learns another column is worse than a refusal that lists the columns.
 """
 
 from collections.abc import Sequence
@@ -16,8 +16,10 @@ _MOST_LISTED, _LONGEST_LISTED = 50, 40
 class Roles(NamedTuple):
     """Columns that are no features, each by its name, or by its number from 1.
 
-    label: by default the column with one of the names in `LABEL_COLUMNS`, if there is exactly one.
-    id: of what a row is about. weight: how much a sample counts.
+    Attributes:
+        label: by default the column with one of the names in `LABEL_COLUMNS`, if there is only one.
+        id: of what a row is about.
+        weight: how much a sample counts.
     """
 
     label: str | None = None
@@ -29,7 +31,7 @@ NO_ROLES = Roles()
 
 
 class RolePlaces(NamedTuple):
-    """The places of a table's columns that are no features; None where it has no such column."""
+    """Indices of a table's columns that are no features; None where it has no such column."""
 
     label: int | None
     id: int | None
@@ -37,10 +39,13 @@ class RolePlaces(NamedTuple):
 
 
 def find_roles(names: Sequence[str], roles: Roles, labelled: bool | None) -> RolePlaces:
-    """Return where the columns are that are no features. Raises DataFileError.
+    """Return the indices of the columns that are no features. Raises DataFileError.
 
-    labelled: whether there must be labels; None if they may be missing. False: only a column that
-        is called the label is one.
+    Args:
+        names: of all columns.
+        roles: what their owner says.
+        labelled: whether there must be labels; None if they may be missing; False if only a column
+            that the owner names is one.
     """
     label = None
     if roles.label is not None:
@@ -63,9 +68,9 @@ def find_roles(names: Sequence[str], roles: Roles, labelled: bool | None) -> Rol
 
 
 def unmistakable_label(names: Sequence[str]) -> int | None:
-    """Return the place of the only column that is named as a label is; None without one.
+    """Return the index of the only column that is named as a label is; None without one.
 
-    y beside Y is the label. Raises DataFileError where several columns could be it.
+    y beside Y is the label. Raises DataFileError if several columns could be it.
     """
     folded = [i for i, name in enumerate(names) if name.lower() in LABEL_COLUMNS]
     if len({names[i].lower() for i in folded}) == 1:
@@ -77,7 +82,7 @@ def unmistakable_label(names: Sequence[str]) -> int | None:
 
 
 def listed_columns(names: Sequence[str]) -> str:
-    """Return names of columns for a message, a bounded number of them."""
+    """Return names of columns for a message, up to a number of them."""
     shown = ", ".join(name[:_LONGEST_LISTED] for name in names[:_MOST_LISTED])
     more = len(names) - _MOST_LISTED
     return f"{shown} and {more:,} more" if more > 0 else shown

@@ -39,23 +39,31 @@ _NO_FEATURES = (
     "there is no column besides the label, and at least one is needed; commas, semicolons or tabs "
     "separate columns"
 )
-# Rows after the first one that are looked at to tell whether that one is a header.
+# How many rows after the first one are read to tell whether that one is a header.
 _ROWS_AFTER_HEADER = 20
 
 
 class CsvText:
-    """A CSV file with the places of its label, id and weight; iterating yields its records.
+    """A CSV file; iterating yields its records.
 
-    Fields are separated by commas, or where the first line has none by semicolons or tabs. Columns
-    that a header leaves without a name, as pandas does that of an index, are left out.
+    Fields are separated by commas or, if the first line has none, by semicolons or tabs. Columns
+    without a name in the header, such as an index that pandas has written, are left out.
 
-    line: where the row that iterating gave last ends, counted from 1.
-    roles: the columns that are no features.
-    labelled: whether there must be labels; None if they may be missing.
-    unlabelled_columns: a file with this many columns has no label, unless one is named.
-    watch: called now and then with how many bytes have been read.
-    texts: whether fields may be texts, or missing; rows that are not all numbers are lists then.
-    longest_row: its characters at most; see `RowLines`.
+    Args:
+        source: of the text.
+        roles: the columns that are no features.
+        labelled: whether there must be labels; None if they may be missing.
+        unlabelled_columns: a file with this many columns has no label, unless one is named.
+        watch: called now and then with the number of bytes that have been read.
+        texts: whether fields may be texts, or missing; a row that is not all numbers is then a
+            list.
+        longest_row: bound on the characters of a row; see `RowLines`.
+
+    Attributes:
+        line: the line, from 1, on which the last row that was yielded ends.
+        columns: their number, with those that are no features.
+        has_header: whether the first row names the columns.
+        labelled: whether records have labels.
     """
 
     def __init__(
@@ -90,7 +98,7 @@ class CsvText:
 
     @property
     def unnamed(self) -> list[int]:
-        """The numbers, from 1, of the columns that are left out because they have no name."""
+        """Numbers, from 1, of the columns that are left out because they have no name."""
         return [i for i, name in enumerate(self._names, 1) if self.has_header and not name]
 
     def _first_rows(self) -> list[list[str]]:
@@ -163,7 +171,7 @@ class CsvText:
         return weight
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
-        """Records that are not blank, each with the line on which it ends."""
+        """Yield the records that are not blank, each with the line on which it ends."""
         with self._source.open(encoding="utf-8-sig", newline="") as file:
             lines = RowLines(file, self._longest_row, self._watch)
             reader = csv.reader(lines, delimiter=self._delimiter, strict=True)
@@ -184,7 +192,7 @@ class CsvText:
 
 
 def _delimiter(source: TextSource, longest_row: int | None) -> str:
-    """Return the comma, unless the first line has none and one of the others."""
+    """Return the comma or, if the first line has none, the semicolon or the tab that it has."""
     with source.open(encoding="utf-8-sig", newline="") as file:
         first = first_row(file, longest_row)
     unquoted = _QUOTED.sub("", first)
@@ -193,18 +201,18 @@ def _delimiter(source: TextSource, longest_row: int | None) -> str:
 
 def _no_number(field: str, delimiter: str) -> str:
     """Return what is wrong with a field that is no number, and what to do."""
-    given = repr(field[:40])
+    shown = repr(field[:40])
     if field.lower() in MISSING:
-        what = f"{given} is not a finite number" if field else "a number is missing"
+        what = f"{shown} is not a finite number" if field else "a number is missing"
         return f"{what}; fill it in, or train with --algorithm adaptive, which takes missing values"
     if is_not_finite(field) or number_in(field.replace("_", "")) is not None:
-        return f"{given} is not a finite number"
+        return f"{shown} is not a finite number"
     if field.count(",") == 1 and number_in(field.replace(",", ".")) is not None:
-        return f"{given} has a decimal comma; write it with a point"
+        return f"{shown} has a decimal comma; write it with a point"
     if delimiter == "," and ";" in field:
-        return f"{given} holds the separator ';': numbers need decimal points"
+        return f"{shown} holds the separator ';': numbers need decimal points"
     return (
-        f"{given} is not a finite number; leave the column out, write its words as numbers (0 and "
+        f"{shown} is not a finite number; leave the column out, write its words as numbers (0 and "
         "1 in a column for each word), or train with --algorithm adaptive, which learns words"
     )
 
@@ -212,11 +220,11 @@ def _no_number(field: str, delimiter: str) -> str:
 def _is_header(names: list[str], following: list[list[str]], roles: Roles) -> bool:
     """Return whether a file's first record names its columns.
 
-    It does if it has the name of a label, or words alone, unless most of its words come again in
-    their columns, as those of the first of many rows of words do.
+    It does if it has the name of a label, or only words. It does not if most of its words come
+    again in their columns: then it is the first of many rows of words.
     """
-    asked = {name for name in roles if name is not None and not name.isdecimal()}
-    if not asked.isdisjoint(names):
+    wanted = {name for name in roles if name is not None and not name.isdecimal()}
+    if not wanted.isdisjoint(names):
         return True
     words = {(i, name) for i, name in enumerate(names) if name and number_in(name) is None}
     again = set[tuple[int, str]]()

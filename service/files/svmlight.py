@@ -37,16 +37,20 @@ def looks_like_svmlight(path: Path) -> bool:
 
 
 class SvmlightText:
-    """An svmlight file; iterating yields the entries of each row, and its label's text.
+    """An svmlight file; iterating yields the entries of each row, and its label as text.
 
-    line: that of the row that iterating gave last, counted from 1.
-    width: number of features, by default what the largest index needs.
-    sparse: whether matrices are sparse; only dense ones have a bound on the width.
-    first_index: 0 or 1, the index of the first feature; by default 0 if that index occurs,
-        which is known once all lines have been read.
-    labelled: False where lines may begin with an entry; a label is passed over then.
-    watch: called now and then with how many bytes have been read.
-    longest_row: its characters at most; see `RowLines`.
+    Args:
+        source: of the text.
+        width: the number of features; None: what the largest index needs.
+        sparse: whether matrices are sparse; only the width of dense ones is bounded.
+        first_index: the index of the first feature, 0 or 1; None: 0 if that index occurs, which is
+            known once all lines have been read.
+        labelled: whether each line begins with a label; False: a label is passed over.
+        watch: called now and then with the number of bytes that have been read.
+        longest_row: bound on the characters of a row; see `RowLines`.
+
+    Attributes:
+        line: that of the last row that was yielded, from 1.
     """
 
     def __init__(
@@ -63,13 +67,14 @@ class SvmlightText:
         self._source, self._watch, self.line = source, watch, 0
         self._longest_row = longest_row
         self.labelled = labelled
-        self._width, self._sparse, self._given_first = width, sparse, first_index
+        self._width, self._sparse, self._first_index = width, sparse, first_index
+        # The smallest index so far, at most 1, and the largest.
         self._smallest, self._largest = 1, 0
 
     @property
     def first_index(self) -> int:
         """The index of the first feature, once all lines have been read."""
-        return min(self._smallest, 1) if self._given_first is None else self._given_first
+        return min(self._smallest, 1) if self._first_index is None else self._first_index
 
     def features(self) -> int:
         """Return the number of features, once all lines have been read."""

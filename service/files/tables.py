@@ -1,4 +1,4 @@
-"""Columns of a table as rows, and what stands beside them."""
+"""The columns of a table as rows, and what stands beside the rows."""
 
 import re
 from collections.abc import Sequence
@@ -12,16 +12,18 @@ from wolfstream.service.files.roles import Roles, find_roles
 from wolfstream.service.files.text import MISSING_LABEL, DataFileError
 from wolfstream.solver.arrays import Float64Array
 
-# What pandas calls an index that it writes beside the columns, and one that it has read.
+# Names that pandas gives to an index: one that it has written, and one that it has read.
 _INDEX = re.compile(r"__index_level_[0-9]+__|Unnamed: [0-9]+")
 
 
 class TableRows(NamedTuple):
     """Rows of a table under the names of their columns, and what stands beside them.
 
-    X: (n, d) float64, NaN where a number is missing, or lists if the values are not all numbers.
-    labels, weights, ids: None without them. unnamed: the numbers, from 1, of columns that are left
-    out because nobody has named them.
+    Attributes:
+        names: of the columns of features.
+        X: (n, d) float64, NaN where a number is missing; lists if the values are not all numbers.
+        labels, weights, ids: of the rows; None if the table has none.
+        unnamed: numbers, from 1, of columns that are left out because nobody has named them.
     """
 
     names: list[str]
@@ -33,14 +35,19 @@ class TableRows(NamedTuple):
 
 
 def rows_of_columns(table: Columns, roles: Roles, labelled: bool | None) -> TableRows:
-    """Return the rows of a table. Raises DataFileError.
+    """Return the rows of a table.
 
-    labelled: whether there must be labels; None if they may be missing.
+    Args:
+        table: its columns.
+        roles: the columns that are no features.
+        labelled: whether there must be labels; None if they may be missing.
+
+    Raises DataFileError.
     """
     places = find_roles(table.names, roles, labelled)
     nameless = {i for i, name in enumerate(table.names) if not name or _INDEX.fullmatch(name)}
-    kept = [i for i in range(len(table.names)) if i not in nameless and i not in places]
-    if not kept:
+    features = [i for i in range(len(table.names)) if i not in nameless and i not in places]
+    if not features:
         raise DataFileError("there is no column besides the label, and at least one is needed")
 
     def beside(place: int | None) -> list[Any] | None:
@@ -50,8 +57,8 @@ def rows_of_columns(table: Columns, roles: Roles, labelled: bool | None) -> Tabl
     if labelled is not False and places.label is not None:
         labels = _labels(table.columns[places.label])
     return TableRows(
-        [table.names[i] for i in kept],
-        _matrix([table.columns[i] for i in kept], table.rows),
+        [table.names[i] for i in features],
+        _matrix([table.columns[i] for i in features], table.rows),
         labels,
         beside(places.weight),
         whole_ids(beside(places.id)),
@@ -66,7 +73,7 @@ def _matrix(columns: list[Any], rows: int) -> Float64Array | list[list[Any]]:
 
 
 def whole_ids(ids: list[Any] | None) -> list[Any] | None:
-    """Return ids, of which a data frame may have made floats."""
+    """Return ids; whole numbers as integers, which a data frame may have made floats."""
     if ids is None:
         return None
     return [int(i) if type(i) is float and i.is_integer() else i for i in ids]
@@ -77,7 +84,7 @@ def _listed(column: Any) -> list[Any]:
 
 
 def _labels(column: Any) -> list[Label]:
-    """Return labels; numbers that are whole as integers, for floats are what data frames make."""
+    """Return labels; whole numbers as integers, which a data frame may have made floats."""
     labels = _listed(column)
     missing = next((i for i, y in enumerate(labels, 1) if y is None or y != y), None)
     if missing is not None:

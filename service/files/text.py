@@ -1,4 +1,4 @@
-"""Text of data files: the source that it is read from, the numbers in it, and what is refused."""
+"""Text of data files: where it comes from, the values in it, and what is refused."""
 
 import math
 import re
@@ -8,21 +8,22 @@ from typing import Any, NamedTuple, Protocol, TextIO
 Watch = Callable[[int], None]
 
 MAX_FEATURES = 10_000
-"""Widest row of a sparse format that is made dense: all its zeros are sent or stored too."""
+"""Widest row of a sparse format that is made dense: all its zeros are sent or stored, too."""
 
 LONGEST_ROW = 1 << 23
-"""Characters of one row of a file, in all of its lines: the memory that a file takes is bounded
-by what it holds, not by the length of its first line."""
+"""Characters of a row, in all of its lines. It bounds the memory that reading a file takes, even if
+the file is one endless line."""
 
 MISSING_LABEL = "leave the row out, or predict it with an id and label it later"
+# Words for a missing value; in a column with a name, only the first two.
 MISSING = {"", "nan", "na", "n/a", "null", "none"}
 _NO_VALUE = {"", "nan"}
 _WHOLE_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,18})", re.ASCII)
-_LINES_BETWEEN_LOOKS = 512
+_LINES_BETWEEN_LOOKS = 512  # how often `watch` is called
 
 
 class DataFileError(Exception):
-    """A file that cannot be used: what is wrong, on which line if it is one, and the cure."""
+    """A file that cannot be used. The message says what is wrong, on which line, and what to do."""
 
     def __init__(self, detail: str, line: int | None = None) -> None:
         super().__init__(detail if line is None else f"line {line}: {detail}")
@@ -30,7 +31,7 @@ class DataFileError(Exception):
 
 
 def number_in(text: str) -> float | None:
-    """The finite number that `text` is, or None; Python's 1_000 is not one in a data file."""
+    """Return the finite number that `text` is; None if it is none, such as Python's 1_000."""
     try:
         value = float(text)
     except ValueError:
@@ -39,7 +40,7 @@ def number_in(text: str) -> float | None:
 
 
 def is_not_finite(text: str) -> bool:
-    """Whether `text` is written as a number, but is not a finite one: inf, 1e400."""
+    """Return whether `text` is written as a number, but is not a finite one: inf, 1e400."""
     try:
         return not math.isfinite(float(text))
     except ValueError:
@@ -47,11 +48,14 @@ def is_not_finite(text: str) -> bool:
 
 
 class Record(NamedTuple):
-    """A row of a file with what stands beside its features.
+    """A row of a file, and what stands beside its features.
 
-    row: its numbers, (d,) float64, or a list of values if they are not all numbers; of svmlight
-        its entries. label: its text, "" without one. weight: None where all count 1. id: "" without
-        one.
+    Attributes:
+        row: its numbers, (d,) float64; a list of values if they are not all numbers; the entries of
+            an svmlight row.
+        label: as text; "" if the file has none.
+        weight: None if all samples count 1.
+        id: "" if the file has none.
     """
 
     row: Any
@@ -61,22 +65,25 @@ class Record(NamedTuple):
 
 
 class TextSource(Protocol):
-    """What can be opened and read from its beginning, as often as wanted: a path, for one."""
+    """Text that can be opened and read from its beginning repeatedly, such as a path."""
 
     def open(self, *, encoding: str, newline: str | None = None) -> TextIO:
         """Return the text."""
 
 
 class RowLines(Iterator[str]):
-    """The lines of a file, of which no row may have ever more: it is refused while it is read.
+    """The lines of a file. A row that is too long is refused while it is read.
 
-    longest: how many characters a row may have; None of texts that are bounded themselves.
-    watch: called now and then with how many bytes have been read.
+    Args:
+        file: to read.
+        longest: bound on the characters of a row; None for a text that is bounded as a whole.
+        watch: called now and then with the number of bytes that have been read.
     """
 
     def __init__(self, file: TextIO, longest: int | None, watch: Watch | None = None) -> None:
         self._file, self._longest, self._watch = file, longest, watch
-        self._number = self._taken = 0
+        self._number = 0  # of the last line
+        self._taken = 0  # characters of the present row
 
     def __next__(self) -> str:
         left = -1 if self._longest is None else self._longest + 1 - self._taken
@@ -99,7 +106,12 @@ class RowLines(Iterator[str]):
 def first_row(file: TextIO, longest: int | None, comment: str = "\n") -> str:
     """Return the first line that is neither blank nor a comment; "" without one.
 
-    longest: see `RowLines`. comment: what begins one. Raises DataFileError.
+    Args:
+        file: to read.
+        longest: see `RowLines`.
+        comment: the character that begins a comment.
+
+    Raises DataFileError.
     """
     lines = RowLines(file, longest)
     for line in lines:
@@ -112,8 +124,10 @@ def first_row(file: TextIO, longest: int | None, comment: str = "\n") -> str:
 def cell_value(text: str, *, named: bool = True) -> float | str | None:
     """Return the value of a table's cell: a number if it is plainly one, else the text itself.
 
-    None of an empty cell. named: whether its column has a name, under which a model finds out what
-    "NA" means; in a column without one it is a missing value, as other words for that are.
+    None for an empty cell.
+
+    named: whether the cell's column has a name, under which a model finds out what "NA" means. In a
+        column without a name, "NA" and other words for it are missing values.
     """
     text = text.strip()
     if text.lower() in (_NO_VALUE if named else MISSING):
@@ -123,7 +137,7 @@ def cell_value(text: str, *, named: bool = True) -> float | str | None:
 
 
 def read_id(text: str) -> str | int:
-    """Return the id in a table's cell: a whole number as JSON would have it, else the text."""
+    """Return the id in a table's cell: a whole number as JSON writes it, else the text."""
     text = text.strip()
     if _WHOLE_NUMBER.fullmatch(text) and -(2**63) <= int(text) < 2**63:
         return int(text)
@@ -131,6 +145,6 @@ def read_id(text: str) -> str | int:
 
 
 def check_label(label: str, line: int) -> None:
-    """Raise DataFileError for a label that is missing or no finite number."""
+    """Raise DataFileError for a label that is missing, or a number that is not finite."""
     if not label or is_not_finite(label):
         raise DataFileError(f"the label is {label[:40] or 'missing'}: {MISSING_LABEL}", line)

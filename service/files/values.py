@@ -1,4 +1,4 @@
-"""Values of tables in memory as those of JSON: numbers, booleans, texts, and None where missing."""
+"""Values of tables in memory as JSON has them: numbers, booleans, texts; None if missing."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -11,7 +11,7 @@ import numpy as np
 
 from wolfstream.service.files.text import cell_value
 
-# What pandas has where a value is missing.
+# What pandas uses for a missing value.
 _MISSING_TYPES = {"NAType", "NaTType"}
 _PLAIN = {int, str, bool, type(None)}
 _SHOWN = 40
@@ -22,13 +22,13 @@ def plain_value(value: Any) -> Any:
     if type(value) in _PLAIN:
         return value
     if isinstance(value, np.datetime64):
-        value = value.astype("datetime64[us]")  # of nanoseconds, `item` would make a number
+        value = value.astype("datetime64[us]")  # `item` would make a number of nanoseconds
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, date | time):
-        # A data frame's missing time is no time; it is not equal to itself.
+        # A data frame's missing time is not equal to itself.
         return value.isoformat() if value == value else None
     if isinstance(value, timedelta):
         seconds = value.total_seconds()
@@ -48,22 +48,26 @@ def plain_value(value: Any) -> Any:
 def features_of(
     rows: Sequence[Mapping[Any, Any]], names: Sequence[Any], taken: Collection[Any]
 ) -> tuple[list[Any] | None, list[Any]]:
-    """Return the names of columns and a list of values for each row, as of the same rows in a file.
+    """Return the names of columns and a list of values for each row, as from a file of these rows.
 
-    Where a row lacks a name, or a name is no text: None, and the rows without what is taken.
-    names: all that occur. taken: those that are no features.
+    If a row lacks a name, or a name is no text, return None and the rows without what is taken.
+
+    Args:
+        rows: values by name.
+        names: all that occur.
+        taken: those that are no features.
     """
-    kept = [name for name in names if name not in taken]
+    features = [name for name in names if name not in taken]
     alike = all(len(row) == len(names) for row in rows)
-    if kept and alike and all(type(name) is str for name in kept):
-        return kept, [[row[name] for name in kept] for row in rows]
+    if features and alike and all(type(name) is str for name in features):
+        return features, [[row[name] for name in features] for row in rows]
     return None, [{k: v for k, v in row.items() if k not in taken} for row in rows]
 
 
 def plain_row(row: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Return a row of values by name as it is sent. Raises TypeError.
+    """Return a row of values by name as it is to be sent. Raises TypeError.
 
-    A row of texts alone is one of `csv.DictReader`: its values are those of the same CSV.
+    A row that has only texts is one of `csv.DictReader`: its values are read as those of a CSV.
     """
     kinds = set(map(type, row.values()))
     if kinds <= {str, type(None)} and str in kinds:

@@ -1,8 +1,8 @@
-"""The storage that the replicas of a fleet share, on NATS JetStream.
+"""Storage that the replicas of a fleet share, on NATS JetStream.
 
-It implements the interfaces that `storage.interfaces` and `access.keys` describe. A model's log is
-a subject of one of a few streams. Each append names the message that it expects to be the last one
-of its subject, and fails if another replica has written since: the log itself is the fence.
+It implements `storage.interfaces` and `access.keys`. The log of a model is a subject of one of a
+few streams. Each append names the message that it expects to be the last of the subject, and is
+refused if another replica has written since. So the log itself fences earlier leaders.
 
 It may import `service.storage`, `service.access`.
 It is imported by `service.cli`, `service.web`.

@@ -1,4 +1,4 @@
-"""The API keys of a fleet, in one entry of a bucket. Each change replaces the whole entry."""
+"""The API keys of a fleet, all in one entry of a bucket, which each change replaces."""
 
 import asyncio
 import contextlib
@@ -11,67 +11,73 @@ from nats.js.kv import KeyValue
 from pydantic import TypeAdapter, ValidationError
 
 from wolfstream.service.access.keys import Key, KeysError
-from wolfstream.service.fleet.bucket_watch import follow
-from wolfstream.service.fleet.connection import NatsConnection, Refused, Unanswered
-from wolfstream.service.fleet.entries import PATIENCE_SECONDS, EntryTaken, create_entry, open_bucket
+from wolfstream.service.fleet.bucket_entries import (
+    RETRY_SECONDS,
+    EntryTaken,
+    create_entry,
+    open_bucket,
+)
+from wolfstream.service.fleet.bucket_watch import watch_entries
+from wolfstream.service.fleet.connection import NatsConnection, NatsRefusal, NatsTimeout
 from wolfstream.service.fleet.streams import KEYS_BUCKET
 
 _KEYS = TypeAdapter(list[Key])
 _ENTRY = "keys"
 _SECONDS = 10.0
-# A revoked key stops within a second, on a replica whose watch was lost with a server, too.
+# A revoked key stops working within a second, even if the watch was lost with its server.
 _LOOK_SECONDS = 0.4
-# The bucket's revision of all keys, and these; None, None of a bucket without any.
-_Read: TypeAlias = tuple[int | None, list[Key] | None]
+# (revision of the entry, keys); (None, None) for a bucket without keys.
+_Revision: TypeAlias = tuple[int | None, list[Key] | None]
 
 
 class FleetKeys:
-    """`access.keys.ApiKeys` in a bucket. Raises KeysError if it cannot be read."""
+    """`access.keys.ApiKeys` in a bucket."""
 
     def __init__(self, connection: NatsConnection) -> None:
+        """Read the keys of the fleet at a connection. Raises KeysError."""
         self._nats = connection
         self.name = f"the fleet at {connection.servers}"
-        self._read: _Read = None, None
+        self._current: _Revision = None, None
         try:
             self._bucket: KeyValue = connection.run(
-                open_bucket(connection, KEYS_BUCKET), 2 * PATIENCE_SECONDS
+                open_bucket(connection, KEYS_BUCKET), 2 * RETRY_SECONDS
             )
-        except (nats.errors.Error, Unanswered) as error:
+        except (nats.errors.Error, NatsTimeout) as error:
             raise self._unreadable(error) from None
-        self.look()
+        self.refresh()
 
     def _unreadable(self, error: Exception) -> KeysError:
         return KeysError(f"the keys of {self.name} cannot be read: {error}; are its servers there?")
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Read the keys again. Raises KeysError."""
-        self._read = self._nats.run(self._found(), 2 * _SECONDS)
+        self._current = self._nats.run(self._fetch(), 2 * _SECONDS)
 
-    async def _found(self) -> _Read:
+    async def _fetch(self) -> _Revision:
         try:
             return self._keys_in(await self._bucket.get(_ENTRY))
         except (KeyNotFoundError, KeyDeletedError):
-            return await self._found_by_leader()
+            return await self._fetch_from_leader()
         except nats.errors.Error as error:
             raise self._unreadable(error) from None
 
-    async def _found_by_leader(self) -> _Read:
-        """Ask the bucket's leader: without keys everybody is admitted, and a copy may lag."""
+    async def _fetch_from_leader(self) -> _Revision:
+        """Return what the bucket's leader has: without keys everybody is admitted, so be sure."""
         subject = f"$KV.{KEYS_BUCKET}.{_ENTRY}"
         try:
-            found = await self._nats.last_of_leader(f"KV_{KEYS_BUCKET}", subject)
-        except (Refused, Unanswered) as error:
+            message = await self._nats.last_of_leader(f"KV_{KEYS_BUCKET}", subject)
+        except (NatsRefusal, NatsTimeout) as error:
             raise self._unreadable(error) from None
-        if found is None or not found.body:  # it was deleted
+        if message is None or not message.body:  # there is no entry, or it was deleted
             return None, None
-        return found.sequence, self._parsed(found.body)
+        return message.sequence, self._parse(message.body)
 
-    def _keys_in(self, entry: KeyValue.Entry) -> _Read:
+    def _keys_in(self, entry: KeyValue.Entry) -> _Revision:
         if entry.operation is not None:  # it was deleted
             return None, None
-        return entry.revision, self._parsed(entry.value or b"")
+        return entry.revision, self._parse(entry.value or b"")
 
-    def _parsed(self, content: bytes) -> list[Key]:
+    def _parse(self, content: bytes) -> list[Key]:
         try:
             return _KEYS.validate_json(content)
         except ValidationError as error:
@@ -81,38 +87,41 @@ class FleetKeys:
             ) from None
 
     def watch(self) -> None:
-        """Take each change of the keys from now on; if it cannot be read, the last stay valid."""
-        work = follow(self._bucket, _ENTRY, self._take, self._is_behind, _LOOK_SECONDS)
+        """Take each change from now on; while the keys cannot be read, the last ones are valid."""
+        work = watch_entries(self._bucket, _ENTRY, self._take, self._refresh_quietly, _LOOK_SECONDS)
         asyncio.run_coroutine_threadsafe(work, self._nats.loop)
 
     def _take(self, entry: KeyValue.Entry) -> None:
-        if (entry.revision or 0) > (self._read[0] or 0):
+        if (entry.revision or 0) > (self._current[0] or 0):
             with contextlib.suppress(KeysError):
-                self._read = self._keys_in(entry)
+                self._current = self._keys_in(entry)
 
-    async def _is_behind(self) -> bool:
-        """Read the keys, and return whether they have changed."""
-        before, found = self._read[0], self._read
+    async def _refresh_quietly(self) -> bool:
+        """Read the keys again if possible; return whether they have changed."""
+        before, latest = self._current[0], self._current
         with contextlib.suppress(KeysError):
-            found = await self._found()
-        if found[0] is None or found[0] > (before or 0):  # else a copy lags behind
-            self._read = found
-        return self._read[0] != before
+            latest = await self._fetch()
+        if latest[0] is None or latest[0] > (before or 0):  # otherwise a copy lags
+            self._current = latest
+        return self._current[0] != before
 
     def read(self) -> list[Key] | None:
-        """Return all keys as of the last read; None if none was ever added."""
-        return self._read[1]
+        """Return all keys as last read; None if there is no entry."""
+        return self._current[1]
 
     def version(self) -> int | None:
-        """Return the bucket's revision of the keys."""
-        return self._read[0]
+        """Return the revision of the keys."""
+        return self._current[0]
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[list[Key]]:
-        """Yield all keys; write them after the block, unless another command changed them."""
-        self.look()
-        revision, found = self._read
-        keys = list(found or [])
+        """Yield all keys, and write them after the block. Raises KeysError.
+
+        It raises also if another command changed them meanwhile.
+        """
+        self.refresh()
+        revision, present = self._current
+        keys = list(present or [])
         yield keys
         content = _KEYS.dump_json(keys)
         try:
@@ -124,8 +133,8 @@ class FleetKeys:
             raise KeysError(
                 f"the keys of {self.name} were changed at the same time; try again"
             ) from None
-        except (APIError, nats.errors.Error, Refused, Unanswered) as error:
+        except (APIError, nats.errors.Error, NatsRefusal, NatsTimeout) as error:
             raise KeysError(
                 f"the keys of {self.name} could not be written: {error}; see `wolfstream keys list`"
             ) from None
-        self.look()
+        self.refresh()

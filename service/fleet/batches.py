@@ -1,4 +1,4 @@
-"""Messages that a stream stores together: all of them or none."""
+"""Batches of messages, of which a stream stores all or none."""
 
 import secrets
 from collections.abc import Sequence
@@ -7,45 +7,44 @@ from typing import NamedTuple
 from wolfstream.service.fleet.connection import NatsConnection
 
 EXPECTED = "Nats-Expected-Last-Subject-Sequence"
-# How long an answer is waited for; the messages of a batch are on their way by then.
+# How long to wait for the reply: some seconds, and more for each message that it follows.
 _ANSWER_SECONDS, _MESSAGES_A_SECOND = 2.0, 10
 _NAME_BYTES = 12
 
 
 class Message(NamedTuple):
-    """A message of a subject.
-
-    expected: the sequence of the last message of the subject; None if one of the batch is.
-    """
+    """A message to store."""
 
     subject: str
     body: bytes
+    # The stream's sequence of the subject's last message before it; None if this batch has it.
     expected: int | None
 
 
 async def send(nats: NatsConnection, messages: Sequence[Message]) -> int:
-    """Store messages of one stream, one after another; return the sequence of the last one.
+    """Store messages of one stream, all or none; return the sequence of the last one.
 
-    A server refuses all of them if the last message of a subject is not the expected one. Raises
-    Refused, Unanswered, NotConnected.
+    They are refused if the last message of a subject is not the expected one. Raises NatsRefusal,
+    NatsTimeout, NatsDisconnected.
     """
     last = messages[-1]
     if len(messages) == 1:
-        answer = await nats.ask(last.subject, last.body, _expectation(last), _ANSWER_SECONDS)
-        return int(answer["seq"])
-    await nats.reach()
+        reply = await nats.ask(last.subject, last.body, _expectation(last), _ANSWER_SECONDS)
+        return int(reply["seq"])
+    await nats.wait_until_connected()
     batch = secrets.token_hex(_NAME_BYTES)
     for number, message in enumerate(messages[:-1], 1):
-        headers = _place(batch, number) | _expectation(message)
+        headers = _batch_position(batch, number) | _expectation(message)
         await nats.client.publish(message.subject, message.body, headers=headers)
-    headers = _place(batch, len(messages)) | _expectation(last) | {"Nats-Batch-Commit": "1"}
-    # A batch without its end is not stored.
+    # Only this header stores the batch: if any message before was lost, nothing is stored.
+    commit = {"Nats-Batch-Commit": "1"}
+    headers = _batch_position(batch, len(messages)) | _expectation(last) | commit
     seconds = _ANSWER_SECONDS + len(messages) / _MESSAGES_A_SECOND
-    answer = await nats.ask(last.subject, last.body, headers, seconds)
-    return int(answer["seq"])
+    reply = await nats.ask(last.subject, last.body, headers, seconds)
+    return int(reply["seq"])
 
 
-def _place(batch: str, number: int) -> dict[str, str]:
+def _batch_position(batch: str, number: int) -> dict[str, str]:
     return {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(number)}
 
 

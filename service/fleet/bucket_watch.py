@@ -1,7 +1,8 @@
-"""Entries of a bucket as they change: a watch reports them, and a look finds what it has missed.
+"""A watch of a bucket's entries that misses no change: a silent watch is checked by a read.
 
-The library's watch is an ordered consumer in the memory of one server. Where that server ends, the
-client asks for another one after ten seconds, once; if that fails, the watch is silent for ever.
+The library's watch is an ordered consumer in the memory of one server. If that server ends, the
+client asks another one for it, once, after ten seconds. If that fails too, the watch is silent for
+ever, without an error.
 """
 
 import asyncio
@@ -12,66 +13,70 @@ from contextlib import asynccontextmanager, suppress
 import nats.errors
 from nats.js.kv import KeyValue
 
-from wolfstream.service.fleet.connection import Refused, Unanswered
+from wolfstream.service.fleet.connection import NatsRefusal, NatsTimeout
 
 logger = logging.getLogger(__name__)
 
-# When another watch follows one that ended.
+# How long to wait before a watch that ended is replaced.
 _AGAIN_SECONDS = 0.5
-# How long a look may take, whose answer may never come.
-_PATIENCE_SECONDS = 60.0
-# A server keeps a watch that nobody reads for so long.
-_KEPT_SECONDS = 30.0
+# How long `refresh` may take: the client may wait for ever for an answer.
+_REFRESH_SECONDS = 60.0
+# How long a server keeps a watch that nobody reads.
+_INACTIVE_SECONDS = 30.0
 
 
 @asynccontextmanager
 async def watching(bucket: KeyValue, keys: str) -> AsyncIterator[KeyValue.KeyWatcher]:
-    """Open a watch: the present entries of some keys, None, and what changes later."""
-    watcher = await bucket.watch(keys, inactive_threshold=_KEPT_SECONDS)
+    """Open a watch that yields the present entries of some keys, then None, then changes."""
+    watcher = await bucket.watch(keys, inactive_threshold=_INACTIVE_SECONDS)
     try:
         yield watcher
     finally:
-        # After the connection's end, too, where an error would take the place of a cancellation.
+        # If the connection has ended, an error here would hide a cancellation.
         with suppress(nats.errors.Error):
             await watcher.stop()  # type: ignore[no-untyped-call]  # of the library
 
 
-async def follow(
+async def watch_entries(
     bucket: KeyValue,
     keys: str,
     take: Callable[[KeyValue.Entry], None],
-    look: Callable[[], Awaitable[bool]],
+    refresh: Callable[[], Awaitable[bool]],
     silent_seconds: float,
 ) -> None:
-    """Hand on the entries of some keys as they change, until it is cancelled.
+    """Pass on entries of a bucket as they change, until cancelled.
 
-    take: is handed the present entries, some of them again and again, and each change. look: reads
-    what there is now, and returns whether there was something that no watch had reported; it is
-    called where the watch was silent for `silent_seconds`.
+    Args:
+        bucket: to watch.
+        keys: which entries, such as `model.>`.
+        take: called with each present entry, some of them repeatedly, and with each change.
+        refresh: reads the present entries, and returns whether the watch had missed any. It is
+            called each time that the watch was silent for `silent_seconds`.
+        silent_seconds: see `refresh`.
     """
     while True:
         try:
             async with watching(bucket, keys) as watcher:
-                await _hand_on(watcher, take, look, silent_seconds)
-        except (nats.errors.Error, Refused, Unanswered, TimeoutError):
-            pass  # what was read last stays known
+                await _pass_on(watcher, take, refresh, silent_seconds)
+        except (nats.errors.Error, NatsRefusal, NatsTimeout, TimeoutError):
+            pass  # what was read before stays valid
         except Exception:  # the next watch may succeed
-            logger.exception("the entries %s of a bucket could not be read", keys)
+            logger.exception("bucket not read, trying again: keys=%s", keys)
         await asyncio.sleep(_AGAIN_SECONDS)
 
 
-async def _hand_on(
+async def _pass_on(
     watcher: KeyValue.KeyWatcher,
     take: Callable[[KeyValue.Entry], None],
-    look: Callable[[], Awaitable[bool]],
+    refresh: Callable[[], Awaitable[bool]],
     silent_seconds: float,
 ) -> None:
-    """Hand on what a watch reports, until a look has found more."""
+    """Pass on what a watch reports, until it turns out to have missed a change."""
     while True:
         try:
             entry = await watcher.updates(silent_seconds)  # type: ignore[no-untyped-call]
         except nats.errors.TimeoutError:
-            if await asyncio.wait_for(look(), _PATIENCE_SECONDS):
+            if await asyncio.wait_for(refresh(), _REFRESH_SECONDS):
                 return
         else:
             if entry is not None:

@@ -1,8 +1,8 @@
 """A subject of a stream as a chain of commits, each of which names the message before it.
 
-A chain is read from any message on, and a missing message is noticed. It is appended to by
-`planned_commits.store`, at an end that the writer knows of. This module decides nothing about who
-may write: `fleet.term` does, and `fleet.kept_keys` for a chain that anybody may append to.
+A chain is read from any commit on, and gaps are noticed. `planned_commits.store` appends to it, at
+the end that the writer knows. A chain does not decide who may write: `jetstream_term` does for
+logs, and to the archive of keys (`key_archive`) anybody may append.
 """
 
 import secrets
@@ -10,17 +10,23 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from wolfstream.service.errors import StorageFailed
-from wolfstream.service.fleet.commit_messages import WRITER_BYTES, LogRow, Part, encode, joined
+from wolfstream.service.fleet.commit_messages import (
+    WRITER_BYTES,
+    Fragment,
+    LogRow,
+    encode,
+    join_fragments,
+)
 from wolfstream.service.fleet.connection import NatsConnection
 from wolfstream.service.fleet.log_index import Commit
-from wolfstream.service.fleet.planned_commits import Planned
+from wolfstream.service.fleet.planned_commits import PlannedCommit
 from wolfstream.service.fleet.subject_messages import SubjectMessages
 from wolfstream.service.storage.log import LogGap
 
 # How long a copy of a stream may lag behind the others.
 _BEHIND_SECONDS = 10.0
 _PAUSE_SECONDS = 0.01
-# The bytes of a commit's name.
+# Length of a commit's name: the writer's, then random bytes.
 _COMMIT_BYTES = 12
 
 
@@ -32,11 +38,13 @@ def new_writer() -> bytes:
 class Chain:
     """One subject, as far as it was read or written here. Used by one thread at a time.
 
+    A message is identified by its sequence in the stream.
+
     Attributes:
         name: what messages call it.
-        last: the last message that is known.
-        floor: the message before which all may be purged.
-        messages: what commits consist of.
+        last: the last message that was read or written.
+        floor: messages before this one may be purged.
+        messages: reads the subject.
     """
 
     def __init__(
@@ -50,46 +58,47 @@ class Chain:
         """Begin before the first message.
 
         Args:
-            nats: the connection to the stream.
-            model: whose commits these are.
-            stream: the name of the stream.
+            nats: the connection.
+            model: number of the model whose commits these are.
+            stream: name of the stream.
             subject: of the chain.
-            take: is handed each commit, once and in order, when it is first read or is written.
+            take: called with each commit, once and in order, when it is first read or written.
         """
         self.name = f"log of model {model} ({subject} in {stream})"
         self.last = self.floor = 0
         self.messages = SubjectMessages(nats, model, stream, subject, self.name)
-        self._model, self._nats, self._hand_on = model, nats, take
+        self._model, self._nats, self._on_commit = model, nats, take
 
     def read(
-        self, after: int, patience: float | None = None, until: int | None = None
+        self, after: int, timeout: float | None = None, until: int | None = None
     ) -> Iterator[Commit]:
-        """Yield the commits after a message, which is one that a commit ends with, or 0.
+        """Yield the commits after a message.
 
         Args:
-            after: the message.
-            patience: the seconds that a read may take; None for some seconds.
-            until: the last message to read; None reads on to whatever has come since, and takes it.
+            after: the last message of a commit, or 0.
+            timeout: seconds that a read may take; None for some seconds.
+            until: the last message to read; None reads to the end of the subject, and takes what
+                is new.
 
         Raises LogGap, StartupError, StorageFailed.
         """
-        messages = self.messages.after(after, self.last, patience)
-        before = after if after >= self.floor else 0  # what it names was purged
+        messages = self.messages.after(after, self.last, timeout)
+        before = after if after >= self.floor else 0  # its predecessor may be purged: no check
         if until is not None and after >= until:
             return
-        for part, sequence in messages:
-            if part.part or (before and part.previous != before):
-                raise self._gap(part.previous, before)
-            parts, first = [part], sequence
-            while len(parts) < part.parts:
+        for head, sequence in messages:
+            if head.number or (before and head.previous != before):
+                raise self._gap(head.previous, before)
+            fragments, first = [head], sequence
+            while len(fragments) < head.n_fragments:
                 following, sequence = next(messages, (None, sequence))
-                if following is None or following[:4] != (*part[:3], len(parts)):
+                if following is None or following[:4] != (*head[:3], len(fragments)):
                     raise self._gap(sequence, sequence)
-                parts.append(following)
+                fragments.append(following)
             if until is not None and first > until:
                 return
-            writer = part.commit[:WRITER_BYTES]
-            commit = Commit(part.previous, first, sequence, writer, joined(parts))
+            writer = head.commit[:WRITER_BYTES]
+            commit = Commit(head.previous, first, sequence, writer, join_fragments(fragments))
             before = sequence
             if first > self.last:
                 self.take(commit)
@@ -98,15 +107,15 @@ class Chain:
                 return
 
     def read_on(self) -> None:
-        """Read what has come since, or all of it. Raises LogGap, StartupError, StorageFailed."""
+        """Take all commits after the last one. Raises LogGap, StartupError, StorageFailed."""
         for _ in self.read(self.last):
             pass
 
     def read_all(self, end: int | None = None) -> None:
-        """Read what has come since, up to a message at least.
+        """Take all commits after the last one, up to a message at least.
 
         Args:
-            end: that message; None for the last one that the stream's leader has.
+            end: the message; None for the last one that the stream's leader has.
 
         Raises LogGap, StartupError, StorageFailed.
         """
@@ -120,37 +129,38 @@ class Chain:
             self.read_on()
 
     def commit_at(self, first: int) -> list[LogRow]:
-        """Return the rows of the commit that begins with a message.
+        """Return the rows of the commit whose first message this is.
 
-        Raises StartupError, StorageFailed.
+        Raises LogGap if it was purged, StartupError, StorageFailed.
         """
-        parts = list[Part]()
-        for part, sequence in self.messages.after(first - 1, self.last, at_once=1):
-            if not parts and sequence != first:  # it was purged, by a later term perhaps
+        fragments = list[Fragment]()
+        for fragment, sequence in self.messages.after(first - 1, self.last, at_once=1):
+            if not fragments and sequence != first:  # purged, perhaps by a later term
                 break
-            parts.append(part)
-            if len(parts) == part.parts:
-                return joined(parts)
+            fragments.append(fragment)
+            if len(fragments) == fragment.n_fragments:
+                return join_fragments(fragments)
         raise self._gap(first, first - 1)
 
-    def planned(self, writer: bytes, rows: Sequence[LogRow]) -> Planned:
-        """Return a commit of a writer at the end that is known."""
+    def plan(self, writer: bytes, rows: Sequence[LogRow]) -> PlannedCommit:
+        """Return a commit to be stored after the last message, by a writer."""
         commit = writer + secrets.token_bytes(_COMMIT_BYTES - WRITER_BYTES)
         bodies = encode(self._model, self.last, commit, rows, self._nats.max_payload)
-        return Planned(self.messages, self.last, commit, list(rows), bodies)
+        return PlannedCommit(self.messages, self.last, commit, list(rows), bodies)
 
-    def take_stored(self, planned: Planned, first: int) -> None:
-        """Take a commit that was stored at the end, beginning with a message."""
+    def take_stored(self, planned: PlannedCommit, first: int) -> None:
+        """Take a planned commit that was stored, whose first message is known."""
         last = first + len(planned.bodies) - 1
         writer = planned.commit[:WRITER_BYTES]
         self.take(Commit(planned.last, first, last, writer, planned.rows))
 
     def take(self, commit: Commit) -> None:
-        """Take the next commit."""
+        """Take the next commit: pass it on and remember its end."""
         self.last = commit.last
-        self._hand_on(commit)
+        self._on_commit(commit)
 
-    def _gap(self, found: int, read: int) -> LogGap:
+    def _gap(self, missing: int, last_read: int) -> LogGap:
         return LogGap(
-            f"the {self.name} has a gap: message {found} should come after {read}, and is missing"
+            f"the {self.name} has a gap: message {missing} should come after {last_read}, and is "
+            "missing"
         )

@@ -1,8 +1,8 @@
-"""The messages of a model's log that hold one commit.
+"""The encoding of a commit in a model's log: rows, and the messages that hold them.
 
-A commit is a list of rows. It takes one message, or several if it has more bytes than a message may
-have. Each message names the one that it follows, so that a reader notices a missing one. The rows
-and the place in the log are sealed together (`storage.seals`).
+A commit is a list of rows. It takes one message, or several fragments if it is larger than a
+message may be. Each message names its predecessor, so a reader notices a gap. A seal covers the
+fragment and its position in the log (`storage.seals`).
 """
 
 import json
@@ -14,16 +14,19 @@ import msgpack
 from wolfstream.service.storage.entries import Entry, KeyedRequest, Rollback
 from wolfstream.service.storage.seals import BrokenSeal, seal, unseal
 
-# The format, first in each message. A reader refuses a format that it does not know.
+# The first field of each message. A reader refuses formats that it does not know.
 FORMAT = 2
-# The bytes of a commit's name that all commits of one term have in common.
+# The beginning of a commit's name: the writer, which all commits of one term have in common.
 WRITER_BYTES = 6
-# The bytes of a message that are left to headers and to the fields around its part of the rows.
+# Bytes of a message that are reserved for headers and for the fields beside its content.
 _AROUND_BYTES = 2048
 
 
 class OtherFormat(Exception):
-    """A message is of a format that this version does not read; the text follows a log's name."""
+    """A message has a format that this version does not read.
+
+    The error's text begins with a verb: it follows the name of a log.
+    """
 
 
 class LogRow(NamedTuple):
@@ -34,18 +37,18 @@ class LogRow(NamedTuple):
 
             | kind | says |
             |---|---|
-            | created | the model was made; first in each log, and the maker's term begins |
+            | created | the model exists; the first row, which begins its creator's term |
             | epoch | another replica's term begins, in this epoch |
             | rollback | the model went back to a pinned state |
-            | unpinned | these pinned states are deleted now or later |
-            | key, answer | the idempotency key of a request, and its answer |
-            | shorter | an answer in the place of another one |
+            | unpinned | these pinned states will be deleted, now or later |
+            | key, answer | the idempotency key of a request, and its response |
+            | shorter | a response that replaces another |
             | forgotten | the keys up to this sequence are forgotten |
-            | purged | the messages before one are deleted now or later (`log_index.Purge`) |
-            | deleted | the model was deleted; last in the log |
+            | purged | messages will be deleted, now or later (`log_index.Purge`) |
+            | deleted | the model was deleted; the last row |
         sequence: of the model, when the row was written.
-        time: in milliseconds since 1970.
-        samples: as of an entry, like the rest.
+        time: milliseconds since 1970.
+        samples: see `Entry`, as for the fields that follow.
     """
 
     kind: str
@@ -58,63 +61,67 @@ class LogRow(NamedTuple):
     record: bytes
 
 
-class Part(NamedTuple):
-    """The content of a message: a part of a commit's encoded rows.
-
-    previous: the sequence of the log's message before the commit; 0 before the first. commit: which
-    no two commits have in common. part, parts: which one it is, from 0, and of how many.
-    """
+class Fragment(NamedTuple):
+    """The content of a message: one fragment of a commit."""
 
     model: int
-    previous: int
-    commit: bytes
-    part: int
-    parts: int
-    content: bytes
+    previous: int  # sequence in the stream of the log's message before the commit; 0 if none
+    commit: bytes  # the commit's unique name
+    number: int  # of the fragment, from 0
+    n_fragments: int  # of the commit's fragments
+    content: bytes  # of the encoded rows
 
 
 def encode(
-    model: int, previous: int, commit: bytes, rows: Sequence[LogRow], most_bytes: int
+    model: int, previous: int, commit: bytes, rows: Sequence[LogRow], max_bytes: int
 ) -> list[bytes]:
-    """Return the messages of a commit, none with more bytes than a message may have."""
+    """Return the messages of a commit.
+
+    Args:
+        model: number of the model.
+        previous: sequence in the stream of the log's message before the commit; 0 if none.
+        commit: the commit's unique name.
+        rows: its content.
+        max_bytes: size that a message may have, with headers.
+    """
     content: bytes = msgpack.packb(rows)
-    size = most_bytes - _AROUND_BYTES
+    size = max_bytes - _AROUND_BYTES
     pieces = [content[start : start + size] for start in range(0, len(content), size)]
-    places = [(model, previous, commit, part, len(pieces)) for part in range(len(pieces))]
-    return [
-        msgpack.packb([FORMAT, *place, seal(piece, *place)])
-        for place, piece in zip(places, pieces, strict=True)
-    ]
+    messages = list[bytes]()
+    for number, piece in enumerate(pieces):
+        position = model, previous, commit, number, len(pieces)
+        messages.append(msgpack.packb([FORMAT, *position, seal(piece, *position)]))
+    return messages
 
 
-def decode(message: bytes) -> Part:
-    """Return the content of a message; the inverse of `encode`. Raises BrokenSeal, OtherFormat."""
+def decode(message: bytes) -> Fragment:
+    """Return the content of a message. Raises BrokenSeal, OtherFormat."""
     try:
-        form, *place, sealed = msgpack.unpackb(message)
+        version, *position, sealed = msgpack.unpackb(message)
     except (ValueError, TypeError, msgpack.UnpackException):
         raise BrokenSeal from None
-    if form != FORMAT:
-        raise OtherFormat(_other_format(form))
-    if len(place) != len(Part._fields) - 1:
+    if version != FORMAT:
+        raise OtherFormat(_other_format(version))
+    if len(position) != len(Fragment._fields) - 1:
         raise BrokenSeal
-    return Part._make((*place, unseal(sealed, *place)))
+    return Fragment._make((*position, unseal(sealed, *position)))
 
 
-def _other_format(form: object) -> str:
-    if isinstance(form, int) and form < FORMAT:
+def _other_format(version: object) -> str:
+    if isinstance(version, int) and version < FORMAT:
         return (
-            f"has format {form}, and this version reads {FORMAT}: export its models with the "
+            f"has format {version}, and this version reads {FORMAT}: export its models with the "
             "version that wrote them (`wolfstream fleet backup`), and restore them here"
         )
     return (
-        f"has a message of format {str(form)[:20]}, and this version reads {FORMAT}: start the "
+        f"has a message of format {str(version)[:20]}, and this version reads {FORMAT}: start the "
         "version that wrote it"
     )
 
 
-def joined(parts: Sequence[Part]) -> list[LogRow]:
-    """Return the rows of a commit, given all its parts."""
-    rows = msgpack.unpackb(b"".join(part.content for part in parts))
+def join_fragments(fragments: Sequence[Fragment]) -> list[LogRow]:
+    """Return the rows of a commit from all its fragments in order."""
+    rows = msgpack.unpackb(b"".join(fragment.content for fragment in fragments))
     return [LogRow._make(row) for row in rows]
 
 
@@ -132,7 +139,7 @@ def read_entry(model: int, row: LogRow) -> Entry:
 
 
 def key_row(keyed: KeyedRequest, time: int) -> LogRow:
-    """Return the row of a request's key, or of its answer if it has one."""
+    """Return the row of a keyed request's response, or of its key while it has none."""
     if keyed.answer is not None:
         return event_row("answer", keyed.sequence, time, keyed.answer)
     record = bytes([len(keyed.key)]) + keyed.key + keyed.digest
@@ -140,20 +147,26 @@ def key_row(keyed: KeyedRequest, time: int) -> LogRow:
 
 
 def read_key(model: int, row: LogRow) -> KeyedRequest:
-    """Return the key in a row, without an answer."""
-    end = 1 + row.record[0]
+    """Return the keyed request in a row, without its response."""
+    end = 1 + row.record[0]  # the first byte is the length of the key
     key, digest = row.record[1:end], row.record[end:]
     return KeyedRequest(model, row.sequence, key, digest, None, row.samples)
 
 
 def rollback_row(rollback: Rollback, learned: int, time: int) -> LogRow:
-    """Return the row of a rollback. learned: the sequence that the model had reached."""
+    """Return the row of a rollback.
+
+    Args:
+        rollback: to write.
+        learned: sequence up to which entries were, or may have been, learned.
+        time: milliseconds since 1970.
+    """
     record = json.dumps({**rollback._asdict(), "learned": learned}).encode()
     return event_row("rollback", rollback.description["at"], time, record)
 
 
 def read_rollback(row: LogRow) -> tuple[Rollback, int]:
-    """Return the rollback in a row, and the sequence that the model had reached."""
+    """Return the rollback in a row, and the sequence up to which entries were learned."""
     fields = json.loads(row.record)
     learned: int = fields.pop("learned")
     return Rollback(**fields), learned

@@ -1,4 +1,4 @@
-"""Commits under way: those that the connection's loop is storing, at most one for each term."""
+"""The commits that the connection's loop is storing, at most one for each term."""
 
 import asyncio
 from collections.abc import Collection, Mapping
@@ -7,39 +7,45 @@ from typing import NamedTuple
 
 from wolfstream.service.errors import StorageFailed
 from wolfstream.service.fleet.connection import NatsConnection
-from wolfstream.service.fleet.jetstream_log import PATIENCE_SECONDS
-from wolfstream.service.fleet.jetstream_term import JetStreamTerm, rows_of
-from wolfstream.service.fleet.planned_commits import Planned, store
+from wolfstream.service.fleet.jetstream_log import RETRY_SECONDS
+from wolfstream.service.fleet.jetstream_term import JetStreamTerm, part_rows
+from wolfstream.service.fleet.planned_commits import PlannedCommit, store
 from wolfstream.service.storage.term import Part
 
 
 class _Commit(NamedTuple):
-    """A commit of a term. result: its first message, once it is stored."""
+    """A commit of a term."""
 
     part: Part
-    planned: Planned
-    result: "Future[int]"
+    planned: PlannedCommit
+    result: "Future[int]"  # its first message in the stream, once it is stored
 
 
 class CommitsUnderWay:
     """Starts commits and collects their results. Used by one thread.
 
-    A commit belongs to its term, not to its model: a model may have another term by the time that
-    the commit of an earlier one ends, and each has its own result.
+    A commit belongs to its term, not to its model: the model may have another term by the time
+    that the commit ends.
     """
 
     def __init__(self, nats: NatsConnection) -> None:
-        """Begin with none, on a connection."""
+        """Begin without commits.
+
+        Args:
+            nats: the connection.
+        """
         self._nats = nats
+        # term -> its commit, until `take` returns the result.
         self._commits: dict[JetStreamTerm, _Commit] = {}
+        # References that keep asyncio from collecting the tasks; only the loop uses them.
         self._tasks = set[asyncio.Task[None]]()
 
     def begin(self, parts: Mapping[JetStreamTerm, Part]) -> dict[JetStreamTerm, StorageFailed]:
-        """Start storing a commit for each term; return those that cannot write now."""
+        """Start to store a commit for each term; return the terms that cannot write now."""
         failures, begun = dict[JetStreamTerm, StorageFailed](), list[_Commit]()
         for term, part in parts.items():
             try:
-                planned = term.planned(rows_of(part))
+                planned = term.begin_commit(part_rows(part))
             except StorageFailed as error:
                 failures[term] = error
             else:
@@ -57,18 +63,18 @@ class CommitsUnderWay:
 
     async def _store(self, commit: _Commit) -> None:
         try:
-            first = await store(self._nats, [commit.planned], PATIENCE_SECONDS)
-        except BaseException as error:
+            first = await store(self._nats, [commit.planned], RETRY_SECONDS)
+        except BaseException as error:  # `_result` raises what is unexpected
             commit.result.set_exception(error)
         else:
             commit.result.set_result(first)
 
     def wait_for_all(self, terms: Collection[JetStreamTerm], seconds: float) -> None:
-        """Wait until the commits of terms have ended, or the time is over."""
+        """Wait until the commits of some terms have ended, for at most `seconds`."""
         wait([self._commits[term].result for term in terms if term in self._commits], seconds)
 
     def wait_for_one(self, seconds: float) -> None:
-        """Wait until a commit has ended, or the time is over; return at once if there is none."""
+        """Wait until any commit has ended, for at most `seconds`; return at once without any."""
         if self._commits:
             results = [commit.result for commit in self._commits.values()]
             wait(results, seconds, FIRST_COMPLETED)
@@ -76,13 +82,16 @@ class CommitsUnderWay:
     def take(
         self, terms: Collection[JetStreamTerm] | None = None
     ) -> dict[JetStreamTerm, StorageFailed | None]:
-        """Return the results of commits that have ended, each once, of some terms or of all.
+        """Return the results of commits that have ended, each once.
 
-        A result is None if the whole commit is durable. Raises unexpected errors.
+        Args:
+            terms: whose commits; None for all.
+
+        A result is None if the commit is durable. Raises unexpected errors.
         """
-        asked = list(self._commits) if terms is None else terms
-        ended = [term for term in asked if term in self._commits]
-        ended = [term for term in ended if self._commits[term].result.done()]
+        candidates = list(self._commits) if terms is None else terms
+        under_way = [term for term in candidates if term in self._commits]
+        ended = [term for term in under_way if self._commits[term].result.done()]
         return {term: self._result(term) for term in ended}
 
     def _result(self, term: JetStreamTerm) -> StorageFailed | None:
@@ -91,7 +100,7 @@ class CommitsUnderWay:
         if error is None:
             term.stored(planned, result.result())
             if part.entries:
-                term.note_durable(part.entries[-1].sequence)
+                term.mark_durable(part.entries[-1].sequence)
             return None
         if not isinstance(error, Exception):
             raise error

@@ -1,4 +1,4 @@
-"""The connection to NATS. Its event loop runs in its own thread; callers are in other threads."""
+"""The connection to NATS: an event loop in a thread of its own, for callers in other threads."""
 
 import asyncio
 import base64
@@ -30,19 +30,19 @@ Connect: TypeAlias = Callable[[Sequence[str], str], Coroutine[Any, Any, Client]]
 # More than `connected_client` takes.
 _CONNECT_SECONDS = 40.0
 _API_SECONDS = 5.0
-# How long a request waits for the client, whose server has gone, to be connected to another one:
-# longer than it takes to try two of them.
+# How long a request waits for the client to reconnect: longer than it takes to try two servers.
 _RECONNECT_SECONDS, _LOOK_SECONDS = 5.0, 0.02
-# How long a copy of a stream may take to answer a read, and for how long the stream's leader is
-# asked after it has not. Reads are passed on to a server that is stopped, or cut off, for as long
-# as the others have not closed their connections to it.
+# How long a copy of a stream may take to answer a read, and if it does not, for how long reads go
+# to the stream's leader. Servers route reads to a copy that is stopped or cut off until they have
+# closed their connections to it.
 _COPY_SECONDS, _SILENT_SECONDS = 2.0, 10.0
 
 
-class Refused(Exception):
-    """A server has refused a request for good: `code` says why.
+class NatsRefusal(Exception):
+    """A server has refused a request for good.
 
-    code: JetStream's number of the error.
+    Attributes:
+        code: JetStream's error code; 0 for a missing permission.
     """
 
     def __init__(self, code: int, description: str) -> None:
@@ -50,12 +50,12 @@ class Refused(Exception):
         self.code = code
 
 
-class Unanswered(Exception):
-    """No server has answered in time: the request may have been done, or may still be done."""
+class NatsTimeout(Exception):
+    """No server has answered in time; the request may have been done, or may still be done."""
 
 
-class Forbidden(Refused):
-    """The servers do not let this user make a request, and it waited for an answer in vain."""
+class NatsForbidden(NatsRefusal):
+    """The servers do not let this user make a request, which therefore got no answer."""
 
     def __init__(self, subject: str, why: str) -> None:
         Exception.__init__(
@@ -66,30 +66,28 @@ class Forbidden(Refused):
         self.code = 0
 
 
-class NotConnected(Unanswered):
+class NatsDisconnected(NatsTimeout):
     """No server is connected; nothing was sent."""
 
 
-class Stored(NamedTuple):
-    """A message of a stream, with its sequence there."""
+class StreamMessage(NamedTuple):
+    """A message of a stream."""
 
-    sequence: int
+    sequence: int  # in the stream
     subject: str
     body: bytes
 
 
 class NatsConnection:
-    """A connection to any of some servers, from its creation until `close`.
+    """A connection to one of several servers, from its creation until `close`.
 
-    Coroutines run on the connection's loop; `run` submits them from any other thread. Raises
-    StartupError if no server can be reached, or none accepts this client.
+    Coroutines run on the connection's loop; `run` submits them from any other thread.
 
-    Args:
-        servers: addresses, such as nats://host:4222.
-        name: how the servers list it.
-        connect: returns a client of the servers.
-        loop: where the client runs, if somebody else runs it and ends it; otherwise the connection
-            has a loop in a thread of its own.
+    Attributes:
+        servers: the addresses without passwords, for messages.
+        loop: the connection's loop.
+        client: the library's client.
+        stream: the library's interface of JetStream.
     """
 
     def __init__(
@@ -99,6 +97,16 @@ class NatsConnection:
         connect: Connect = connected_client,
         loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
+        """Connect.
+
+        Args:
+            servers: addresses, such as nats://host:4222.
+            name: how the servers list the client.
+            connect: returns a client of the servers.
+            loop: an event loop that the caller runs and ends; None makes one in its own thread.
+
+        Raises StartupError if no server can be reached, or none accepts this client.
+        """
         self.servers = without_passwords(servers)
         self.loop = loop or asyncio.new_event_loop()
         self._thread: threading.Thread | None = None
@@ -107,10 +115,10 @@ class NatsConnection:
             self._thread.start()
         try:
             self.client: Client = self.run(connect(servers, name), _CONNECT_SECONDS)
-        except (StartupError, Unanswered, Error, OSError) as error:
+        except (StartupError, NatsTimeout, Error, OSError) as error:
             self._end_loop()
             raise StartupError(str(error)) from None
-        # Until when, by the loop's clock, the copies of a stream count as silent.
+        # stream -> until when, by the loop's clock, reads go to its leader.
         self._silent = dict[str, float]()
         self.stream: JetStreamContext = self.client.jetstream(timeout=_API_SECONDS)
 
@@ -121,7 +129,7 @@ class NatsConnection:
 
     @property
     def refusals(self) -> int:
-        """How many connections the servers have refused for who this client is."""
+        """How many connections the servers have refused as unauthorized."""
         return self.client.refusals if isinstance(self.client, PersistentClient) else 0
 
     @property
@@ -130,39 +138,36 @@ class NatsConnection:
         return self.client.max_payload
 
     def run(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
-        """Run a coroutine on the connection's loop and return its result; on any other thread.
+        """Run a coroutine on the connection's loop, from any other thread; return its result.
 
-        Raises Unanswered after `seconds`.
+        Raises NatsTimeout after `seconds`, and what the coroutine raises.
         """
         future = self.begin(work)
         try:
             return future.result(seconds)
         except TimeoutError as error:
-            if future.done():  # one of its own requests has had less time
-                raise Unanswered(f"no answer from NATS: {error or 'time-out'}") from None
+            if future.done():  # a request within the coroutine timed out
+                raise NatsTimeout(f"no answer from NATS: {error or 'time-out'}") from None
             future.cancel()
-            raise Unanswered(f"no answer from NATS within {seconds:g} s") from None
+            raise NatsTimeout(f"no answer from NATS within {seconds:g} s") from None
 
     def begin(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
-        """Start a coroutine on the connection's loop; on any other thread.
+        """Start a coroutine on the connection's loop, from any other thread.
 
-        Raises NotConnected after `close`.
+        Raises NatsDisconnected after `close`.
         """
         try:
             return asyncio.run_coroutine_threadsafe(work, self.loop)
         except RuntimeError:  # the loop is closed
             work.close()
-            raise NotConnected("the connection to NATS is closed") from None
+            raise NatsDisconnected("the connection to NATS is closed") from None
 
-    async def reach(self) -> None:
-        """Wait until a server is connected, while the client goes from one to another.
-
-        Raises NotConnected.
-        """
+    async def wait_until_connected(self) -> None:
+        """Wait while the client reconnects. Raises NatsDisconnected after some seconds."""
         deadline = self.loop.time() + _RECONNECT_SECONDS
         while not self.connected:
             if self.loop.time() >= deadline or self.client.is_closed:
-                raise NotConnected(f"no NATS server is connected at {self.servers}")
+                raise NatsDisconnected(f"no NATS server is connected at {self.servers}")
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def ask(
@@ -172,115 +177,127 @@ class NatsConnection:
         headers: Mapping[str, str] | None = None,
         seconds: float = _API_SECONDS,
     ) -> dict[str, Any]:
-        """Send a message or a call and return JetStream's answer.
+        """Send a message to a stream, or a call to JetStream; return the decoded reply.
 
-        Raises Refused, Unanswered, NotConnected.
+        Raises NatsRefusal, NatsTimeout, NatsDisconnected.
         """
-        await self.reach()
+        await self.wait_until_connected()
         began = time.monotonic()
         try:
             reply = await self.client.request(
                 subject, body, timeout=seconds, headers=dict(headers) if headers else None
             )
         except NoRespondersError:
-            raise Unanswered("no NATS server holds the stream now") from None
+            raise NatsTimeout("no NATS server holds the stream now") from None
         except Error as error:
             if why := _forbidden(self.client, began, subject):
-                raise Forbidden(subject, why) from None
-            raise Unanswered(f"no answer from NATS: {error}") from None
+                raise NatsForbidden(subject, why) from None
+            raise NatsTimeout(f"no answer from NATS: {error}") from None
         answer: dict[str, Any] = json.loads(reply.data)
         if failure := answer.get("error"):
-            refused = Refused(
+            refused = NatsRefusal(
                 failure.get("err_code", 0), failure.get("description", "no description")
             )
-            # The servers have no quorum, or their leader is being chosen.
+            # The servers have no quorum at present, or elect a leader.
             if failure.get("code") == _NOT_NOW and refused.code not in _FINAL:
-                raise Unanswered(str(refused))
+                raise NatsTimeout(str(refused))
             raise refused
         return answer
 
     async def call(self, name: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Make a call of JetStream's interface, such as STREAM.INFO.NAME; see `ask`."""
+        """Make a call to JetStream's API, such as STREAM.INFO.NAME; see `ask`."""
         return await self.ask(f"$JS.API.{name}", json.dumps(request).encode())
 
-    async def get(self, stream: str, request: Mapping[str, Any], most: int = 1) -> list[Stored]:
-        """Return messages of a stream from any of its copies, which may lag behind the others.
+    async def get(
+        self, stream: str, request: Mapping[str, Any], max_messages: int = 1
+    ) -> list[StreamMessage]:
+        """Return messages of a stream from any of its copies, which may lag.
 
-        request: that of a direct get of JetStream. most: the number of messages; above one, the
-        request has `batch`. If no copy answers, the stream's leader is asked, for one message.
-        Raises Unanswered, NotConnected.
+        If no copy answers, the stream's leader is asked for one message.
+
+        Args:
+            stream: name of the stream.
+            request: of JetStream's direct get.
+            max_messages: how many to return; above one, the request has `batch`.
+
+        Raises NatsTimeout, NatsDisconnected.
         """
-        await self.reach()
+        await self.wait_until_connected()
         if self.loop.time() >= self._silent.get(stream, 0):
             subject, body = f"$JS.API.DIRECT.GET.{stream}", json.dumps(request).encode()
             try:
-                if most == 1:
-                    return _stored(await self.client.request(subject, body, timeout=_COPY_SECONDS))
-                return await self._get_many(subject, body, most)
+                if max_messages == 1:
+                    return _read_direct(
+                        await self.client.request(subject, body, timeout=_COPY_SECONDS)
+                    )
+                return await self._get_many(subject, body, max_messages)
             except (TimeoutError, asyncio.CancelledError) as error:
                 self._silent[stream] = self.loop.time() + _SILENT_SECONDS
-                if isinstance(error, asyncio.CancelledError):  # the caller had less time
+                if isinstance(error, asyncio.CancelledError):  # the caller's timeout was shorter
                     raise
             except Error as error:
-                raise Unanswered(f"no answer from NATS: {error or type(error).__name__}") from None
+                raise NatsTimeout(f"no answer from NATS: {error or type(error).__name__}") from None
         rest = {key: value for key, value in request.items() if key not in ("batch", "max_bytes")}
         try:
-            found = await self._get_of_leader(stream, rest)
-        except Refused as error:
-            raise Unanswered(str(error)) from None
-        return [] if found is None else [found]
+            message = await self._get_from_leader(stream, rest)
+        except NatsRefusal as error:
+            raise NatsTimeout(str(error)) from None
+        return [] if message is None else [message]
 
-    async def last(self, stream: str, subject: str) -> Stored | None:
+    async def last(self, stream: str, subject: str) -> StreamMessage | None:
         """Return the last message of a subject; None if the stream's leader has none either.
 
-        Raises Refused, Unanswered, NotConnected.
+        Raises NatsRefusal, NatsTimeout, NatsDisconnected.
         """
-        if found := await self.get(stream, {"last_by_subj": subject}):
-            return found[0]
+        if messages := await self.get(stream, {"last_by_subj": subject}):
+            return messages[0]
         return await self.last_of_leader(stream, subject)
 
-    async def last_of_leader(self, stream: str, subject: str) -> Stored | None:
-        """The last message of a subject that the stream's leader knows; None if it knows none.
+    async def last_of_leader(self, stream: str, subject: str) -> StreamMessage | None:
+        """Return the last message of a subject that the stream's leader has; None without one.
 
-        Raises Refused, Unanswered, NotConnected.
+        Raises NatsRefusal, NatsTimeout, NatsDisconnected.
         """
-        return await self._get_of_leader(stream, {"last_by_subj": subject})
+        return await self._get_from_leader(stream, {"last_by_subj": subject})
 
-    async def _get_of_leader(self, stream: str, request: Mapping[str, Any]) -> Stored | None:
+    async def _get_from_leader(
+        self, stream: str, request: Mapping[str, Any]
+    ) -> StreamMessage | None:
         try:
             answer = await self.call(f"STREAM.MSG.GET.{stream}", request)
-        except Refused as error:
+        except NatsRefusal as error:
             if error.code == _NO_MESSAGE:
                 return None
             raise
         message = answer["message"]
         body = base64.b64decode(message.get("data", ""))
-        return Stored(message["seq"], message["subject"], body)
+        return StreamMessage(message["seq"], message["subject"], body)
 
-    async def _get_many(self, subject: str, body: bytes, most: int) -> list[Stored]:
-        inbox, found = self.client.new_inbox(), list[Stored]()
+    async def _get_many(self, subject: str, body: bytes, max_messages: int) -> list[StreamMessage]:
+        """Return the messages that a copy sends for a request with `batch`."""
+        inbox, messages = self.client.new_inbox(), list[StreamMessage]()
         subscription = await self.client.subscribe(inbox)
         try:
             await self.client.publish(subject, body, reply=inbox)
-            while len(found) < most:
-                message = await subscription.next_msg(timeout=_COPY_SECONDS)
-                if not (stored := _stored(message)):
+            while len(messages) < max_messages:
+                reply = await subscription.next_msg(timeout=_COPY_SECONDS)
+                if not (message := _read_direct(reply)):
                     break
-                found += stored
+                messages += message
         except Error:
-            if not found:  # what has come so far is whole
+            if not messages:  # otherwise return what has come: messages arrive in order
                 raise
         finally:
             await subscription.unsubscribe()
-        return found
+        return messages
 
     def close(self) -> None:
-        """Disconnect and end the thread."""
+        """Disconnect, and end the loop and its thread."""
         if self.loop.is_closed():
             return
         try:
             self.run(self.client.close(), _API_SECONDS)
-        except (Unanswered, Error) as error:
+        except (NatsTimeout, Error) as error:
             logger.warning("the connection to NATS was not closed cleanly: %s", error)
         self._end_loop()
 
@@ -293,25 +310,26 @@ class NatsConnection:
         self.loop.close()
 
 
-# 503 of an answer, and the errors under it that are final: a stream at its bound.
+# JetStream's "temporarily unavailable", and error codes under it that are final all the same: a
+# stream at its bound, and servers without space for it.
 _NOT_NOW, LOG_FULL, NO_ROOM = 503, 10077, 10047
 _FINAL = frozenset({LOG_FULL, NO_ROOM})
 _NO_MESSAGE = 10037
 
 
 def _forbidden(client: Client, began: float, subject: str) -> str:
-    """Return what the servers have forbidden since a time that concerns a request."""
-    if not isinstance(client, PersistentClient):  # of tests
+    """Return why the servers forbade a request that began at a time; "" if they did not."""
+    if not isinstance(client, PersistentClient):  # a test's
         return ""
     return client.forbidden_since(began, subject)
 
 
-def _stored(message: Msg) -> list[Stored]:
-    """Return the message in an answer to a direct get; None for the last, empty answer."""
-    headers = message.headers or {}
+def _read_direct(reply: Msg) -> list[StreamMessage]:
+    """Return the message in a reply to a direct get; empty for the reply that ends a batch."""
+    headers = reply.headers or {}
     if "Nats-Sequence" not in headers:
         return []
-    return [Stored(int(headers["Nats-Sequence"]), headers["Nats-Subject"], message.data)]
+    return [StreamMessage(int(headers["Nats-Sequence"]), headers["Nats-Subject"], reply.data)]
 
 
 async def _cancel_others() -> None:

@@ -1,10 +1,10 @@
 """Copies a fleet's models into a data directory, as a backup or for a single server.
 
-    snapshots are copied -> the log is read to its end -> rows are written
+    copy the snapshots -> read the log to its end -> write the rows
 
-The models may learn meanwhile; each is copied as it was when its log was read. Those that follow
-another one are copied after it, without what they have learned or become since. Times are those of
-the fleet, so that a backup can be restored to one of them.
+The models may learn meanwhile: each is copied as it was when its log was read. Challengers are
+copied after their champion and cut where its copy ends. The rows keep their times, so a backup can
+be restored to any time.
 """
 
 import json
@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 from wolfstream.service.access.key_file import KeyFile
 from wolfstream.service.access.keys import ApiKeys
 from wolfstream.service.fleet.commit_messages import LogRow, read_rollback
-from wolfstream.service.fleet.importing import Moved, MovingError
+from wolfstream.service.fleet.importing import MovedModel, MoveError
 from wolfstream.service.fleet.jetstream_log import JetStreamLog
-from wolfstream.service.fleet.log_index import ENTRIES, WITH_SAMPLES, KnownKey
+from wolfstream.service.fleet.log_index import ENTRIES, WITH_SAMPLES, IndexedKey
 from wolfstream.service.fleet.opening import Fleet
 from wolfstream.service.storage.backup import finish
 from wolfstream.service.storage.data_directory import (
@@ -34,7 +34,7 @@ from wolfstream.service.storage.data_directory import (
 from wolfstream.service.storage.entries import CatalogueEntry, Rollback, now
 from wolfstream.service.storage.high_water import HighWater
 from wolfstream.service.storage.log import LogGap
-from wolfstream.service.storage.reach import Reach, check_empty, reaches_of
+from wolfstream.service.storage.reach import Reach, check_empty, model_reaches
 from wolfstream.service.storage.snapshot_files import SnapshotFiles
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot
 from wolfstream.service.storage.sqlite_catalogue import SqliteCatalogue
@@ -42,19 +42,23 @@ from wolfstream.service.storage.sqlite_file import SqliteFile
 from wolfstream.service.storage.sqlite_rows import LATER, SAMPLES, Row, answer_row, key_row, sealed
 from wolfstream.service.storage.term import Term
 
-# How often a model is read again because its leader purged its log meanwhile.
+# How often a model is copied anew because its leader has purged its log meanwhile.
 _ATTEMPTS = 3
-# The number of rows that one statement writes.
+# How many rows one statement writes.
 _ROWS = 256
 
 
-def export_models(fleet: Fleet, data: Path) -> Iterator[Moved]:
-    """Copy all models of a fleet into a data directory; yield each one that exists there.
+def export_models(fleet: Fleet, data: Path) -> Iterator[MovedModel]:
+    """Copy all models of a fleet into a data directory; yield each as soon as it exists there.
 
-    data: must not exist, or be empty. Raises MovingError, StartupError, StorageFailed, OSError.
+    Args:
+        fleet: to copy from.
+        data: a directory that is missing or empty.
+
+    Raises MoveError, StartupError, StorageFailed, OSError.
     """
     if data.exists() and any(data.iterdir()):
-        raise MovingError(f"{data} is not empty; name a directory that does not exist yet")
+        raise MoveError(f"{data} is not empty; name a directory that does not exist yet")
     with (
         owned(data),
         closing(SqliteFile(journal_path(data))) as file,
@@ -62,36 +66,40 @@ def export_models(fleet: Fleet, data: Path) -> Iterator[Moved]:
     ):
         catalogue = SqliteCatalogue(file, high_water)
         files = SnapshotFiles(snapshots_path(data), kept=1 << 20)
-        copy = _Copy(fleet, file, catalogue, files)
-        there = [(model, _milliseconds(made)) for model, made in fleet.catalogue.made()]
-        numbers = {model.number for model, _ in there}
-        for model, made in there:
+        export = _Export(fleet, file, catalogue, files)
+        models = [(model, _milliseconds(time)) for model, time in fleet.catalogue.created()]
+        numbers = {model.number for model, _ in models}
+        for model, created in models:
             if model.follows not in numbers:
-                following = [one for one in there if one[0].follows == model.number]
-                yield from _export_together(copy, (model, made), following)
+                challengers = [pair for pair in models if pair[0].follows == model.number]
+                yield from _export_together(export, (model, created), challengers)
 
 
 def back_up(fleet: Fleet, keys: ApiKeys, to: Path) -> list[Reach]:
-    """Make a backup of all models of a fleet, which `storage.restore` reads; what it reaches.
+    """Make a backup of all models of a fleet for `storage.restore`; return their reaches.
 
-    keys: those of the fleet. to: does not exist or is empty. Raises BackupError, MovingError,
-    StartupError, StorageFailed, KeysError, OSError.
+    Args:
+        fleet: to back up.
+        keys: its API keys.
+        to: a directory that is missing or empty.
+
+    Raises BackupError, MoveError, StartupError, StorageFailed, KeysError, OSError.
     """
     check_empty(to)
     for _ in export_models(fleet, to):
         pass
-    known = keys.read()
-    if known is not None:
-        with KeyFile(to).changing() as kept:
-            kept[:] = known
+    fleet_keys = keys.read()
+    if fleet_keys is not None:
+        with KeyFile(to).changing() as copied_keys:
+            copied_keys[:] = fleet_keys
     with closing(open_storage(to, read_only=True)) as storage:
-        reaches = [reach for reach in reaches_of(storage) if isinstance(reach, Reach)]
+        reaches = [reach for reach in model_reaches(storage) if isinstance(reach, Reach)]
     finish(to, reaches)
     return reaches
 
 
-class _Copy(NamedTuple):
-    """What is copied from, and into."""
+class _Export(NamedTuple):
+    """What models are copied from, and into."""
 
     fleet: Fleet
     file: SqliteFile
@@ -99,120 +107,136 @@ class _Copy(NamedTuple):
     files: SnapshotFiles
 
 
-class _Copied(NamedTuple):
-    """A copied model: its term there, from where to where its log goes, and its rollbacks."""
+class _ModelCopy(NamedTuple):
+    """The copy of a model in the data directory."""
 
     term: Term
-    begin: int | None
-    end: int
-    rollbacks: list[Rollback]
+    begin: int | None  # sequence after which its samples begin
+    end: int  # sequence of its last sample
+    rollbacks: list[Rollback]  # newest first
 
     @property
     def number(self) -> int:
-        """The model's number there."""
+        """The number of the copy."""
         return self.term.model
 
 
-_Made = tuple[CatalogueEntry, int]
+# A model and when it was created, in milliseconds since 1970.
+_CreatedModel = tuple[CatalogueEntry, int]
 
 
-def _export_together(copy: _Copy, champion: _Made, following: list[_Made]) -> list[Moved]:
-    """Copy a model and those that follow it. Raises MovingError, StartupError, StorageFailed."""
+def _export_together(
+    export: _Export, champion: _CreatedModel, challengers: list[_CreatedModel]
+) -> list[MovedModel]:
+    """Copy a model and its challengers. Raises MoveError, StartupError, StorageFailed."""
     for _ in range(_ATTEMPTS):
-        above = _export(copy, *champion)
-        if above is None:
+        champion_copy = _export(export, *champion)
+        if champion_copy is None:
             continue
-        copied = {champion[0].name: above}
-        for model, made in following:
-            if (below := _export(copy, model, made, above)) is not None:
-                copied[model.name] = below
-        if len(copied) > len(following):
-            return [Moved(name, one.end) for name, one in copied.items()]
-        for one in copied.values():
-            copy.catalogue.delete(one.term)
-            copy.files.delete(one.number)
-    raise MovingError(f"model {champion[0].name!r} learns faster than it can be copied; try again")
+        copies = {champion[0].name: champion_copy}
+        for model, created in challengers:
+            if (copy := _export(export, model, created, champion_copy)) is not None:
+                copies[model.name] = copy
+        if len(copies) > len(challengers):
+            return [MovedModel(name, copy.end) for name, copy in copies.items()]
+        for copy in copies.values():
+            export.catalogue.delete(copy.term)
+            export.files.delete(copy.number)
+    raise MoveError(f"model {champion[0].name!r} learns faster than it can be copied; try again")
 
 
 def _export(
-    copy: _Copy, model: CatalogueEntry, made: int, above: _Copied | None = None
-) -> _Copied | None:
-    """Copy a model; None if it has to be copied again, because its log was purged meanwhile.
+    export: _Export, model: CatalogueEntry, created: int, champion: _ModelCopy | None = None
+) -> _ModelCopy | None:
+    """Copy a model; return None if it has to be copied anew.
 
-    above: what was copied of the model that it follows.
+    Args:
+        export: from where to where.
+        model: to copy.
+        created: when it was created, in milliseconds since 1970.
+        champion: the copy of its champion, if it has one.
     """
-    follows = None if above is None else above.number
-    creating = copy.catalogue.creating(model.name, model.spec, model.epoch, follows, made=made)
-    with creating as term, suppress(LogGap):  # it was purged while it was read
-        copied = _copy_whole(copy, model.number, term, above)
-        if copied is not None:
-            return copied
-    copy.catalogue.delete(term)
-    copy.files.delete(term.model)
+    follows = None if champion is None else champion.number
+    creating = export.catalogue.creating(
+        model.name, model.spec, model.epoch, follows, created=created
+    )
+    with creating as term, suppress(LogGap):  # purged while it was read
+        copy = _copy_model(export, model.number, term, champion)
+        if copy is not None:
+            return copy
+    export.catalogue.delete(term)
+    export.files.delete(term.model)
     return None
 
 
-def _copy_whole(copy: _Copy, model: int, term: Term, above: _Copied | None) -> _Copied | None:
-    """Copy a model's states and log; None where they do not make all of it. Raises LogGap.
+def _copy_model(
+    export: _Export, model: int, term: Term, champion: _ModelCopy | None
+) -> _ModelCopy | None:
+    """Copy a model's states and log; return None if they do not fit together.
 
     Args:
-        copy: from where to where.
+        export: from where to where.
         model: its number in the fleet.
         term: of the copy, whose model does not exist yet.
-        above: as of `_export`.
+        champion: the copy of its champion, if it has one.
+
+    Raises LogGap.
     """
-    until = None if above is None else above.end
-    bases = list(_copy_snapshots(model, copy.fleet, copy.files, term.model, until))
-    log = copy.fleet.journal.whole_log(model)
+    until = None if champion is None else champion.end
+    bases = list(_copy_snapshots(model, export.fleet, export.files, term.model, until))
+    log = export.fleet.journal.whole_log(model)
     rollbacks = log.index.rollbacks()
-    needed = [one for one in rollbacks if until is None or one.description["at"] <= until]
-    pinned = _copy_pinned(needed, copy.fleet, model, copy.files, term.model)
+    needed = [
+        rollback for rollback in rollbacks if until is None or rollback.description["at"] <= until
+    ]
+    pinned = _copy_pinned(needed, export.fleet, model, export.files, term.model)
     if needed and needed[0].digest not in pinned:
         return None
-    if above is not None and _exchanged_since(above, rollbacks):
+    if champion is not None and _exchanged_since(champion, rollbacks):
         return None
-    bases += [one.description["at"] for one in needed if one.digest in pinned]
-    begin = log.index.begin() if above is None else above.begin
-    if not _have_all(bases, begin, log if above is None else None):
+    bases += [rollback.description["at"] for rollback in needed if rollback.digest in pinned]
+    begin = log.index.begin() if champion is None else champion.begin
+    if not _is_complete(bases, begin, log if champion is None else None):
         return None
-    _write(copy.file, term.model, log, until, pinned)
-    end = max([log.index.end if above is None else 0, *bases])
-    return _Copied(term, begin, end, rollbacks)
+    _write(export.file, term.model, log, until, pinned)
+    end = max([log.index.end if champion is None else 0, *bases])
+    return _ModelCopy(term, begin, end, rollbacks)
 
 
-def _have_all(bases: list[int], begin: int | None, log: JetStreamLog | None) -> bool:
-    """Return whether a model can be had from one of its states and from what a log has.
-
-    A model of its own begins without a state, unless it was uploaded.
+def _is_complete(bases: list[int], begin: int | None, log: JetStreamLog | None) -> bool:
+    """Return whether one of the states and the samples after it give the whole model.
 
     Args:
-        bases: the sequences of the states.
-        begin: after which samples the log begins; None of one without samples.
-        log: the model's; None where it learns from that of another one.
+        bases: sequences of the states.
+        begin: sequence after which the samples begin; None without samples.
+        log: of a model that is no challenger, which starts empty unless it was uploaded; None for
+            a challenger.
     """
     if log is None:
         return any(begin is None or begin <= base for base in bases)
     return max([0, *bases]) >= (log.last_event() if begin is None else begin)
 
 
-def _exchanged_since(above: _Copied, rollbacks: list[Rollback]) -> bool:
-    """Whether a model has changed places with the one that it follows after that was copied."""
-    known = {one.description["at"] for one in above.rollbacks}
-    exchanges = [one.description["at"] for one in rollbacks if "of" in one.description]
-    return any(at >= above.end and at not in known for at in exchanges)
+def _exchanged_since(champion: _ModelCopy, rollbacks: list[Rollback]) -> bool:
+    """Return whether a challenger was exchanged with its champion after that was copied."""
+    copied = {rollback.description["at"] for rollback in champion.rollbacks}
+    exchanges = [
+        rollback.description["at"] for rollback in rollbacks if "of" in rollback.description
+    ]
+    return any(at >= champion.end and at not in copied for at in exchanges)
 
 
 def _copy_snapshots(
     model: int, fleet: Fleet, files: SnapshotFiles, number: int, until: int | None
 ) -> Iterator[int]:
-    """Copy the snapshots up to a sequence that are not damaged; return their sequences."""
+    """Copy the undamaged snapshots up to a sequence; yield their sequences."""
     snapshots = fleet.storage.snapshots
     for sequence in snapshots.sequences(model):
         if until is not None and sequence > until:
             continue
         try:
             files.save(number, snapshots.load(model, sequence))
-        except DamagedSnapshot:  # or one that was deleted meanwhile
+        except DamagedSnapshot:  # or deleted meanwhile
             continue
         if (written := snapshots.written(model, sequence)) is not None:
             seconds = written.timestamp()
@@ -223,10 +247,7 @@ def _copy_snapshots(
 def _copy_pinned(
     rollbacks: list[Rollback], fleet: Fleet, model: int, files: SnapshotFiles, number: int
 ) -> set[str]:
-    """Copy the states that a model's rollbacks restored; return their digests.
-
-    Those of older rollbacks may be gone: only the last one is needed.
-    """
+    """Copy the states that rollbacks pinned, except those that are gone; return their digests."""
     copied = set[str]()
     for rollback in rollbacks:
         with suppress(DamagedSnapshot):
@@ -243,9 +264,14 @@ def _milliseconds(moment: datetime) -> int:
 def _write(
     file: SqliteFile, number: int, log: JetStreamLog, until: int | None, pinned: set[str]
 ) -> None:
-    """Write a log's rows up to a sequence, before the model is there.
+    """Write the rows of a log.
 
-    pinned: digests of the states that were copied; rollbacks to others are left out.
+    Args:
+        file: to write.
+        number: of the copy.
+        log: to copy.
+        until: last sequence to copy; None for all.
+        pinned: digests of the states that were copied; rollbacks to others are left out.
     """
     rows = [
         *(
@@ -278,12 +304,12 @@ def _row(number: int, place: int, row: LogRow) -> Row:
     kind, sequence, time, samples, block, head, threads, record = row
     if kind == "rollback":
         fields: dict[str, Any] = json.loads(record)
-        del fields["learned"]  # keys that it made void are known no more
+        del fields["learned"]  # it only says which keys are void, and these are not copied
         record = json.dumps(fields).encode()
     return Row(number, sequence, place, kind, time, samples, block, head, threads, record)
 
 
-def _key_rows(number: int, log: JetStreamLog, key: KnownKey) -> Iterator[Row]:
+def _key_rows(number: int, log: JetStreamLog, key: IndexedKey) -> Iterator[Row]:
     request, time = key.request._replace(model=number), now()
     yield key_row(request, time)
     answer = log.read_answer(key)

@@ -1,6 +1,6 @@
-"""Checks whether NATS servers flush messages before they acknowledge them.
+"""Warnings about NATS servers that acknowledge messages before they flush them to disk.
 
-Only their monitoring ports show this setting.
+Only the monitoring port of a server shows this setting.
 """
 
 import logging
@@ -14,9 +14,10 @@ _SECONDS = 5.0
 
 
 def warn_of_flushing(monitors: Sequence[str]) -> None:
-    """Log a warning for each server that does not flush, or cannot be asked.
+    """Log a warning for each server that does not flush each message, or does not respond.
 
-    monitors: addresses of their monitoring ports, such as http://a:8222.
+    Args:
+        monitors: addresses of monitoring ports, such as http://a:8222.
     """
     for monitor in monitors:
         for warning in _warnings(monitor):
@@ -25,8 +26,8 @@ def warn_of_flushing(monitors: Sequence[str]) -> None:
 
 def _warnings(monitor: str) -> Iterator[str]:
     try:
-        answer = httpx.get(f"{monitor}/jsz", timeout=_SECONDS, trust_env=False)
-        config = answer.raise_for_status().json()["config"]
+        response = httpx.get(f"{monitor}/jsz", timeout=_SECONDS, trust_env=False)
+        config = response.raise_for_status().json()["config"]
         always, interval = config.get("sync_always", False), config.get("sync_interval", 0) / 1e9
     except (httpx.HTTPError, ValueError, KeyError, TypeError, AttributeError) as error:
         yield (

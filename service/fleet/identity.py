@@ -1,44 +1,44 @@
-"""What identifies a fleet: a random name in a bucket, which its first replica writes."""
+"""The identity of a fleet: a random name in a bucket, which its first replica writes."""
 
 import asyncio
 import secrets
 import time
 
 from wolfstream.service.errors import StartupError
-from wolfstream.service.fleet.connection import NatsConnection, Refused, Unanswered
-from wolfstream.service.fleet.entries import (
-    PATIENCE_SECONDS,
+from wolfstream.service.fleet.bucket_entries import (
     PAUSE_SECONDS,
+    RETRY_SECONDS,
     EntryTaken,
     create_entry,
 )
+from wolfstream.service.fleet.connection import NatsConnection, NatsRefusal, NatsTimeout
 from wolfstream.service.fleet.streams import MODELS_BUCKET
 
 _KEY = "fleet"
-_SECONDS = 2 * PATIENCE_SECONDS
+_SECONDS = 2 * RETRY_SECONDS
 
 
 def identity(connection: NatsConnection) -> str:
-    """Return the name that only this fleet has. Raises StartupError."""
+    """Return the unique name of the fleet; create it if there is none. Raises StartupError."""
     try:
-        return connection.run(_read_or_made(connection), _SECONDS)
-    except (Refused, Unanswered) as error:
+        return connection.run(_read_or_create(connection), _SECONDS)
+    except (NatsRefusal, NatsTimeout) as error:
         raise StartupError(f"the bucket {MODELS_BUCKET} cannot be used: {error}") from None
 
 
-async def _read_or_made(connection: NatsConnection) -> str:
+async def _read_or_create(connection: NatsConnection) -> str:
     stream, subject = f"KV_{MODELS_BUCKET}", f"$KV.{MODELS_BUCKET}.{_KEY}"
-    made, deadline = secrets.token_hex(8), time.monotonic() + PATIENCE_SECONDS
+    name, deadline = secrets.token_hex(8), time.monotonic() + RETRY_SECONDS
     while True:
         try:
-            if (written := await connection.last_of_leader(stream, subject)) is not None:
-                return written.body.decode()
-            await create_entry(connection, MODELS_BUCKET, _KEY, made.encode())
-        except EntryTaken:  # another replica was quicker
+            if (message := await connection.last_of_leader(stream, subject)) is not None:
+                return message.body.decode()
+            await create_entry(connection, MODELS_BUCKET, _KEY, name.encode())
+        except EntryTaken:  # another replica was quicker: read its name
             continue
-        except (Refused, Unanswered):
+        except (NatsRefusal, NatsTimeout):
             if time.monotonic() > deadline:
                 raise
             await asyncio.sleep(PAUSE_SECONDS)
         else:
-            return made
+            return name

@@ -1,7 +1,7 @@
-"""Copies models from a data directory into a fleet, with logs, sequences, keys and snapshots.
+"""Copies models from a data directory into a fleet, with logs, keys and snapshots.
 
-Both have the same rows. A model exists in the fleet once all of it has been copied. Models that
-follow others come after these, which are older.
+A model exists in the fleet once all of it has been copied. Challengers come after their champions,
+because these are older.
 """
 
 import json
@@ -32,34 +32,36 @@ from wolfstream.service.storage.snapshot_format import DamagedSnapshot
 from wolfstream.service.storage.sqlite_file import SqliteFile
 from wolfstream.service.storage.sqlite_rows import unsealed
 
-# The approximate rows and bytes of one commit.
+# A commit ends once it has this many rows or bytes.
 _ROWS, _BYTES = 1000, 4 << 20
 
 
-class MovingError(WolfstreamError):
-    """Models cannot be moved; the message says what to do."""
+class MoveError(WolfstreamError):
+    """Models cannot be moved; the message says why, and what to do."""
 
 
-class Moved(NamedTuple):
-    """A model that was moved, and the sequence of its last sample.
-
-    before: whether it was there already, from an import that failed later.
-    """
+class MovedModel(NamedTuple):
+    """A model that was moved."""
 
     model: str
-    sequence: int
-    before: bool = False
+    sequence: int  # of its last sample
+    before: bool = False  # whether an earlier import, which failed later, has moved it
 
 
-def import_models(data: Path, fleet: Fleet, keys: ApiKeys) -> Iterator[Moved]:
-    """Copy all models of a data directory into a fleet; yield each one that exists there.
+def import_models(data: Path, fleet: Fleet, keys: ApiKeys) -> Iterator[MovedModel]:
+    """Copy all models of a data directory into a fleet; yield each as soon as it exists there.
 
-    data: no server may run on it; it does not change. If an earlier import has failed after some
-    models, these stay as they are. keys: the fleet's keys; if there are none, those of the
-    directory are copied. Raises MovingError, StartupError, StorageFailed, KeysError.
+    Models that an earlier import has copied before it failed stay as they are.
+
+    Args:
+        data: the data directory, on which no server may run. It is not changed.
+        fleet: to copy into.
+        keys: the fleet's API keys. If there are none, those of the directory are copied.
+
+    Raises MoveError, StartupError, StorageFailed, KeysError.
     """
     if not journal_path(data).exists():
-        raise MovingError(f"{data} is no data directory: it has no {journal_path(data).name}")
+        raise MoveError(f"{data} is no data directory: it has no {journal_path(data).name}")
     with owned(data):
         check_journal_end(data)
         with (
@@ -67,11 +69,11 @@ def import_models(data: Path, fleet: Fleet, keys: ApiKeys) -> Iterator[Moved]:
             closing(SqliteFile(journal_path(data), read_only=True)) as file,
         ):
             models = source.catalogue.models()
-            there = _brought_in_before(models, source, data, fleet)
-            numbers = dict[int, int]()  # in the fleet, by those in the directory
+            imported = _imported_before(models, source, data, fleet)
+            numbers = dict[int, int]()  # number in the directory -> number in the fleet
             for model in models:
-                if model.name in there:
-                    numbers[model.number], moved = there[model.name]
+                if model.name in imported:
+                    numbers[model.number], moved = imported[model.name]
                     yield moved
                     continue
                 follows = None if model.follows is None else numbers.get(model.follows)
@@ -81,40 +83,40 @@ def import_models(data: Path, fleet: Fleet, keys: ApiKeys) -> Iterator[Moved]:
                     )
                     yield moved
                 except (DamagedSnapshot, OSError) as error:
-                    raise MovingError(
+                    raise MoveError(
                         f"model {model.name!r} is not moved: {error}; start `wolfstream serve` on "
                         "the directory, which sets damaged snapshots aside, and stop it again"
                     ) from None
         _copy_keys(KeyFile(data), keys)
 
 
-def _brought_in_before(
+def _imported_before(
     models: Sequence[CatalogueEntry], source: Storage, data: Path, fleet: Fleet
-) -> dict[str, tuple[int, Moved]]:
-    """Return what an import that failed has brought in: the models' numbers there, by name.
+) -> dict[str, tuple[int, MovedModel]]:
+    """Return name -> (number in the fleet, model) of what an earlier import has copied.
 
-    A model is known by its first epoch. Raises MovingError if nothing is left to bring in, or a
-    model of the same name is another one or has learned less.
+    Copies are recognised by their first epoch. Raises MoveError if nothing is left to copy, or if
+    a model of the same name in the fleet is another one or has learned less.
     """
-    there = {one.name: one for one in fleet.storage.catalogue.models()}
-    both = [(model, there[model.name]) for model in models if model.name in there]
-    others = [model.name for model, one in both if one.epoch != model.epoch]
-    if others or (both and len(both) == len(models)):
-        names = others or [model.name for model, _ in both]
-        raise MovingError(
+    in_fleet = {entry.name: entry for entry in fleet.storage.catalogue.models()}
+    pairs = [(model, in_fleet[model.name]) for model in models if model.name in in_fleet]
+    others = [model.name for model, copy in pairs if copy.epoch != model.epoch]
+    if others or (pairs and len(pairs) == len(models)):
+        names = others or [model.name for model, _ in pairs]
+        raise MoveError(
             f"the fleet has models of these names already: {', '.join(names[:10])}; delete them "
             "there, or here"
         )
-    found = dict[str, tuple[int, Moved]]()
-    for model, one in both:
-        here, end = _end(model, source, data), _end_there(one.number, fleet)
-        if here > end:
-            raise MovingError(
-                f"model {model.name!r} has {here:,} samples in the directory, and {end:,} in the "
-                "fleet, to which it was copied before; delete it there to have it copied again"
+    imported = dict[str, tuple[int, MovedModel]]()
+    for model, copy in pairs:
+        end, copied_end = _end(model, source, data), _end_in_fleet(copy.number, fleet)
+        if end > copied_end:
+            raise MoveError(
+                f"model {model.name!r} has {end:,} samples in the directory, and {copied_end:,} in "
+                "the fleet, to which it was copied before; delete it there to have it copied again"
             )
-        found[model.name] = one.number, Moved(model.name, end, before=True)
-    return found
+        imported[model.name] = copy.number, MovedModel(model.name, copied_end, before=True)
+    return imported
 
 
 def _end(model: CatalogueEntry, source: Storage, data: Path) -> int:
@@ -123,7 +125,7 @@ def _end(model: CatalogueEntry, source: Storage, data: Path) -> int:
     return max([source.journal.reader(model.number).end(), *sequences])
 
 
-def _end_there(number: int, fleet: Fleet) -> int:
+def _end_in_fleet(number: int, fleet: Fleet) -> int:
     """Return the sequence of the last sample of a model in the fleet."""
     storage = fleet.storage
     return max([storage.journal.reader(number).end(), *storage.snapshots.sequences(number)])
@@ -136,16 +138,25 @@ def _import(
     source: Storage,
     file: SqliteFile,
     fleet: Fleet,
-) -> tuple[int, Moved]:
-    """Copy one model. follows: the number in the fleet of the model that it follows, if any."""
+) -> tuple[int, MovedModel]:
+    """Copy one model; return its number in the fleet.
+
+    Args:
+        model: to copy.
+        follows: number of its champion in the fleet, if any.
+        data: the data directory.
+        source: its storage.
+        file: its database.
+        fleet: to copy into.
+    """
     begin = source.journal.reader(model.number).begin()
-    if begin is None:  # samples come after the last state, such as that of an upload
+    if begin is None:  # the log has no samples: they would come after the last snapshot
         begin = _end(model, source, data)
     creating = fleet.catalogue.creating(model.name, model.spec, model.epoch, follows, begin)
     with creating as term:
         assert isinstance(term, JetStreamTerm)
         _copy(model, term, data, source, file, fleet)
-    return term.model, Moved(model.name, _end(model, source, data))
+    return term.model, MovedModel(model.name, _end(model, source, data))
 
 
 def _copy(
@@ -156,14 +167,14 @@ def _copy(
     file: SqliteFile,
     fleet: Fleet,
 ) -> None:
-    """Copy a model's snapshots, the states that it was rolled back to, and its log."""
+    """Copy a model's snapshots, pinned states and log; see `_import`."""
     number = term.model
     snapshots = SnapshotFiles(snapshots_path(data))
     for sequence in reversed(snapshots.sequences(model.number)):
         fleet.snapshots.save(number, snapshots.load(model.number, sequence))
     rollbacks = source.journal.reader(model.number).rollbacks()
     for rollback in rollbacks:
-        # Those of older rollbacks may be gone: only the last one is needed.
+        # Only the last rollback's state is needed; those of older ones may be gone.
         with nullcontext() if rollback is rollbacks[0] else suppress(DamagedSnapshot):
             content = snapshots.pinned_content(model.number, rollback.digest)
             fleet.snapshots.pin(number, content, rollback.digest)
@@ -179,13 +190,13 @@ def _rows(model: CatalogueEntry, file: SqliteFile) -> Iterator[LogRow]:
         ):
             row = unsealed(values)
             if row.kind in ENTRIES and row.threads > 1:
-                raise MovingError(
+                raise MoveError(
                     f"model {model.name!r} was learned with {row.threads} threads, and a fleet "
                     "learns with one: start `wolfstream serve --threads 1` on the directory, and "
                     "save two snapshots of the model"
                 )
             record = row.record
-            if row.kind == "rollback":  # keys that it made void are gone already
+            if row.kind == "rollback":  # SQLite deletes the keys that it makes void
                 record = json.dumps({**json.loads(record), "learned": row.sequence}).encode()
             yield LogRow(
                 row.kind,
@@ -200,12 +211,12 @@ def _rows(model: CatalogueEntry, file: SqliteFile) -> Iterator[LogRow]:
 
 
 def _commits(rows: Iterator[LogRow]) -> Iterator[list[LogRow]]:
-    """Yield lists of rows to be written together; rows of the same sequence stay together."""
+    """Yield lists of rows to write in one commit; rows of one sequence stay together."""
     commit, n_bytes = list[LogRow](), 0
     for _, group in groupby(rows, lambda row: row.sequence):
-        together = list(group)
-        commit += together
-        n_bytes += sum(len(row.record) for row in together)
+        same_sequence = list(group)
+        commit += same_sequence
+        n_bytes += sum(len(row.record) for row in same_sequence)
         if len(commit) >= _ROWS or n_bytes > _BYTES:
             yield commit
             commit, n_bytes = [], 0
@@ -215,13 +226,13 @@ def _commits(rows: Iterator[LogRow]) -> Iterator[list[LogRow]]:
 
 def _copy_keys(source: KeyFile, keys: ApiKeys) -> None:
     """Copy the API keys of a directory. Raises KeysError if the fleet has others."""
-    found = source.read()
-    if found is None:
+    source_keys = source.read()
+    if source_keys is None:
         return
-    with keys.changing() as known:
-        if known and known != found:
+    with keys.changing() as fleet_keys:
+        if fleet_keys and fleet_keys != source_keys:
             raise KeysError(
                 f"{keys.name} has keys of its own: those of {source.name} were not copied; add "
                 "them with `wolfstream keys add --fleet`"
             )
-        known[:] = found
+        fleet_keys[:] = source_keys

@@ -1,8 +1,8 @@
 """The catalogue of a fleet: a bucket with an entry for each model, which every replica watches.
 
-A model's number is a revision of the bucket, so no number is given twice. The number also says in
-which stream the model's log is; a model that follows another one gets a number whose stream is that
-of the other one's log, because only one stream can store one commit for both.
+The number of a model is a revision of the bucket, so no number is given twice. It also determines
+the stream of the model's log. A challenger gets a number with the stream of its champion's log,
+because one batch of one stream has to store a commit for both.
 """
 
 import asyncio
@@ -19,13 +19,24 @@ from nats.js.errors import APIError
 from nats.js.kv import KeyValue
 
 from wolfstream.service.errors import InDoubt, StartupError, StorageFailed
-from wolfstream.service.fleet.bucket_watch import follow, watching
-from wolfstream.service.fleet.connection import NatsConnection, Refused, Unanswered
-from wolfstream.service.fleet.entries import PATIENCE_SECONDS, EntryTaken, create_entry, open_bucket
+from wolfstream.service.fleet.bucket_entries import (
+    RETRY_SECONDS,
+    EntryTaken,
+    create_entry,
+    open_bucket,
+)
+from wolfstream.service.fleet.bucket_watch import watch_entries, watching
+from wolfstream.service.fleet.connection import NatsConnection, NatsRefusal, NatsTimeout
+from wolfstream.service.fleet.fleet_models import NO_MODELS, FleetModels, fleet_models
 from wolfstream.service.fleet.jetstream_journal import JetStreamJournal
 from wolfstream.service.fleet.jetstream_term import JetStreamTerm
-from wolfstream.service.fleet.known_models import NOTHING_KNOWN, KnownModels, known
-from wolfstream.service.fleet.streams import MODELS_BUCKET, STATES, log_of, shares_stream, states_of
+from wolfstream.service.fleet.streams import (
+    MODELS_BUCKET,
+    STATES,
+    log_location,
+    shares_stream,
+    states_subject,
+)
 from wolfstream.service.storage.catalogue import NameTaken
 from wolfstream.service.storage.entries import CatalogueEntry
 from wolfstream.service.storage.term import Term
@@ -36,21 +47,21 @@ _SECONDS = 15.0
 # The key whose revisions are the numbers of models, and the prefix of the models' keys.
 _NUMBER, _MODEL = "number", "model."
 _STREAM = f"KV_{MODELS_BUCKET}"
-# Of models and their partitions. Anybody may ask for any name, and the subject of another one could
-# match, or be that of, some model.
+# Names of models and partitions. Anybody may ask for any name, and without this check some other
+# text could give a subject that matches a model's.
 _NAME = re.compile(r"[A-Za-z0-9._:-]{1,80}")
-# The code of a server that knows another revision than the one to be deleted.
-_ANOTHER_REVISION = 10071
-# How long the watch may report nothing before the entries are read.
-_LOOK_SECONDS = 2.0
-# A copy of the bucket that is behind is read again after this time.
+# JetStream's error code: the last message of the subject is not the expected one.
+_WRONG_LAST_SEQUENCE = 10071
+# How long the watch may be silent before the entries are read.
+_SILENT_SECONDS = 2.0
+# After this time a copy of the bucket that lags is read again.
 _PAUSE_SECONDS = 0.05
 
 
-def encoded(name: str) -> str:
-    """Return a model's name as a token of a subject, which has no dots and no colons.
+def subject_token(name: str) -> str:
+    """Return a model's name as a token of a subject, which may have neither dots nor colons.
 
-    No name contains `=` or `/`.
+    Different names have different tokens, because no name contains `=` or `/`.
     """
     return name.replace(".", "=").replace(":", "/")
 
@@ -58,120 +69,130 @@ def encoded(name: str) -> str:
 class JetStreamCatalogue:
     """`storage.catalogue.Catalogue` in a bucket; any thread may use it.
 
-    Raises StartupError if the bucket cannot be read.
+    Attributes:
+        names: of all models, oldest first, as last read.
+        champions: challenger -> champion by name, as last read.
+        numbers: of all models, as last read.
+        learners: model with several learners -> how many, as last read.
     """
 
     def __init__(self, connection: NatsConnection, journal: JetStreamJournal) -> None:
+        """Open the bucket. Raises StartupError."""
         self._nats, self._journal = connection, journal
         try:
             self._bucket: KeyValue = connection.run(
-                open_bucket(connection, MODELS_BUCKET), 2 * PATIENCE_SECONDS
+                open_bucket(connection, MODELS_BUCKET), 2 * RETRY_SECONDS
             )
-        except (nats.errors.Error, Unanswered) as error:
+        except (nats.errors.Error, NatsTimeout) as error:
             raise StartupError(f"the bucket {MODELS_BUCKET} cannot be read: {error}") from None
-        self._known = NOTHING_KNOWN
+        self._models = NO_MODELS  # as last read; replaced, never changed
 
     def watch(self) -> None:
-        """Read the catalogue, and again whenever it changes, from now on. Raises StartupError."""
-        self.made()
+        """Read the catalogue now, and each change from now on. Raises StartupError."""
+        self.created()
         asyncio.run_coroutine_threadsafe(self._watch(), self._nats.loop)
 
     async def _watch(self) -> None:
-        await follow(self._bucket, f"{_MODEL}>", self._take, self._is_behind, _LOOK_SECONDS)
+        await watch_entries(
+            self._bucket, f"{_MODEL}>", self._take, self._has_changed, _SILENT_SECONDS
+        )
 
     def _take(self, entry: KeyValue.Entry) -> None:
-        """Apply one change, which comes after all that is known."""
-        if (revision := entry.revision or 0) > self._known.revision:
-            others = [one for one in self._known.made if _key(one[0].name) != entry.key]
-            self._known = known(revision, [*others, *_model_in(entry)])
+        """Apply one change, unless it was read before."""
+        if (revision := entry.revision or 0) > self._models.revision:
+            others = [pair for pair in self._models.created if _key(pair[0].name) != entry.key]
+            self._models = fleet_models(revision, [*others, *_model_in(entry)])
 
-    async def _is_behind(self) -> bool:
-        """Read what has changed, and return whether anything has."""
-        before = self._known.revision
-        return (await self._look()).revision > before
+    async def _has_changed(self) -> bool:
+        """Read the catalogue again; return whether it has changed."""
+        before = self._models.revision
+        return (await self._refresh()).revision > before
 
     @property
     def names(self) -> list[str]:
-        """The names of all models, oldest first, as of the last read."""
-        return [entry.name for entry, _ in self._known.made]
+        """The names of all models, oldest first, as last read."""
+        return [entry.name for entry, _ in self._models.created]
 
     @property
     def champions(self) -> Mapping[str, str]:
-        """Whom each model follows that follows another one, by name, as of the last read."""
-        return self._known.champions
+        """Challenger -> champion by name, as last read."""
+        return self._models.champions
 
     @property
     def numbers(self) -> frozenset[int]:
-        """The numbers of all models, as of the last read."""
-        return self._known.numbers
+        """The numbers of all models, as last read."""
+        return self._models.numbers
 
     @property
     def learners(self) -> Mapping[str, int]:
-        """The models with several learners, and how many they have, as of the last read."""
-        return self._known.learners
+        """Model with several learners -> how many, as last read."""
+        return self._models.learners
 
     def is_followed(self, model: int) -> bool:
-        """Return whether another model follows this one, as of the last read."""
-        return any(entry.follows == model for entry, _ in self._known.made)
+        """Return whether a challenger follows this model, as last read."""
+        return any(entry.follows == model for entry, _ in self._models.created)
 
     def models(self) -> list[CatalogueEntry]:
         """Return all models, oldest first."""
-        return [entry for entry, _ in self.made()]
+        return [entry for entry, _ in self.created()]
 
-    def made(self) -> list[tuple[CatalogueEntry, datetime]]:
-        """Return all models, oldest first, and when each was created. Raises StartupError."""
+    def created(self) -> list[tuple[CatalogueEntry, datetime]]:
+        """Return (model, when it was created) of all models, oldest first. Raises StartupError."""
         try:
-            return list(self._nats.run(self._look(), 4 * _SECONDS).made)
-        except (nats.errors.Error, Refused, Unanswered, ValueError) as error:
+            return list(self._nats.run(self._refresh(), 4 * _SECONDS).created)
+        except (nats.errors.Error, NatsRefusal, NatsTimeout, ValueError) as error:
             raise StartupError(f"the bucket {MODELS_BUCKET} cannot be read: {error}") from None
 
-    async def _look(self) -> KnownModels:
-        """Return all models, which are read again only if one was added or deleted since.
+    async def _refresh(self) -> FleetModels:
+        """Return all models; read them again only if the bucket's leader has a later revision.
 
-        The bucket's leader says whether one was, since a copy may lag behind what was written here.
+        The leader is asked, because a copy may lag behind what was written here.
         """
         last = await self._nats.last_of_leader(_STREAM, f"$KV.{MODELS_BUCKET}.{_MODEL}>")
-        while last is not None and last.sequence > self._known.revision:
-            found = await self._all()
-            if last.sequence > found.revision:  # a copy that is behind, or a part of the entries
+        while last is not None and last.sequence > self._models.revision:
+            models = await self._read_all()
+            if last.sequence > models.revision:  # of a copy that lags, or only some of the entries
                 await asyncio.sleep(_PAUSE_SECONDS)
-            elif found.revision > self._known.revision:
-                self._known = found
-        return self._known
+            elif models.revision > self._models.revision:
+                self._models = models
+        return self._models
 
-    async def _all(self) -> KnownModels:
-        """Return the models by a copy of the bucket, oldest changes first.
+    async def _read_all(self) -> FleetModels:
+        """Return the models as a copy of the bucket has them, or only some of them.
 
-        The client may say that all entries have come before the last ones have: it looks at what
-        is pending when the server has sent entries that the client has not read.
+        The client may report the end of the entries too early: it trusts the server's count of
+        pending entries, which excludes those that were sent but not yet read.
         """
-        found, revision = list[tuple[CatalogueEntry, Any]](), 0
+        models, revision = list[tuple[CatalogueEntry, Any]](), 0
         async with watching(self._bucket, f"{_MODEL}>") as watcher:
             async for entry in watcher:
-                if entry is None:  # all entries have come
+                if entry is None:  # the end of the present entries
                     break
                 revision = max(revision, entry.revision or 0)
-                found += _model_in(entry)
-        return known(revision, found)
+                models += _model_in(entry)
+        return fleet_models(revision, models)
 
     def find(self, name: str) -> CatalogueEntry | None:
         """Return the model of a name; None if there is none.
 
-        The bucket's leader answers: of a model that was just deleted, a copy may have the entry.
+        The bucket's leader is asked: a copy may still have a model that was just deleted.
         """
-        found = self._entry(name)
-        return None if found is None else found[0]
+        entry = self._entry(name)
+        return None if entry is None else entry[0]
 
     def _entry(self, name: str) -> tuple[CatalogueEntry, int] | None:
-        """Return the model of a name, and the revision of its entry. Raises StorageFailed."""
+        """Return (model, revision of its entry) for a name; None if there is none.
+
+        Raises StorageFailed.
+        """
         if not _NAME.fullmatch(name):
             return None
         subject = f"$KV.{MODELS_BUCKET}.{_key(name)}"
         try:
-            found = self._nats.run(self._nats.last_of_leader(_STREAM, subject), _SECONDS)
-        except (Refused, Unanswered) as error:
+            message = self._nats.run(self._nats.last_of_leader(_STREAM, subject), _SECONDS)
+        except (NatsRefusal, NatsTimeout) as error:
             raise StorageFailed(f"the catalogue could not be read: {error}") from None
-        return (_read(found.body), found.sequence) if found and found.body else None
+        return (_read(message.body), message.sequence) if message and message.body else None
 
     @contextmanager
     def creating(
@@ -182,10 +203,10 @@ class JetStreamCatalogue:
         follows: int | None = None,
         sequence: int = 0,
     ) -> Iterator[Term]:
-        """Add a model, which exists once the block has ended without an error.
+        """Create a model that exists once the block ends; see `Catalogue.creating`.
 
-        Its log has a first row by then. So no log of a model is empty, and an append that names
-        the end 0 is never right by chance, after all of a log was purged.
+        Its log has a first row before that. So an append after message 0 can never succeed by
+        accident, as it could in an empty log or in one that was purged completely.
         """
         if self.find(name) is not None:
             raise NameTaken(f"the fleet has a model {name!r} already")
@@ -196,9 +217,9 @@ class JetStreamCatalogue:
         try:
             yield term
             self._add(CatalogueEntry(number, name, spec, epoch, follows))
-            term.note_durable(sequence)
+            term.mark_durable(sequence)
         except InDoubt:
-            raise  # it may exist
+            raise  # the model may exist: keep its log and snapshots
         except BaseException:
             term.end()
             self.discard(number)
@@ -207,7 +228,7 @@ class JetStreamCatalogue:
     def _new_number(self) -> int:
         try:
             return self._nats.run(self._bucket.put(_NUMBER, b""), _SECONDS)
-        except (nats.errors.Error, Unanswered) as error:
+        except (nats.errors.Error, NatsTimeout) as error:
             raise StorageFailed(f"the catalogue could not be written: {error}") from None
 
     def _add(self, entry: CatalogueEntry) -> None:
@@ -217,9 +238,9 @@ class JetStreamCatalogue:
             self._nats.run(work, _SECONDS)
         except EntryTaken:
             raise NameTaken(f"the fleet has a model {entry.name!r} already") from None
-        except Refused as error:
+        except NatsRefusal as error:
             raise StorageFailed(f"the catalogue could not be written: {error}") from None
-        except Unanswered as error:
+        except NatsTimeout as error:
             # The entry may exist, or may still be written.
             if not self._has(entry):
                 raise InDoubt(
@@ -227,21 +248,21 @@ class JetStreamCatalogue:
                 ) from None
 
     def _has(self, entry: CatalogueEntry) -> bool:
-        """Return whether an entry was found; also False where that cannot be known now."""
+        """Return whether the bucket has an entry; False also if that cannot be known now."""
         try:
             return self.find(entry.name) == entry
         except StorageFailed:
             return False
 
     def delete(self, term: Term) -> None:
-        """Remove the model of a term, then its log and its snapshots.
+        """Write the end of the log, then delete the model's entry, log and snapshots.
 
-        Its log says so first, and takes nothing more: what another replica has learned meanwhile
-        makes that row refused, and so the model stays.
+        If another replica has written meanwhile, the log refuses its end, and the model stays.
         """
         assert isinstance(term, JetStreamTerm)
         term.write_deletion()
-        entry = next((one for one in self._all_models() if one.number == term.model), None)
+        entries = self._models_in_doubt()
+        entry = next((entry for entry in entries if entry.number == term.model), None)
         if entry is None:
             self.discard(term.model)
             return
@@ -249,28 +270,29 @@ class JetStreamCatalogue:
             self.finish_deletion(entry)
         except InDoubt:
             raise
-        except StorageFailed as error:  # the log says that the model is deleted
+        except StorageFailed as error:  # but the log already ends with the deletion
             raise InDoubt(f"{error.detail}; the model is deleted once it can be read") from None
 
-    def _all_models(self) -> list[CatalogueEntry]:
+    def _models_in_doubt(self) -> list[CatalogueEntry]:
+        """Return all models. Raises InDoubt: the deletion under way is already in the log."""
         try:
             return self.models()
         except StartupError as error:
             raise InDoubt(f"{error}; the model is deleted once it can be read") from None
 
     def finish_deletion(self, entry: CatalogueEntry) -> None:
-        """Remove a model whose log says that it was deleted.
+        """Delete the entry, log and snapshots of a model whose log ends with its deletion.
 
-        Only the entry that was read is deleted: a model that was made since under the same name
-        has another one.
+        The entry is deleted only at the revision that was read: another model of the same name may
+        have been created since.
         """
-        found = self._entry(entry.name)
-        if found is not None and found[0].number == entry.number:
-            work = self._bucket.delete(_key(entry.name), last=found[1])
+        present = self._entry(entry.name)
+        if present is not None and present[0].number == entry.number:
+            work = self._bucket.delete(_key(entry.name), last=present[1])
             try:
                 self._nats.run(work, _SECONDS)
-            except (nats.errors.Error, APIError, Unanswered) as error:
-                if getattr(error, "err_code", None) != _ANOTHER_REVISION:
+            except (nats.errors.Error, APIError, NatsTimeout) as error:
+                if getattr(error, "err_code", None) != _WRONG_LAST_SEQUENCE:
                     raise InDoubt(
                         f"the catalogue could not be written: {error}; the model learns nothing "
                         "more, and is deleted once the catalogue answers"
@@ -279,25 +301,27 @@ class JetStreamCatalogue:
         self.discard(entry.number)
 
     def discard(self, model: int) -> None:
-        """Purge the log and the snapshots of a model that is not, or no longer, in the bucket.
+        """Purge the log and snapshots of a model without an entry; a failure is logged.
 
-        No other model has its number, so this may come late.
+        It may happen at any time, since no other model ever has this number.
         """
-        log, subject = log_of(model)
-        for stream, of_model in ((log, subject), (STATES, states_of(model, ">"))):
+        for stream, subject in (log_location(model), (STATES, states_subject(model, ">"))):
             try:
-                work = self._nats.call(f"STREAM.PURGE.{stream}", {"filter": of_model})
+                work = self._nats.call(f"STREAM.PURGE.{stream}", {"filter": subject})
                 self._nats.run(work, _SECONDS)
-            except (Refused, Unanswered) as error:  # the model is deleted anyway
-                logger.warning("%s keeps messages of a deleted model: %s", stream, error)
+            except (NatsRefusal, NatsTimeout) as error:  # it only takes space
+                logger.warning(
+                    "messages of a deleted model not purged: stream=%s model=%d error=%s",
+                    *(stream, model, error),
+                )
 
 
 def _key(name: str) -> str:
-    return _MODEL + encoded(name)
+    return _MODEL + subject_token(name)
 
 
 def _model_in(entry: KeyValue.Entry) -> list[tuple[CatalogueEntry, Any]]:
-    """Return a model and when it was created; nothing for an entry that says it was deleted."""
+    """Return [(model, when it was created)] of an entry; empty for a deletion."""
     return [(_read(entry.value), entry.created)] if entry.operation is None else []
 
 

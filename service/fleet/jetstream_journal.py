@@ -1,4 +1,4 @@
-"""The journal of a fleet: a commit of several terms is one commit in the log of each."""
+"""The journal of a fleet: a commit of several terms becomes one commit in the log of each."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -19,12 +19,12 @@ from wolfstream.service.storage.term import Part, Term
 
 # Longer than the time limits of an append.
 _SECONDS = 60.0
-# How often a log is read from its beginning that is purged meanwhile.
+# How often a log is read from its beginning if it is purged meanwhile.
 _ATTEMPTS = 5
 
 
 class JetStreamJournal:
-    """`storage.journal.Journal` in streams. One thread at a time uses a log, or a term.
+    """`storage.journal.Journal` in streams. Each log and each term is used by one thread at a time.
 
     Attributes:
         name: what messages call it.
@@ -35,9 +35,9 @@ class JetStreamJournal:
         """Begin with no commits under way.
 
         Args:
-            nats: the connection, which `close` closes.
-            high_water: this replica's own marks of acknowledged sequences.
-            replays: its marks of replays.
+            nats: the connection. `close` closes it and the marks.
+            high_water: this replica's own marks of what was durable.
+            replays: this replica's own marks of replays.
         """
         self._nats, self._high_water, self.replays = nats, high_water, replays
         self._commits = CommitsUnderWay(nats)
@@ -54,15 +54,15 @@ class JetStreamJournal:
         return []
 
     def reader(self, model: int) -> JetStreamLog:
-        """Return a new reader of a model's log, which has read all that is there now."""
-        return self._read_anew(model, JetStreamLog.read_on)
+        """Return a reader of a model's log that has read all that a copy of the stream has."""
+        return self._read_from_start(model, JetStreamLog.read_on)
 
     def whole_log(self, model: int) -> JetStreamLog:
-        """Return a new reader of a model's log, which has read all that the stream's leader has."""
-        return self._read_anew(model, JetStreamLog.read_all)
+        """Return a reader of a model's log that has read all that the stream's leader has."""
+        return self._read_from_start(model, JetStreamLog.read_all)
 
-    def _read_anew(self, model: int, read: Callable[[JetStreamLog], None]) -> JetStreamLog:
-        """Read a log from its beginning, and again where it was purged meanwhile."""
+    def _read_from_start(self, model: int, read: Callable[[JetStreamLog], None]) -> JetStreamLog:
+        """Read a log from its beginning; start over if it is purged meanwhile."""
         for _ in range(_ATTEMPTS - 1):
             log = self.new_log(model)
             with suppress(LogGap):
@@ -80,32 +80,32 @@ class JetStreamJournal:
         return JetStreamTerm(self._nats, self._high_water, log, writer)
 
     def append(
-        self, parts: Mapping[Term, Part], patience: float | None = None
+        self, parts: Mapping[Term, Part], timeout: float | None = None
     ) -> dict[Term, StorageFailed]:
-        """Write one commit for each term, all at the same time; return the terms that failed."""
-        of_terms = cast(Mapping[JetStreamTerm, Part], parts)
-        failures = dict[Term, StorageFailed](self._commits.begin(of_terms).items())
-        begun = [term for term in of_terms if term not in failures]
-        self._commits.wait_for_all(begun, _SECONDS if patience is None else patience)
-        ended = self._commits.take(begun)
-        failures |= {term: error for term, error in ended.items() if error is not None}
-        unanswered = Unfinished(f"{self.name} have not answered yet")
-        return failures | {term: unanswered for term in begun if term not in ended}
+        """Write a commit for each term, all at the same time; see `Journal.append`."""
+        by_term = cast(Mapping[JetStreamTerm, Part], parts)
+        failures = dict[Term, StorageFailed](self._commits.begin(by_term).items())
+        begun = [term for term in by_term if term not in failures]
+        self._commits.wait_for_all(begun, _SECONDS if timeout is None else timeout)
+        results = self._commits.take(begun)
+        failures |= {term: error for term, error in results.items() if error is not None}
+        unfinished = Unfinished(f"{self.name} have not answered yet")
+        return failures | {term: unfinished for term in begun if term not in results}
 
-    def finished(self, seconds: float) -> dict[Term, StorageFailed | None]:
-        """Return the results of commits that had no answer before."""
-        self._commits.wait_for_one(seconds)
+    def finished(self, timeout: float) -> dict[Term, StorageFailed | None]:
+        """Return the results of Unfinished parts; see `Journal.finished`."""
+        self._commits.wait_for_one(timeout)
         return dict[Term, StorageFailed | None](self._commits.take().items())
 
     def exchange(self, rollbacks: Mapping[Term, Rollback]) -> None:
-        """Write the rollbacks of two models, whose logs are in one stream, as one batch."""
-        (one, of_one), (other, of_other) = [
+        """Write the rollbacks of two models as one batch: their logs are in the same stream."""
+        (first, first_rows), (second, second_rows) = [
             (
                 cast(JetStreamTerm, term),
                 [rollback_row(rollback, rollback.description["at"], now())],
             )
             for term, rollback in rollbacks.items()
         ]
-        one.write_with(of_one, other, of_other)
+        first.write_with(first_rows, second, second_rows)
         for term, rollback in rollbacks.items():
-            term.note_durable(rollback.description["at"])
+            term.mark_durable(rollback.description["at"])

@@ -1,7 +1,7 @@
-"""One model's log in a stream: its chain of commits, an index of it, and keys that are kept longer.
+"""One model's log in a stream: its chain of commits, their index, and the archive of its keys.
 
-A `JetStreamLog` reads. Once a term has begun it belongs to that term, and reads nothing more that
-others have written: what comes after a term's own end is for its successor.
+A `JetStreamLog` reads. Once a term has begun on it, the log belongs to this term, and no longer
+reads what others write: what comes after a term's own end is for its successor.
 """
 
 import json
@@ -10,23 +10,23 @@ from collections.abc import Callable, Iterator, Sequence
 from wolfstream.service.errors import NotLeader, StartupError, StorageFailed
 from wolfstream.service.fleet.chain import Chain, new_writer
 from wolfstream.service.fleet.commit_messages import LogRow, event_row, key_row, read_entry
-from wolfstream.service.fleet.connection import NatsConnection, Unanswered
-from wolfstream.service.fleet.kept_keys import KeptKeys
-from wolfstream.service.fleet.log_index import ENTRIES, WITH_SAMPLES, Commit, KnownKey, LogIndex
-from wolfstream.service.fleet.planned_commits import Overtaken, store
-from wolfstream.service.fleet.streams import log_of
+from wolfstream.service.fleet.connection import NatsConnection, NatsTimeout
+from wolfstream.service.fleet.key_archive import KeyArchive
+from wolfstream.service.fleet.log_index import ENTRIES, WITH_SAMPLES, Commit, IndexedKey, LogIndex
+from wolfstream.service.fleet.planned_commits import PlaceTaken, store
+from wolfstream.service.fleet.streams import log_location
 from wolfstream.service.storage.entries import Entry, KeyedRequest, Rollback, now
 from wolfstream.service.storage.journal import LogDeleted
 from wolfstream.service.storage.log import LogGap
-from wolfstream.service.storage.term import Term, TermState, blocks_of
+from wolfstream.service.storage.term import Term, TermState, split_blocks
 
-# How long an append is sent again before it is in doubt, and how long one is waited for.
-PATIENCE_SECONDS, SECONDS = 10.0, 60.0
-# How long it is tried to read what the term itself has written: that happens for challengers, on
-# the thread that learns for all models.
+# How long an append is sent again before it is in doubt, and how long the caller waits for it.
+RETRY_SECONDS, SECONDS = 10.0, 60.0
+# How long a term tries to read its own log. Challengers make it do so on the thread that learns for
+# all models, so this is short.
 _OWN_READ_SECONDS = 1.0
-# The number of keys that are copied with one commit.
-_KEYS_OF_COMMIT = 1000
+# How many keys one commit copies to the archive.
+_KEYS_PER_COMMIT = 1000
 
 
 class JetStreamLog:
@@ -36,8 +36,9 @@ class JetStreamLog:
         model: the number of the model.
         name: what messages call the log.
         chain: its commits.
-        index: of what was read or written of them, and of what is kept.
-        term: whose log it is; None of one that is read only.
+        archive: its archived keys.
+        index: of all that was read or written of the chain and the archive.
+        term: to which the log belongs; None while it is only read.
     """
 
     def __init__(
@@ -48,20 +49,20 @@ class JetStreamLog:
         Args:
             nats: the connection.
             model: the number of the model.
-            make_term: makes the term of this log and a writer, whose first row is stored.
+            make_term: makes the term of a log and a writer, once the term's first row is stored.
         """
         self._nats, self.model, self._make_term = nats, model, make_term
         self.index = LogIndex(model)
-        self.chain = Chain(nats, model, *log_of(model), self.index.add)
-        self.kept = KeptKeys(nats, model, self.index.add_kept)
+        self.chain = Chain(nats, model, *log_location(model), self.index.add)
+        self.archive = KeyArchive(nats, model, self.index.add_archived)
         self.name = self.chain.name
         self.term: Term | None = None
-        # The rows of the commit that the last lookup of an answer read.
-        self._read: tuple[tuple[bool, int], list[LogRow]] | None = None
+        # ((archived, first message), rows) of the commit that `read_answer` last read.
+        self._last_commit: tuple[tuple[bool, int], list[LogRow]] | None = None
 
     @property
     def faults(self) -> list[str]:
-        """What the log has that cannot be, a sentence for each."""
+        """What a sound log cannot contain, a sentence each."""
         return self.index.faults
 
     @property
@@ -71,39 +72,39 @@ class JetStreamLog:
 
     @property
     def n_rollbacks(self) -> int:
-        """How many rollbacks were read so far, those included that are not needed any more."""
+        """How many rollbacks were read, including those that are no longer needed."""
         return self.index.n_rollbacks
 
     def read_on(self) -> None:
-        """Read what has come since the last read. The log of a term does not grow by reading."""
+        """Read what was appended since the last read; a term's own log never grows by this."""
         if self.term is not None:
             return
         if not self.chain.last:
-            self._read_kept(0)  # rows of the log make some of these void
+            self._read_archive(0)  # before the log, whose rows make some of its keys void
         self.chain.read_on()
         self.chain.floor = self.index.floor
-        self._read_kept(self.index.kept)
+        self._read_archive(self.index.archive_end)
 
     def read_all(self) -> None:
-        """Read everything that the stream's leader has by now."""
+        """Read all that the stream's leader has by now."""
         self.read_on()
         self.chain.read_all()
         self.chain.floor = self.index.floor
-        self._read_kept(self.index.kept)
+        self._read_archive(self.index.archive_end)
 
-    def _read_kept(self, needed: int) -> None:
-        """Read the keys that are kept beside the log, up to a message at least."""
-        if needed and self.kept.chain.last >= needed:
+    def _read_archive(self, needed: int) -> None:
+        """Read the archive up to a message at least; all of it for 0."""
+        if needed and self.archive.chain.last >= needed:
             return
         try:
-            self.kept.chain.read_all(needed)
-        except LogGap:  # those in between were forgotten, and purged
-            self.kept = KeptKeys(self._nats, self.model, self.index.add_kept)
-            self.kept.chain.read_all(needed)
+            self.archive.chain.read_all(needed)
+        except LogGap:  # the keys in between were forgotten and purged
+            self.archive = KeyArchive(self._nats, self.model, self.index.add_archived)
+            self.archive.chain.read_all(needed)
 
     def blocks(self, after: int) -> Iterator[list[Entry]]:
-        """Yield the entries after a sequence, block by block, to the log's present end."""
-        void_at = list[list[Entry]]()  # of `after` itself: a rollback there makes them void
+        """Yield the entries after a sequence, a list per block, to the present end of the log."""
+        void_at = list[list[Entry]]()  # blocks at `after` itself: a rollback there voids them
         for commit in self._commits(self.index.before(after)):
             entries = list[Entry]()
             for row in commit.rows:
@@ -117,13 +118,13 @@ class JetStreamLog:
                 elif row.kind in ENTRIES - WITH_SAMPLES and row.sequence == after:
                     entries.append(read_entry(self.model, row))
             if entries and entries[-1].sequence == after:
-                void_at.extend(blocks_of(entries))
+                void_at.extend(split_blocks(entries))
             else:
-                yield from blocks_of(entries)
+                yield from split_blocks(entries)
         yield from void_at
 
     def _commits(self, after: int) -> Iterator[Commit]:
-        """Yield the commits after a message; of a term, up to its own end. Raises StorageFailed."""
+        """Yield the commits after a message, up to the term's own end. Raises StorageFailed."""
         if self.term is None:
             yield from self.chain.read(after)
             return
@@ -140,11 +141,11 @@ class JetStreamLog:
         return self.index.end
 
     def last_event(self) -> int:
-        """Return the sequence of the last record that has no samples; 0 if there is none."""
+        """Return the sequence of the last record without samples; 0 if there is none."""
         return self.index.last_event()
 
     def epoch_since(self, sequence: int) -> str | None:
-        """Return the last epoch that began at a sequence or after it."""
+        """Return the last epoch that began at a sequence or later."""
         return self.index.epoch_since(sequence)
 
     def epoch_before(self, sequence: int) -> str | None:
@@ -157,76 +158,73 @@ class JetStreamLog:
         return rollbacks[0].description["at"] if rollbacks else None
 
     def rollbacks(self) -> list[Rollback]:
-        """Return the rollbacks that later snapshots have not replaced, the last one first."""
+        """Return the rollbacks that later snapshots have not replaced, newest first."""
         return self.index.rollbacks()
 
     def keys(self) -> Iterator[tuple[int, bytes]]:
-        """Yield (sequence, key) of the idempotency keys, oldest first."""
-        known = self.index.keys
-        for sequence in sorted(known):
-            yield sequence, known[sequence].request.key
+        """Yield (sequence, key) of each idempotency key, oldest first."""
+        for sequence, key in sorted(self.index.keys.items()):
+            yield sequence, key.request.key
 
     def sizes(self, above: int) -> Iterator[tuple[int, int]]:
-        """Yield (sequence, bytes) of answers above a size, oldest first."""
-        known = self.index.keys
-        for sequence in sorted(known):
-            if known[sequence].n_bytes > above:
-                yield sequence, known[sequence].n_bytes
+        """Yield (sequence, bytes) of each stored response above a size, oldest first."""
+        for sequence, key in sorted(self.index.keys.items()):
+            if key.n_bytes > above:
+                yield sequence, key.n_bytes
 
     def find(self, sequence: int) -> KeyedRequest | None:
-        """Return the key of the entry at a sequence, with its answer."""
-        known = self.index.keys.get(sequence)
-        return known and known.request._replace(answer=self.answer(known))
+        """Return the keyed request that ends at a sequence, with its response."""
+        key = self.index.keys.get(sequence)
+        return key and key.request._replace(answer=self.answer(key))
 
     def unanswered(self, after: int) -> list[KeyedRequest]:
-        """Return the keys after a sequence whose answers were not written."""
+        """Return the keyed requests after a sequence whose responses were not stored."""
         index = self.index
         return [index.keys[at].request for at in sorted(index.unanswered) if at > after]
 
-    def answer(self, key: KnownKey) -> bytes | None:
-        """Return the answer to a request; None if it is not known. Raises StorageFailed."""
+    def answer(self, key: IndexedKey) -> bytes | None:
+        """Return the response to a request; None if there is none. Raises StorageFailed."""
         try:
             return self.read_answer(key)
         except StartupError as error:
             raise StorageFailed(str(error)) from None
 
-    def read_answer(self, key: KnownKey) -> bytes | None:
-        """Return the answer to a request; None if it is not known.
+    def read_answer(self, key: IndexedKey) -> bytes | None:
+        """Return the response to a request; None if there is none.
 
-        Raises LogGap where it was purged, perhaps since the log was read; StartupError,
-        StorageFailed.
+        Raises LogGap if it was purged, perhaps since the log was read; StartupError, StorageFailed.
         """
         if key.answer is None:
             return None
-        at = key.kept, key.answer
-        if self._read is None or self._read[0] != at:
-            chain = self.kept.chain if key.kept else self.chain
-            self._read = at, chain.commit_at(key.answer)
+        at = key.archived, key.answer
+        if self._last_commit is None or self._last_commit[0] != at:
+            chain = self.archive.chain if key.archived else self.chain
+            self._last_commit = at, chain.commit_at(key.answer)
         records = [
             row.record
-            for row in self._read[1]
+            for row in self._last_commit[1]
             if row.sequence == key.request.sequence and row.kind in ("answer", "shorter")
         ]
         return records[-1] if records else None
 
-    def keep(self, keys: list[KnownKey]) -> None:
-        """Copy keys and their answers to the chain of kept keys; durable on return.
+    def archive_keys(self, keys: list[IndexedKey]) -> None:
+        """Copy keys and their responses to the archive; durable on return.
 
         Raises StorageFailed.
         """
         time = now()
-        keys.sort(key=lambda key: key.answer or 0)  # each commit of answers is read once
-        for start in range(0, len(keys), _KEYS_OF_COMMIT):
+        keys.sort(key=lambda key: key.answer or 0)  # so that each commit is read only once
+        for start in range(0, len(keys), _KEYS_PER_COMMIT):
             rows = list[LogRow]()
-            for key in keys[start : start + _KEYS_OF_COMMIT]:
+            for key in keys[start : start + _KEYS_PER_COMMIT]:
                 rows.append(key_row(key.request, time))
                 answer = self.answer(key)
                 if answer is not None:
                     rows.append(event_row("shorter", key.request.sequence, time, answer))
-            self.kept.append(rows)
+            self.archive.append(rows)
 
     def begin_term(self, sequence: int, epoch: str | None = None) -> Term:
-        """Write that an epoch begins, behind exactly what was read, and return its term."""
+        """Write that an epoch begins, directly after what was read; return the term."""
         assert epoch is not None, "another replica may write: a term needs an epoch"
         if self.deleted:
             raise LogDeleted(f"the {self.name} says that its model was deleted")
@@ -234,13 +232,13 @@ class JetStreamLog:
             raise NotLeader(f"the {self.name} is empty: its model was deleted; try again")
         if sequence < self.index.reached:
             raise NotLeader(f"the {self.name} goes on after sequence {sequence}")
-        # A challenger goes on from a snapshot, which may be older than what its log has.
+        # A challenger continues from a snapshot, which may be older than the end of its log.
         at = max(sequence, self.last_event())
         record = json.dumps({"epoch": epoch}).encode()
         return self._term([event_row("epoch", at, now(), record)])
 
     def begin_new(self, sequence: int, epoch: str) -> Term:
-        """Write that a new model was created, as the first row of its log; return its term.
+        """Write the first row of a new model's log; return the term.
 
         Raises StorageFailed, InDoubt, NotLeader.
         """
@@ -249,12 +247,12 @@ class JetStreamLog:
 
     def _term(self, rows: Sequence[LogRow]) -> Term:
         writer = new_writer()
-        planned = self.chain.planned(writer, rows)
+        planned = self.chain.plan(writer, rows)
         try:
-            first = self._nats.run(store(self._nats, [planned], PATIENCE_SECONDS), SECONDS)
-        except Overtaken:
+            first = self._nats.run(store(self._nats, [planned], RETRY_SECONDS), SECONDS)
+        except PlaceTaken:
             raise NotLeader(f"another replica writes the {self.name}; try again") from None
-        except Unanswered as error:
+        except NatsTimeout as error:
             raise StorageFailed(f"the {self.name} has not answered: {error}") from None
         self.chain.take_stored(planned, first)
         self.term = self._make_term(self, writer)

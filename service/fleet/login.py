@@ -1,8 +1,8 @@
-"""How a client shows NATS servers who it is, and whom it trusts: its options for `connect`.
+"""How a client authenticates to NATS servers, and whom it trusts: options for `connect`.
 
-Passwords, tokens and `.creds` files are read again whenever a connection is made. So they are
-renewed without a restart: replace the file, then let the servers know, which end the connections of
-those who showed the old one. A file must be replaced at once, by a rename.
+Passwords, tokens and `.creds` files are read again for each connection, so they can be renewed
+without a restart: replace the file, then tell the servers, which end the connections that showed
+the old one. Replace a file atomically, by a rename.
 """
 
 import logging
@@ -18,19 +18,19 @@ from wolfstream.service.errors import StartupError
 
 logger = logging.getLogger(__name__)
 
-# What a `.creds` file has before its token and its seed.
+# Lines of a `.creds` file that precede its token and its seed.
 _MARKS = "BEGIN NATS USER JWT", "BEGIN USER NKEY SEED"
 
 
 class Login(NamedTuple):
-    """What is shown to the servers beside what their addresses say, and whom they are trusted by.
+    """Credentials beside those in the servers' addresses, and the settings of TLS.
 
     Attributes:
-        user: the name for the password in `password_file`; without it that is a token.
-        password_file: holds a password or a token; None if the addresses have them.
+        user: for the password in `password_file`; if empty, that file has a token.
+        password_file: a file with a password or token; None if the addresses have it.
         credentials: a `.creds` file, with a token (JWT) and the seed that signs for it.
         nkey_seed: a file with the seed of an nkey.
-        tls: what verifies the servers, and shows a certificate; None for the system's authorities.
+        tls: verifies the servers and shows a certificate; None trusts the system's authorities.
         renew_tls: reads the certificates again, for the next connection.
     """
 
@@ -42,37 +42,48 @@ class Login(NamedTuple):
     renew_tls: Callable[[], None] = lambda: None
 
     def options(self, servers: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
-        """Return the addresses without users, and the options that show who connects.
+        """Return the addresses without users, and the client's options.
 
-        Raises StartupError.
+        Raises StartupError, also if there is more than one identity to show.
         """
-        bare, of_addresses = _parted(servers)
-        given = [of_addresses] if of_addresses else []
+        bare, from_addresses = _split_users(servers)
+        identities = [from_addresses] if from_addresses else []
         if self.password_file is not None:
-            read = _File(self.password_file, "password")
-            given.append({"user": self.user, "password": read} if self.user else {"token": read})
+            read = _SecretFile(self.password_file, "password")
+            identities.append(
+                {"user": self.user, "password": read} if self.user else {"token": read}
+            )
         if self.credentials is not None:
-            _check_signs()
-            given.append({"user_credentials": _Credentials(self.credentials)})
+            _check_nkeys_installed()
+            identities.append({"user_credentials": _Credentials(self.credentials)})
         if self.nkey_seed is not None:
-            _check_signs()
-            given.append({"nkeys_seed": str(_checked_seed(self.nkey_seed))})
-        if len(given) > 1:
+            _check_nkeys_installed()
+            identities.append({"nkeys_seed": str(_checked_seed(self.nkey_seed))})
+        if len(identities) > 1:
             raise StartupError(
-                "NATS is to be shown more than one identity: give either users in the addresses of "
-                "--fleet, or WOLFSTREAM_NATS_PASSWORD_FILE, _CREDENTIALS or _NKEY_SEED"
+                "there is more than one identity for NATS: give either users in the addresses of "
+                "--fleet, or one of WOLFSTREAM_NATS_PASSWORD_FILE, _CREDENTIALS and _NKEY_SEED"
             )
         tls = {} if self.tls is None else {"tls": self.tls}
-        return bare, {**tls, **(given[0] if given else {})}
+        return bare, {**tls, **(identities[0] if identities else {})}
 
 
 NOBODY = Login()
 
 
-class _File:
-    """A file with a text that may be replaced. Raises StartupError unless it can be read now."""
+class _SecretFile:
+    """A callable that returns the text of a file, which may be replaced at any time."""
 
     def __init__(self, path: Path, what: str, marks: Sequence[str] = ()) -> None:
+        """Read the file once.
+
+        Args:
+            path: of the file.
+            what: what messages call it.
+            marks: texts that it must contain.
+
+        Raises StartupError.
+        """
         self._path, self._what, self._marks = path, what, marks
         self._text = self._read()
 
@@ -88,40 +99,40 @@ class _File:
         return text
 
     def __call__(self) -> str:
-        """Return the text that the file has now, or the last one that could be read."""
+        """Return the present text of the file, or the last one that could be read."""
         try:
             self._text = self._read()
         except StartupError as error:
-            logger.warning("NATS: the last %s is shown again: %s", self._what, error)
+            logger.warning("NATS: the last %s is used again: %s", self._what, error)
         return self._text
 
 
 class _Credentials(RawCredentials):
-    """The content of a `.creds` file at the time of each connection."""
+    """The content of a `.creds` file, read for each connection."""
 
     def __init__(self, path: Path) -> None:
-        self._file = _File(path, "file of credentials", _MARKS)
+        self._file = _SecretFile(path, "file of credentials", _MARKS)
 
     @property
-    def data(self) -> str:  # type: ignore[override]  # which the client reads
-        """What the file has now."""
+    def data(self) -> str:  # type: ignore[override]  # an attribute that the client reads
+        """The present content of the file."""
         return self._file() + "\n"
 
 
-def _parted(servers: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
-    """Return addresses without their users, and the user, password or token that they name.
+def _split_users(servers: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
+    """Return addresses without users, and the options for the user, password or token in them.
 
-    The library takes what an address says as it stands there, percent signs included. Raises
-    StartupError.
+    They are decoded here, because the library would use percent signs as they are. Raises
+    StartupError if the addresses have different ones.
     """
-    found = {urlsplit(server).netloc.rpartition("@")[0] for server in servers}
-    if found == {""}:
+    users = {urlsplit(server).netloc.rpartition("@")[0] for server in servers}
+    if users == {""}:
         return list(servers), {}
-    if len(found) > 1:
+    if len(users) > 1:
         raise StartupError(
-            "the addresses of --fleet name different users: give each of them the same one"
+            "the addresses of --fleet name different users: give each address the same user"
         )
-    user, has_password, password = found.pop().partition(":")
+    user, has_password, password = users.pop().partition(":")
     bare = [
         server.replace(urlsplit(server).netloc.rpartition("@")[0] + "@", "", 1)
         for server in servers
@@ -131,7 +142,8 @@ def _parted(servers: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
     return bare, {"user": unquote(user), "password": unquote(password)}
 
 
-def _check_signs() -> None:
+def _check_nkeys_installed() -> None:
+    """Raise StartupError without the package that signs with credentials and nkeys."""
     try:
         import nkeys  # noqa: F401
     except ModuleNotFoundError:
@@ -141,11 +153,12 @@ def _check_signs() -> None:
 
 
 def _checked_seed(path: Path) -> Path:
+    """Return the path of a file with the seed of an nkey. Raises StartupError for any other."""
     import nkeys
 
-    seed = _File(path, "seed of an nkey")()
+    seed = _SecretFile(path, "seed of an nkey")()
     try:
         nkeys.from_seed(bytearray(seed.encode())).wipe()
-    except Exception as error:  # the library raises errors of several kinds, also of base64
-        raise StartupError(f"{path} is no seed of an nkey: {error!r}") from None
+    except Exception as error:  # the library raises errors of several kinds, base64's included
+        raise StartupError(f"{path} is not the seed of an nkey: {error!r}") from None
     return path

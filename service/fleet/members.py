@@ -1,7 +1,7 @@
 """The living replicas of a fleet, which announce to each other what they lead.
 
 Each announces itself twice a second, on core NATS. The announcements decide who tries to lead a
-model; whether one leads is decided by the model's log alone, so nothing here has to be right.
+model. Only the model's log decides who leads it, so nothing here has to be right.
 """
 
 import asyncio
@@ -21,46 +21,39 @@ from wolfstream.service.fleet.connection import NatsConnection
 from wolfstream.service.fleet.namesakes import Namesakes
 from wolfstream.service.fleet.quorum import Quorum, StreamState
 from wolfstream.service.storage import snapshot_format
-from wolfstream.service.storage.partitions import number_of, whole_of
+from wolfstream.service.storage.partitions import partition_number, partitioned_model
 
 logger = logging.getLogger(__name__)
 
 _SUBJECT = "wolfstream.replicas"
 BEAT_SECONDS, _SILENT_SECONDS = 0.5, 2.0
-# Before a replica announces anything, one of the same address would be heard.
+# Long enough to hear a replica of the same address before the first announcement.
 _LISTEN_SECONDS = 0.6
-# So much is read within a fraction of a second; who has announced more is the better leader.
+# So many samples are read within a fraction of a second. A replica that is further behind than this
+# is not the best leader.
 _FAR_BEHIND_SAMPLES = 1000
-# The same where no connection to it could be made: it is likely to be gone, but for one that is
-# heard all the same, which cannot be reached from here alone.
+# A replica that could not be connected to counts as gone after this time, unless it is heard again:
+# then it is alive, and only the way to it is broken.
 _SUSPECTED_SECONDS = 1.0
 
 
-class Led(NamedTuple):
-    """A model that a replica leads.
+class Leadership(NamedTuple):
+    """A replica's claim that it leads a model."""
 
-    Attributes:
-        term: where the replica's term began in the log.
-        sequence: that is durable.
-        number: of the model. One that was made later has a larger number; 0 where a replica of
-            another version does not say.
-    """
-
-    term: int
-    sequence: int
-    number: int = 0
+    term: int  # where the replica's term began in the log
+    sequence: int  # up to which the model is durable
+    number: int = 0  # of the model; 0 if a replica of another version does not say
 
     @property
     def since(self) -> tuple[int, int]:
-        """What orders claims: terms in one log, and models that had the same name in turn."""
+        """What orders claims: first models that had the same name in turn, then terms."""
         return self.number, self.term
 
 
 class Formats(NamedTuple):
-    """The versions of formats that a replica writes; it reads those before them, too.
+    """The versions of formats that a replica writes; it also reads all earlier ones.
 
-    log: of a log's messages. snapshot: of snapshots. The defaults are those of replicas that do not
-    announce theirs.
+    The defaults are those of replicas that do not announce their formats.
     """
 
     log: int = 1
@@ -71,28 +64,18 @@ WRITTEN = Formats(commit_messages.FORMAT, snapshot_format.VERSION)
 
 
 class Replica(NamedTuple):
-    """What a replica has announced.
+    """What a replica announces."""
 
-    url: at which the others reach it, and by which they know it. ready: whether it takes models.
-    leads, follows: models by name; of those that it follows, their sequences. secret: with
-    which the others seal their questions for its views; empty of an older version, which serves
-    none. formats: that it writes.
-    """
-
-    url: str
-    ready: bool
-    leads: dict[str, Led]
-    follows: dict[str, int]
-    secret: str = ""
-    formats: Formats = Formats()
+    url: str  # at which the others reach it, and its name among them
+    ready: bool  # whether it takes models
+    leads: dict[str, Leadership]  # model -> its claim
+    follows: dict[str, int]  # model that it stands by for -> sequence that it has replayed
+    secret: str = ""  # seals requests for its views; empty if it serves none
+    formats: Formats = Formats()  # that it writes
 
 
 class Members:
-    """The replicas of a fleet that are alive. Its methods may be called on any thread.
-
-    url: of this replica. report: what it announces of itself, called on the connection's loop.
-    max_lag_seconds: how long the last announcements count without most NATS servers.
-    """
+    """The living replicas of a fleet. Its methods may be called on any thread."""
 
     def __init__(
         self,
@@ -101,11 +84,20 @@ class Members:
         report: Callable[[], Replica],
         max_lag_seconds: float,
     ) -> None:
+        """Begin to listen, and soon to announce this replica.
+
+        Args:
+            nats: the connection.
+            url: of this replica.
+            report: returns what it announces of itself; called on the connection's loop.
+            max_lag_seconds: how long announcements count without a majority of the NATS servers.
+        """
         self.url = url
         self._max_lag_seconds = max_lag_seconds
         self._nats, self._report = nats, report
-        self._heard: dict[str, tuple[float, Replica]] = {}
-        self._suspected: dict[str, float] = {}
+        # All times are of time.monotonic().
+        self._heard: dict[str, tuple[float, Replica]] = {}  # url -> (when, announcement)
+        self._suspected: dict[str, float] = {}  # url -> when a connection to it failed
         self._namesakes, self._secret = Namesakes(url, BEAT_SECONDS, _SILENT_SECONDS), ""
         self._quorum = Quorum(nats, max(max_lag_seconds, _SILENT_SECONDS))
         for work in (self._run(), self._quorum.run()):
@@ -115,23 +107,22 @@ class Members:
     def settled(self) -> bool:
         """Whether every other replica has had time to announce itself.
 
-        At first, and again after a time in which this one could have heard of none: it was stopped
-        or cut off.
+        That takes a moment at first, and again after this replica was stopped or cut off.
         """
         return time.monotonic() > self._quorum.unbroken_since + 2 * BEAT_SECONDS
 
     @property
     def lag_seconds(self) -> float:
-        """For how long most NATS servers have not been heard; 0 while they are.
+        """Seconds since a majority of the NATS servers was heard; 0 while it is.
 
-        It goes on while this process is stopped, or its server is cut off from the others.
+        They count also while this process is stopped, or its server is cut off from the others.
         """
         lag = time.monotonic() - self._quorum.confirmed
         return lag if lag > _SILENT_SECONDS or not self._nats.connected else 0.0
 
     @property
     def streams(self) -> Mapping[str, StreamState]:
-        """What was last heard of each stream."""
+        """Stream -> its last known state."""
         return self._quorum.streams
 
     @property
@@ -141,15 +132,15 @@ class Members:
 
     @property
     def silenced(self) -> bool:
-        """Whether another replica has this one's address, so that this one announces nothing."""
+        """Whether this replica announces nothing, because another one has its address."""
         return self._namesakes.silenced
 
     def others(self) -> list[Replica]:
         """Return the other replicas that were heard lately."""
         now = time.monotonic()
-        # Nobody is heard without a server, and those who were heard last may still be there.
-        away = not (self._nats.connected or self.outdated)
-        since = now - self.lag_seconds if away else now
+        # Without a server nobody can be heard, so replicas count as long as announcements do.
+        disconnected = not (self._nats.connected or self.outdated)
+        since = now - self.lag_seconds if disconnected else now
         return [
             replica
             for heard, replica in self._heard.copy().values()
@@ -157,29 +148,29 @@ class Members:
         ]
 
     def _is_missed(self, url: str, heard: float, now: float) -> bool:
-        """Return whether a replica is suspected, and was not heard since when it should have."""
+        """Return whether a replica is suspected, and was not heard for some time since."""
         return heard < self._suspected.get(url, 0.0) < now - _SUSPECTED_SECONDS
 
     def living(self) -> list[Replica]:
-        """Return the replicas that were heard lately, this one among them."""
+        """Return the replicas that were heard lately, and this one."""
         return [self._own(), *self.others()]
 
     def _own(self) -> Replica:
-        """The replica here, which takes models once it knows the others.
+        """Return this replica's announcement.
 
-        It takes none while another could not read what it writes.
+        It takes models only once it knows the others, and if they all read what it writes.
         """
         own = self._report()
         ready = own.ready and self.settled and not self.silenced
         return own._replace(ready=ready and not not_reading(own.formats, self.others()))
 
-    def leader_of(self, name: str) -> Replica | None:
-        """The other replica that says that it leads a model; of several the one since latest."""
+    def find_leader(self, name: str) -> Replica | None:
+        """Return the other replica that claims to lead a model; the latest if there are several."""
         claims = [replica for replica in self.others() if name in replica.leads]
         return max(claims, key=lambda replica: replica.leads[name].since, default=None)
 
     def suspect(self, url: str) -> None:
-        """Take a replica for gone that could not be connected to, unless it is heard again."""
+        """Record that a replica could not be connected to: unless it is heard again, it is gone."""
         heard, _ = self._heard.get(url, (0.0, None))
         if self._suspected.get(url, 0.0) < heard:
             self._suspected[url] = time.monotonic()
@@ -204,90 +195,99 @@ class Members:
         try:
             heartbeat = json.dumps(self._own()).encode()
             await self._nats.client.publish(_SUBJECT, heartbeat)
-        except (Error, RuntimeError) as error:  # the report may change while it is read
-            logger.warning("nothing was announced to the other replicas: %s", error)
+        except (Error, RuntimeError) as error:  # a dict of the report may change during dumps
+            logger.warning("announcement to the other replicas failed: error=%s", error)
 
     async def _hear(self, message: Msg) -> None:
         try:
             replica = _read(json.loads(message.data))
         except (ValueError, TypeError):
-            logger.warning("a replica of another version announces what this one cannot read")
+            logger.warning("announcement of a replica of another version ignored")
             return
         if replica.url != self.url:
             self._heard[replica.url] = time.monotonic(), replica
         elif replica.secret != self._secret:
-            self._namesakes.note_heard()
+            self._namesakes.record_heard()
 
 
 def ranked(name: str, living: Sequence[Replica]) -> list[Replica]:
-    """Return the replicas that take models, in the order in which they would lead one.
+    """Return the replicas that take models, in the order in which they would lead a model.
 
-    Rendezvous hashing: where a replica leaves or comes, no model moves between the others. Those
-    that would lead partitions come one after another in the order of their model, so that these
-    have as many different leaders as there can be.
+    This is rendezvous hashing: when a replica leaves or joins, no model moves between the others.
+    The partitions of a model go round its own order, so they have as many different leaders as
+    possible.
     """
     taking = [replica for replica in living if replica.ready]
-    whole = whole_of(name)
-    if whole is None or not taking:
+    model = partitioned_model(name)
+    if model is None or not taking:
         return sorted(taking, key=lambda replica: _weight(replica.url, name), reverse=True)
-    order, first = ranked(whole, taking), (1 + number_of(name)) % len(taking)
+    order, first = ranked(model, taking), (1 + partition_number(name)) % len(taking)
     return order[first:] + order[:first]
 
 
 def successor(name: str, living: Sequence[Replica]) -> Replica | None:
     """Return the replica that should lead a model without a leader; None if none takes models.
 
-    The first in rank, unless it would have far more to read in the log than another one that
-    follows it.
+    It is the first in rank among the standbys that are not far behind the best of them; without a
+    standby, the first in rank.
     """
     order = ranked(name, living)
-    most = max((replica.follows.get(name, -1) for replica in order), default=-1)
-    close = [one for one in order if one.follows.get(name, -1) > most - _FAR_BEHIND_SAMPLES]
-    following = [one for one in close if name in one.follows]
-    return next(iter(following or order), None)
+    furthest = max((replica.follows.get(name, -1) for replica in order), default=-1)
+    standbys = [
+        replica
+        for replica in order
+        if replica.follows.get(name, -1) > furthest - _FAR_BEHIND_SAMPLES
+        and name in replica.follows
+    ]
+    return next(iter(standbys or order), None)
 
 
 def stands_by(url: str, name: str, leader: Replica, living: Sequence[Replica]) -> bool:
-    """Whether a replica follows a model that another one leads.
+    """Return whether a replica should be a standby of a model that another one leads.
 
-    The first in rank does; who follows it already goes on until that one has read about as much.
+    The first in rank should. Another standby goes on until the first has read about as much.
     """
-    order = [one for one in ranked(name, living) if one.url != leader.url]
+    order = [replica for replica in ranked(name, living) if replica.url != leader.url]
     if not order or order[0].url == url:
         return bool(order)
-    led = leader.leads[name].sequence
-    first, follows = order[0].follows, [one.url for one in order if name in one.follows]
-    return url in follows and (name not in first or first[name] <= led - _FAR_BEHIND_SAMPLES)
+    leader_sequence = leader.leads[name].sequence
+    first, standbys = (
+        order[0].follows,
+        [replica.url for replica in order if name in replica.follows],
+    )
+    is_first_behind = name not in first or first[name] <= leader_sequence - _FAR_BEHIND_SAMPLES
+    return url in standbys and is_first_behind
 
 
-def leaders_of(living: Sequence[Replica]) -> dict[str, Replica]:
-    """Return the replica that leads each model that is led; of several the one since latest."""
+def leaders_by_model(living: Sequence[Replica]) -> dict[str, Replica]:
+    """Return model -> its leader; the latest if several replicas claim to lead it."""
     leaders = dict[str, Replica]()
     for replica in living:
-        for name, led in replica.leads.items():
-            if name not in leaders or leaders[name].leads[name].since < led.since:
+        for name, claim in replica.leads.items():
+            if name not in leaders or leaders[name].leads[name].since < claim.since:
                 leaders[name] = replica
     return leaders
 
 
 def should_hand_over(name: str, leader: Replica, living: Sequence[Replica]) -> bool:
-    """Return whether another replica should lead a model, and knows all of it."""
-    led = leader.leads[name].sequence
-    first = [one for one in ranked(name, living)[:1] if one.url != leader.url]
-    return any(one.follows.get(name, -1) >= led for one in first)
+    """Return whether another replica should lead a model, and has read all of its log."""
+    sequence = leader.leads[name].sequence
+    first = [replica for replica in ranked(name, living)[:1] if replica.url != leader.url]
+    return any(replica.follows.get(name, -1) >= sequence for replica in first)
 
 
 def _read(heartbeat: Any) -> Replica:
+    """Return the replica in a decoded announcement; other versions may have fewer fields."""
     url, ready, leads, follows = heartbeat[:4]
     secret = heartbeat[4] if len(heartbeat) > 4 else ""
     formats = Formats(*heartbeat[5][: len(Formats._fields)]) if len(heartbeat) > 5 else Formats()
-    known = {name: Led(*one[:3]) for name, one in leads.items()}
-    return Replica(url, ready, known, follows, str(secret), formats)
+    claims = {name: Leadership(*fields[:3]) for name, fields in leads.items()}
+    return Replica(url, ready, claims, follows, str(secret), formats)
 
 
 def not_reading(written: Formats, replicas: Sequence[Replica]) -> list[str]:
-    """Return the addresses of replicas that do not read what is written in some formats."""
-    return [one.url for one in replicas if any(map(operator.gt, written, one.formats))]
+    """Return the addresses of replicas that cannot read some formats."""
+    return [replica.url for replica in replicas if any(map(operator.gt, written, replica.formats))]
 
 
 def _weight(url: str, name: str) -> bytes:

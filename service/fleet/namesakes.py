@@ -1,8 +1,8 @@
-"""Other replicas with the address of this one, which is also the name by which the others know it.
+"""Detection of other replicas with this one's address, which is also its name in the fleet.
 
-If both announced themselves, each would be taken for the other, and their models would have no
-leader every other moment. So one of them is silent: the one that begins to announce itself while
-the other one is heard, or does so again after a break.
+If both announced themselves, each would be taken for the other, and their models would keep losing
+their leaders. So one of them stays silent: the one that starts to announce itself, for the first
+time or again after a break, while the other is heard.
 """
 
 import logging
@@ -13,16 +13,20 @@ logger = logging.getLogger(__name__)
 
 
 class Namesakes:
-    """What a replica hears of replicas with its own address. Used on the connection's loop.
-
-    url: the address. beat_seconds: between two announcements of a replica. silent_seconds: without
-    one, after which it is taken for gone.
-    """
+    """What a replica hears of others with its own address. Used on the connection's loop."""
 
     def __init__(self, url: str, beat_seconds: float, silent_seconds: float) -> None:
+        """Begin with nothing heard.
+
+        Args:
+            url: the address of this replica.
+            beat_seconds: time between two announcements of a replica.
+            silent_seconds: a replica that was not heard for this long counts as gone.
+        """
         self._url, self._beat, self._silent = url, beat_seconds, silent_seconds
+        # All times are of time.monotonic().
         self._heard_at = self._silent_until = self._announced_at = -float("inf")
-        self._announces_since = time.monotonic()
+        self._announces_since = time.monotonic()  # without a break that made it count as gone
 
     @property
     def silenced(self) -> bool:
@@ -30,25 +34,25 @@ class Namesakes:
         return time.monotonic() < self._silent_until
 
     def may_announce(self) -> bool:
-        """Note that this replica announces itself now; return False if it must not."""
+        """Return whether this replica may announce itself; if so, record that it does so now."""
         if self.silenced:
             return False
         now = time.monotonic()
-        if now > self._announced_at + self._silent:  # the others have taken it for gone
+        if now > self._announced_at + self._silent:  # it counted as gone
             self._announces_since = now
         self._announced_at = now
         return True
 
-    def note_heard(self) -> None:
-        """Note that another replica with the address was heard."""
+    def record_heard(self) -> None:
+        """Record that another replica with the address was heard, and be silent if it was first."""
         now = time.monotonic()
         if now > self._heard_at + self._silent:
             logger.error(
-                "another replica has the address %s, too: give each one an address of its own "
-                "with --advertise, since the others cannot tell them apart",
+                "another replica has the same address, and the others cannot tell them apart: "
+                "url=%s. Give each replica its own address with --advertise",
                 self._url,
             )
         self._heard_at = now
         if self.silenced or now < self._announces_since + 2 * self._beat:
-            # Of several that begin at once, one tries again first.
+            # A random time: of several replicas that started together, one tries again first.
             self._silent_until = now + self._silent * random.uniform(1, 3)

@@ -1,4 +1,4 @@
-"""Opens the storage of a replica: streams that all replicas share, and a directory of its own."""
+"""Opens a replica's storage: streams that all replicas share, and a directory of its own."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,19 +19,26 @@ from wolfstream.service.storage.data_directory import high_water_path, replays_p
 from wolfstream.service.storage.high_water import HighWater
 from wolfstream.service.storage.interfaces import Storage
 from wolfstream.service.storage.replay_marks import ReplayMarks
-from wolfstream.service.storage.replica_directory import remember_fleet
+from wolfstream.service.storage.replica_directory import assign_to_fleet
 
 _SECONDS = 60.0
-# A replica loads models again and again, and is killed from outside as a matter of course.
-_ENDED_REPLAYS = 3
+# One more than for a server of its own: a replica loads models often, and it is a matter of course
+# that orchestrators kill it.
+_MAX_CRASHES = 3
 
 
 def connect(
     servers: Sequence[str], log_bytes: int, state_bytes: int, login: Login = NOBODY
 ) -> NatsConnection:
-    """Connect to servers and create missing streams. Raises StartupError.
+    """Connect to NATS servers, and create the streams that are missing.
 
-    log_bytes, state_bytes: see `streams.make_streams`. login: who connects.
+    Args:
+        servers: addresses, such as nats://host:4222.
+        log_bytes: see `streams.make_streams`.
+        state_bytes: see `streams.make_streams`.
+        login: who connects.
+
+    Raises StartupError.
     """
     nats = NatsConnection(servers, "wolfstream", partial(connected_client, login=login))
     try:
@@ -43,29 +50,39 @@ def connect(
 
 
 class Fleet(NamedTuple):
-    """A replica's access to its fleet. storage: closing it closes the connection."""
+    """A replica's access to its fleet."""
 
     nats: NatsConnection
     journal: JetStreamJournal
     catalogue: JetStreamCatalogue
-    high_water: HighWater
+    high_water: HighWater  # this replica's own
     snapshots: JetStreamSnapshots
-    storage: Storage
+    storage: Storage  # closing it closes the connection
 
-    def note_acknowledged(self, model: int, sequence: int) -> None:
-        """Record a sequence that a leader has acknowledged: the log must not end before it."""
+    def mark_acknowledged(self, model: int, sequence: int) -> None:
+        """Record a sequence that a leader acknowledged: the log must not end before it.
+
+        Args:
+            model: number of the model; 0 if the leader did not say.
+            sequence: that was acknowledged.
+        """
         if model:
-            self.high_water.note(model, sequence)
+            self.high_water.mark(model, sequence)
 
 
 def open_fleet(nats: NatsConnection, data: Path, snapshots_kept: int = 4) -> Fleet:
-    """Return the fleet at a connection. Raises StartupError.
+    """Open the storage of a fleet.
 
-    data: the replica's own directory, which may be empty; this process locks it.
+    Args:
+        nats: the connection.
+        data: the replica's own directory, locked by this process; it may be empty.
+        snapshots_kept: how many snapshots of each model are kept.
+
+    Raises StartupError.
     """
-    remember_fleet(data, identity(nats))
+    assign_to_fleet(data, identity(nats))
     high_water = HighWater(high_water_path(data))
-    replays = ReplayMarks(replays_path(data), most=_ENDED_REPLAYS)
+    replays = ReplayMarks(replays_path(data), max_crashes=_MAX_CRASHES)
     journal = JetStreamJournal(nats, high_water, replays)
     catalogue = JetStreamCatalogue(nats, journal)
     snapshots = JetStreamSnapshots(nats, snapshots_kept)
@@ -75,7 +92,10 @@ def open_fleet(nats: NatsConnection, data: Path, snapshots_kept: int = 4) -> Fle
 
 @contextmanager
 def keys_at(servers: Sequence[str], login: Login = NOBODY) -> Iterator[FleetKeys]:
-    """Return the API keys of the fleet at some NATS servers. Raises StartupError, KeysError."""
+    """Connect to NATS servers within a block; yield the API keys of their fleet.
+
+    Raises StartupError, KeysError.
+    """
     nats = NatsConnection(servers, "wolfstream keys", partial(connected_client, login=login))
     try:
         nats.run(make_bucket(nats, KEYS_BUCKET), _SECONDS)

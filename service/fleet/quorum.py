@@ -1,11 +1,11 @@
-"""How long ago most NATS servers were heard together, which shows that this replica is not cut off.
+"""When this replica last heard a majority of the NATS servers, and the state of the streams.
 
-And what the same answers say of the streams: how many copies are up to date, how full they are.
+A connection to a server proves little: the server may be cut off from the others, which have
+elected other leaders of the streams, so that other replicas lead the models. So the leader of a
+stream is asked when it last heard the other copies. As long as a majority of the copies is on this
+side, no log can go on elsewhere.
 
-A client that is connected to a server knows little: the server may be cut off from the others,
-while these have chosen other leaders of streams, and other replicas lead the models. So the leader
-of a stream is asked, which says when it last heard the other copies: while most copies hear each
-other here, nowhere else can a log go on.
+The same responses say how many copies of a stream are up to date, and how full it is.
 """
 
 import asyncio
@@ -15,52 +15,49 @@ import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from wolfstream.service.fleet.connection import NatsConnection, Refused, Unanswered
-from wolfstream.service.fleet.reserve import bound_of
+from wolfstream.service.fleet.connection import NatsConnection, NatsRefusal, NatsTimeout
+from wolfstream.service.fleet.reserve import configured_bytes
 from wolfstream.service.fleet.streams import STREAMS
 
 logger = logging.getLogger(__name__)
 
-# Some stream is asked so often; while its leader is being chosen, the next ones are asked as well.
+# Time between two questions. The streams take turns, so the elections of a leader for one stream
+# do not keep the others from answering.
 _ASK_SECONDS = 0.5
 
 
 class StreamState(NamedTuple):
-    """What the leader of a stream says of it.
+    """A stream, as its leader describes it."""
 
-    Attributes:
-        missing_copies: that are gone, or have not caught up.
-        n_bytes: that its messages take.
-        most_bytes: that they may take; above it the stream is full.
-    """
-
-    missing_copies: int
-    n_bytes: int
-    most_bytes: int
+    missing_copies: int  # copies that are gone or have not caught up
+    n_bytes: int  # size of its messages
+    most_bytes: int  # at this size it is full
 
 
 class Quorum:
-    """When most servers were last heard together. `run` asks on the connection's loop.
+    """When a majority of the servers was last heard. `run` asks on the connection's loop.
 
     Times are by time.monotonic(); any thread may read them.
 
-    Args:
-        nats: the connection.
-        most_seconds: after a longer time without them, this replica may have missed what matters.
-
     Attributes:
-        confirmed: when they were last heard.
-        unbroken_since: since when they are heard without such a break.
-        streams: the last that was heard of each stream.
+        confirmed: when the majority was last heard.
+        unbroken_since: since when it has been heard without a long break.
+        streams: stream -> its last known state.
     """
 
-    def __init__(self, nats: NatsConnection, most_seconds: float) -> None:
-        self._nats, self._most_seconds = nats, most_seconds
+    def __init__(self, nats: NatsConnection, max_break_seconds: float) -> None:
+        """Begin as if the majority had just been heard.
+
+        Args:
+            nats: the connection.
+            max_break_seconds: after a longer break, this replica may have missed announcements.
+        """
+        self._nats, self._max_break_seconds = nats, max_break_seconds
         self.confirmed = self.unbroken_since = time.monotonic()
         self.streams: Mapping[str, StreamState] = {}
 
     async def run(self) -> None:
-        """Ask one stream after another until cancelled; none waits for the answers before it."""
+        """Ask one stream after another, without waiting for responses, until cancelled."""
         async with asyncio.TaskGroup() as asking:
             for stream in itertools.cycle(STREAMS):
                 if self._nats.connected:
@@ -68,44 +65,50 @@ class Quorum:
                 await asyncio.sleep(_ASK_SECONDS)
 
     async def _ask(self, stream: str) -> None:
-        asked = time.monotonic()
+        sent = time.monotonic()
         try:
             info = await self._nats.call(f"STREAM.INFO.{stream}", {})
             heard_ago = majority_heard_ago(info)
             if heard_ago is not None:
-                self.streams = {**self.streams, stream: state_of(info)}
-        except (Refused, Unanswered):
+                self.streams = {**self.streams, stream: stream_state(info)}
+        except (NatsRefusal, NatsTimeout):
             return
         except Exception:  # the next question may succeed
-            logger.exception("the servers' quorum is not known")
+            logger.exception("quorum of the NATS servers not known: stream=%s", stream)
             return
         if heard_ago is not None:
-            self._confirm(asked - heard_ago)
+            self._confirm(sent - heard_ago)
 
     def _confirm(self, at: float) -> None:
-        if at > self.confirmed + self._most_seconds:
+        """Record that the majority was heard at a time."""
+        if at > self.confirmed + self._max_break_seconds:
             self.unbroken_since = time.monotonic()
         self.confirmed = max(self.confirmed, at)
 
 
 def majority_heard_ago(info: Mapping[str, Any]) -> float | None:
-    """Return how long ago a stream's leader heard most copies, in seconds; None without a leader.
+    """Return how many seconds ago a stream's leader heard most copies; None without a leader.
 
-    info: JetStream's description of a stream.
+    Args:
+        info: JetStream's response to STREAM.INFO.
     """
     cluster = info.get("cluster") or {}
-    if not cluster:  # a server of its own
+    if not cluster:  # a single server
         return 0.0
     if not cluster.get("leader"):
         return None
     ages = sorted(copy["active"] / 1e9 for copy in cluster.get("replicas") or [])
-    needed = (1 + len(ages)) // 2  # beside the leader
+    needed = (1 + len(ages)) // 2  # copies that make a majority together with the leader
     return ages[needed - 1] if needed else 0.0
 
 
-def state_of(info: Mapping[str, Any]) -> StreamState:
-    """Return what is told of a stream. info: see `majority_heard_ago`."""
+def stream_state(info: Mapping[str, Any]) -> StreamState:
+    """Return the state of a stream.
+
+    Args:
+        info: JetStream's response to STREAM.INFO.
+    """
     config, others = info["config"], (info.get("cluster") or {}).get("replicas") or []
     current = 1 + sum(copy["current"] and not copy.get("offline", False) for copy in others)
     missing = max(0, config["num_replicas"] - current)
-    return StreamState(missing, info["state"]["bytes"], bound_of(config))
+    return StreamState(missing, info["state"]["bytes"], configured_bytes(config))

@@ -1,9 +1,9 @@
-"""Room beyond the bound of a full stream, for the few commits that must be written anyway.
+"""Space beyond the bound of a full stream, for the few commits that must be written anyway.
 
-A full log refuses samples. It must still take a term, without which no replica could lead its
-models, the checkpoint of a snapshot, after which the log can be purged, and what ends a doubt. For
-such a commit the bound is raised, and then restored: a stream that refuses new messages deletes
-none when it has more than its bound.
+A full log refuses samples. It must still take a new term, without which nobody could lead its
+models; the checkpoint of a snapshot, which lets the log be purged; and a commit that resolves a
+doubt. For such a commit the stream's bound is raised and then restored. That deletes nothing: a
+stream that discards new messages keeps the ones above its bound.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -12,23 +12,31 @@ from typing import Any
 
 from wolfstream.service.fleet.connection import NatsConnection
 
-# In the metadata of a stream whose bound is raised: what it is otherwise.
+# Metadata of a stream whose bound is raised: its usual bound.
 _BOUND = "wolfstream-bytes"
-# More than headers and the server's own records add to a commit's messages.
+# More than headers and the server's own records add to the messages of a commit.
 _MARGIN_BYTES = 1 << 18
 
 
-def bound_of(config: Mapping[str, Any]) -> int:
-    """Return the bytes that a stream may have, without the reserve."""
+def configured_bytes(config: Mapping[str, Any]) -> int:
+    """Return the usual bound of a stream in bytes, also while it is raised."""
     return int((config.get("metadata") or {}).get(_BOUND, config["max_bytes"]))
 
 
-def bounded(config: Mapping[str, Any], bound: int, raised: int = 0) -> dict[str, Any]:
-    """Return the settings of a stream with a bound that is raised for now.
+def with_bound(config: Mapping[str, Any], bound: int, raised: int = 0) -> dict[str, Any]:
+    """Return a stream's configuration with a bound.
 
-    If the replica ends meanwhile, it stays raised; the next replica that looks knows the bound.
+    A raised bound outlives a replica that ends before it restores it, so the configuration says
+    what the usual bound is; the next replica restores it.
+
+    Args:
+        config: the configuration.
+        bound: the usual bound in bytes.
+        raised: the bound for now, if it is higher.
     """
-    metadata = {key: of for key, of in (config.get("metadata") or {}).items() if key != _BOUND}
+    metadata = {
+        key: value for key, value in (config.get("metadata") or {}).items() if key != _BOUND
+    }
     if raised > bound:
         return {**config, "max_bytes": raised, "metadata": {**metadata, _BOUND: str(bound)}}
     return {**config, "max_bytes": bound, "metadata": metadata}
@@ -36,16 +44,17 @@ def bounded(config: Mapping[str, Any], bound: int, raised: int = 0) -> dict[str,
 
 @asynccontextmanager
 async def more_room(nats: NatsConnection, stream: str, n_bytes: int) -> AsyncIterator[None]:
-    """Let a full stream take more bytes within the block, unless another replica uses them first.
+    """Raise the bound of a full stream within the block, by some bytes.
 
-    On the connection's loop. Raises Refused, Unanswered.
+    Another replica may use these bytes first. Runs on the connection's loop. Raises NatsRefusal,
+    NatsTimeout.
     """
-    found = await nats.call(f"STREAM.INFO.{stream}", {})
-    raised = found["state"]["bytes"] + n_bytes + _MARGIN_BYTES
-    config = found["config"]
-    await nats.call(f"STREAM.UPDATE.{stream}", bounded(config, bound_of(config), raised))
+    info = await nats.call(f"STREAM.INFO.{stream}", {})
+    raised = info["state"]["bytes"] + n_bytes + _MARGIN_BYTES
+    config = info["config"]
+    await nats.call(f"STREAM.UPDATE.{stream}", with_bound(config, configured_bytes(config), raised))
     try:
         yield
     finally:
         config = (await nats.call(f"STREAM.INFO.{stream}", {}))["config"]
-        await nats.call(f"STREAM.UPDATE.{stream}", bounded(config, bound_of(config)))
+        await nats.call(f"STREAM.UPDATE.{stream}", with_bound(config, configured_bytes(config)))

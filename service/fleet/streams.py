@@ -1,10 +1,10 @@
-"""The streams of a fleet: their names and subjects, and how they are made.
+"""The streams of a fleet: their names and subjects, and their creation.
 
-    WOLFSTREAM_LOG_0 ...    wolfstream.log.<stream>.<model>            the models' logs
+    WOLFSTREAM_LOG_0 ...    wolfstream.log.<stream>.<model>            logs
     WOLFSTREAM_STATES       wolfstream.states.<model>.at.<sequence>    snapshots
-                            wolfstream.states.<model>.pinned.<name>    what rollbacks went back to
-                            wolfstream.states.<model>.parts.<id>.<n>   their bytes
-                            wolfstream.states.<model>.answers          what the log no longer yields
+                            wolfstream.states.<model>.pinned.<name>    states pinned by rollbacks
+                            wolfstream.states.<model>.parts.<id>.<n>   bytes of both
+                            wolfstream.states.<model>.answers          archives of keys
 
 Buckets: `wolfstream-models` and `wolfstream-keys`.
 """
@@ -18,50 +18,57 @@ from typing import Any
 from wolfstream.service.errors import StartupError
 from wolfstream.service.fleet.connection import (
     NO_ROOM,
-    Forbidden,
     NatsConnection,
-    Refused,
-    Unanswered,
+    NatsForbidden,
+    NatsRefusal,
+    NatsTimeout,
 )
-from wolfstream.service.fleet.reserve import bound_of, bounded
+from wolfstream.service.fleet.reserve import configured_bytes, with_bound
 
 logger = logging.getLogger(__name__)
 
-# Each stream costs its servers work even when nothing happens, and an append waits for others of
-# its stream only where they come at the same moment.
+# Streams for logs. Each costs its servers work even while idle; with fewer, more appends would wait
+# for others of the same moment.
 _LOGS = 8
 STATES = "WOLFSTREAM_STATES"
 MODELS_BUCKET, KEYS_BUCKET = "wolfstream-models", "wolfstream-keys"
 STREAMS = (*(f"WOLFSTREAM_LOG_{log}" for log in range(_LOGS)), STATES)
 _REPLICAS = 3
+# JetStream's error codes: a single server cannot have several copies; JetStream is not enabled for
+# the account, or the server.
 _NOT_CLUSTERED = 10074
-# Errors of servers, or accounts, that store nothing.
 _WITHOUT_JETSTREAM = "10039", "10076"
 _OLDEST_SERVER = (2, 12)
-# Servers that have just been started need some seconds to find each other.
-_PATIENCE_SECONDS = 30.0
+# Servers that were just started need some seconds to find each other.
+_RETRY_SECONDS = 30.0
 
 
 def shares_stream(model: int, other: int) -> bool:
-    """Return whether the logs of two models are in one stream, which can store both at once."""
+    """Return whether the logs of two models are in one stream, so that one batch can write both."""
     return model % _LOGS == other % _LOGS
 
 
-def log_of(model: int) -> tuple[str, str]:
-    """Return the stream and the subject of a model's log."""
+def log_location(model: int) -> tuple[str, str]:
+    """Return (stream, subject) of a model's log."""
     return f"WOLFSTREAM_LOG_{model % _LOGS}", f"wolfstream.log.{model % _LOGS}.{model}"
 
 
-def states_of(model: int, *rest: object) -> str:
-    """Return a subject for data of a model that is not in its log."""
+def states_subject(model: int, *rest: object) -> str:
+    """Return a subject of the stream STATES for a model."""
     return ".".join(["wolfstream.states", str(model), *map(str, rest)])
 
 
 def make_streams(nats: NatsConnection, log_bytes: int, state_bytes: int) -> None:
-    """Make the streams that are missing, three copies of each where there are three servers.
+    """Create the streams and buckets that are missing: three copies of each if there is a cluster.
 
-    log_bytes: bound on all logs together, none of which takes more than its part. state_bytes: on
-    the snapshots. Existing streams stay as they are. Raises StartupError.
+    Existing streams stay as they are.
+
+    Args:
+        nats: the connection.
+        log_bytes: bound on all logs together, divided equally among their streams.
+        state_bytes: bound on snapshots and pinned states.
+
+    Raises StartupError.
     """
     version = nats.client.connected_server_version
     if (version.major, version.minor) < _OLDEST_SERVER:
@@ -69,59 +76,61 @@ def make_streams(nats: NatsConnection, log_bytes: int, state_bytes: int) -> None
             f"the NATS servers at {nats.servers} are of version {version}; a fleet needs 2.12 "
             "or newer, which store a large request as a whole"
         )
-    nats.run(_make_all(nats, log_bytes, state_bytes), 4 * _PATIENCE_SECONDS)
+    nats.run(_make_all(nats, log_bytes, state_bytes), 4 * _RETRY_SECONDS)
 
 
 async def _make_all(nats: NatsConnection, log_bytes: int, state_bytes: int) -> None:
     copies = list[int]()
     for name, subject, n_bytes in _wanted(log_bytes, state_bytes):
         limits = {"max_bytes": n_bytes, "max_msgs_per_subject": -1}
-        copies.append(await _make(nats, name, subject, limits))
+        copies.append(await _make_stream(nats, name, subject, limits))
     for bucket in (MODELS_BUCKET, KEYS_BUCKET):
         copies.append(await make_bucket(nats, bucket))
     if min(copies) < _REPLICAS:
         logger.warning(
-            "NATS keeps %d copy of each stream: what its disk loses is lost. Three servers that "
-            "are a cluster keep three",
+            "NATS keeps too few copies of each stream, so the loss of a disk loses data: "
+            "copies=%d. A cluster of three servers keeps three",
             min(copies),
         )
 
 
 def grow_streams(nats: NatsConnection, log_bytes: int, state_bytes: int) -> None:
-    """Give existing streams more room, where more is asked for; see `make_streams`.
+    """Raise the bounds of existing streams to those of `make_streams`; a failure is logged.
 
-    They are never made smaller, but for what another replica has left raised (`reserve`). What does
-    not work is logged.
+    Bounds are never lowered, except one that another replica has left raised (`reserve`).
     """
     for name, _, n_bytes in _wanted(log_bytes, state_bytes):
         try:
-            config = nats.run(nats.call(f"STREAM.INFO.{name}", {}), _PATIENCE_SECONDS)["config"]
-            bound = max(n_bytes, bound_of(config))
+            config = nats.run(nats.call(f"STREAM.INFO.{name}", {}), _RETRY_SECONDS)["config"]
+            bound = max(n_bytes, configured_bytes(config))
             if 0 <= config["max_bytes"] != bound:
-                changed = bounded(config, bound)
-                nats.run(nats.call(f"STREAM.UPDATE.{name}", changed), _PATIENCE_SECONDS)
-                logger.info("the stream %s may have %d bytes from now on", name, bound)
-        except (Refused, Unanswered) as error:
-            logger.warning("the stream %s keeps its bound: %s", name, error)
+                changed = with_bound(config, bound)
+                nats.run(nats.call(f"STREAM.UPDATE.{name}", changed), _RETRY_SECONDS)
+                logger.info("stream has a new bound: stream=%s bytes=%d", name, bound)
+        except (NatsRefusal, NatsTimeout) as error:
+            logger.warning("stream keeps its bound: stream=%s error=%s", name, error)
 
 
 async def make_bucket(nats: NatsConnection, bucket: str) -> int:
-    """Make a bucket if it is missing; how many copies of it there are. Raises StartupError."""
-    return await _make(nats, f"KV_{bucket}", f"$KV.{bucket}.>", _BUCKET)
+    """Create a bucket if it is missing; return how many copies it has. Raises StartupError."""
+    return await _make_stream(nats, f"KV_{bucket}", f"$KV.{bucket}.>", _BUCKET)
 
 
-# As those who use buckets make them.
+# The configuration that NATS clients give to buckets.
 _BUCKET = {"max_bytes": -1, "max_msgs_per_subject": 1, "allow_rollup_hdrs": True}
 
 
 def _wanted(log_bytes: int, state_bytes: int) -> Iterator[tuple[str, str, int]]:
+    """Yield (name, subject, bound in bytes) of each stream."""
     for log in range(_LOGS):
         yield f"WOLFSTREAM_LOG_{log}", f"wolfstream.log.{log}.*", log_bytes // _LOGS
     yield STATES, "wolfstream.states.>", state_bytes
 
 
-async def _make(nats: NatsConnection, name: str, subject: str, limits: dict[str, Any]) -> int:
-    """Make a stream if it is missing; how many copies of it there are."""
+async def _make_stream(
+    nats: NatsConnection, name: str, subject: str, limits: dict[str, Any]
+) -> int:
+    """Create a stream if it is missing; return how many copies it has. Raises StartupError."""
     wanted = {
         "name": name,
         "subjects": [subject],
@@ -136,33 +145,36 @@ async def _make(nats: NatsConnection, name: str, subject: str, limits: dict[str,
         "max_msg_size": -1,
         **limits,
     }
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+    deadline = time.monotonic() + _RETRY_SECONDS
     while True:
         try:
-            found = await nats.call(f"STREAM.INFO.{name}", {})
-            # One that was just made is not read yet by all servers.
+            info = await nats.call(f"STREAM.INFO.{name}", {})
+            # Not all servers can read a stream that was just created.
             await nats.get(name, {"seq": 1})
-            return int(found["config"]["num_replicas"])
-        except Forbidden as error:
+            return int(info["config"]["num_replicas"])
+        except NatsForbidden as error:
             raise StartupError(f"the stream {name} cannot be used: {error}") from None
-        except (Refused, Unanswered):
-            wanted = await _try_to_make(nats, wanted, deadline)
+        except (NatsRefusal, NatsTimeout):
+            wanted = await _try_to_create(nats, wanted, deadline)
 
 
-async def _try_to_make(
+async def _try_to_create(
     nats: NatsConnection, wanted: dict[str, Any], deadline: float
 ) -> dict[str, Any]:
-    """Make a stream unless another replica has; return its settings. Raises StartupError."""
+    """Try to create a stream; return the configuration for the next attempt.
+
+    Raises StartupError for an error that is final, and for any after the deadline.
+    """
     try:
         await nats.call(f"STREAM.CREATE.{wanted['name']}", wanted)
-    except (Refused, Unanswered) as error:
-        if isinstance(error, Refused) and error.code == _NOT_CLUSTERED:
+    except (NatsRefusal, NatsTimeout) as error:
+        if isinstance(error, NatsRefusal) and error.code == _NOT_CLUSTERED:
             return {**wanted, "num_replicas": 1}
-        no_room = isinstance(error, Refused) and error.code == NO_ROOM
-        if isinstance(error, Forbidden):
+        no_room = isinstance(error, NatsRefusal) and error.code == NO_ROOM
+        if isinstance(error, NatsForbidden):
             raise StartupError(f"the stream {wanted['name']} cannot be made: {error}") from None
         if no_room or time.monotonic() > deadline:
-            cure = (
+            remedy = (
                 "give them more room, or lower WOLFSTREAM_FLEET_LOG_BYTES and "
                 "WOLFSTREAM_FLEET_STATE_BYTES"
                 if no_room
@@ -171,7 +183,7 @@ async def _try_to_make(
                 else "a fleet needs one server, or three that know each other"
             )
             raise StartupError(
-                f"the stream {wanted['name']} cannot be made at {nats.servers}: {error}; {cure}"
+                f"the stream {wanted['name']} cannot be made at {nats.servers}: {error}; {remedy}"
             ) from None
         await asyncio.sleep(0.5)
     return wanted

@@ -1,14 +1,19 @@
-"""The messages of a subject in a stream, each a part of a commit, read and checked one by one."""
+"""Reads the messages of a subject, each a fragment of a commit, and checks each of them."""
 
 import time
 from collections.abc import Iterator
 
 from wolfstream.service.errors import StartupError, StorageFailed
-from wolfstream.service.fleet.commit_messages import WRITER_BYTES, OtherFormat, Part, decode
-from wolfstream.service.fleet.connection import NatsConnection, Refused, Stored, Unanswered
+from wolfstream.service.fleet.commit_messages import WRITER_BYTES, Fragment, OtherFormat, decode
+from wolfstream.service.fleet.connection import (
+    NatsConnection,
+    NatsRefusal,
+    NatsTimeout,
+    StreamMessage,
+)
 from wolfstream.service.storage.seals import BrokenSeal
 
-# How long it is tried to read.
+# How long a read is tried again.
 _READ_SECONDS = 10.0
 # How long a copy of a stream may lag behind the others.
 _BEHIND_SECONDS = 10.0
@@ -18,111 +23,128 @@ _READ_MESSAGES, _READ_BYTES = 256, 8 << 20
 
 
 class SubjectMessages:
-    """The messages of one subject. name: what errors call the log that they make.
+    """The messages of one subject, each identified by its sequence in the stream.
 
-    Its methods raise StartupError for a damaged message, and StorageFailed if there is no answer.
+    Methods raise StartupError for a damaged message, and StorageFailed without a response.
     """
 
     def __init__(
         self, nats: NatsConnection, model: int, stream: str, subject: str, name: str
     ) -> None:
+        """Read nothing yet.
+
+        Args:
+            nats: the connection.
+            model: number of the model whose log the messages are.
+            stream: name of the stream.
+            subject: of the messages.
+            name: what error messages call the log.
+        """
         self._nats, self._model = nats, model
         self.stream, self.subject, self.name = stream, subject, name
 
     def end(self) -> int:
-        """Return the last message, as the stream's leader knows; 0 where there is none."""
+        """Return the last message that the stream's leader has; 0 if there is none."""
         try:
-            found = self._nats.run(
+            last = self._nats.run(
                 self._nats.last_of_leader(self.stream, self.subject), _READ_SECONDS
             )
-        except (Refused, Unanswered) as error:
+        except (NatsRefusal, NatsTimeout) as error:
             raise StorageFailed(f"the {self.name} cannot be read: {error}") from None
-        return 0 if found is None else found.sequence
+        return 0 if last is None else last.sequence
 
     async def last_writer(self) -> bytes | None:
-        """Return the writer of the last message, as the stream's leader knows; None without one.
+        """Return the writer of the last message that the stream's leader has; None without one.
 
-        On the connection's loop. Raises Refused, Unanswered, for a damaged message too.
+        Runs on the connection's loop. Raises NatsRefusal, NatsTimeout, the latter also for a
+        damaged message.
         """
-        found = await self._nats.last_of_leader(self.stream, self.subject)
+        last = await self._nats.last_of_leader(self.stream, self.subject)
         try:
-            return None if found is None else self._decoded(found).commit[:WRITER_BYTES]
+            return None if last is None else self._decode(last).commit[:WRITER_BYTES]
         except StartupError as error:
-            raise Unanswered(str(error)) from None
+            raise NatsTimeout(str(error)) from None
 
     async def purge(self, before: int) -> None:
-        """Delete all messages before an existing one; on the connection's loop.
+        """Delete all messages before an existing one; runs on the connection's loop.
 
-        Raises Refused, Unanswered.
+        Raises NatsRefusal, NatsTimeout.
         """
         request = {"filter": self.subject, "seq": before}
         await self._nats.call(f"STREAM.PURGE.{self.stream}", request)
 
-    async def next_after(self, after: int) -> tuple[Part, int] | None:
-        """Return the first message after one, with its sequence; None if this copy has none.
+    async def next_after(self, after: int) -> tuple[Fragment, int] | None:
+        """Return (fragment, sequence) of the first message after another, or None.
 
-        On the connection's loop. Raises Unanswered, for a damaged message too.
+        None is no proof: the copy of the stream that responds may lag. Runs on the connection's
+        loop. Raises NatsTimeout, also for a damaged message.
         """
         request = {"seq": after + 1, "next_by_subj": self.subject}
-        found = await self._nats.get(self.stream, request)
-        if not found:
+        messages = await self._nats.get(self.stream, request)
+        if not messages:
             return None
         try:
-            return self._decoded(found[0]), found[0].sequence
+            return self._decode(messages[0]), messages[0].sequence
         except StartupError as error:
-            raise Unanswered(str(error)) from None
+            raise NatsTimeout(str(error)) from None
 
     def after(
         self,
         after: int,
-        known: int,
-        patience: float | None = None,
+        last_known: int,
+        timeout: float | None = None,
         at_once: int = _READ_MESSAGES,
-    ) -> Iterator[tuple[Part, int]]:
-        """Yield the messages after one, with their sequences, up to a known one at least.
+    ) -> Iterator[tuple[Fragment, int]]:
+        """Yield (fragment, sequence) of the messages after another.
 
-        at_once: how many are read with one call. A lagging copy of the stream answers as if there
-        were no more. Raises StartupError, and StorageFailed after some seconds, which `patience`
-        may shorten.
+        Args:
+            after: sequence of the message to begin after.
+            last_known: sequence to read to at least. A lagging copy of the stream responds as if
+                there were no more messages.
+            timeout: seconds that a read may take; None for some seconds.
+            at_once: number of messages that one call reads.
+
+        Raises StartupError, StorageFailed.
         """
-        deadline = time.monotonic() + (_BEHIND_SECONDS if patience is None else patience)
+        deadline = time.monotonic() + (_BEHIND_SECONDS if timeout is None else timeout)
         while True:
-            found = self._read_some(after, at_once, patience)
-            for stored in found:
-                yield self._decoded(stored), stored.sequence
-            if not found:
-                if after >= known:
+            messages = self._read_some(after, at_once, timeout)
+            for message in messages:
+                yield self._decode(message), message.sequence
+            if not messages:
+                if after >= last_known:
                     return
                 if time.monotonic() > deadline:
                     raise StorageFailed(f"the {self.name} cannot be read on after message {after}")
                 time.sleep(_PAUSE_SECONDS)
                 continue
-            after = found[-1].sequence
+            after = messages[-1].sequence
 
-    def _read_some(self, after: int, at_once: int, patience: float | None) -> list[Stored]:
+    def _read_some(self, after: int, at_once: int, timeout: float | None) -> list[StreamMessage]:
+        """Return up to `at_once` messages after another, in one call that is tried again."""
         request = {"seq": after + 1, "next_by_subj": self.subject}
         if at_once > 1:
             request |= {"batch": at_once, "max_bytes": _READ_BYTES}
-        seconds = _READ_SECONDS if patience is None else patience
+        seconds = _READ_SECONDS if timeout is None else timeout
         deadline = time.monotonic() + seconds
         while True:
             try:
                 work = self._nats.get(self.stream, request, at_once)
                 return self._nats.run(work, seconds)
-            except Unanswered as error:
+            except NatsTimeout as error:
                 if time.monotonic() > deadline:
                     raise StorageFailed(f"the {self.name} cannot be read: {error}") from None
                 time.sleep(_PAUSE_SECONDS)
 
-    def _decoded(self, stored: Stored) -> Part:
+    def _decode(self, message: StreamMessage) -> Fragment:
         try:
-            part = decode(stored.body)
+            fragment = decode(message.body)
         except OtherFormat as error:
             raise StartupError(f"the {self.name} {error}") from None
         except BrokenSeal:
             raise StartupError(
-                f"the {self.name} is damaged: message {stored.sequence} is not what was written"
+                f"the {self.name} is damaged: message {message.sequence} is not what was written"
             ) from None
-        if part.model != self._model:
-            raise StartupError(f"the {self.name} has a message of model {part.model}")
-        return part
+        if fragment.model != self._model:
+            raise StartupError(f"the {self.name} has a message of model {fragment.model}")
+        return fragment

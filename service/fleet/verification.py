@@ -1,6 +1,6 @@
-"""Verification of a fleet's logs: what cannot be in one, and is, and what to do about it.
+"""Verification of a fleet's logs: their faults, and what to do about each.
 
-Everything is read, and nothing is written, so replicas may learn meanwhile.
+It reads everything and writes nothing, so replicas may learn meanwhile.
 """
 
 from collections.abc import Iterator
@@ -13,19 +13,19 @@ from wolfstream.service.storage.log import LogGap
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot, UnreadableSnapshot
 
 _REPAIR = (
-    "Nothing of it is learned until somebody decides: POST /v1/models/{name}/rollback goes back to "
-    "a snapshot of before (GET /v1/models/{name}/history lists them), and what was learned after "
-    "it has to be sent again; or DELETE the model. `wolfstream fleet export` keeps a copy first"
+    "The model learns nothing more until you decide: POST /v1/models/{name}/rollback returns to an "
+    "earlier snapshot (GET /v1/models/{name}/history lists them), and what was learned after it "
+    "has to be sent again; or DELETE the model. Keep a copy first with `wolfstream fleet export`"
 )
 
 
 def verify(fleet: Fleet) -> Iterator[tuple[str, list[str]]]:
-    """Yield each model's name, and what is wrong with its log, a sentence for each fault."""
+    """Yield (name, faults) of each model; a fault is a sentence that says what to do."""
     for entry in fleet.catalogue.models():
-        yield entry.name, list(_faults_of(entry, fleet))
+        yield entry.name, list(_faults(entry, fleet))
 
 
-def _faults_of(entry: CatalogueEntry, fleet: Fleet) -> Iterator[str]:
+def _faults(entry: CatalogueEntry, fleet: Fleet) -> Iterator[str]:
     try:
         log = fleet.journal.whole_log(entry.number)
     except StartupError as error:
@@ -38,15 +38,15 @@ def _faults_of(entry: CatalogueEntry, fleet: Fleet) -> Iterator[str]:
     for fault in log.faults:
         yield f"{fault}. {repair}"
     if log.deleted:
-        yield "its deletion has not come to its end: the next call to the model ends it"
+        yield "its deletion is incomplete: the next call to the model completes it"
         return
-    yield from _faults_of_states(entry, log, fleet, repair)
+    yield from _state_faults(entry, log, fleet, repair)
 
 
-def _faults_of_states(
+def _state_faults(
     entry: CatalogueEntry, log: JetStreamLog, fleet: Fleet, repair: str
 ) -> Iterator[str]:
-    """Yield what is wrong with the states that a log needs."""
+    """Yield the faults of the states that a log needs."""
     for rollback in log.rollbacks()[:1]:
         try:
             fleet.snapshots.pinned_content(entry.number, rollback.digest)
@@ -60,8 +60,8 @@ def _faults_of_states(
         yield f"its snapshots could not be listed: {error}; try again"
         return
     try:
-        log.read_all()  # a snapshot may have been saved since
-    except LogGap:  # and the log was purged
+        log.read_all()  # a snapshot may have been saved since the log was read
+    except LogGap:  # and the log may have been purged
         log = fleet.journal.whole_log(entry.number)
     last = max(log.end(), log.last_event())
     if entry.follows is None and newest > last:

@@ -1,7 +1,7 @@
-"""What learns inside a model, one module for each kind of head.
+"""Heads: what learns inside a model, a module for each kind.
 
-Each head implements the interface in `protocol`: it checks, absorbs, publishes a view, saves and
-restores. Adding a kind of head is adding a module here.
+Each implements the interface in `protocol`: it checks, absorbs, gives a view, saves and restores. A
+new kind of head is a new module here; see `kinds`.
 
 It may import `service.samples`, `service.spec`, `solver.stream`, `solver.calibration`,
 `solver.trees`, `solver.adaptive`, `solver.semiparametric`, `solver.asset`, `solver.working_set`,

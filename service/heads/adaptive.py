@@ -1,7 +1,7 @@
-"""The bank of adaptive learners under a head of classes or of numbers.
+"""The bank of adaptive learners, as a head of classes or of numbers.
 
-It listens: what the other heads predict for a row before they learn it counts as the vote of an
-expert.
+What the other heads predict for a row, before they learn it, counts as the vote of an expert of the
+bank.
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.service.heads.array_checks import WrongArrays
-from wolfstream.service.heads.batch import Batch, of_new_classes
+from wolfstream.service.heads.batch import Batch, new_class_bytes
 from wolfstream.service.heads.classification import ClassificationHead, merge_heads
 from wolfstream.service.heads.cost import (
     COST_OF_CROSSED,
@@ -20,7 +20,7 @@ from wolfstream.service.heads.cost import (
     COST_OF_ROW,
 )
 from wolfstream.service.heads.exercise import exercise, rows_to_learn
-from wolfstream.service.heads.kind import Asked, Kind, SavedHead
+from wolfstream.service.heads.kind import Kind, SavedHead, TrainingChoice
 from wolfstream.service.heads.online_learner import WithoutMembers
 from wolfstream.service.heads.regression import RegressionHead
 from wolfstream.service.heads.saved_bank import check_bank
@@ -46,17 +46,22 @@ from wolfstream.solver.stream.tree_schedule import FIRST
 from wolfstream.solver.stream.votes import Answer, Heard, Hints
 
 NAME: HeadName = "adaptive"
-# Heads that it does not listen to: itself, and one that predicts nothing.
+# Heads that do not vote in it: itself, and one that predicts nothing.
 _SILENT: tuple[HeadName, ...] = (NAME, "novelty")
-# How often the weights and losses of learners are computed for descriptions.
+# Weights and losses of experts are computed for descriptions once in this many chunks.
 _CHUNKS_OF_STANDING = 8
+# The description before the first sample.
 _STATS: dict[str, Any] = {"learners": 0, "bytes": 0, "work_per_sample": 0}
 
 
 class BankView(NamedTuple):
-    """An immutable picture of a bank; model: None before the first sample.
+    """An immutable view of a bank.
 
-    standing: None before the first sample. numbers: multiplications of a row.
+    Attributes:
+        model: predicts; None before the first sample.
+        stats: for the description.
+        standing: weights and losses of the experts; None before the first sample.
+        numbers: multiplications of a row.
     """
 
     model: BankPicture | None
@@ -66,7 +71,7 @@ class BankView(NamedTuple):
 
     @property
     def learners(self) -> list[dict[str, Any]]:
-        """Parameters, weight and losses of each learner."""
+        """Parameters, weight and losses of each expert."""
         return [] if self.standing is None else self.standing.rows()
 
     @property
@@ -80,7 +85,7 @@ class BankView(NamedTuple):
         return self.model.predict(X, hints)
 
     def pulls(self, _: Matrix, wanted: int, other: int) -> None:
-        """Return nothing: it has no members."""
+        """Return None: a bank has no members."""
 
     def gradient(self, x: Float64Array, direction: Float64Array, hints: Hints) -> Gradient:
         """See `solver.stream.class_head.LearnerView`."""
@@ -88,7 +93,7 @@ class BankView(NamedTuple):
         return self.model.gradient(x, direction, hints)
 
     def cost(self, rows: int, entries: int) -> int:
-        """Return the multiplications of a prediction; see `HeadView.cost`."""
+        """Return the number of multiplications of a prediction; see `HeadView.cost`."""
         return rows * (COST_OF_ROW + COST_OF_DECISION + self.numbers) + entries
 
 
@@ -118,23 +123,23 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
         """Accept all finite rows: they are scaled and clipped before they are learned."""
 
     def growth(self, batch: Batch) -> int:
-        """As of `Head`: all at the first sample, then with each new class."""
-        bank, known = self.current, 0
+        """See `Head`. A bank takes all of its memory at the first sample, and with new classes."""
+        bank, n_classes = self.current, 0
         if bank is not None and not batch.changing:
             new = batch.new_classes
-            return of_new_classes(self.nbytes, bank.learners.targets, new) if new else 0
+            return new_class_bytes(self.nbytes, bank.learners.targets, new) if new else 0
         if isinstance(bank, AdaptiveClassifier):
-            known = bank.n_classes
+            n_classes = bank.n_classes
         columns = None if batch.sparse else batch.width
-        blank = self.blank_bytes(columns, batch.texts, known + batch.new_classes)
+        blank = self.blank_bytes(columns, batch.texts, n_classes + batch.new_classes)
         return max(blank - self.nbytes, 0)
 
     def merge(self, each: Sequence[Self], places: Sequence[NDArray[np.int64]]) -> None:
         """See `ClassLearner`."""
-        columns = {one.row_columns for one in each}
+        columns = {learner.row_columns for learner in each}
         if len(columns) > 1:
             raise ValueError(f"their rows differ in length: {sorted(map(str, columns))}")
-        banks = [one.current for one in each]
+        banks = [learner.current for learner in each]
         merged = self.begin(each[0].row_columns, each[0].texts)
         assert isinstance(merged, AdaptiveClassifier)
         merge_banks(
@@ -155,9 +160,10 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
         return BankView(picture, stats, self._standing_of(bank), numbers)
 
     def _standing_of(self, bank: Bank) -> Standing:
-        """Return the weights and losses of the learners as they were a little earlier.
+        """Return the weights and losses of the experts as they were a little earlier.
 
-        As of the last full chunk, later of the last eighth one: they take longer than a sample.
+        They take longer to compute than a sample takes to learn. So they are those of the last full
+        chunk, and once there are many, of the last chunk in eight.
         """
         chunk = bank.samples // CHUNK
         chunk -= chunk % _CHUNKS_OF_STANDING if chunk > _CHUNKS_OF_STANDING else 0
@@ -167,10 +173,12 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
 
 
 def pins_of(spec: ModelSpec) -> Pins:
-    """Return what takes the place of default learners in the bank of a spec."""
-    own = spec.adaptive
-    assert own is not None
-    return Pins(_in_samples(own.horizons), own.steps, own.neighbours, _in_samples(own.naive_bayes))
+    """Return what replaces default experts in the bank of a spec."""
+    bank = spec.adaptive
+    assert bank is not None
+    return Pins(
+        _in_samples(bank.horizons), bank.steps, bank.neighbours, _in_samples(bank.naive_bayes)
+    )
 
 
 def _in_samples(horizons: Sequence[int | None] | None) -> list[float] | None:
@@ -187,18 +195,18 @@ def _build(spec: ModelSpec) -> ClassificationHead[AdaptiveLearner] | RegressionH
 
 
 def _specs() -> Iterator[ModelSpec]:
-    """Yield both tasks, with and without the labels before a row."""
+    """Yield both tasks, with and without the labels before a row as features."""
     for task in ("classification", "regression"):
         for temporal in (False, True):
-            given = {"task": task, "temporal": temporal, "working_set": None, "asset": None}
-            yield ModelSpec.model_validate(given)
+            spec = {"task": task, "temporal": temporal, "working_set": None, "asset": None}
+            yield ModelSpec.model_validate(spec)
 
 
 def _exercise_texts(spec: ModelSpec, sparse: bool) -> None:
     if not sparse:
-        one = np.ones((1, 1))
+        one_row = np.ones((1, 1))
         learners = TextLearners((1.0,), 1, regression=spec.task == "regression")
-        learners.absorb(one, one, np.ones(1))
+        learners.absorb(one_row, one_row, np.ones(1))
 
 
 def _exercise_trees(spec: ModelSpec, sparse: bool) -> None:
@@ -229,7 +237,7 @@ def _code(spec: ModelSpec) -> Hashable:
     return spec.task, spec.temporal
 
 
-def _spec_part(_: Asked) -> dict[str, Any]:
+def _spec_part(_: TrainingChoice) -> dict[str, Any]:
     return {}
 
 
@@ -251,7 +259,7 @@ def _check_saved(
         if not isinstance(counts, list) or len(counts) != n_classes:
             raise WrongArrays("its bank does not count the samples of each class")
         if not all(type(count) is int and 0 <= count < 2**53 for count in counts):
-            raise WrongArrays("its bank counts samples of a class that cannot be")
+            raise WrongArrays("its bank has an impossible count of a class")
     of_trees = {name: array for name, array in saved.arrays.items() if name.startswith(PREFIX)}
     if of_trees or "trees" in saved.plain:
         check_trees(of_trees, saved.plain.get("trees"), n_classes)

@@ -1,4 +1,4 @@
-"""The scores of a head whose samples were divided among several learners."""
+"""The scores of a merged head, from those of the heads of its partitions."""
 
 from collections.abc import Sequence
 
@@ -9,28 +9,31 @@ from wolfstream.service.heads.hits import Hits
 from wolfstream.service.heads.recent import LENGTH
 from wolfstream.solver.arrays import Float64Array
 
-# The columns of the last samples that are class numbers: the label, and the prediction.
+# The first columns of the last samples are class codes: the label, and the prediction.
 _CODES = 2
 
 
 def add_hits(
     total: Hits, each: Sequence[Hits], places: Sequence[NDArray[np.int64]], classes: int
 ) -> None:
-    """Make scores that have counted nothing those of all samples that several have counted.
+    """Make new scores those of all samples that several heads have counted.
 
-    Totals are added. Of the last samples there are as many of each as there is room for. Changes
-    are left out: each learner notes its own.
+    Totals are added. Of the last samples there are as many of each head as there is room for.
+    Changes are left out: each head reports its own.
 
-    places: for each, the numbers (K_k,) in the total of the classes that it has met. classes: of
-    the total.
+    Args:
+        total: scores that have counted nothing.
+        each: the scores to add.
+        places: for each of them, the codes in the total of the classes that it has met, (K_k,).
+        classes: the number of classes in the total.
     """
-    states = [one.state() for one in each]
+    states = [hits.state() for hits in each]
     met, confusion = np.zeros(classes, np.int64), np.zeros((classes, classes), np.int64)
     for state, place in zip(states, places, strict=True):
-        there = place[: len(state["met"])]  # it may lack the classes that came last
-        met[there] += np.array(state["met"], np.int64)
-        pairs = np.array(state["confusion"], np.int64).reshape(2 * [len(there)])
-        confusion[np.ix_(there, there)] += pairs
+        codes = place[: len(state["met"])]  # it may not have counted the classes that came last
+        met[codes] += np.array(state["met"], np.int64)
+        pairs = np.array(state["confusion"], np.int64).reshape(2 * [len(codes)])
+        confusion[np.ix_(codes, codes)] += pairs
     last = max(range(len(each)), key=lambda k: each[k].judged)
     before = states[last]["rules"][2]
     total.restore(
@@ -50,10 +53,10 @@ def add_hits(
 
 
 def _recent(each: Sequence[Hits], places: Sequence[NDArray[np.int64]]) -> Float64Array:
-    """Return the last judged samples of each in turn, (5, at most 1,000)."""
+    """Return the last judged samples of all heads, youngest last, (5, at most 1,000)."""
     columns, ages = list[Float64Array](), list[NDArray[np.int64]]()
-    for one, place in zip(each, places, strict=True):
-        own = one.recent().copy()
+    for hits, place in zip(each, places, strict=True):
+        own = hits.recent().copy()
         own[:_CODES] = place[own[:_CODES].astype(np.int64)]
         columns.append(own)
         ages.append(np.arange(own.shape[1])[::-1])
@@ -62,5 +65,5 @@ def _recent(each: Sequence[Hits], places: Sequence[NDArray[np.int64]]) -> Float6
 
 
 def _ring(columns: Float64Array, seen: int) -> Float64Array:
-    """Return columns in the places in which `RecentColumns.state` has them."""
+    """Return columns in the order in which `RecentColumns.state` has them."""
     return np.roll(columns, seen % LENGTH, axis=1) if seen > LENGTH else columns

@@ -1,4 +1,4 @@
-"""The answers of heads: for samples just before they learn them, and for rows to predict."""
+"""What heads predict: for samples just before they learn them, and for rows to predict."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,9 +9,17 @@ from wolfstream.solver.stream.votes import HeadAnswer, Vote
 
 @dataclass(frozen=True)
 class Answers:
-    """A head's answers for n samples, column by column (the wire's `results`).
+    """A head's predictions for n samples just before it learned them, column by column.
 
-    head_answer: the same as arrays. beside: columns by name that are no prediction; see `Kind`.
+    The columns are the wire's `results`.
+
+    Attributes:
+        prediction: labels or numbers; None where there is none.
+        decision: a number for each row or, of several classes, a list.
+        head_answer: both as arrays.
+        admitted: whether each sample is in the working set; None for another head.
+        step: what each sample made the working set do; None for another head.
+        beside: name -> column that is no prediction; see `Kind`.
     """
 
     prediction: list[Any]
@@ -23,11 +31,11 @@ class Answers:
 
     @property
     def vote(self) -> Vote:
-        """The vote that heads which listen get."""
+        """The vote that other heads get."""
         return self.head_answer.vote
 
     def part(self, start: int, stop: int) -> dict[str, list[Any]]:
-        """Return the answers to one request of a block, without columns that this head lacks."""
+        """Return the columns of one request of a block, without those that this head lacks."""
         present = self.columns().items()
         return {name: column[start:stop] for name, column in present if column is not None}
 
@@ -42,8 +50,8 @@ class Answers:
         }
 
 
-def one_column_after_another(parts: Sequence[Answers]) -> Answers:
-    """Return the answers of one head to several blocks, as if they had been one."""
+def concatenate_answers(parts: Sequence[Answers]) -> Answers:
+    """Return the answers of one head to consecutive blocks, as if these had been one."""
     columns = {
         name: [value for part in parts for value in part.columns()[name] or []]
         for name, column in parts[0].columns().items()
@@ -60,7 +68,11 @@ def one_column_after_another(parts: Sequence[Answers]) -> Answers:
 class Predictions:
     """A head's predictions for n rows, column by column.
 
-    head_answer: the same as arrays. beside: as of `Answers`.
+    Attributes:
+        prediction: labels or numbers.
+        decision: a number for each row or, of several classes, a list.
+        head_answer: both as arrays.
+        beside: name -> column that is no prediction; see `Kind`.
     """
 
     prediction: list[Any]
@@ -70,5 +82,5 @@ class Predictions:
 
     @property
     def vote(self) -> Vote:
-        """The vote that heads which listen get."""
+        """The vote that other heads get."""
         return self.head_answer.vote

@@ -1,6 +1,6 @@
-"""Checks of single arrays of a saved state: types, shapes, and numbers that name something.
+"""Checks of single arrays of a saved state: types, shapes, and indices in range.
 
-Arrays are named as the learners name them; every check raises WrongArrays.
+Arrays have the names that learners give them. Each check raises WrongArrays.
 """
 
 from collections.abc import Mapping
@@ -13,10 +13,10 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 class WrongArrays(ValueError):
-    """The arrays of a state do not belong together; the message says which."""
+    """The arrays of a state do not fit each other; the message says which."""
 
 
-def rows_of(name: str, arrays: Arrays) -> int:
+def n_saved_rows(name: str, arrays: Arrays) -> int:
     """Return the number of rows, dense or sparse, that are saved under a name."""
     if name in arrays:
         return len(arrays[name])
@@ -25,7 +25,7 @@ def rows_of(name: str, arrays: Arrays) -> int:
 
 
 def check_numbers(name: str, arrays: Arrays, below: int | None, least: int = 0) -> None:
-    """Check for whole numbers of at least zero, or `least`, and below a bound if there is one."""
+    """Check for whole numbers, at least `least` and less than `below`, if that is given."""
     array = arrays[name]
     whole = array.dtype.kind == "i"
     require(whole and (array.size == 0 or array.min() >= least), name, "has numbers below zero")
@@ -45,12 +45,12 @@ def is_double(name: str, arrays: Arrays) -> bool:
 
 
 def check_shape(name: str, arrays: Arrays, shape: tuple[int | None, ...]) -> None:
-    """Check a shape; None means any length, for example of an unknown dimension."""
-    given = shape_of(name, arrays)
-    fits = len(given) == len(shape) and all(
-        wanted is None or length == wanted for length, wanted in zip(given, shape, strict=True)
+    """Check a shape; None stands for any length, as of an unknown dimension."""
+    present = shape_of(name, arrays)
+    fits = len(present) == len(shape) and all(
+        wanted is None or length == wanted for length, wanted in zip(present, shape, strict=True)
     )
-    require(fits, name, f"has the shape {given}")
+    require(fits, name, f"has the shape {present}")
 
 
 def shape_of(name: str, arrays: Arrays) -> tuple[int, ...]:
@@ -60,7 +60,7 @@ def shape_of(name: str, arrays: Arrays) -> tuple[int, ...]:
 
 
 def require(holds: bool | np.bool_, name: str, what: str) -> None:
-    """Raise WrongArrays, which says `what` of the array, unless something holds."""
+    """Raise WrongArrays unless a condition holds; what: is wrong with the array."""
     if not holds:
         raise WrongArrays(f"its array {name} {what}")
 
@@ -74,7 +74,7 @@ def check_weights(name: str, arrays: Arrays, samples: int) -> None:
 
 
 def check_counts(arrays: Arrays, n: int, n_classes: int | None) -> None:
-    """Check the array `counts`: n numbers, the first that of the classes, if there are classes."""
+    """Check `counts`: n numbers, of which the first is that of the classes, if there are any."""
     check_shape("counts", arrays, (n,))
     check_numbers("counts", arrays, None)
     same = n_classes is None or int(arrays["counts"][0]) == n_classes
@@ -82,7 +82,7 @@ def check_counts(arrays: Arrays, n: int, n_classes: int | None) -> None:
 
 
 def check_sparse(name: str, arrays: Arrays, dimension: int | None) -> None:
-    """Check rows in compressed form: where each begins and ends, its columns and its numbers."""
+    """Check sparse rows: where each begins and ends, its columns and its numbers."""
     ends, indices = arrays[f"{name}_indptr"], arrays.get(f"{name}_indices")
     require(indices is not None, f"{name}_indices", "is missing")
     assert indices is not None

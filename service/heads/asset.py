@@ -1,9 +1,9 @@
-"""ASSET under a head of classes or of numbers: subgradient steps on approximate features (P5)."""
+"""ASSET as a head of classes or of numbers: subgradient steps on approximate features (P5)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from wolfstream.service.heads.batch import Batch, of_new_classes
+from wolfstream.service.heads.batch import Batch, new_class_bytes
 from wolfstream.service.heads.classification import ClassificationHead, merge_heads
 from wolfstream.service.heads.cost import (
     COST_OF_DECISION,
@@ -13,7 +13,7 @@ from wolfstream.service.heads.cost import (
 )
 from wolfstream.service.heads.exercise import exercise
 from wolfstream.service.heads.kernel import check_norms
-from wolfstream.service.heads.kind import Asked, Kind
+from wolfstream.service.heads.kind import Kind, TrainingChoice
 from wolfstream.service.heads.learner import MergingLearner
 from wolfstream.service.heads.online_learner import WithoutMembers
 from wolfstream.service.heads.regression import RegressionHead
@@ -33,6 +33,7 @@ from wolfstream.solver.stream.parameters import AssetParameters
 from wolfstream.solver.stream.reasons import Gradient
 from wolfstream.solver.stream.votes import Answer
 
+# kernel -> the approximate features that there are for it
 _FEATURES = {
     "rbf": ("fourier", "nystrom"),
     "polynomial": ("nystrom",),
@@ -40,15 +41,19 @@ _FEATURES = {
 }
 
 
-# The iterate of a machine and its sums, with room for a new class.
+# A machine has its iterate and sums; with one vector more, there is room for a new class.
 _VECTORS_OF_MACHINE = 4
 
 
 class MachinesView(NamedTuple):
-    """An immutable picture of the averaged machines; model: None before the first sample.
+    """An immutable view of the averaged machines.
 
-    courses: parameters and weight of each; empty if there is only one.
-    features: of sparse rows, one more than the largest feature number that was learned.
+    Attributes:
+        model: predicts; None before the first sample.
+        stats: for the description.
+        courses: parameters and weight of each course; empty if there is only one.
+        square_norm_limit: bound on ||x||^2 of a row.
+        features: of sparse rows, one more than the largest feature number that was learned.
     """
 
     model: AssetView | None
@@ -59,7 +64,7 @@ class MachinesView(NamedTuple):
 
     @property
     def learners(self) -> list[dict[str, Any]]:
-        """Each course with its weight, if there are several."""
+        """The courses with their weights, if there are several."""
         return self.courses
 
     @property
@@ -68,13 +73,13 @@ class MachinesView(NamedTuple):
         return {"head_memory_bytes": self.stats["bytes"]}
 
     def predict(self, X: Matrix, _: object = None) -> Answer:
-        """Return class numbers or values, and decisions, of finite rows. Raises InvalidSamples."""
+        """Return codes or values, and decisions, of finite rows. Raises InvalidSamples."""
         assert self.model is not None
         check_norms(X, self.square_norm_limit)
         return AssetPicture(self.model, self.features).predict(X)
 
     def pulls(self, _: Matrix, wanted: int, other: int) -> None:
-        """Return nothing: it has no members."""
+        """Return None: ASSET has no members."""
 
     def gradient(self, x: Float64Array, direction: Float64Array, _: object = None) -> Gradient:
         """See `solver.stream.class_head.LearnerView`."""
@@ -82,7 +87,7 @@ class MachinesView(NamedTuple):
         return AssetPicture(self.model, self.features).gradient(x, direction)
 
     def cost(self, rows: int, entries: int) -> int:
-        """Return the multiplications of a prediction; see `HeadView.cost`."""
+        """Return the number of multiplications of a prediction; see `HeadView.cost`."""
         if self.model is None:
             return 0
         features = self.model.features
@@ -103,29 +108,32 @@ class AssetLearner(WithoutMembers, MergingLearner[Asset]):
 
     def __init__(self, spec: ModelSpec) -> None:
         assert spec.asset is not None
-        self._own = spec.asset
+        self._spec = spec.asset
         self._weight_of = weights_by_label(spec.asset.class_weight)
+        # The weights of the classes met so far. A new learner begins with them.
         self._weights: list[float] = []
         super().__init__(spec, lambda kernel: _asset(spec, kernel, self._weights))
 
     def meet(self, label: Label) -> None:
-        """Give the next class its weight, if any class has one."""
+        """Give a new class its weight, if any class has one."""
         if self._weight_of:
             weight = self._weight_of.get(key_of(label), 1.0)
             self._weights.append(weight)
             self.current.class_weight.append(weight)
 
     def growth(self, batch: Batch) -> int:
-        """As of `Head`: with new features, and with each new class."""
-        learner, own = self.current, self._own
-        dimension = own.dimension or batch.features
-        of_map = batch.new_features * dimension * 8 if own.features == "fourier" else 0
+        """See `Head`. The map grows with new features, the machines with new classes."""
+        learner, spec = self.current, self._spec
+        dimension = spec.dimension or batch.features
+        map_bytes = batch.new_features * dimension * 8 if spec.features == "fourier" else 0
         if learner.steps:
             new = batch.new_classes
-            return of_map + (of_new_classes(learner.nbytes, learner.n_classes, new) if new else 0)
+            return map_bytes + (
+                new_class_bytes(learner.nbytes, learner.n_classes, new) if new else 0
+            )
         machines = _VECTORS_OF_MACHINE * (1 + batch.new_classes) * dimension * 8
-        landmarks = dimension * batch.width * 8 if own.features == "nystrom" else 0
-        return of_map + landmarks + machines
+        landmarks = dimension * batch.width * 8 if spec.features == "nystrom" else 0
+        return map_bytes + landmarks + machines
 
     @property
     def has_learned(self) -> bool:
@@ -137,24 +145,24 @@ class AssetLearner(WithoutMembers, MergingLearner[Asset]):
         learner = self.current
         return MachinesView(
             learner.view() if learner.steps else None,
-            self._stats(learner) | self.found,
+            self._stats(learner) | self.estimated_widths,
             _courses(learner),
             self.square_norm_limit(),
             self.features,
         )
 
     def _stats(self, learner: Asset) -> dict[str, Any]:
-        own, features = self._own, learner.features
+        spec, features = self._spec, learner.features
         stats: dict[str, Any] = {
-            "algorithm": own.algorithm,
-            "features": own.features,
+            "algorithm": spec.algorithm,
+            "features": spec.features,
             "dimension": None if features is None else dimension_of(features),
             "steps": learner.steps,
             "bytes": learner.nbytes,
         }
-        if own.horizon == "auto":
+        if spec.horizon == "auto":
             stats["horizon"] = learner.course.horizon
-        if own.features == "nystrom":
+        if spec.features == "nystrom":
             used = n_rows(features.landmarks.exact) if isinstance(features, NystromMap) else 0
             stats["landmarks"] = {"used": used, "frozen": learner.frozen}
         return stats
@@ -169,28 +177,28 @@ def _courses(learner: Asset) -> list[dict[str, Any]]:
     return [
         {
             "learner": "asset",
-            "horizon": one.horizon,
-            "average": one.rule.averages,
+            "horizon": course.horizon,
+            "average": course.rule.averages,
             "weight": weight,
             "recent_loss": recent,
             "overall_loss": None,
         }
-        for one, weight, recent in worth
+        for course, weight, recent in worth
     ]
 
 
 def _asset(spec: ModelSpec, kernel: Kernel, class_weight: Sequence[float]) -> Asset:
-    own = spec.asset
-    assert own is not None
+    asset = spec.asset
+    assert asset is not None
     parameters = AssetParameters(
-        algorithm=own.algorithm,
-        features=own.features,
-        dimension=own.dimension or 1,  # identity ignores it
-        epsilon=own.epsilon or 0.0,  # classification ignores it
-        lam=own.lam,
-        average=own.average,
-        average_from=own.average_from,
-        horizon=own.horizon,
+        algorithm=asset.algorithm,
+        features=asset.features,
+        dimension=asset.dimension or 1,  # identity ignores it
+        epsilon=asset.epsilon or 0.0,  # classification ignores it
+        lam=asset.lam,
+        average=asset.average,
+        average_from=asset.average_from,
+        horizon=asset.horizon,
     )
     return new_asset(kernel, parameters, spec.task, spec.seed, class_weight)
 
@@ -202,18 +210,18 @@ def _build(spec: ModelSpec) -> ClassificationHead[AssetLearner] | RegressionHead
 
 def _specs() -> Iterator[ModelSpec]:
     """Yield each kernel with each of its features, for classes and for numbers."""
-    for kernel, of_kernel in _FEATURES.items():
-        for features in of_kernel:
-            own: dict[str, Any] = {"features": features}
+    for kernel, kernel_features in _FEATURES.items():
+        for features in kernel_features:
+            asset: dict[str, Any] = {"features": features}
             if features != "identity":
-                own["dimension"] = 16
-            given = {"kernel": {"type": kernel}, "asset": own, "working_set": None}
-            yield ModelSpec.model_validate(given)
-            yield ModelSpec.model_validate({**given, "task": "regression"})
+                asset["dimension"] = 16
+            spec = {"kernel": {"type": kernel}, "asset": asset, "working_set": None}
+            yield ModelSpec.model_validate(spec)
+            yield ModelSpec.model_validate({**spec, "task": "regression"})
 
 
-def _spec_part(asked: Asked) -> dict[str, Any]:
-    return {"algorithm": asked.algorithm, **asked.options, "class_weight": asked.weights}
+def _spec_part(choice: TrainingChoice) -> dict[str, Any]:
+    return {"algorithm": choice.algorithm, **choice.options, "class_weight": choice.weights}
 
 
 def _summary(report: Mapping[str, Any]) -> list[str]:

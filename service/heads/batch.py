@@ -1,4 +1,4 @@
-"""What is known of samples before they are learned, by which a head tells what they will take."""
+"""What a head can know of samples before it learns them, to tell how much memory they will take."""
 
 from typing import NamedTuple
 
@@ -7,14 +7,15 @@ class Batch(NamedTuple):
     """Samples that a model is to learn.
 
     Attributes:
-        rows: how many. block: how many of them come at a time.
-        width: the numbers of a prepared row; of sparse rows those that are given, on average.
-        features: how many different ones the model will have met.
-        new_features: those of them that it meets here.
+        rows: their number.
+        block: how many of them are learned at a time.
+        width: the numbers of a prepared row; for sparse rows, of those given, on average.
+        features: the number of different features that the model will have met.
+        new_features: those of them that are new to it.
         sparse: whether rows have names and no columns.
         texts: the texts of a row that a head may learn from.
-        new_classes: labels that the model meets here.
-        changing: whether columns are not settled yet, so that heads may be built anew for others.
+        new_classes: the number of labels that are new to the model.
+        changing: whether columns may still change, so that heads may be built anew.
     """
 
     rows: int
@@ -28,6 +29,12 @@ class Batch(NamedTuple):
     changing: bool = False
 
 
-def of_new_classes(held: int, known: int, new: int) -> int:
-    """Return the bytes of classes that are new, as many for each as what is held of those known."""
-    return held * new // max(known, 1)
+def new_class_bytes(present: int, classes: int, new: int) -> int:
+    """Return the bytes of new classes, if they take as much as the present ones.
+
+    Args:
+        present: the bytes of the present classes.
+        classes: their number.
+        new: the number of new classes.
+    """
+    return present * new // max(classes, 1)

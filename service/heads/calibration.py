@@ -1,4 +1,4 @@
-"""A head's calibration in its saved state, and in answers about numbers."""
+"""A head's calibration in its saved state, and in responses about numbers."""
 
 from collections.abc import Mapping
 from math import isfinite
@@ -19,12 +19,12 @@ NOT_JUDGED = (
 
 
 def with_calibration(state: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a calibration under names of their own."""
+    """Return a calibration's arrays under names of their own within the head's state."""
     return {f"{_PREFIX}{name}": array for name, array in state.items()}
 
 
-def of_calibration(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return a calibration's arrays in a state; nothing if an older version saved it."""
+def calibration_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return a calibration's arrays in a head's state; {} if an older version saved it."""
     prefix = len(_PREFIX)
     return {name[prefix:]: array for name, array in arrays.items() if name.startswith(_PREFIX)}
 
@@ -34,24 +34,24 @@ def without_calibration(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray
     return {name: array for name, array in arrays.items() if not name.startswith(_PREFIX)}
 
 
-def deviations(known: ValueConfidence, head_answer: HeadAnswer) -> dict[str, Any]:
-    """Return `standard_deviation` of targets: the bank's own, otherwise that of the last errors.
+def deviations(past_errors: ValueConfidence, head_answer: HeadAnswer) -> dict[str, Any]:
+    """Return `standard_deviation`: the bank's own, or else that of the last errors.
 
-    Raises Untrained before there are any.
+    Raises Untrained if there are none yet.
     """
     own = head_answer.deviation
     if own is None:
-        if not known.samples:
+        if not past_errors.samples:
             raise Untrained(NOT_JUDGED)
-        own = np.full(len(head_answer.prediction), known.deviation)
+        own = np.full(len(head_answer.prediction), past_errors.deviation)
     return {"standard_deviation": own.tolist()}
 
 
 def interval_of(
-    known: ValueConfidence, head_answer: HeadAnswer, confidence: float
+    past_errors: ValueConfidence, head_answer: HeadAnswer, confidence: float
 ) -> dict[str, Any]:
-    """Return `prediction_interval`: two ends for each row, None until enough targets came."""
-    half = known.half_width(confidence)
+    """Return `prediction_interval`: two ends for each row; None until enough targets have come."""
+    half = past_errors.half_width(confidence)
     ends = [
         [value - half, value + half] if isfinite(half) else [None, None]
         for value in head_answer.prediction.tolist()

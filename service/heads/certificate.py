@@ -8,6 +8,7 @@ import numpy as np
 
 from wolfstream.solver.arrays import Float64Array
 
+# Before the first sample, and for heads without an objective.
 NO_CERTIFICATE: dict[str, Any] = dict.fromkeys(("objective", "gap", "relative_gap"))
 
 
@@ -16,12 +17,14 @@ def certificate(objective: Float64Array, gap: Float64Array) -> dict[str, Any]:
 
     The sum of the gaps bounds how far the sum of the objectives is from its optimum.
 
-    objective, gap: (pairs,); a gap is NaN where it is unknown, and the result then has None.
+    Args:
+        objective: of each pair, (pairs,).
+        gap: of each pair, (pairs,); NaN where it is unknown: then the result has None.
     """
-    if len(gap) == 1:  # in a working set of two classes, after each of its blocks
-        value, of_one = float(objective[0]), _known(float(gap[0]))
-        relative = None if of_one is None or value == 0.0 else of_one / abs(value)
-        return {"objective": value, "gap": of_one, "relative_gap": relative}
+    if len(gap) == 1:  # the usual case, two classes, after each block: without arrays
+        value, only_gap = float(objective[0]), _known(float(gap[0]))
+        relative = None if only_gap is None or value == 0.0 else only_gap / abs(value)
+        return {"objective": value, "gap": only_gap, "relative_gap": relative}
     share = gap / np.where(objective != 0.0, np.abs(objective), math.nan)
     return {
         "objective": float(objective.sum()),
@@ -30,8 +33,8 @@ def certificate(objective: Float64Array, gap: Float64Array) -> dict[str, Any]:
     }
 
 
-def in_words(report: Mapping[str, Any]) -> str:
-    """Return the gap of a report in words, and the samples that it is over."""
+def gap_text(report: Mapping[str, Any]) -> str:
+    """Return the gap of a report as text, and the samples that it is over."""
     if report["gap"] is None:
         return "no gap, because the kernel is not positive semidefinite on these samples"
     relative = "" if report["relative_gap"] is None else f", {report['relative_gap']:.2g} relative"

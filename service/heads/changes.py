@@ -1,4 +1,4 @@
-"""Changes of a prequential loss, which show when a head's predictions became worse.
+"""Detects changes: rises of a prequential loss, when a head's predictions become worse.
 
 Losses l_1, l_2, ... in [0, 1] are summed in blocks of 64. For blocks a < c < k let m0 be the mean
 loss of the n0 samples of the blocks a+1 .. c, m1 that of the n1 samples of c+1 .. k, p the mean of
@@ -8,9 +8,9 @@ mu, those of the newer at most mu. Then (Hoeffding 1963, theorem 1), for x below
 
     P(m0 <= x) <= exp(-n0 kl(x, mu)),    P(m1 >= x) <= exp(-n1 kl(x, mu)),
 
-so Z0 = n0 kl(m0, mu) where m0 < mu, else 0, and Z1 likewise are at least z with probability
-exp(-z) at most. They are independent, so Z0 + Z1 is at least x with that of the sum of two
-exponential variables at most, (1 + x) exp(-x). Where m0 < m1, the statistic
+so Z0 = n0 kl(m0, mu) where m0 < mu, else 0, is at least z with probability exp(-z) at most, and so
+is Z1, defined likewise. They are independent, so Z0 + Z1 is at least x with at most the probability
+of the sum of two exponential variables, (1 + x) exp(-x). Where m0 < m1, the statistic
 
     T(a, c, k) = n0 kl(m0, p) + n1 kl(m1, p) = min over q of n0 kl(m0, q) + n1 kl(m1, q)
 
@@ -24,13 +24,13 @@ independent and never rise in the mean is ever reported as changed with probabil
 however long it is watched and whichever parts are compared. Losses that depend on each other may
 be reported as changed more often.
 
-After each block the samples since the last change are cut in two in some fifty places, those of an
-exponential histogram (Datar et al. 2002, as in ADWIN, Bifet and Gavalda 2007). Where T reaches x_k
-and m0 < m1, the loss has risen: that is a change, and the older part is forgotten. Where T reaches
-it and m0 > m1, as while a model learns, the older part is forgotten too, and nothing is reported.
+After each block, the samples since the last change are cut in two at some fifty places, those of an
+exponential histogram (Datar et al. 2002, as in ADWIN, Bifet and Gavalda 2007). If T reaches x_k and
+m0 < m1, the loss has risen: that is a change, and the older part is forgotten. If T reaches it and
+m0 > m1, as while a model learns, the older part is forgotten too, and nothing is reported.
 
-Errors e >= 0 of numbers have no bound: their losses are e / (e + s), s being the median of the
-first 256 errors since the last change, so that the losses are about a half at first.
+Errors e >= 0 of numbers have no bound. Their losses are e / (e + s), where s is the median of the
+first 256 errors since the last change; so the losses are about a half at first.
 """
 
 from collections.abc import Iterable, Mapping
@@ -41,12 +41,13 @@ import numpy as np
 
 from wolfstream.solver.arrays import Float64Array
 
-ALPHA = 0.01
+ALPHA = 0.01  # the probability of ever reporting a change that is none
 _BLOCK = 64
-# The number of blocks that set the scale of errors.
+# How many blocks set the scale of errors.
 _BLOCKS_OF_SCALE = 4
-# Buckets of one size in the histogram.
+# How many buckets of one size the histogram has at most.
 _ALIKE = 5
+# How many changes are listed.
 _KEPT = 20
 # The iterations of a fixed point, each of which reduces the error at least tenfold.
 _STEPS = 12
@@ -55,8 +56,10 @@ _STEPS = 12
 class Change(NamedTuple):
     """A rise of the mean loss.
 
-    sequence: of the model when it was noticed. before, after: the mean losses, between 0 and 1.
-    samples: approximately how many had come since the change.
+    Attributes:
+        sequence: of the model when the rise was detected.
+        before, after: the mean losses, between 0 and 1.
+        samples: about how many samples had come since the rise.
     """
 
     sequence: int
@@ -66,23 +69,28 @@ class Change(NamedTuple):
 
 
 class Changes:
-    """Finds the changes of one head as its losses arrive.
+    """Detects the changes of one head as its losses arrive.
 
-    scaled: whether losses are errors without a bound. found: the last 20. total: how many there
-    were.
+    Args:
+        scaled: whether losses are errors without a bound.
+
+    Attributes:
+        latest: the last 20 changes.
+        total: the number of all changes.
     """
 
     def __init__(self, scaled: bool = False) -> None:
-        self.found: tuple[Change, ...] = ()
+        self.latest: tuple[Change, ...] = ()
         self.total = 0
         self._scaled = scaled
-        self._scale: float | None = None
-        self._blocks = 0  # whose losses were looked at
+        self._scale: float | None = None  # s; None while it is not set
+        self._blocks = 0  # k: the number of blocks that were looked at
         self._waiting: list[float] = []  # losses of an incomplete block
-        # For the losses since the last change, oldest first: the number of blocks, and their sum.
+        # The histogram of the losses since the last change, oldest first: the number of blocks in
+        # each bucket, and their sum.
         self._sizes: list[int] = []
         self._sums: list[float] = []
-        # Changes whose sequence is not known yet; without a model it never is.
+        # Changes that `date` has not given their sequence yet.
         self._undated: list[Change] = []
 
     def add(self, losses: Iterable[float]) -> None:
@@ -95,10 +103,10 @@ class Changes:
         del self._waiting[:start]
 
     def date(self, sequence: int) -> None:
-        """Set the sequence at which the changes since the last call were noticed."""
+        """Set the sequence at which the changes since the last call were detected."""
         if self._undated:
             dated = [change._replace(sequence=sequence) for change in self._undated]
-            self.found = (*self.found, *dated)[-_KEPT:]
+            self.latest = (*self.latest, *dated)[-_KEPT:]
             self._undated = []
 
     def copy(self) -> "Changes":
@@ -112,7 +120,7 @@ class Changes:
     def state(self) -> dict[str, Any]:
         """Return plain data for `restore`; JSON keeps every bit of a number."""
         return {
-            "found": [list(change) for change in self.found],
+            "found": [list(change) for change in self.latest],
             "total": self.total,
             "scale": self._scale,
             "blocks": self._blocks,
@@ -121,8 +129,8 @@ class Changes:
         }
 
     def restore(self, plain: Mapping[str, Any]) -> None:
-        """Take over a state."""
-        self.found = tuple(Change(*change) for change in plain["found"])
+        """Take a state."""
+        self.latest = tuple(Change(*change) for change in plain["found"])
         self.total, self._scale, self._blocks = plain["total"], plain["scale"], plain["blocks"]
         self._waiting = list(plain["waiting"])
         self._sizes, self._sums = (list(column) for column in plain["buckets"])
@@ -131,7 +139,7 @@ class Changes:
         return _BLOCK if self._scale is not None or not self._scaled else _BLOCK * _BLOCKS_OF_SCALE
 
     def _take(self, losses: list[float]) -> None:
-        """Process a block of losses, or of the errors that set the scale."""
+        """Process a block of losses, or the errors that set the scale."""
         if not self._scaled:
             self._look(fsum(losses))
         elif self._scale is None:
@@ -164,7 +172,7 @@ class Changes:
         self._forget(cut + 1)
 
     def _merge(self) -> None:
-        """Join the two oldest of more than `_ALIKE` buckets of one size, from the newest on."""
+        """From the newest on, join the two oldest of more than `_ALIKE` buckets of one size."""
         size, stop = 1, len(self._sizes)
         while stop > 0:
             start = stop
@@ -177,24 +185,27 @@ class Changes:
             size, stop = 2 * size, start + 1
 
     def _forget(self, buckets: int) -> None:
-        """Forget the oldest losses, or all of them if their scale has changed."""
+        """Forget the oldest losses; all of them if errors have to be scaled anew."""
         if self._scaled:
             self._scale, buckets = None, len(self._sizes)
         del self._sizes[:buckets], self._sums[:buckets]
 
 
-def _divergence(mean: Float64Array, of: float) -> Float64Array:
-    """kl(mean, of) of each mean, with 0 log 0 = 0; `of` lies between the means."""
-    if not 0.0 < of < 1.0:  # then all means are the same
+def _divergence(mean: Float64Array, reference: float) -> Float64Array:
+    """Return kl(mean, reference) of each mean, with 0 log 0 = 0.
+
+    reference: a number between the means.
+    """
+    if not 0.0 < reference < 1.0:  # then all means are equal to it
         return np.zeros_like(mean)
     tiny = np.finfo(np.float64).tiny
-    ones = mean * np.log(np.maximum(mean, tiny) / of)
-    zeros: Float64Array = (1.0 - mean) * np.log(np.maximum(1.0 - mean, tiny) / (1.0 - of))
+    ones = mean * np.log(np.maximum(mean, tiny) / reference)
+    zeros: Float64Array = (1.0 - mean) * np.log(np.maximum(1.0 - mean, tiny) / (1.0 - reference))
     return ones + zeros
 
 
 def _threshold(blocks: int) -> float:
-    """x of (1 + x) exp(-x) = 2 alpha / (k^3 (k + 1)), from above."""
+    """Return the x with (1 + x) exp(-x) = 2 alpha / (k^3 (k + 1)), from above."""
     least = log(blocks**3 * (blocks + 1) / (2.0 * ALPHA))
     x = 2.0 * least
     for _ in range(_STEPS):

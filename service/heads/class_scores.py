@@ -1,4 +1,4 @@
-"""Scores of classes that an accuracy hides where one class is far more frequent than others."""
+"""Scores of classes that an accuracy hides if one class is far more frequent than the others."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,26 +20,31 @@ def class_scores(
 ) -> dict[str, Any]:
     """Return scores as plain data; None where a divisor is zero, or nothing is known.
 
-        precision          share of the predictions of a class that were right
-        recall             share of the samples of a class that were found
+        precision          share of a class's predictions that were right
+        recall             share of a class's samples that were predicted
         f1                 harmonic mean of both
-        balanced accuracy  mean recall of the classes that came
+        balanced accuracy  mean recall of the classes that have come
 
-    confusion: (K, K), the label of each row, the prediction of each column. majority: accuracy of
-    the majority rule. ranked: as of `solver.calibration.ranking`, whose classes may be fewer. ROC
-    AUC is the mean over classes; so is average precision, but of two classes it is that of the
-    rarer one.
+    ROC AUC is the mean over classes. So is average precision, except that for two classes it is
+    that of the rarer one.
+
+    Args:
+        labels: of the K classes.
+        confusion: (K, K), rows for labels, columns for predictions; or of fewer classes.
+        majority: accuracy of always predicting the most frequent class.
+        ranked: see `solver.calibration.ranking`; it may be of fewer classes.
     """
+    # A head that was trained from a file or loaded has predicted nothing yet.
     # A head that was trained from a file, or loaded, has predicted nothing yet.
     missing = len(labels) - len(confusion)
     confusion = np.pad(confusion, (0, missing)) if missing else confusion
     support, right = confusion.sum(axis=1), confusion.diagonal()
-    claimed = confusion.sum(axis=0)
+    predicted = confusion.sum(axis=0)
     recall = _shares(right, support)
     by_class = {
-        "precision": _shares(right, claimed),
+        "precision": _shares(right, predicted),
         "recall": recall,
-        "f1": _shares(2 * right, support + claimed),
+        "f1": _shares(2 * right, support + predicted),
         "roc_auc": _padded(None if ranked is None else ranked.roc_auc, len(labels)),
         "average_precision": _padded(
             None if ranked is None else ranked.average_precision, len(labels)
@@ -73,8 +78,8 @@ def _shares(part: NDArray[np.int64], whole: NDArray[np.int64]) -> Float64Array:
 
 
 def _padded(values: Float64Array | None, classes: int) -> Float64Array:
-    known = np.empty(0) if values is None else values
-    return np.pad(known, (0, classes - len(known)), constant_values=np.nan)
+    given = np.empty(0) if values is None else values
+    return np.pad(given, (0, classes - len(given)), constant_values=np.nan)
 
 
 def _plain(values: Float64Array) -> list[float | None]:
@@ -82,5 +87,5 @@ def _plain(values: Float64Array) -> list[float | None]:
 
 
 def _mean(values: Float64Array) -> float | None:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else None
+    numbers = values[~np.isnan(values)]
+    return float(numbers.mean()) if len(numbers) else None

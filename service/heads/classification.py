@@ -1,4 +1,4 @@
-"""A head of classes: the labels that it has met, a learner of their numbers, and its score."""
+"""A head of classes: the labels that it has met, a learner of their codes, and its score."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, Self, TypeVar
@@ -10,7 +10,7 @@ from wolfstream.service.errors import InvalidSamples, Untrained, refuse
 from wolfstream.service.heads.added_hits import add_hits
 from wolfstream.service.heads.answers import Answers, Predictions
 from wolfstream.service.heads.batch import Batch
-from wolfstream.service.heads.calibration import NOT_JUDGED, of_calibration, with_calibration
+from wolfstream.service.heads.calibration import NOT_JUDGED, calibration_arrays, with_calibration
 from wolfstream.service.heads.changes import Change
 from wolfstream.service.heads.class_scores import class_scores
 from wolfstream.service.heads.hits import Hits
@@ -37,7 +37,7 @@ L = TypeVar("L", bound=ClassLearner)
 
 
 class ClassificationView(NamedTuple):
-    """An immutable picture of the head."""
+    """An immutable view of the head."""
 
     learner: LearnerView
     head: ClassHeadView
@@ -96,7 +96,7 @@ class ClassificationView(NamedTuple):
     @property
     def changes(self) -> tuple[Change, ...]:
         """See `HeadView`."""
-        return self.score.changes.found
+        return self.score.changes.latest
 
     @property
     def n_changes(self) -> int:
@@ -116,14 +116,14 @@ class ClassificationView(NamedTuple):
         """Return labels and decisions for finite rows. Raises Untrained, InvalidSamples."""
         if self.lacks:
             raise Untrained(f"the head {self.lacks}")
-        return self._told(self.head.predict(X, heard))
+        return self._predictions(self.head.predict(X, heard))
 
     def chained(self, chain: Chain, bank: BankPicture, rows: Seen) -> Predictions:
-        """Return those of a bank's head by the chain of its view, for dense prepared rows."""
+        """Return the predictions of a bank's head by its chain, for dense prepared rows."""
         assert isinstance(rows.X, np.ndarray)
-        return self._told(chained(chain, self.head._replace(learner=bank), rows.X, rows.raw))
+        return self._predictions(chained(chain, self.head._replace(learner=bank), rows.X, rows.raw))
 
-    def _told(self, head_answer: HeadAnswer) -> Predictions:
+    def _predictions(self, head_answer: HeadAnswer) -> Predictions:
         classes = self.classes
         labels = [classes[code] for code in head_answer.prediction.tolist()]
         return Predictions(labels, head_answer.decisions[0].tolist(), head_answer)
@@ -169,12 +169,12 @@ class ClassificationView(NamedTuple):
         return probability
 
     def cost(self, rows: int, entries: int) -> int:
-        """Return the multiplications of a prediction; see `HeadView.cost`."""
+        """Return the number of multiplications of a prediction; see `HeadView.cost`."""
         return self.learner.cost(rows, entries)
 
 
 class ClassificationHead(Generic[L]):
-    """A learner of class numbers, their labels, and its prequential score.
+    """A learner of classes' codes, the classes' labels, and a prequential score.
 
     own: whether the learner's scores are logarithms of probabilities.
     """
@@ -190,11 +190,11 @@ class ClassificationHead(Generic[L]):
         return self._head.classes
 
     def meet(self, labels: Iterable[Label]) -> list[int]:
-        """Return the class numbers of labels; new ones are numbered in this order."""
+        """Return the codes of labels; new labels get the next codes, in this order."""
         return self._head.meet(labels)
 
     def check(self, samples: Samples, drafted: set[LabelKey], most_classes: int) -> set[LabelKey]:
-        """Refuse rows that the learner could not take, and too many labels; see `Head.check`."""
+        """Refuse rows that the learner cannot take, and too many labels; see `Head.check`."""
         assert isinstance(samples.y, list)
         self.learner.check(samples.X)
         keys = set(map(key_of, set(samples.y)))
@@ -216,32 +216,32 @@ class ClassificationHead(Generic[L]):
         y: Targets,
         heard: Heard = NOTHING_HEARD,
         weight: Weights = None,
-        foretold: Sequence[Any] | None = None,
+        earlier_predictions: Sequence[Any] | None = None,
     ) -> Answers:
-        """Learn samples in order, test-then-train; the same for live requests and for replay.
+        """Learn samples in order, each after it was predicted; the same live and in replay.
 
-        The log loss leaves out rows with `foretold`, whose probabilities are not known.
+        The log loss leaves out rows with `earlier_predictions`, whose probabilities are not known.
         """
         assert isinstance(y, list)
         head_answer, codes = self._head.learn(X, y, heard, weight)
         predicted = head_answer.prediction
-        if foretold is None:
+        if earlier_predictions is None:
             self._score.count(codes, predicted, head_answer.probability)
         else:
-            self._score.count(codes, self._codes_of(foretold))
+            self._score.count(codes, self._codes_of(earlier_predictions))
         decision = [value for part in head_answer.decisions for value in _decisions(part)]
         classes = self.classes
         labels = [classes[code] if code >= 0 else None for code in predicted.tolist()]
         more = self.learner.columns(head_answer.parts)
         return Answers(labels, decision, head_answer, more.get("admitted"), more.get("step"))
 
-    def _codes_of(self, foretold: Sequence[Any]) -> NDArray[np.int64]:
-        """Return the class numbers of predictions; -1 for None and for an unknown label."""
-        known = {key_of(label): code for code, label in enumerate(self.classes)}
-        return np.array([known.get(key_of(label), -1) for label in foretold], np.int64)
+    def _codes_of(self, predictions: Sequence[Any]) -> NDArray[np.int64]:
+        """Return the codes of predictions; -1 for None and for an unknown label."""
+        code_of = {key_of(label): code for code, label in enumerate(self.classes)}
+        return np.array([code_of.get(key_of(label), -1) for label in predictions], np.int64)
 
     def passes(self, rows: Seen, y: Targets, weight: Weights = None) -> "ClassPasses":
-        """Return passes over these samples, to learn them again and again."""
+        """Return passes over these samples, which are to be learned repeatedly."""
         assert isinstance(y, list)
         return ClassPasses(self, rows, y, weight)
 
@@ -257,14 +257,13 @@ class ClassificationHead(Generic[L]):
 
     @property
     def calibration(self) -> ClassCalibration:
-        """The calibration of the head, from its answers before learning."""
+        """The calibration of the head, from its predictions before learning."""
         return self._head.calibration
 
     def merge(self, each: Sequence[Self]) -> None:
-        """Make a head without samples the head of all samples that several have learned.
+        """Make this head, which has no samples, that of all samples that others have learned.
 
-        Their learners take a `merge` of their own. Raises ValueError for learners that cannot be
-        merged.
+        Learners merge themselves. Raises ValueError for learners that cannot be merged.
         """
         places = [np.array(self.meet(head.classes), np.int64) for head in each]
         classes = len(self.classes)
@@ -279,16 +278,16 @@ class ClassificationHead(Generic[L]):
         return ClassificationView(view, head, self._score.copy(), head.lacks)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return plain data and arrays from which `restore` goes on bit for bit."""
+        """Return plain data and arrays, from which `restore` goes on bit for bit."""
         plain, arrays = self.learner.state()
         arrays = arrays | with_calibration(self.calibration.state())
         return {"classes": list(self.classes), **plain, **self._score.state()}, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from a state."""
+        """Take a state."""
         self.meet(plain["classes"])
         self._score.restore(plain)
-        self.calibration.restore(of_calibration(arrays))
+        self.calibration.restore(calibration_arrays(arrays))
         self.learner.restore(plain, arrays)
 
 
@@ -305,11 +304,11 @@ class ClassPasses:
         self.score = Hits()
         self._head, self._X, self._labels, self._weight = head, rows.X, labels, weight
         self._relearn: Relearn = head.learner.relearning(len(labels), rows.codes)
-        self._new = len(labels)  # samples that no pass has learned
+        self._new = len(labels)  # how many samples no pass has learned yet
         self.standing: Callable[[], dict[str, Any]] = head.learner.standing
 
     def learn(self, part: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
-        """Learn samples; returns labels and predictions, as class numbers."""
+        """Learn the samples with these indices; return codes and predictions before."""
         codes = np.array(self._head.meet(self._labels[i] for i in part), np.int64)
         weight = weights_of(self._weight, part)
         answer = self._relearn(part, take_rows(self._X, part), codes, weight)
@@ -321,9 +320,9 @@ class ClassPasses:
 
 
 def _matrix(costs: Costs, classes: Sequence[Label]) -> Float64Array:
-    """Return costs by class numbers: 0 of what is right, and 1 of mistakes that are not named.
+    """Return costs by codes: 0 for what is right, and 1 for a mistake without a cost.
 
-    Raises InvalidSamples.
+    Raises InvalidSamples for a label that was not met.
     """
     place = {text_of(label): code for code, label in enumerate(classes)}
     cost = 1.0 - np.eye(len(classes))
@@ -338,7 +337,7 @@ def _matrix(costs: Costs, classes: Sequence[Label]) -> Float64Array:
 
 
 def _decisions(decision: Float64Array) -> list[Any]:
-    """Return decisions as plain data: None for NaN, and scores only of the classes of a row."""
+    """Return decisions as plain data: None for NaN; of several classes, only those of the row."""
     if decision.ndim == 1:
         return [None if value != value else value for value in decision.tolist()]
     rows = decision.tolist()
@@ -346,11 +345,11 @@ def _decisions(decision: Float64Array) -> list[Any]:
 
 
 def merge_heads(head: Head, parts: Sequence[Head]) -> None:
-    """Make a head without samples the head of all parts; see `ClassificationHead.merge`.
+    """Make a head without samples that of all parts; see `ClassificationHead.merge`.
 
     Raises ValueError for heads that cannot be merged, such as those of numbers.
     """
-    of_classes = [part for part in (head, *parts) if isinstance(part, ClassificationHead)]
-    if len(of_classes) <= len(parts):
+    class_heads = [part for part in (head, *parts) if isinstance(part, ClassificationHead)]
+    if len(class_heads) <= len(parts):
         raise ValueError("heads of numbers cannot be merged")
-    of_classes[0].merge(of_classes[1:])
+    class_heads[0].merge(class_heads[1:])

@@ -1,4 +1,4 @@
-"""The semiparametric problem (P3) over a window of samples, solved by decomposition."""
+"""Refits of the semiparametric head: P3's problem over a window, solved by decomposition."""
 
 import math
 from collections.abc import Mapping
@@ -20,28 +20,33 @@ from wolfstream.solver.semiparametric.regression import (
 )
 from wolfstream.solver.semiparametric.view import SemiparametricView, view_of, view_to_arrays
 
-# For kernel rows of a refit; with a window of 2,000 all of them take an eighth of it.
+# For kernel rows of a refit. For a window of 2,000 samples all of them take an eighth of it.
 _CACHE_BYTES = 1 << 28
-# A window of 5,000 takes 3,000 steps in half a second; a fit that needs more is given up.
+# A window of 5,000 samples takes 3,000 steps, in half a second. A fit that needs more is given up.
 MOST_STEPS = 1_000_000
 
 
 def fit_window(window: Window, job: str | None, observe: Observe) -> Fit:
-    """Solve P3's problem over a window. Raises RefitFailed, and what `observe` raises.
+    """Solve P3's problem over a window.
 
-    job: the id of the refit that asked for it; None without a server.
+    Args:
+        window: of samples.
+        job: the id of the refit; None without a server.
+        observe: called with the solver's progress; may raise to stop it.
+
+    Raises RefitFailed, and what `observe` raises.
     """
-    own = window.spec.semiparametric
-    assert own is not None
+    semiparametric = window.spec.semiparametric
+    assert semiparametric is not None
     if not len(window.y):
         raise RefitFailed("the window is empty; post samples to the model first")
-    bases = [basis_from_data(basis.model_dump()) for basis in own.basis]
+    bases = [basis_from_data(basis.model_dump()) for basis in semiparametric.basis]
     settings = SemiparametricSettings(
-        _kernel(own.kernel or window.spec.kernel, window.X),
-        own.C,
-        own.epsilon,
-        own.solver,
-        tol=own.tol,
+        _kernel(semiparametric.kernel or window.spec.kernel, window.X),
+        semiparametric.C,
+        semiparametric.epsilon,
+        semiparametric.solver,
+        tol=semiparametric.tol,
         max_iter=MOST_STEPS,
         cache_bytes=_CACHE_BYTES,
     )
@@ -51,10 +56,10 @@ def fit_window(window: Window, job: str | None, observe: Observe) -> Fit:
             raise RefitFailed(
                 "the samples cannot be fitted: their numbers are too large for float64; scale them"
             )
-        observe(Progress(now.iteration, now.violation, own.tol))
+        observe(Progress(now.iteration, now.violation, semiparametric.tol))
 
     try:
-        with np.errstate(over="ignore", invalid="ignore"):  # found by `watch`
+        with np.errstate(over="ignore", invalid="ignore"):  # `watch` looks for the results
             Psi = training_matrix(bases, window.X)
             solution = solve_semiparametric(
                 window.X, window.y, Psi, settings, watch, weight=window.weight
@@ -64,8 +69,8 @@ def fit_window(window: Window, job: str | None, observe: Observe) -> Fit:
     if not solution.converged:
         raise RefitFailed(
             f"after {solution.n_iter:,} steps the KKT violation is "
-            f"{solution.kkt_violation:.3g}, above the spec's tol of {own.tol:g}; choose a smaller "
-            "C, another gamma or a larger tol"
+            f"{solution.kkt_violation:.3g}, above the spec's tol of {semiparametric.tol:g}; choose "
+            "a smaller C, another gamma or a larger tol"
         )
     view = view_of(solution, window.X, bases)
     fit = fit_of(view, len(window.y), solution.kkt_violation, solution.n_iter)
@@ -73,9 +78,15 @@ def fit_window(window: Window, job: str | None, observe: Observe) -> Fit:
 
 
 def fit_of(view: SemiparametricView, samples: int, kkt_violation: float, n_iter: int) -> Fit:
-    """Return the fit with this view, which was made without a refit.
+    """Return a fit from a view that was made without a refit.
 
-    kkt_violation: in units of y. Raises ValueError for a basis that is a function.
+    Args:
+        view: the fitted function.
+        samples: how many it was fitted to.
+        kkt_violation: of the solution, in units of y.
+        n_iter: the solver's steps.
+
+    Raises ValueError for a basis that is a Python function.
     """
     arrays, model = view_to_arrays(view)
     plain = {
@@ -100,6 +111,6 @@ def _kernel(spec: KernelSpec, X: Float64Array) -> Kernel:
 
 
 def basis_to_text(basis: Mapping[str, Any]) -> str:
-    """Return a basis function as readable text: `sin(feature 0, period 24)`."""
+    """Return a basis function as text: `sin(feature 0, period 24)`."""
     parameters = [f"{name} {value:g}" for name, value in basis.items() if name != "type"]
     return f"{basis['type']}({', '.join(parameters)})" if parameters else str(basis["type"])

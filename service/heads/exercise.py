@@ -1,7 +1,7 @@
-"""A short run through everything that a request can make a head do, to compile it beforehand.
+"""Runs everything that a request can make a head do, so that it is compiled beforehand.
 
-There are so few samples that they leave a small set, and enough that landmarks are settled; one
-row is far enough from the others to need its distances from differences.
+There are few samples, so that the set stays small, but enough that landmarks are frozen. One row is
+so far from the others that its distances have to be computed from differences.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ def rows_to_learn() -> Float64Array:
 
 
 def rows_of_kind(sparse: bool) -> Matrix:
-    """Return the rows as a head gets them, from arrays or from named numbers."""
+    """Return these rows as a head gets them, from arrays or from named numbers."""
     X = rows_to_learn()
     if not sparse:
         return X
@@ -35,7 +35,7 @@ def rows_of_kind(sparse: bool) -> Matrix:
 
 
 def exercise(build: Callable[[ModelSpec], Head], spec: ModelSpec, sparse: bool) -> None:
-    """Learn, predict, save and restore a little with rows of one kind."""
+    """Learn, predict, save and restore a little, with rows of one kind."""
     X = rows_to_learn()
     y: Targets = [["a", "b", "c"][i % 3] for i in range(len(X))]
     if spec.task == "regression":

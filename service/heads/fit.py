@@ -1,4 +1,4 @@
-"""Fits: the results of refits on a window of samples, and their records in the journal."""
+"""Fits: the results of refits on a window of samples, and their records in the log."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -14,10 +14,16 @@ from wolfstream.solver.rows.sample_weights import Weights
 
 
 class Window(NamedTuple):
-    """Samples to be fitted: rows (n, d), targets (n,) and weights, the oldest first.
+    """Samples to be fitted, oldest first.
 
-    head: that will serve the fit. sequence: of the model when they were its most recent ones.
-    epoch: as of the model.
+    Attributes:
+        head: that will serve the fit.
+        sequence: of the model when these were its most recent samples.
+        X: rows, (n, d).
+        y: targets, (n,).
+        spec: of the model.
+        epoch: of the model then.
+        weight: of each sample, (n,); None if all are 1.
     """
 
     head: HeadName
@@ -30,7 +36,7 @@ class Window(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """The progress of a solver, which ends at a violation of at most `tol`."""
+    """The progress of a solver, which ends once the violation is at most `tol`."""
 
     iteration: int
     kkt_violation: float
@@ -41,9 +47,11 @@ Observe = Callable[[Progress], None]
 
 
 class Fit(NamedTuple):
-    """A fitted model.
+    """The result of a refit.
 
-    plain: its description for clients. model, arrays: the solver's view as plain data and arrays.
+    Attributes:
+        plain: its description for clients.
+        model, arrays: the fitted function, as plain data and arrays.
     """
 
     plain: dict[str, Any]
@@ -52,7 +60,7 @@ class Fit(NamedTuple):
 
 
 def fit_to_record(fit: Fit) -> bytes:
-    """Return a journal record: [plain, model, [name, dtype, shape, bytes] of each array]."""
+    """Return a record of the log: [plain, model, [name, dtype, shape, bytes] of each array]."""
     arrays = [
         [name, array.dtype.str, list(array.shape), array.tobytes()]
         for name, array in fit.arrays.items()
@@ -64,7 +72,7 @@ def fit_to_record(fit: Fit) -> bytes:
 def fit_from_record(record: bytes) -> Fit:
     """Invert `fit_to_record`."""
     plain, model, arrays = msgpack.unpackb(record)
-    # Copied, because compiled code takes a read-only array for another type.
+    # Copied, because compiled code would be compiled again for read-only arrays.
     return Fit(
         plain,
         model,

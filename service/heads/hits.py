@@ -1,4 +1,4 @@
-"""Prequential scores of classes, and those of two rules that use no features."""
+"""Prequential scores of classes, beside those of two rules that use no features."""
 
 import math
 from collections import Counter
@@ -12,9 +12,9 @@ from wolfstream.service.heads.changes import Changes
 from wolfstream.service.heads.recent import LENGTH, RecentColumns
 from wolfstream.solver.arrays import Float64Array
 
-# A class that was given less, or that was not known yet, costs -log of this.
+# The log loss takes this as the least probability, also for a class that was not known yet.
 _LEAST_PROBABILITY = 1e-15
-# A class that came so often at most, and in one sample of so many, may be a mistake.
+# A class may be a mistake if it came at most this often, and in at most one sample of so many.
 _HANDFUL, _MANY = 5, 200
 _NAMES = (
     "accuracy",
@@ -27,11 +27,14 @@ _NAMES = (
 
 
 class Tally:
-    """Judged samples by label and prediction, and how often two rules were right about them.
+    """Judged samples by label and prediction.
 
-    confusion: (K, K) how often each class was the label, and what the head predicted then; labels,
-    guesses: the sums of its rows and columns, and right: that of its diagonal. samples: how many.
-    rules: how often the label before was right, and the most frequent one.
+    Attributes:
+        confusion: (K, K), how often each class was the label (rows) and the prediction (columns).
+        labels, guesses: the sums of its rows, and of its columns.
+        samples: their number.
+        right: how many were predicted right.
+        rules: how often "the label before" was right, and "the most frequent label so far".
     """
 
     def __init__(self, confusion: NDArray[np.int64] | None = None) -> None:
@@ -42,17 +45,17 @@ class Tally:
         self.rules = [0, 0]
 
     def meet(self, classes: int) -> None:
-        """Make room for so many classes."""
+        """Make room for this many classes."""
         if (more := classes - len(self.confusion)) > 0:
             self.confusion = np.pad(self.confusion, (0, more))
             self.labels += [0] * more
             self.guesses += [0] * more
 
     def add(self, judged: Mapping[tuple[float, ...], int], sign: int = 1) -> None:
-        """Count samples by the first four of the columns of `Hits`; with -1 no longer."""
+        """Count samples by the first four columns of `Hits`; with sign -1, stop counting them."""
         confusion, rules = self.confusion, self.rules
-        for (of_label, of_guess, last, majority), count in judged.items():
-            n, code, guess = sign * count, int(of_label), int(of_guess)
+        for (label_code, guess_code, last, majority), count in judged.items():
+            n, code, guess = sign * count, int(label_code), int(guess_code)
             confusion[code, guess] += n
             self.labels[code] += n
             self.guesses[guess] += n
@@ -63,7 +66,7 @@ class Tally:
             rules[1] += n * int(majority)
 
     def copy(self) -> "Tally":
-        """An independent copy."""
+        """Return an independent copy."""
         other = Tally.__new__(Tally)
         vars(other).update(vars(self))
         other.confusion, other.rules = self.confusion.copy(), self.rules.copy()
@@ -74,30 +77,38 @@ class Tally:
 class Hits:
     """The scores of all judged predictions, and of the last 1,000 of them.
 
-    With p_o the accuracy: kappa = (p_o - p_e) / (1 - p_e), p_e being the accuracy that predictions
-    as frequent as these would have by chance (Cohen 1960, eq. 1); kappa_temporal =
-    (p_o - p_l) / (1 - p_l), p_l being that of "the label before again" (Bifet et al. 2013);
-    log_loss = -mean log p of the true label, where the head has probabilities. majority_accuracy
-    is that of "the most frequent label so far", of equals the one that was so first. A few numbers
-    for each pair of classes are kept, however long the stream is. `changes` are those of the error
-    rate.
+    Let p_o be the accuracy.
+
+        kappa           (p_o - p_e) / (1 - p_e); p_e is the accuracy that predictions as frequent as
+                        these would have by chance (Cohen 1960, eq. 1)
+        kappa_temporal  (p_o - p_l) / (1 - p_l); p_l is the accuracy of "the label before again"
+                        (Bifet et al. 2013)
+        log_loss        -mean log p of the true label, where the head has probabilities
+        majority_accuracy    accuracy of "the most frequent label so far"; of equally frequent ones,
+                             the one that was so first
+        last_label_accuracy  p_l
+
+    A few numbers for each pair of classes are stored, however long the stream is.
+
+    Attributes:
+        changes: of the error rate.
     """
 
     def __init__(self) -> None:
-        self._log_loss = 0.0
-        self._lossy = 0  # judged samples with a log loss
+        self._log_loss = 0.0  # the sum over judged samples
+        self._lossy = 0  # how many of these have one
         self._met: list[int] = []  # how often each class came, judged or not
-        self._last = self._majority = -1
+        self._last = self._majority = -1  # code of the last, and of the most frequent label
         self.changes = Changes()
-        # Label, prediction, whether the label before was right, whether the most frequent was,
-        # log loss.
+        # Columns: label, prediction, whether the label before was right, whether the most frequent
+        # one was, log loss.
         self._recent = RecentColumns(5)
-        self._of_all, self._of_recent = Tally(), Tally()
+        self._overall_tally, self._recent_tally = Tally(), Tally()
 
     @property
     def judged(self) -> int:
-        """How many predictions were judged."""
-        return self._of_all.samples
+        """The number of predictions that were judged."""
+        return self._overall_tally.samples
 
     def count(
         self,
@@ -105,19 +116,21 @@ class Hits:
         predicted: NDArray[np.int64],
         probability: Float64Array | None = None,
     ) -> None:
-        """Add labels and their predictions, both (n,) class numbers; -1 for no prediction.
+        """Count labels and their predictions, one after another, so that sums have the same bits.
 
-        probability: (n, K) of each class, if the head has them. Samples are added one after
-        another, so that sums do not depend on the parts.
+        Args:
+            codes: of the labels, (n,).
+            predicted: codes, (n,); -1 for no prediction.
+            probability: of each class, (n, K), if the head has them.
         """
         labels, guesses = codes.tolist(), predicted.tolist()
         self._meet(max([-1, *labels, *guesses]) + 1)
         met, last, majority = self._met, self._last, self._majority
-        judged, of_judged, wrong = list[tuple[int, ...]](), list[float](), list[float]()
+        judged, losses, wrong = list[tuple[int, ...]](), list[float](), list[float]()
         for code, guess, loss in zip(labels, guesses, _log_losses(probability, codes), strict=True):
             if guess >= 0:
                 judged.append((code, guess, code == last, code == majority))
-                of_judged.append(loss)
+                losses.append(loss)
                 wrong.append(float(code != guess))
                 if loss == loss:
                     self._log_loss += loss
@@ -128,53 +141,53 @@ class Hits:
                 majority = code
         self._last, self._majority = last, majority
         if judged:
-            self._judge(judged, of_judged)
+            self._judge(judged, losses)
             self.changes.add(wrong)
 
     def _judge(self, judged: list[tuple[int, ...]], losses: list[float]) -> None:
         counted = Counter[tuple[float, ...]](judged)
-        self._of_all.add(counted)
-        self._of_recent.add(_counted(self._recent.oldest(len(judged))), -1)
-        self._of_recent.add(counted if len(judged) <= LENGTH else Counter(judged[-LENGTH:]))
+        self._overall_tally.add(counted)
+        self._recent_tally.add(_counted(self._recent.oldest(len(judged))), -1)
+        self._recent_tally.add(counted if len(judged) <= LENGTH else Counter(judged[-LENGTH:]))
         columns = np.empty((5, len(judged)))
         columns[:4], columns[4] = np.array(judged).T, losses
         self._recent.add(columns)
 
     def _meet(self, classes: int) -> None:
         self._met += [0] * (classes - len(self._met))
-        self._of_all.meet(classes)
-        self._of_recent.meet(classes)
+        self._overall_tally.meet(classes)
+        self._recent_tally.meet(classes)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the scores as plain data; None if there is nothing to tell.
+        """Return the scores as plain data; None where there is nothing to tell.
 
-        kappa is None if p_e is 1, all being of one class, and kappa_temporal where p_l is.
+        kappa is None if p_e is 1, as if all samples are of one class, and kappa_temporal if p_l is.
         """
         losses = self._recent.columns()[4]
         lossy = losses[~np.isnan(losses)]
         loss = float(lossy.mean()) if len(lossy) else None
         total_loss = self._log_loss / self._lossy if self._lossy else None
-        total = _scores(self._of_all, total_loss)
-        of_late = _scores(self._of_recent, loss)
+        total = _scores(self._overall_tally, total_loss)
+        recent = _scores(self._recent_tally, loss)
         return {
             "samples": self.judged,
             **dict(zip(_NAMES, total, strict=True)),
-            **{f"recent_{name}": value for name, value in zip(_NAMES, of_late, strict=True)},
+            **{f"recent_{name}": value for name, value in zip(_NAMES, recent, strict=True)},
         }
 
     def tallies(self) -> dict[str, Tally]:
         """Return the counts of the last judged samples, and of all; to be read only."""
-        return {"recent": self._of_recent, "overall": self._of_all}
+        return {"recent": self._recent_tally, "overall": self._overall_tally}
 
     def latest(self, n: int) -> list[tuple[int, int]]:
-        """Return prediction and label of at most the last n judged samples, the oldest first."""
+        """Return the predictions and labels of the last n judged samples, oldest first."""
         labels, guesses = self._recent.latest(n)[:2].astype(np.int64).tolist()
         return list(zip(guesses, labels, strict=True))
 
     def recent(self) -> Float64Array:
-        """Return the last judged samples, (5, at most 1,000), the oldest first; to be read only.
+        """Return the last judged samples, (5, at most 1,000), oldest first; to be read only.
 
-        In columns: label, prediction, whether the label before was right, whether the most frequent
+        Columns: label, prediction, whether the label before was right, whether the most frequent
         one was, log loss.
         """
         return self._recent.columns()
@@ -185,23 +198,24 @@ class Hits:
         return self._met
 
     def rare(self) -> list[int]:
-        """Classes that were met a handful of times among very many samples."""
+        """Return the classes that came a handful of times among very many samples."""
         met = self._met
         total = sum(met)
         return [k for k, n in enumerate(met) if 0 < n <= _HANDFUL and n * _MANY <= total]
 
     def copy(self) -> "Hits":
-        """An independent copy."""
+        """Return an independent copy."""
         other = Hits.__new__(Hits)
         vars(other).update(vars(self))  # copy.copy would take four times as long
         other._met, other._recent = self._met.copy(), self._recent.copy()
-        other._of_all, other._of_recent = self._of_all.copy(), self._of_recent.copy()
+        other._overall_tally = self._overall_tally.copy()
+        other._recent_tally = self._recent_tally.copy()
         other.changes = self.changes.copy()
         return other
 
     def state(self) -> dict[str, Any]:
-        """Plain data for `restore`, copied; JSON keeps every bit of a number."""
-        tally = self._of_all
+        """Return plain data for `restore`, copied; JSON keeps every bit of a number."""
+        tally = self._overall_tally
         return {
             "confusion": tally.confusion.tolist(),
             "met": self._met.copy(),
@@ -212,31 +226,36 @@ class Hits:
         }
 
     def restore(self, plain: Mapping[str, Any]) -> None:
-        """Take over a state; one without pairs of classes starts from zero."""
+        """Take a state; one without a confusion matrix starts from zero."""
         if "confusion" not in plain:
             return
         self._met = list(plain["met"])
         classes = len(self._met)
         confusion = np.array(plain["confusion"], np.int64).reshape(classes, classes)
-        self._of_all, self._of_recent = Tally(confusion), Tally(np.zeros_like(confusion))
-        *self._of_all.rules, self._last, self._majority = plain["rules"]
+        self._overall_tally, self._recent_tally = Tally(confusion), Tally(np.zeros_like(confusion))
+        *self._overall_tally.rules, self._last, self._majority = plain["rules"]
         self._log_loss, self._lossy = plain["log_loss"]
         self._recent.restore(self.judged, plain["recent"])
-        self._of_recent.add(_counted(self._recent.columns()))
+        self._recent_tally.add(_counted(self._recent.columns()))
         if "changes" in plain:  # older versions did not look for them
             self.changes.restore(plain["changes"])
 
 
 def _counted(columns: Float64Array) -> Counter[tuple[float, ...]]:
-    """How often each combination of the first four of the columns of `Hits` occurs."""
+    """Return how often each combination of the first four columns of `Hits` occurs."""
     return Counter(zip(*columns[:4].tolist(), strict=True))
 
 
 def kappa(labels: Sequence[int], predicted: Sequence[int], correct: int) -> float | None:
-    """Cohen's kappa from how often each class was the label, how often it was predicted.
+    """Return Cohen's kappa.
 
     With n = sum(labels) and c = sum(labels_k predicted_k) it is (n correct - c) / (n^2 - c), in
-    whole numbers until the division. None if all is of one class, or n is zero.
+    whole numbers until the division. None if all samples are of one class, or n is zero.
+
+    Args:
+        labels: how often each class was the label, (K,).
+        predicted: how often each class was predicted, (K,).
+        correct: how many predictions were right.
     """
     n = sum(labels)
     chance = sum(a * b for a, b in zip(labels, predicted, strict=True))
@@ -244,7 +263,7 @@ def kappa(labels: Sequence[int], predicted: Sequence[int], correct: int) -> floa
 
 
 def _scores(tally: Tally, log_loss: float | None) -> tuple[float | None, ...]:
-    """The values of `_NAMES`."""
+    """Return the values of `_NAMES`."""
     n, right, (last, majority) = tally.samples, tally.right, tally.rules
     if not n:
         return (None,) * len(_NAMES)
@@ -254,8 +273,8 @@ def _scores(tally: Tally, log_loss: float | None) -> tuple[float | None, ...]:
 
 
 def _log_losses(probability: Float64Array | None, codes: NDArray[np.int64]) -> list[float]:
-    """-log p of the label of each sample; NaN without probabilities."""
+    """Return -log p of each sample's label; NaN without probabilities."""
     if probability is None:
         return [math.nan] * len(codes)
-    of_label = probability[np.arange(len(codes)), codes].tolist()
-    return [-math.log(max(p, _LEAST_PROBABILITY)) for p in of_label]
+    label_probability = probability[np.arange(len(codes)), codes].tolist()
+    return [-math.log(max(p, _LEAST_PROBABILITY)) for p in label_probability]

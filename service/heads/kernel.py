@@ -13,14 +13,14 @@ from wolfstream.solver.kernels.functions import Kernel, largest_square_norm
 from wolfstream.solver.prepare.named_rows import Rows, square_norms
 from wolfstream.solver.rows.matrix import Matrix, SparseRows
 
-# Bound on gamma ||x||^2 where gamma is estimated: to the eighth power still below 1e100.
+# Bound on gamma ||x||^2 where gamma is estimated: its eighth power is below 1e100.
 _LARGEST_POLYNOMIAL_PRODUCT = 1e6
-# Bound on ||x||^2 of a polynomial kernel before its gamma is known.
+# Bound on ||x||^2 for a polynomial kernel before its gamma is estimated.
 _LARGEST_SQUARE_NORM_AT_FIRST = 1e12
 
 
 def kernel_with(spec: KernelSpec, gamma: float) -> Kernel:
-    """Return the solver's kernel, with this gamma where the spec says "auto"."""
+    """Return the solver's kernel; `gamma` is used where the spec says "auto"."""
     if isinstance(spec, LinearSpec):
         return Kernel("linear")
     if spec.gamma != "auto":
@@ -36,7 +36,7 @@ def largest_product(kernel_type: str) -> float:
 
 
 def estimated_gamma(kernel_type: str, X: Matrix) -> float:
-    """Return the gamma of "auto" for (n, d) rows: P2's rule, bounded for polynomial kernels."""
+    """Return the gamma of "auto" for rows (n, d): P2's rule, bounded for polynomial kernels."""
     return gamma_from_rows(X, largest_product(kernel_type))
 
 
@@ -51,14 +51,15 @@ def square_norm_limit(spec: KernelSpec, gamma: float | None = None) -> float:
 
 
 def kernel_limit(kernel: Kernel) -> float:
-    """`square_norm_limit` of a kernel whose gamma is settled."""
+    """Return `square_norm_limit` of a kernel whose gamma is frozen."""
     return min(largest_square_norm(kernel), LARGEST_VALUE)
 
 
 def stored_norm_limit(spec: ModelSpec) -> float:
     """Return the largest ||x||^2 of a row that a model of this spec can have learned.
 
-    Preparation bounds the rows of arrays, whatever the kernel is; an estimated gamma suits them.
+    Prepared rows are bounded whatever the kernel is, and an estimated gamma suits its rows. So only
+    a gamma of the spec sets another limit.
     """
     if spec.prepare is not None or has_auto_gamma(spec.kernel):
         return LARGEST_VALUE
@@ -67,7 +68,7 @@ def stored_norm_limit(spec: ModelSpec) -> float:
 
 def check_norms(rows: Rows | SparseRows, limit: float) -> None:
     """Raise InvalidSamples for rows whose ||x||^2 exceeds the limit of the model's kernel."""
-    # The squares of all rows are summed at once, and are no less than those of each.
+    # Usually the sum over all rows is below the limit, so that no row has to be looked at.
     if isinstance(rows, np.ndarray) and np.vdot(rows, rows) <= limit:
         return
     wrong = np.flatnonzero(~(square_norms(rows) <= limit))

@@ -1,6 +1,6 @@
-"""A kind of head, described as data: which calls teach it, what it can do, how results are shown.
+"""A kind of head as data: which calls teach it, what it can do, how its results are shown.
 
-`heads.kinds` lists them all.
+`heads.kinds` lists all kinds.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -26,24 +26,28 @@ H = TypeVar("H")
 
 
 class Passes(Protocol):
-    """Learning the same samples again and again, without a server."""
+    """Repeated learning of the same samples, without a server."""
 
     @property
     def score(self) -> Score:
-        """Return a score that has counted nothing yet."""
+        """A score that has counted nothing yet."""
 
     def learn(self, part: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
-        """Learn the samples of these numbers; what the score counts of the predictions before."""
+        """Learn the samples with these indices; return what the score counts, labels first."""
 
     def standing(self) -> dict[str, Any]:
-        """Return `objective`, `gap` and what the gap is over; empty if there is no objective."""
+        """Return `objective`, `gap` and what the gap is over; {} if there is no objective."""
 
 
-class Asked(NamedTuple):
-    """What `wolfstream train` was asked for, of which a head makes its part of the spec.
+class TrainingChoice(NamedTuple):
+    """What `wolfstream train` was asked for; a head makes its part of the spec from it.
 
-    options: those of `spec.heads.HEAD_OPTIONS` that have a value, except class weights.
-    weights: of classes, as the spec has them. samples: how many there are.
+    Attributes:
+        algorithm: to train with.
+        options: those of `spec.heads.HEAD_OPTIONS` that have a value, except class weights.
+        weights: of classes, as the spec has them.
+        tol: at which a solver may end.
+        samples: the number of samples.
     """
 
     algorithm: str
@@ -57,8 +61,10 @@ class Asked(NamedTuple):
 class Refitting(Generic[H]):
     """How a head is refitted to a window of recent samples.
 
-    window: copies of its rows, targets and weights, the oldest first. solve: fits a window on any
-    thread, for a job of this id (None without a server). adopt: serves a fit from now on.
+    Attributes:
+        window: returns copies of the window's rows, targets and weights, oldest first.
+        solve: fits a window, on any thread, for the job with this id (None without a server).
+        adopt: serves a fit from now on.
     """
 
     window: Callable[[H], tuple[Float64Array, Float64Array, Weights]]
@@ -67,7 +73,13 @@ class Refitting(Generic[H]):
 
 
 class PairsProblem(NamedTuple):
-    """What a batch solver is given besides the rows: each one's class number and ridge, (n,)."""
+    """What a batch solver gets besides the rows.
+
+    Attributes:
+        kernel: of the spec.
+        codes: of each row's class, (n,).
+        ridge: of each row, (n,).
+    """
 
     kernel: Kernel
     codes: NDArray[np.int64]
@@ -76,11 +88,14 @@ class PairsProblem(NamedTuple):
 
 @dataclass(frozen=True)
 class Pairs(Generic[H]):
-    """How a head takes over the solutions of a batch solver.
+    """How a head takes over the solution of a batch solver.
 
-    problem: of all labels, which the head meets. most: bound on the support vectors.
-    spec_with: returns the spec with room for them, given the requested bound, if any.
-    adopt: takes over support vectors, their class numbers and weights, into a fresh head.
+    Attributes:
+        problem: of all labels, which the head meets.
+        most: bound on the support vectors.
+        spec_with: returns the spec with room for this many support vectors; the last argument is
+            the bound that was asked for, if any.
+        adopt: takes over the support vectors, their codes and weights, into a new head.
     """
 
     problem: Callable[[H, list[Label]], PairsProblem]
@@ -92,8 +107,10 @@ class Pairs(Generic[H]):
 class SavedHead(NamedTuple):
     """A head as a model file has it, before anything of it is trusted.
 
-    plain, arrays: of its state, without its calibration. width: of prepared rows; None if they are
-    sparse. texts: how many texts and codes of each row it crosses.
+    Attributes:
+        plain, arrays: of its state, without its calibration.
+        width: of prepared rows; None if they are sparse.
+        texts: how many texts and codes of each row the head crosses.
     """
 
     plain: Mapping[str, Any]
@@ -106,26 +123,29 @@ class SavedHead(NamedTuple):
 class Kind(Generic[H]):
     """One kind of head.
 
-    build: a fresh one, as the spec asks for it.
-    calls: the learning calls whose journal entries and responses name it. learns_all: whether
-        samples of the other calls teach it, too. listens: whether it hears the others' votes
-        and the rows' texts.
-    prepared: whether it needs prepared rows.
-    specs, exercises: models that between them reach all code that this kind compiles, and what
-        compiles it for one of them, on dense or on sparse rows; several, by name, where they can
-        be compiled side by side, the longest first. later: such code that only some data reach, so
-        that no start and no request waits until it is compiled. code: what of a spec decides which
-        compiled code its head runs.
-    spec_part: its part of the spec for `wolfstream train`.
-    reported: what a report of training takes from its description. outcome, summary: a report's
-        result in a phrase, and in a few lines.
-    passes, pairs, refitting: how it is trained in these ways; None if it is not.
-    merge: makes a fresh one that of all samples that several have learned; raises ValueError for
-        heads that cannot be merged.
-    check_saved: raises WrongArrays unless what a saved head has belongs together, given a fresh one
-        of the spec; None where `engine.saved_arrays` knows all of its arrays.
-    beside: what its view says of rows beside another head's prediction, in a column of its name;
-        None for a head that predicts. One that has it predicts nothing.
+    Attributes:
+        name: of the head in a spec.
+        build: returns a new head, as the spec asks for it.
+        calls: the learning calls whose entries and responses name it.
+        learns_all: whether samples of the other calls teach it, too.
+        listens: whether it gets the other heads' votes, and the rows' texts.
+        prepared: whether it needs prepared rows.
+        specs: models that, together, reach all code that this kind compiles.
+        exercises: name -> compiles a part of that code for one of these specs, on dense or on
+            sparse rows. Parts can be compiled side by side; the longest comes first.
+        later: the same for code that only some data reach: no start and no request waits for it.
+        code: what of a spec decides which compiled code its head runs.
+        spec_part: its part of the spec for `wolfstream train`.
+        reported: the fields of its description that a report of training has.
+        outcome: a report's result, in a phrase.
+        summary: a report's result, in a few lines.
+        passes, pairs, refitting: how it is trained in these ways; None if it is not.
+        merge: makes a new head that of all samples that several have learned; raises ValueError
+            for heads that cannot be merged; None if none can.
+        check_saved: raises WrongArrays unless what a saved head has fits together, given a new head
+            of the spec; None if `engine.saved_arrays` knows all of its arrays.
+        beside: what its view says of rows beside another head's prediction, in a column of its
+            name; None for a head that predicts. A head that has it predicts nothing.
     """
 
     name: HeadName
@@ -134,7 +154,7 @@ class Kind(Generic[H]):
     specs: Callable[[], Iterator[ModelSpec]]
     exercises: Mapping[str, Callable[[ModelSpec, bool], None]]
     code: Callable[[ModelSpec], Hashable]
-    spec_part: Callable[[Asked], dict[str, Any]]
+    spec_part: Callable[[TrainingChoice], dict[str, Any]]
     reported: tuple[str, ...]
     outcome: Callable[[Mapping[str, Any]], str]
     summary: Callable[[Mapping[str, Any]], list[str]]

@@ -1,6 +1,6 @@
-"""The list of all kinds of heads, and what follows for a model from those that its spec has.
+"""The kinds of heads, and what a model's heads are to each other.
 
-A new kind is a module with a `KIND`, a part of the spec of the same name, and a line here.
+A new kind is a module with a `KIND`, a part of the spec of the same name, and a line in `KINDS`.
 """
 
 from typing import Any
@@ -23,38 +23,38 @@ KINDS: dict[HeadName, Kind[Any]] = {
     )
 }
 
-# The heads that get the predictions of the others.
+# The heads that get the votes of the others.
 LISTENERS = frozenset(name for name, kind in KINDS.items() if kind.listens)
-# The heads that do not predict, but add another column for each row.
+# The heads that do not predict, but add a column of their own.
 BESIDE = frozenset(name for name, kind in KINDS.items() if kind.beside)
 
 
 def build(name: HeadName, spec: ModelSpec) -> Head:
-    """Return a fresh head of the kind that the spec asks for."""
+    """Return a new head, as the spec asks for it."""
     head: Head = KINDS[name].build(spec)
     return head
 
 
 def head_of_call(spec: ModelSpec, call: LearningCall) -> HeadName:
     """Return the head that a learning call's entries and responses name; a spec may lack it."""
-    of_call = [name for name, kind in KINDS.items() if call in kind.calls]
-    return next((name for name in of_call if name in spec.heads), of_call[0])
+    heads = [name for name, kind in KINDS.items() if call in kind.calls]
+    return next((name for name in heads if name in spec.heads), heads[0])
 
 
 def call_of_head(head: HeadName) -> LearningCall:
-    """Return the learning call that teaches a head of this kind first of all."""
+    """Return the first learning call that teaches a head of this kind."""
     calls: tuple[LearningCall, ...] = KINDS[head].calls
     return calls[0]
 
 
 def learners(spec: ModelSpec, named: HeadName) -> tuple[HeadName, ...]:
-    """Return the heads that learn the samples of a call that names one of them, that one first."""
+    """Return the heads that learn the samples of a call that names this one; this one first."""
     others = [name for name in spec.heads if KINDS[name].learns_all and name != named]
     return (named, *others)
 
 
 def fit_window(window: Window, job: str | None, observe: Observe) -> Fit:
-    """Fit a window on any thread; see `Refitting.solve`. Raises what its head's solver raises."""
+    """Fit a window, on any thread; see `Refitting.solve`. Raises what its head's solver raises."""
     refitting = KINDS[window.head].refitting
     assert refitting is not None
     fit: Fit = refitting.solve(window, job, observe)
@@ -62,11 +62,11 @@ def fit_window(window: Window, job: str | None, observe: Observe) -> Fit:
 
 
 def how_to_teach(model: str, spec: ModelSpec, head: HeadName) -> str:
-    """Return the calls that teach a model's head."""
-    of_calls = {call: head_of_call(spec, call) for call in LEARNING_CALLS}
+    """Return the calls that teach a model's head, as advice."""
+    heads = {call: head_of_call(spec, call) for call in LEARNING_CALLS}
     teaching = [
         f"POST /v1/models/{model}/{call}"
-        for call, named in of_calls.items()
+        for call, named in heads.items()
         if named in spec.heads and head in learners(spec, named)
     ]
     refit = f", then POST /v1/models/{model}/refit" if KINDS[head].refitting else ""

@@ -1,4 +1,4 @@
-"""A solver that learns online with a spec's kernel, and bounds on the rows that it takes."""
+"""A solver that learns online with a spec's kernel, and the bounds on rows that it takes."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -25,9 +25,12 @@ L = TypeVar("L", bound=Learner)
 
 
 class HeadLearner(KernelLearner[L]):
-    """A learner of the spec's kernel. build: makes a fresh one for a kernel.
+    """A learner with the spec's kernel.
 
-    horizon: as of `KernelLearner`.
+    Args:
+        spec: of the model.
+        build: makes a new solver with a kernel.
+        horizon: see `KernelLearner`.
     """
 
     def __init__(
@@ -35,7 +38,7 @@ class HeadLearner(KernelLearner[L]):
     ) -> None:
         self._spec_kernel = spec.kernel
         self._prepared = spec.prepare is not None
-        # The gamma that the limit is for, and the limit.
+        # The gamma that the limit was computed for, and the limit: both change rarely.
         self._limit: tuple[float | None, float] = None, square_norm_limit(spec.kernel)
         super().__init__(
             kernel_with(spec.kernel, 1.0),
@@ -46,16 +49,16 @@ class HeadLearner(KernelLearner[L]):
         )
 
     @property
-    def found(self) -> dict[str, float | None]:
-        """The widths that were found, for a description; empty if the spec sets them."""
+    def estimated_widths(self) -> dict[str, float | None]:
+        """The widths that were estimated, for a description; {} if the spec sets them."""
         gamma = self.gamma
-        found: dict[str, float | None] = {} if gamma is None else {"gamma": gamma}
-        return {**found, "horizon": self.horizon} if self._horizon == "auto" else found
+        widths: dict[str, float | None] = {} if gamma is None else {"gamma": gamma}
+        return {**widths, "horizon": self.horizon} if self._horizon == "auto" else widths
 
     def check(self, rows: Rows) -> None:
         """Refuse rows whose kernel values would overflow. Raises InvalidSamples.
 
-        Preparation bounds the numbers of arrays, which are not prepared yet.
+        Rows that are still to be prepared need no check: preparation bounds them.
         """
         if not self._prepared or isinstance(rows, NamedRows):
             check_norms(rows, self.square_norm_limit())
@@ -79,7 +82,8 @@ class MergingLearner(HeadLearner[L], ABC):
         """Whether it has learned any sample."""
 
     def merge(self, each: Sequence[Self], places: Sequence[NDArray[np.int64]]) -> None:
-        """See `ClassLearner`. Those that have learned nothing have no part in it."""
-        there = [(one, of) for one, of in zip(each, places, strict=True) if one.has_learned]
-        if there:
-            merge_learners(self, [one for one, _ in there], [of for _, of in there])
+        """See `ClassLearner`. Learners that have learned nothing are left out."""
+        pairs = [(learner, own) for learner, own in zip(each, places, strict=True)]
+        pairs = [(learner, own) for learner, own in pairs if learner.has_learned]
+        if pairs:
+            merge_learners(self, [learner for learner, _ in pairs], [own for _, own in pairs])

@@ -1,7 +1,6 @@
-"""The novelty head, which scores how unusual each row is (P2).
+"""The novelty head: scores how unusual each row is, by the enclosing ball of all rows (P2).
 
-It is the enclosing ball of all rows that the model is sent. It makes no predictions; its scores are
-a column beside the predictions of another head.
+It makes no predictions. Its scores are a column beside the predictions of another head.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from wolfstream.service.heads.changes import Change
 from wolfstream.service.heads.cost import cost_of_expansion
 from wolfstream.service.heads.exercise import rows_of_kind
 from wolfstream.service.heads.kernel import check_norms, kernel_limit
-from wolfstream.service.heads.kind import Asked, Kind
+from wolfstream.service.heads.kind import Kind, TrainingChoice
 from wolfstream.service.heads.protocol import Head
 from wolfstream.service.heads.set_view import set_stats
 from wolfstream.service.heads.value_view import NoClasses
@@ -43,7 +42,7 @@ _LIMIT = kernel_limit(Kernel("rbf"))
 
 @dataclass(frozen=True, eq=False)
 class NoveltyView(NoClasses):
-    """An immutable picture of the ball. model: None before the first sample."""
+    """An immutable view of the ball. model: None before the first sample. own: for `stats`."""
 
     model: WorkingSetView | None
     own: dict[str, Any]
@@ -55,19 +54,19 @@ class NoveltyView(NoClasses):
 
     @property
     def gauges(self) -> dict[str, float | None]:
-        """Return the sizes of the ball."""
+        """The sizes of the ball."""
         names = {"set_size": "size", "support_vectors": "support_vectors"}
         names["head_memory_bytes"] = "bytes"
         return {name: self.own.get(key) for name, key in names.items()}
 
     @property
     def calibration(self) -> dict[str, Any]:
-        """No prediction is judged."""
+        """Nothing: no prediction is judged."""
         return {}
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """No prediction is judged."""
+        """Nothing: no prediction is judged."""
         return ()
 
     @property
@@ -76,72 +75,72 @@ class NoveltyView(NoClasses):
         return 0
 
     def latest(self, _: int) -> list[tuple[Any, Any]]:
-        """No prediction is judged."""
+        """Return nothing: no prediction is judged."""
         return []
 
     @property
     def source(self) -> dict[str, Any]:
-        """It makes no predictions."""
+        """Nothing: it makes no predictions."""
         return {}
 
     @property
     def lacks(self) -> str:
-        """The reason why it cannot be asked for predictions."""
+        """Why it cannot be asked for predictions."""
         return "predicts nothing: it scores how new rows are, next to another head's predictions"
 
     def predict(self, _: Matrix, _heard: Heard = NOTHING_HEARD) -> Predictions:
-        """Raises Untrained."""
+        """Raise Untrained."""
         raise Untrained(f"the head {self.lacks}")
 
     def probabilities(self, _: HeadAnswer) -> dict[str, Any]:
-        """Raises Untrained."""
+        """Raise Untrained."""
         raise Untrained(f"the head {self.lacks}")
 
     def covering(self, _: HeadAnswer, _confidence: float) -> dict[str, Any]:
-        """Raises Untrained."""
+        """Raise Untrained."""
         raise Untrained(f"the head {self.lacks}")
 
     def slope(
         self, _: Float64Array, _direction: Float64Array, _heard: Heard = NOTHING_HEARD
     ) -> Slope:
-        """Raises Untrained."""
+        """Raise Untrained."""
         raise Untrained(f"the head {self.lacks}")
 
     def beside(self, X: Matrix) -> list[float | None]:
-        """Return how new each row is: below 0 inside the ball, and below 1 at any distance."""
+        """Return how novel each row is: below 0 inside the ball, and below 1 at any distance."""
         if self.model is None:
             return [None] * n_rows(X)
         check_norms(X, _LIMIT)
         return [float(value) for value in novelty_of(self.model, X)]
 
     def cost(self, rows: int, entries: int) -> int:
-        """Return the multiplications of scoring rows; see `HeadView.cost`."""
+        """Return the number of multiplications of scoring rows; see `HeadView.cost`."""
         return 0 if self.model is None else cost_of_expansion(self.model.rows.exact, rows, entries)
 
 
 class NoveltyHead:
-    """The ball of all rows so far."""
+    """The enclosing ball of all rows so far."""
 
     classes = None
 
     def __init__(self, spec: ModelSpec) -> None:
         assert spec.novelty is not None
-        own = self._own = spec.novelty
+        self._spec = spec.novelty
         self._prepared = spec.prepare is not None
-        gamma = None if own.gamma == "auto" else float(own.gamma)
+        gamma = None if self._spec.gamma == "auto" else float(self._spec.gamma)
         self._learner = NoveltyLearner(self._ball, gamma)
 
     def _ball(self, kernel: Kernel) -> OnlineBall:
-        own = self._own
-        return OnlineBall(kernel, own.C, own.algorithm, own.corrective_steps, own.max_size)
+        spec = self._spec
+        return OnlineBall(kernel, spec.C, spec.algorithm, spec.corrective_steps, spec.max_size)
 
     @property
     def ball(self) -> OnlineBall:
-        """The solver itself."""
+        """The solver."""
         return self._learner.ball
 
     def check(self, samples: Samples, drafted: set[LabelKey], most_classes: int) -> set[LabelKey]:
-        """Refuse rows whose squares overflow; labels are ignored."""
+        """Refuse rows whose squares overflow; labels do not matter."""
         del most_classes
         if not self._prepared:
             check_norms(samples.X, _LIMIT)
@@ -157,38 +156,38 @@ class NoveltyHead:
         y: Targets,
         heard: Heard = NOTHING_HEARD,
         weight: Weights = None,
-        foretold: Sequence[Any] | None = None,
+        earlier_predictions: Sequence[Any] | None = None,
     ) -> Answers:
         """Score rows, then learn them, in order; live and in replay."""
-        del heard, foretold
-        found = self._learner.judge(X, np.zeros(len(y)), weight)
-        column = [value if value == value else None for value in found.tolist()]
+        del heard, earlier_predictions
+        scores = self._learner.judge(X, np.zeros(len(y)), weight)
+        column = [value if value == value else None for value in scores.tolist()]
         blank: list[Any] = [None] * len(y)
         head_answer = HeadAnswer(None, [Values(np.full(len(y), np.nan))])
         return Answers(blank, blank, head_answer, beside={"novelty": column})
 
     def date_changes(self, sequence: int) -> None:
-        """No prediction is judged."""
+        """Do nothing: no prediction is judged."""
 
     def keep_score(self, former: Self) -> None:
-        """No prediction is judged."""
+        """Do nothing: no prediction is judged."""
 
     def view(self) -> NoveltyView:
         """Return what predictions and descriptions read from now on."""
         stats: dict[str, Any] = {"size": 0, "support_vectors": 0, **NO_CERTIFICATE}
-        found = self.ball.set
+        rows = self.ball.set
         model = None
-        if found.seen:
-            model = found.view()
-            stats = set_stats(model, found.summary(model), 0)
-        return NoveltyView(model, {**stats, "gamma": found.kernel.gamma})
+        if rows.seen:
+            model = rows.view()
+            stats = set_stats(model, rows.summary(model), 0)
+        return NoveltyView(model, {**stats, "gamma": rows.kernel.gamma})
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return plain data and arrays from which `restore` goes on bit for bit."""
+        """Return plain data and arrays, from which `restore` goes on bit for bit."""
         return self._learner.state()
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from a state."""
+        """Take a state."""
         self._learner.restore(plain, arrays)
 
 
@@ -197,14 +196,14 @@ def _build(spec: ModelSpec) -> Head:
 
 
 def _specs() -> Iterator[ModelSpec]:
-    """Yield a ball so small that rows leave it, at either precision."""
+    """Yield a ball so small that rows leave it, with values of either precision."""
     for C in (1.0, 1e6):
-        own = {"max_size": 64, "corrective_steps": 1, "C": C}
-        yield ModelSpec.model_validate({"novelty": own, "working_set": None, "asset": None})
+        novelty = {"max_size": 64, "corrective_steps": 1, "C": C}
+        yield ModelSpec.model_validate({"novelty": novelty, "working_set": None, "asset": None})
 
 
 def _exercise(spec: ModelSpec, sparse: bool) -> None:
-    """Judge, learn, save and restore a little with rows of one kind."""
+    """Score, learn, save and restore a little, with rows of one kind."""
     head, restored, X = NoveltyHead(spec), NoveltyHead(spec), rows_of_kind(sparse)
     for rows in (slice(0, 1), slice(1, None)):
         part = take_rows(X, rows)
@@ -215,8 +214,8 @@ def _exercise(spec: ModelSpec, sparse: bool) -> None:
     restored.absorb(take_rows(X, slice(0, 5)), np.zeros(5))
 
 
-def _spec_part(asked: Asked) -> dict[str, Any]:
-    return dict(asked.options)
+def _spec_part(choice: TrainingChoice) -> dict[str, Any]:
+    return dict(choice.options)
 
 
 def _outcome(report: Mapping[str, Any]) -> str:

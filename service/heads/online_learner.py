@@ -1,4 +1,4 @@
-"""Interfaces of the solver of a head, with the settings of a spec, and of its view."""
+"""Interfaces of a head's solver, and of the solver's view."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
@@ -15,13 +15,13 @@ from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.stream.reasons import Gradient, MemberPulls
 from wolfstream.solver.stream.votes import Answer, Hints
 
-# Learns samples, given their numbers, rows, and class numbers or targets. Returns the predictions
-# before each was learned.
+# Learns samples again, given their indices, rows, codes or targets, and weights. Returns what was
+# predicted just before.
 Relearn: TypeAlias = Callable[[NDArray[np.int64], Matrix, NDArray[Any], Weights], Answer]
 
 
 class LearnerView(Protocol):
-    """An immutable picture of a learner; `model` is None before the first sample."""
+    """An immutable view of a learner. model: None before the first sample."""
 
     @property
     def model(self) -> object | None:
@@ -33,88 +33,95 @@ class LearnerView(Protocol):
 
     @property
     def gauges(self) -> dict[str, float | None]:
-        """As of `HeadView`."""
+        """See `HeadView`."""
 
     @property
     def learners(self) -> list[dict[str, Any]]:
-        """As of `HeadView`."""
+        """See `HeadView`."""
 
     def predict(self, X: Matrix, hints: Hints, /) -> Answer:
-        """Return class numbers or values, and decisions, of finite rows. Raises InvalidSamples."""
+        """Return codes or values, and decisions, of finite rows. Raises InvalidSamples."""
 
     def pulls(self, x: Matrix, wanted: int, other: int, /) -> MemberPulls | None:
-        """As of `solver.stream.class_head.LearnerView`."""
+        """See `solver.stream.class_head.LearnerView`."""
 
     def gradient(self, x: Float64Array, direction: Float64Array, hints: Hints, /) -> Gradient:
-        """As of `solver.stream.class_head.LearnerView`."""
+        """See `solver.stream.class_head.LearnerView`."""
 
     def cost(self, rows: int, entries: int) -> int:
-        """As of `HeadView`."""
+        """See `HeadView`."""
 
 
 class OnlineLearner(Protocol):
-    """A solver that learns class numbers or targets in order."""
+    """A solver that learns codes of classes or targets, in order."""
 
     def check(self, rows: Rows, /) -> None:
-        """Refuse rows that it could not learn. Raises InvalidSamples."""
+        """Refuse rows that the solver could not learn. Raises InvalidSamples."""
 
     def growth(self, batch: Batch, /) -> int:
-        """As of `Head`."""
+        """See `Head`."""
 
     @property
     def voters(self) -> tuple[str, ...]:
-        """The heads that it listens to."""
+        """The heads whose votes it gets."""
 
     def absorb(self, X: Matrix, y: NDArray[Any], hints: Hints, weight: Weights, /) -> Sequence[Any]:
-        """Learn rows; answers part by part, each with `prediction` and `decision`.
+        """Learn rows; return answers part by part, each with `prediction` and `decision`.
 
-        weight: of the samples.
+        Args:
+            X: rows, (n, d).
+            y: codes or targets, (n,).
+            hints: the votes of other heads, and the rows' texts.
+            weight: of each sample, (n,); None if all are 1.
         """
 
     def columns(self, parts: Sequence[Any], /) -> dict[str, list[Any]]:
-        """Return columns of `Answers` besides prediction and decision."""
+        """Return the columns of `Answers` besides prediction and decision."""
 
     def date(self, sequence: int, /) -> None:
         """Set the model's sequence, which is that of the last sample learned."""
 
     def keep_dates(self, former: Any, /) -> None:
-        """Take over the sequences of a learner of the same samples in another form."""
+        """Take over the sequences of a learner that learned the same samples in another form."""
 
     def relearning(self, samples: int, codes: Float64Array | None, /) -> Relearn:
         """Return a function that learns parts of n samples, which may have been learned before.
 
-        codes: (n, texts) of all their texts, if they have any.
+        codes: of the texts of all samples, (n, texts), if they have any.
         """
 
     def standing(self) -> dict[str, Any]:
-        """As of `Passes`."""
+        """See `Passes`."""
 
     def view(self) -> LearnerView:
-        """Return the learner as it is now."""
+        """Return a view of the learner as it is now."""
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """As of `Head`."""
+        """See `Head`."""
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], /) -> None:
-        """As of `Head`."""
+        """See `Head`."""
 
 
 class ClassLearner(OnlineLearner, Protocol):
-    """A solver of class numbers."""
+    """A solver of classes."""
 
     def meet(self, label: Label, /) -> None:
-        """Prepare for the next class number, which is this label's."""
+        """Prepare for a new class, which gets the next code."""
 
     def merge(self, each: Sequence[Any], places: Sequence[NDArray[np.int64]], /) -> None:
-        """Make a learner without samples that of all samples that several have learned.
+        """Make this learner, which has no samples, that of all samples that others have learned.
 
-        each: learners of the same spec. places: for each, the numbers (K_k,) here of the classes
-        that it has met. Raises ValueError for learners that cannot be merged.
+        Args:
+            each: learners of the same spec.
+            places: for each, the codes here of the classes that it has met, (K_k,).
+
+        Raises ValueError for learners that cannot be merged.
         """
 
 
 class WithoutMembers:
-    """What an `OnlineLearner` without stored samples has in common with others of its kind."""
+    """What `OnlineLearner`s without stored samples have in common."""
 
     def date(self, _: int) -> None:
         """Do nothing: no stored sample has a sequence."""
@@ -123,11 +130,11 @@ class WithoutMembers:
         """Do nothing: no stored sample has a sequence."""
 
     def columns(self, _: Sequence[Answer]) -> dict[str, list[Any]]:
-        """Return nothing: an answer has only a prediction and its decision."""
+        """Return nothing: an answer has only predictions and decisions."""
         return {}
 
     def relearning(self: OnlineLearner, _: int, codes: Float64Array | None) -> Relearn:
-        """Return a function that learns parts of a stream, also those learned before."""
+        """Return a function that learns parts of samples, also such as were learned before."""
 
         def relearn(part: NDArray[np.int64], X: Matrix, y: NDArray[Any], weight: Weights) -> Answer:
             answer: Answer

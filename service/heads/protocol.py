@@ -1,8 +1,8 @@
-"""The interface of a model's heads, which learn in order and publish views.
+"""The interfaces of a model's heads and of their views.
 
-A head has five methods: `check` before samples enter the journal, `absorb` after, `view` for
-everyone else, `state` and `restore` around a restart. `heads.kind` has the rest of one kind of
-head.
+The life of a sample in a head: `check` before it is written to the log, `absorb` after, `view` for
+everyone else, `state` and `restore` around a restart. What does not concern samples, such as how a
+kind of head is built and reported, is in `heads.kind`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ from wolfstream.solver.stream.votes import NOTHING_HEARD, HeadAnswer, Heard
 
 
 class HeadView(Protocol):
-    """An immutable picture of a head: the model to predict with, and its description."""
+    """An immutable view of a head, which predicts and is described."""
 
     @property
     def classes(self) -> tuple[Label, ...] | None:
@@ -45,62 +45,64 @@ class HeadView(Protocol):
 
     @property
     def label_counts(self) -> Sequence[int]:
-        """How often each label was met; empty for a head of numbers."""
+        """How often each label was met; [] for a head of numbers."""
 
     @property
     def scores(self) -> dict[str, Any]:
-        """Scores of classes, `recent` and `overall`; see `heads.class_scores`. Empty of numbers."""
+        """Scores of classes, `recent` and `overall`; see `heads.class_scores`. {} for numbers."""
 
     @property
     def calibration(self) -> dict[str, Any]:
-        """The quality of its probabilities, sets and intervals; see `solver.calibration`."""
+        """How good its probabilities, sets and intervals are; see `solver.calibration`."""
 
     @property
     def learners(self) -> list[dict[str, Any]]:
-        """Describe each of the head's learners and its weight; empty if it is one learner."""
+        """Descriptions of the head's learners, with their weights; [] if it is a single one."""
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """The last times at which the predictions became worse; see `heads.changes`."""
+        """The last changes: rises of the loss of predictions; see `heads.changes`."""
 
     @property
     def n_changes(self) -> int:
-        """How often the predictions became worse in all."""
+        """The number of all changes."""
 
     def latest(self, n: int, /) -> list[tuple[Any, Any]]:
-        """Return at most the last n predictions that were scored, and their labels or targets."""
+        """Return the last n predictions that were scored, and their labels or targets."""
 
     @property
     def source(self) -> dict[str, Any]:
-        """The fields of a response that say what predicted, besides the head."""
+        """The fields of a response that say what has predicted, besides the head's name."""
 
     @property
     def lacks(self) -> str:
-        """What must come before it can predict: "has met no sample: one is needed"; else ""."""
+        """Why it cannot predict yet, such as "has met no sample: one is needed"; "" if it can."""
 
     def predict(self, X: Matrix, heard: Heard = NOTHING_HEARD, /) -> Predictions:
         """Return predictions and decisions for finite rows. Raises Untrained, InvalidSamples.
 
-        heard: what the other heads predict for them, and their texts, if this one listens.
+        heard: the votes of the other heads on the rows, and the rows' texts, if this head listens.
         """
 
     def probabilities(self, head_answer: HeadAnswer, /) -> dict[str, Any]:
-        """Return how certain predictions are: `probability`, or `standard_deviation` for numbers.
+        """Return `probability`, or for numbers `standard_deviation`: how certain predictions are.
 
         Raises Untrained if no label of a prediction has come yet that would tell.
         """
 
     def covering(self, head_answer: HeadAnswer, confidence: float, /) -> dict[str, Any]:
-        """Return what contains the truth so often: `prediction_set`s, or `prediction_interval`s.
+        """Return `prediction_set` or, for numbers, `prediction_interval`: what holds the truth.
 
-        confidence: between 0 and 1. Raises Untrained as `probabilities`.
+        confidence: how often it should, between 0 and 1.
+
+        Raises Untrained as `probabilities` does.
         """
 
     def cheapest(self, head_answer: HeadAnswer, costs: Costs, /) -> dict[str, Any]:
-        """Return the labels that cost least, as `prediction`, and their `expected_cost`.
+        """Return the labels with the least cost, as `prediction`, and their `expected_cost`.
 
-        Raises InvalidSamples for labels that were not met, and for a head of numbers; Untrained as
-        `probabilities`.
+        Raises Untrained as `probabilities` does, and InvalidSamples for labels that were not met
+        and for heads of numbers.
         """
 
     def contests(self, head_answer: HeadAnswer, /) -> Sequence[Contest] | None:
@@ -113,9 +115,11 @@ class HeadView(Protocol):
         """See `solver.stream.reasons.Sloped`."""
 
     def cost(self, rows: int, entries: int) -> int:
-        """Return the multiplications of a prediction, to decide where it may run.
+        """Return the number of multiplications of a prediction, to decide where it may run.
 
-        entries: numbers in all rows, those that are not given left out if they are sparse.
+        Args:
+            rows: their number.
+            entries: the numbers in all rows; of sparse rows only those that are given.
         """
 
 
@@ -127,17 +131,21 @@ class Head(Protocol):
         """The labels met, in the order in which they came; None for a head of numbers."""
 
     def check(self, samples: Samples, drafted: set[LabelKey], most_classes: int) -> set[LabelKey]:
-        """Refuse what could not be learned, before it enters the journal.
+        """Refuse what could not be learned, before it is written to the log.
 
-        drafted: new labels of samples that precede these in the journal. Returns them with
-        those that these bring. Raises InvalidSamples.
+        Args:
+            samples: of a request.
+            drafted: new labels of samples that precede these in the log.
+            most_classes: bound on the classes of a model.
+
+        Returns the drafted labels with those that these samples bring. Raises InvalidSamples.
         """
 
     def growth(self, batch: Batch, /) -> int:
-        """Return the most bytes that the head can come to take beyond those that it has.
+        """Return the bytes that the head may need beyond those that it has, at most.
 
-        Samples are refused for which there is no room, so an estimate may be too high, but is 0
-        where nothing grows.
+        Samples are refused if there is no room for them. So an estimate may be too high, but it is
+        0 where nothing grows.
         """
 
     def absorb(
@@ -146,20 +154,24 @@ class Head(Protocol):
         y: Targets,
         heard: Heard = NOTHING_HEARD,
         weight: Weights = None,
-        foretold: Sequence[Any] | None = None,
+        earlier_predictions: Sequence[Any] | None = None,
         /,
     ) -> Answers:
-        """Learn samples in order, test-then-train; the same for live requests and for replay.
+        """Learn samples in order, each after it was predicted; the same live and in replay.
 
-        heard: the predictions of the other heads before they learned each row, and the rows' texts,
-        if this one listens.
-        weight: (n,) how much each sample counts in what is learned; in scores each counts once.
-        foretold: what this head predicted when the rows came, long before their labels: the score
-        counts it, and not what the head would predict by now.
+        Args:
+            X: rows, (n, d).
+            y: labels or targets, (n,).
+            heard: the votes of the other heads before they learned each row, and the rows' texts,
+                if this head listens.
+            weight: how much each sample counts in what is learned, (n,); in scores each counts
+                once.
+            earlier_predictions: what this head predicted when the rows came, long before their
+                labels. The score counts that, and not what the head would predict by now.
         """
 
     def date_changes(self, sequence: int, /) -> None:
-        """Set the model's sequence for the samples and changes since the last call."""
+        """Set the model's sequence, for the samples and changes since the last call."""
 
     def keep_score(self, former: Self, /) -> None:
         """Take over the score of a head that learned the same samples in another form."""
@@ -168,18 +180,18 @@ class Head(Protocol):
         """Return what predictions and descriptions read from now on."""
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return plain data and arrays from which `restore` goes on bit for bit."""
+        """Return plain data and arrays, from which `restore` goes on bit for bit."""
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from a state."""
+        """Take a state."""
 
 
-class Foretelling(NamedTuple):
+class HeadWithPredictions(NamedTuple):
     """A head that learns rows which it predicted before; see `Head.absorb`."""
 
     head: Head
-    foretold: Sequence[Any]
+    earlier_predictions: Sequence[Any]
 
     def absorb(self, X: Matrix, y: Targets, heard: Heard, weight: Weights, /) -> Answers:
-        """Have the head learn, and count what it predicted then."""
-        return self.head.absorb(X, y, heard, weight, self.foretold)
+        """Let the head learn, and its score count what it predicted then."""
+        return self.head.absorb(X, y, heard, weight, self.earlier_predictions)

@@ -1,4 +1,4 @@
-"""The last samples that a score counted."""
+"""The last samples that a score has counted."""
 
 from collections.abc import Sequence
 
@@ -7,63 +7,64 @@ import numpy as np
 from wolfstream.solver.arrays import Float64Array
 
 LENGTH = 1000
-# The last columns are moved to a new array once in so many.
+# How many columns are added before the last ones are moved to a new array.
 _ROOM = LENGTH
 
 
 class RecentColumns:
-    """The last 1,000 columns of (rows, n) arrays of numbers.
+    """The last 1,000 columns of numbers, each with the same number of rows.
 
-    Columns are appended to an array and never overwritten, so that copies share it.
+    Columns are appended to an array and never overwritten, so that copies can share it.
     """
 
     def __init__(self, rows: int) -> None:
         self._array = np.empty((rows, 0))
-        self._stop = self._seen = 0
+        self._stop = 0  # one past the last column in the array
+        self._seen = 0  # how many columns were ever added
 
     def add(self, columns: Float64Array) -> None:
-        """Add (rows, n) numbers, the oldest column first."""
+        """Add columns, (rows, n), oldest first."""
         n = columns.shape[1]
         if self._stop + n > self._array.shape[1]:
-            kept = self.columns()
-            self._array = np.empty((len(kept), LENGTH + n + _ROOM))
-            self._array[:, : kept.shape[1]] = kept
-            self._stop = kept.shape[1]
+            last = self.columns()
+            self._array = np.empty((len(last), LENGTH + n + _ROOM))
+            self._array[:, : last.shape[1]] = last
+            self._stop = last.shape[1]
         self._array[:, self._stop : self._stop + n] = columns
         self._stop += n
         self._seen += n
 
     def columns(self) -> Float64Array:
-        """The columns, (rows, at most 1,000), the oldest first; to be read only."""
+        """Return the columns, (rows, at most 1,000), oldest first; to be read only."""
         return self.latest(LENGTH)
 
     def oldest(self, n: int) -> Float64Array:
-        """The first columns that would be dropped if n more were added, (rows, at most n)."""
+        """Return the columns that adding n more would drop, (rows, at most n)."""
         columns = self.columns()
         return columns[:, : max(0, columns.shape[1] + n - LENGTH)]
 
     def latest(self, n: int) -> Float64Array:
-        """The last n columns at most, (rows, n), the oldest first; to be read only."""
+        """Return the last n columns, (rows, at most n), oldest first; to be read only."""
         return self._array[:, self._stop - min(n, self._seen, LENGTH) : self._stop]
 
     def copy(self) -> "RecentColumns":
-        """An independent copy, which moves to an array of its own once columns are added to it."""
+        """Return an independent copy, which gets an array of its own when columns are added."""
         other = RecentColumns(0)
         other._array = self._array[:, : self._stop]
         other._stop, other._seen = self._stop, self._seen
         return other
 
     def state(self) -> list[list[float | None]]:
-        """Plain data for `restore`; NaN becomes None.
+        """Return plain data for `restore`; NaN becomes None.
 
-        Column k of the stream is in place k modulo 1,000, as in a ring.
+        Column k of the stream is at index k modulo 1,000, as in a ring.
         """
         columns = self.columns()
         ring = np.roll(columns, self._seen % LENGTH, axis=1) if self._seen > LENGTH else columns
         return [[None if value != value else value for value in row] for row in ring.tolist()]
 
     def restore(self, seen: int, rows: Sequence[Sequence[float | None]]) -> None:
-        """Take over a state after so many columns."""
+        """Take a state. seen: how many columns had been added."""
         ring = np.array(
             [[np.nan if value is None else value for value in row] for row in rows], np.float64
         )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from wolfstream.service.errors import Untrained
 from wolfstream.service.heads.answers import Answers, Predictions
 from wolfstream.service.heads.batch import Batch
-from wolfstream.service.heads.calibration import of_calibration, with_calibration
+from wolfstream.service.heads.calibration import calibration_arrays, with_calibration
 from wolfstream.service.heads.online_learner import LearnerView, OnlineLearner, Relearn
 from wolfstream.service.heads.value_errors import Errors
 from wolfstream.service.heads.value_view import ValueView
@@ -29,7 +29,7 @@ from wolfstream.solver.stream.votes import NOTHING_HEARD, Heard
 
 @dataclass(frozen=True, eq=False)
 class RegressionView(ValueView):
-    """An immutable picture of the head."""
+    """An immutable view of the head."""
 
     learner: LearnerView
     head: ValueHeadView
@@ -51,16 +51,16 @@ class RegressionView(ValueView):
 
     @property
     def source(self) -> dict[str, Any]:
-        """The head alone."""
+        """Nothing besides the head's name."""
         return {}
 
     @property
     def lacks(self) -> str:
-        """One sample must have been met."""
+        """Why it cannot predict yet; "" if it can."""
         return "has met no sample: one is needed" if self.learner.model is None else ""
 
     def predict(self, X: Matrix, heard: Heard = NOTHING_HEARD) -> Predictions:
-        """Return a number for each row, twice. Raises Untrained, InvalidSamples."""
+        """Return each number as prediction and as decision. Raises Untrained, InvalidSamples."""
         if self.lacks:
             raise Untrained(f"the head {self.lacks}")
         head_answer = self.head.predict(X, heard)
@@ -74,7 +74,7 @@ class RegressionView(ValueView):
         return self.head.slope(x, direction, heard)
 
     def cost(self, rows: int, entries: int) -> int:
-        """Return the multiplications of a prediction; see `HeadView.cost`."""
+        """Return the number of multiplications of a prediction; see `HeadView.cost`."""
         return self.learner.cost(rows, entries)
 
 
@@ -89,7 +89,7 @@ class RegressionHead:
         self._score = Errors()
 
     def check(self, samples: Samples, drafted: set[LabelKey], most_classes: int) -> set[LabelKey]:
-        """Refuse rows that the learner could not take; there are no labels to meet."""
+        """Refuse rows that the learner cannot take; there are no labels to meet."""
         del most_classes
         assert not isinstance(samples.y, list)
         self.learner.check(samples.X)
@@ -105,19 +105,22 @@ class RegressionHead:
         y: Targets,
         heard: Heard = NOTHING_HEARD,
         weight: Weights = None,
-        foretold: Sequence[Any] | None = None,
+        earlier_predictions: Sequence[Any] | None = None,
     ) -> Answers:
-        """Learn samples in order, test-then-train; the same for live requests and for replay."""
+        """Learn samples in order, each after it was predicted; the same live and in replay."""
         assert not isinstance(y, list)
         head_answer = self._head.absorb(X, y, heard, weight)
         predicted = head_answer.prediction
-        self._score.count(y, predicted if foretold is None else np.array(foretold, np.float64))
+        judged = predicted
+        if earlier_predictions is not None:
+            judged = np.array(earlier_predictions, np.float64)
+        self._score.count(y, judged)
         column = [value if value == value else None for value in predicted.tolist()]
         more = self.learner.columns(head_answer.parts)
         return Answers(column, list(column), head_answer, more.get("admitted"), more.get("step"))
 
     def passes(self, rows: Seen, y: Targets, weight: Weights = None) -> "ValuePasses":
-        """Return passes over these samples, to learn them again and again."""
+        """Return passes over these samples, which are to be learned repeatedly."""
         assert not isinstance(y, list)
         return ValuePasses(self, rows, y, weight)
 
@@ -131,7 +134,7 @@ class RegressionHead:
 
     @property
     def calibration(self) -> ValueCalibration:
-        """The calibration of the head, from its answers before learning."""
+        """The calibration of the head, from its predictions before learning."""
         return self._head.calibration
 
     def view(self) -> RegressionView:
@@ -141,15 +144,15 @@ class RegressionHead:
         return RegressionView(self._score.copy(), head.confidence, view, head)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return plain data and arrays from which `restore` goes on bit for bit."""
+        """Return plain data and arrays, from which `restore` goes on bit for bit."""
         plain, arrays = self.learner.state()
         arrays = arrays | with_calibration(self.calibration.state())
         return {**plain, **self._score.state()}, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from a state."""
+        """Take a state."""
         self._score.restore(plain)
-        self.calibration.restore(of_calibration(arrays))
+        self.calibration.restore(calibration_arrays(arrays))
         self.learner.restore(plain, arrays)
 
 
@@ -162,11 +165,11 @@ class ValuePasses:
         self.score = Errors()
         self._head, self._X, self._y, self._weight = head, rows.X, y, weight
         self._relearn: Relearn = head.learner.relearning(len(y), rows.codes)
-        self._new = len(y)  # samples that no pass has learned
+        self._new = len(y)  # how many samples no pass has learned yet
         self.standing: Callable[[], dict[str, Any]] = head.learner.standing
 
     def learn(self, part: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
-        """Learn samples; returns targets and what was predicted before."""
+        """Learn the samples with these indices; return targets and predictions before."""
         y = self._y[part]
         weight = weights_of(self._weight, part)
         predicted = self._relearn(part, take_rows(self._X, part), y, weight).prediction

@@ -1,4 +1,4 @@
-"""The working set under a head of numbers: SFW or MSFW online, with a tube (P1, P2)."""
+"""The working set as a head of numbers: SFW or MSFW online, with a tube (P1, P2)."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -25,34 +25,34 @@ from wolfstream.solver.working_set.regression import RegressionSet, ValuesAbsorb
 
 
 class RegressionSetLearner(HeadLearner[RegressionSet]):
-    """A working set of numbers as the spec has it; an `OnlineLearner`."""
+    """A working set of numbers, with the settings of a spec; an `OnlineLearner`."""
 
     voters = ()
 
     def __init__(self, spec: ModelSpec) -> None:
         assert spec.working_set is not None
-        self._own = spec.working_set
+        self._spec = spec.working_set
         super().__init__(spec, self._new_set)
 
     def _new_set(self, kernel: Kernel) -> RegressionSet:
-        own = self._own
-        assert own.epsilon is not None
+        spec = self._spec
+        assert spec.epsilon is not None
         return RegressionSet(
             kernel,
-            own.C,
-            own.epsilon,
-            own.algorithm,
-            own.corrective_steps,
-            own.max_size,
-            own.gram_bytes_max,
+            spec.C,
+            spec.epsilon,
+            spec.algorithm,
+            spec.corrective_steps,
+            spec.max_size,
+            spec.gram_bytes_max,
         )
 
     def growth(self, batch: Batch) -> int:
-        """As of `Head`."""
+        """See `Head`."""
         return self.current.growth(batch.rows, batch.block, batch.width)
 
     def columns(self, parts: Sequence[ValuesAbsorbed]) -> dict[str, list[Any]]:
-        """Return which samples entered the set, and by which kind of step."""
+        """Return which samples were admitted to the set, and by which kind of step."""
         return {
             "admitted": [bool(value) for part in parts for value in part.admitted],
             "step": [STEP_NAMES[kind] for part in parts for kind in part.step.tolist()],
@@ -70,7 +70,7 @@ class RegressionSetLearner(HeadLearner[RegressionSet]):
 
         def relearn(part: NDArray[np.int64], X: Matrix, y: NDArray[Any], weight: Weights) -> Answer:
             nonlocal learned
-            if learned >= samples:  # a further pass over few samples
+            if learned >= samples:  # a further pass, over so few samples that none was settled
                 self.current.settle()
             learned += len(part)
             answers = self.current.absorb(X, y, entered[part], weight=weight)
@@ -80,7 +80,7 @@ class RegressionSetLearner(HeadLearner[RegressionSet]):
         return relearn
 
     def standing(self) -> dict[str, Any]:
-        """Return objective and duality gap of the set."""
+        """Return the objective and the duality gap of the set."""
         stats = self.view().stats
         return {**{name: stats[name] for name in NO_CERTIFICATE}, "gap_over": "the set"}
 
@@ -94,7 +94,7 @@ class RegressionSetLearner(HeadLearner[RegressionSet]):
             picture = ValueSetPicture(model)
             stats = set_stats(model, learner.summary(model), 0)
         limit = self.square_norm_limit()
-        return SetView(model, picture, stats | self.found, limit, Sequences())
+        return SetView(model, picture, stats | self.estimated_widths, limit, Sequences())
 
 
 def build(spec: ModelSpec) -> RegressionHead:
@@ -105,13 +105,13 @@ def build(spec: ModelSpec) -> RegressionHead:
 def specs() -> Iterator[ModelSpec]:
     """Yield each kernel with a set so small that samples leave it, and rbf at either precision."""
     for kernel, C in (*((kernel, 1.0) for kernel in KERNELS), ("rbf", 1e6)):
-        own = {"max_size": 16, "corrective_steps": 1, "C": C}
-        given = {"kernel": {"type": kernel}, "working_set": own, "asset": None}
-        yield ModelSpec.model_validate({**given, "task": "regression"})
+        working_set = {"max_size": 16, "corrective_steps": 1, "C": C}
+        spec = {"kernel": {"type": kernel}, "working_set": working_set, "asset": None}
+        yield ModelSpec.model_validate({**spec, "task": "regression"})
 
 
 def exercise_tube(spec: ModelSpec, sparse: bool) -> None:
-    """Run a little of everything that a set of numbers does, and what comes after many steps."""
+    """Run a little of everything that a set of numbers does, and what it does after many steps."""
     learners: list[RegressionSetLearner] = []
 
     def built(spec: ModelSpec) -> RegressionHead:
@@ -122,7 +122,7 @@ def exercise_tube(spec: ModelSpec, sparse: bool) -> None:
     learners[0].current.set.refresh()
 
 
-def code_of(spec: ModelSpec) -> tuple[str, ...]:
-    """Return the kernel, and the type of its values."""
+def compiled_code(spec: ModelSpec) -> tuple[str, ...]:
+    """Return what decides the compiled code: the kernel, and the type of its values."""
     precision = RegressionSetLearner(spec).current.set.precision
     return "regression", spec.kernel.type, precision.dtype.name

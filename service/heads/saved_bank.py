@@ -1,8 +1,8 @@
-"""Checks of a saved bank's arrays before compiled code reads them; see `engine.saved_arrays`.
+"""Checks of a saved bank's arrays, before compiled code reads them; see `engine.saved_arrays`.
 
-A bank has as many arrays as its spec has learners, so what is saved is compared with a bank of the
-same spec that has learned nothing: names, types and shapes, but for what grows with samples. Beside
-that, numbers that name a class or a place exist.
+How many arrays a bank has depends on its spec. So a saved bank is compared with a bank of the same
+spec that has learned nothing: it must have the same arrays, of the same types and, except where
+samples add to them, shapes. Numbers of classes and places must be in range.
 """
 
 import math
@@ -20,40 +20,44 @@ from wolfstream.solver.adaptive.skewed_targets import FIRST, FirstSamples
 from wolfstream.solver.adaptive.target_scale import Units
 from wolfstream.solver.prepare.bends import is_bend
 
-# Arrays that grow with samples, and along which axis. Of those that remember learners as they were,
-# one after another, the blank ones have no shape at all: the number of dimensions.
+# Arrays to which samples add, and along which axis.
 _GROWING = {
     r"ridge\d+_gains": 1,
     r"endless_(said|y)": 0,
     r"(diagonal|texts)_\w+": 0,
     r"early_(rows|codes|y|weight)": 0,
 }
-# Those among them that hold rows until a chunk of them ends.
+# Those among them that hold rows until a chunk ends.
 _OF_CHUNKS = (r"ridge\d+_gains", r"endless_(said|y)")
+# Arrays with earlier states of learners, one after another: their number of dimensions. In a bank
+# that has learned nothing they have no shape.
 _REMEMBERED = {
     r"endless\d+_W": 4,
     r"bayes_earlier_sums": 5,
     r"(endless\d+|bayes_earlier)_(beta|curvature)": 2,
 }
-# What earlier versions did not save, all or nothing of a group; learners go on without.
+# Arrays that earlier versions did not save, all of a group or none; learners go on without them.
 _EARLIER_BAYES = ("bayes_earlier_sums", "bayes_earlier_beta", "bayes_earlier_curvature")
 _LATER = ({"neighbours_counts"}, set(_EARLIER_BAYES))
-# The arrays of class numbers, and their smallest values.
+# Arrays of codes of classes, and their least values.
 _CODES = {"endless_y": 0, "endless_said": 0, "neighbours_said": 0, "history_last": -1}
 
 
 def check_bank(
     saved: SavedHead, n_classes: int | None, blank_of: Callable[[int | None, int, int], Arrays]
 ) -> None:
-    """Raise WrongArrays unless the arrays of a bank belong together.
+    """Raise WrongArrays unless the arrays of a bank fit each other.
 
-    n_classes: that the head has met; None where it learns numbers. blank_of: see
-    `solver.stream.bank.BankLearner.blank`, of a bank of the same spec.
+    Args:
+        saved: the head of the bank.
+        n_classes: the number of classes that the head has met; None if it learns numbers.
+        blank_of: returns the arrays of a bank of the same spec that has learned nothing; see
+            `solver.stream.bank.BankLearner.blank`.
     """
     plain, arrays, width, texts = saved
     if plain["begun"] is not True:
         if arrays or plain["begun"] is not False:
-            raise WrongArrays("its bank is not one that rows began")
+            raise WrongArrays("its bank has arrays before its first row")
         return
     if plain["columns"] != width or isinstance(width, bool):
         raise WrongArrays("its bank has another number of columns than its rows")
@@ -81,7 +85,7 @@ def check_bank(
 
 
 def _check_form(name: str, array: NDArray[Any], blank: NDArray[Any]) -> None:
-    """Check types and shapes against an empty bank, except along axes that grow."""
+    """Check types and shapes against an empty bank, except along axes that samples extend."""
     shape, wanted = list(array.shape), list(blank.shape)
     axis = next((axis for pattern, axis in _GROWING.items() if re.fullmatch(pattern, name)), None)
     if axis is not None and len(shape) == len(wanted):
@@ -96,7 +100,7 @@ def _check_form(name: str, array: NDArray[Any], blank: NDArray[Any]) -> None:
 
 
 def _check_numbers(arrays: Arrays, n_classes: int | None) -> None:
-    """Numbers that name a class or a place, and counts."""
+    """Check codes of classes, places and counts."""
     counts = arrays["counts"]
     if counts[0] < 1:
         raise WrongArrays("its array counts has no samples, but its bank has begun")
@@ -138,7 +142,7 @@ def _check_bayes(arrays: Arrays) -> None:
     if arrays["bayes_rows"][0] != arrays["counts"][0]:
         raise WrongArrays("its array bayes_rows is not the number of its samples")
     earlier = [arrays[name] for name in _EARLIER_BAYES if name in arrays]
-    if any(len(one) for one in earlier):
+    if any(len(array) for array in earlier):
         sums, beta, curvature = earlier
         if {beta.shape, curvature.shape} != {sums.shape[:2]}:
             raise WrongArrays("its arrays bayes_earlier do not belong together")
@@ -151,9 +155,9 @@ def _check_bayes(arrays: Arrays) -> None:
 
 
 def _check_chunk(arrays: Arrays, most: int) -> None:
-    """Raise WrongArrays where more rows wait for a chunk's end than it has taken.
+    """Raise WrongArrays if more rows wait for the end of a chunk than the chunk has had.
 
-    They are fewer in a bank that was merged, where none wait at first.
+    There may be fewer: after a merge, none wait.
     """
     for pattern in _OF_CHUNKS:
         for name in filter(re.compile(pattern).fullmatch, arrays):

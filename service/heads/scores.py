@@ -1,7 +1,7 @@
 """Prequential scores: how well a head predicted samples just before it learned them.
 
-Beside each score is what a rule would have got on the same samples that knows no features: the
-label or value before, the most frequent class so far, the mean so far.
+Beside each score is that of rules without features on the same samples: the label or value before,
+the most frequent label so far, the mean so far.
 """
 
 from collections.abc import Mapping

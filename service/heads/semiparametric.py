@@ -1,7 +1,7 @@
 """The semiparametric head: a window of recent samples, and the last fit of one (P3).
 
-Samples of every learning call enter the window, after the present fit has been judged on them. A
-refit, asked for by a client, solves the problem over a copy of the window on another thread, and
+Samples of every learning call are added to the window, after the present fit was judged on them. A
+client asks for a refit, which solves the problem over a copy of the window on another thread;
 `adopt` serves its fit.
 """
 
@@ -16,7 +16,7 @@ from wolfstream.service.errors import InvalidSamples, Untrained
 from wolfstream.service.heads.answers import Answers, Predictions
 from wolfstream.service.heads.batch import Batch
 from wolfstream.service.heads.calibration import (
-    of_calibration,
+    calibration_arrays,
     with_calibration,
 )
 from wolfstream.service.heads.cost import cost_of_expansion
@@ -24,7 +24,7 @@ from wolfstream.service.heads.decomposition import basis_to_text, fit_window
 from wolfstream.service.heads.exercise import KERNELS, rows_to_learn
 from wolfstream.service.heads.fit import Fit, Window
 from wolfstream.service.heads.kernel import check_norms, kernel_limit, square_norm_limit
-from wolfstream.service.heads.kind import Asked, Kind, Refitting
+from wolfstream.service.heads.kind import Kind, Refitting, TrainingChoice
 from wolfstream.service.heads.value_errors import Errors
 from wolfstream.service.heads.value_view import ValueView
 from wolfstream.service.heads.window import RecentSamples
@@ -47,15 +47,15 @@ from wolfstream.solver.stream.reasons import Slope
 from wolfstream.solver.stream.value_head import Values
 from wolfstream.solver.stream.votes import NOTHING_HEARD, HeadAnswer, Heard
 
-# Numbers in a full window: 128 MB.
+# The numbers in a full window, at most: 128 MB.
 LARGEST_WINDOW_NUMBERS = 1 << 24
-# In multiplications: a kernel value in float64, written to memory (2 to 20 ns).
+# The cost of a kernel value in float64 that is written to memory (2 to 20 ns), in multiplications.
 _COST_OF_VALUE = 50
 
 
 @dataclass(frozen=True, eq=False)
 class FittedView(ValueView):
-    """An immutable picture of the head. model: None before the first refit."""
+    """An immutable view of the head. model: None before the first refit. own: for `stats`."""
 
     model: SemiparametricView | None
     own: dict[str, Any]
@@ -77,24 +77,24 @@ class FittedView(ValueView):
 
     @property
     def source(self) -> dict[str, Any]:
-        """Which refit predicts: its job, and the sequence of its window."""
+        """Which refit has predicted: its job, and the sequence of its window."""
         fit = self.own["fit"]
         return {"fit": {"job": fit["job"], "sequence": fit["sequence"]}} if fit else {}
 
     @property
     def lacks(self) -> str:
-        """There must have been a refit."""
+        """Why it cannot predict yet; "" if it can."""
         return "has not been fitted yet: a refit of its window is needed" if not self.model else ""
 
     def predict(self, X: Matrix, heard: Heard = NOTHING_HEARD) -> Predictions:
-        """Return a number for each row, twice. Raises Untrained, InvalidSamples."""
+        """Return each number as prediction and as decision. Raises Untrained, InvalidSamples."""
         if self.model is None:
             raise Untrained(f"the head {self.lacks}")
         check_norms(_dense(X), kernel_limit(self.model.kernel))
         del heard
-        found = Values(predict_semiparametric(self.model, X))
-        prediction = found.prediction.tolist()
-        return Predictions(prediction, list(prediction), HeadAnswer(None, [found]))
+        values = Values(predict_semiparametric(self.model, X))
+        prediction = values.prediction.tolist()
+        return Predictions(prediction, list(prediction), HeadAnswer(None, [values]))
 
     def slope(self, x: Float64Array, direction: Float64Array, _: Heard = NOTHING_HEARD) -> Slope:
         """See `HeadView`."""
@@ -102,7 +102,7 @@ class FittedView(ValueView):
         return Slope(direction[0] * value_gradient(self.model, x), {})
 
     def cost(self, rows: int, entries: int) -> int:
-        """Return the multiplications of a prediction; see `HeadView.cost`."""
+        """Return the number of multiplications of a prediction; see `HeadView.cost`."""
         if self.model is None:
             return 0
         values = rows * len(self.model.dual_coef)
@@ -115,13 +115,14 @@ class SemiparametricHead:
     classes = None
 
     def __init__(self, spec: ModelSpec) -> None:
-        own = spec.semiparametric
-        assert own is not None
-        self._own = own
-        self._kernel = own.kernel or spec.kernel
-        self._window = RecentSamples(own.window)
+        semiparametric = spec.semiparametric
+        assert semiparametric is not None
+        self._spec = semiparametric
+        self._kernel = semiparametric.kernel or spec.kernel
+        self._window = RecentSamples(semiparametric.window)
         self._score = Errors()
         self._calibration = ValueCalibration()
+        # The fit that is served, and the function in it; None before the first.
         self._fit: Fit | None = None
         self._model: SemiparametricView | None = None
 
@@ -139,16 +140,16 @@ class SemiparametricHead:
         return drafted
 
     def _check_width(self, width: int) -> None:
-        wanted = max((getattr(basis, "feature", -1) for basis in self._own.basis), default=-1)
+        wanted = max((getattr(basis, "feature", -1) for basis in self._spec.basis), default=-1)
         if wanted >= width:
             detail = f"has {width} numbers; feature {wanted} of a basis function is beyond them"
             raise InvalidSamples(
                 "the rows do not have the features that the spec's basis names",
                 [{"row": 0, "pointer": "/x/0", "detail": detail}],
             )
-        if width * self._own.window > LARGEST_WINDOW_NUMBERS:
-            most = LARGEST_WINDOW_NUMBERS // self._own.window
-            detail = f"has {width} numbers; a window of {self._own.window} rows takes {most}"
+        if width * self._spec.window > LARGEST_WINDOW_NUMBERS:
+            most = LARGEST_WINDOW_NUMBERS // self._spec.window
+            detail = f"has {width} numbers; a window of {self._spec.window} rows takes {most}"
             raise InvalidSamples(
                 "the rows are too long for the spec's window; choose a smaller one",
                 [{"row": 0, "pointer": "/x/0", "detail": detail}],
@@ -164,21 +165,24 @@ class SemiparametricHead:
         y: Targets,
         heard: Heard = NOTHING_HEARD,
         weight: Weights = None,
-        foretold: Sequence[Any] | None = None,
+        earlier_predictions: Sequence[Any] | None = None,
     ) -> Answers:
         """Judge the fit on samples, then add them to the window; live and in replay."""
         assert not isinstance(y, list)
         del heard
         rows = _dense(X)
         predicted = self._predictions(rows)
-        self._score.count(y, predicted if foretold is None else np.array(foretold, np.float64))
+        judged = predicted
+        if earlier_predictions is not None:
+            judged = np.array(earlier_predictions, np.float64)
+        self._score.count(y, judged)
         self._calibration.absorb(predicted, y)
         self._window.add(rows, y, weight)
         column = [value if value == value else None for value in predicted.tolist()]
         return Answers(column, list(column), HeadAnswer(None, [Values(predicted)]))
 
     def _predictions(self, rows: Float64Array) -> Float64Array:
-        """Predictions; NaN before the first fit, and where one is beyond what y can be."""
+        """Return predictions; NaN before the first fit, and for one that no target can equal."""
         if self._model is None:
             return np.full(len(rows), np.nan)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -187,7 +191,7 @@ class SemiparametricHead:
         return predicted
 
     def window(self) -> tuple[Float64Array, Float64Array, Weights]:
-        """Return the rows, targets and weights to be fitted, copied, the oldest first."""
+        """Return copies of the rows, targets and weights to be fitted, oldest first."""
         return self._window.in_order()
 
     @property
@@ -210,15 +214,15 @@ class SemiparametricHead:
 
     def view(self) -> FittedView:
         """Return what predictions and descriptions read from now on."""
-        own = {
+        stats = {
             "window": len(self._window),
             "bytes": self._window.nbytes,
             "fit": self._fit.plain if self._fit else None,
         }
-        return FittedView(self._score.copy(), self._calibration.view(), self._model, own)
+        return FittedView(self._score.copy(), self._calibration.view(), self._model, stats)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return plain data and arrays from which `restore` goes on bit for bit."""
+        """Return plain data and arrays, from which `restore` goes on bit for bit."""
         plain: dict[str, Any] = {**self._score.state(), "fit": None}
         arrays = self._window.state() | with_calibration(self._calibration.state())
         if self._fit:
@@ -227,18 +231,18 @@ class SemiparametricHead:
         return plain, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from a state."""
+        """Take a state."""
         self._score.restore(plain)
-        self._calibration.restore(of_calibration(arrays))
+        self._calibration.restore(calibration_arrays(arrays))
         self._window.restore(arrays)
         if plain["fit"]:
             own = {n.removeprefix("fit."): a for n, a in arrays.items() if n.startswith("fit.")}
-            of_fit, model = plain["fit"]
-            self.adopt(Fit(of_fit, model, own))
+            description, model = plain["fit"]
+            self.adopt(Fit(description, model, own))
 
 
 def _dense(X: Matrix) -> Float64Array:
-    """Return the rows of a model that takes arrays only."""
+    """Return rows as an array: a model with this head takes no others."""
     assert not isinstance(X, SparseRows)
     return X
 
@@ -260,7 +264,7 @@ def _specs() -> Iterator[ModelSpec]:
 def _exercise(spec: ModelSpec, sparse: bool) -> None:
     """Fit windows that are solved as a whole and in parts, and predict with the fits."""
     if sparse:
-        return  # its rows are arrays
+        return  # the head takes no sparse rows
     X = rows_to_learn()
     head, y = SemiparametricHead(spec), np.sin(X[:, 0])
     many = np.random.default_rng(1).standard_normal((600, 3))
@@ -272,10 +276,10 @@ def _exercise(spec: ModelSpec, sparse: bool) -> None:
         head.view().predict(rows)
 
 
-def _spec_part(asked: Asked) -> dict[str, Any]:
-    """By default the window keeps all samples, as far as one can."""
-    window = min(max(asked.samples, DEFAULT_WINDOW), LARGEST_WINDOW)
-    return {"tol": asked.tol, "window": window, **asked.options}
+def _spec_part(choice: TrainingChoice) -> dict[str, Any]:
+    """Return the head's part of a spec; by default the window holds all samples, if it can."""
+    window = min(max(choice.samples, DEFAULT_WINDOW), LARGEST_WINDOW)
+    return {"tol": choice.tol, "window": window, **choice.options}
 
 
 def _outcome(report: Mapping[str, Any]) -> str:

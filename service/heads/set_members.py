@@ -1,4 +1,4 @@
-"""A little of what a working set does besides its steps, so that all are compiled side by side.
+"""Small runs of what a working set does besides its steps, to compile all of it side by side.
 
 The steps are one large function, which takes as long to compile as all the rest of the default
 model.
@@ -20,28 +20,31 @@ from wolfstream.solver.working_set.learner import WorkingSet
 from wolfstream.solver.working_set.pair_problems import enter_slots
 from wolfstream.solver.working_set.predictions import predict
 
-# Of three and more classes the steps and the eviction are other functions.
+# For three and more classes, steps and evictions are other functions.
 _CLASSES = 2
-# So many rows are summed in another way than a few.
+# As many rows as are summed in another way than a few.
 _MANY = 32
 
 
 def exercise_predictions(learner: WorkingSet, restored: WorkingSet, X: Matrix) -> None:
     """Adopt rows as a solution, predict, save and restore.
 
-    learner, restored: fresh sets of the same parameters, with a bound.
+    Args:
+        learner: a new set, with a bound.
+        restored: another one with the same parameters.
+        X: rows, (n, d).
     """
     _adopt(learner, X)
     _predict_and_restore(learner, restored, X)
 
 
 def exercise_adoption(learner: WorkingSet, X: Matrix) -> None:
-    """Adopt rows as a solution, as the other parts do. learner: as above."""
+    """Adopt rows as a solution, as the other parts do."""
     _adopt(learner, X)
 
 
 def exercise_eviction(learner: WorkingSet, X: Matrix) -> None:
-    """Adopt rows, enter them into all pairs, and take the weight of one. learner: as above."""
+    """Adopt rows, enter them into all pairs, and take the weight of one."""
     n = _adopt(learner, X)
     classes = pair_classes(_CLASSES)
     learner.problems.reserve(np.full(len(classes), n))
@@ -54,7 +57,7 @@ def exercise_eviction(learner: WorkingSet, X: Matrix) -> None:
 
 
 def exercise_heirs(learner: WorkingSet, X: Matrix) -> None:
-    """Adopt rows, and do what follows when weight was taken. learner: as above."""
+    """Adopt rows, and do what follows when weight was taken."""
     n = _adopt(learner, X)
     store, pairs = learner.store, learner.problems.arrays
     ridges, (heir, row) = learner.ridges.of_classes(_CLASSES), heirs_of(pairs)
@@ -64,9 +67,9 @@ def exercise_heirs(learner: WorkingSet, X: Matrix) -> None:
 
 
 def exercise_classes(learner: WorkingSet, restored: WorkingSet, X: Matrix) -> None:
-    """Learn more rows of three classes than a set may hold, predict, save and restore.
+    """Learn more rows of three classes than the set may hold, predict, save and restore.
 
-    learner, restored: as above.
+    learner, restored: see `exercise_predictions`.
     """
     assert learner.max_size is not None
     for rows in (take_rows(X, slice(0, 1)), take_rows(X, slice(1, None)), X):
@@ -75,7 +78,7 @@ def exercise_classes(learner: WorkingSet, restored: WorkingSet, X: Matrix) -> No
 
 
 def exercise_wide_rows(learner: WorkingSet) -> None:
-    """Predict rows that are too wide for `kernels.row_values`. learner: as above."""
+    """Predict rows that are too wide for `kernels.row_values`."""
     X = np.random.default_rng(0).standard_normal((_MANY, WIDEST + 1))
     learner.absorb(X[:2], np.arange(2))
     for rows in (X[:1], X):
@@ -91,10 +94,10 @@ def _predict_and_restore(learner: WorkingSet, restored: WorkingSet, X: Matrix) -
 
 
 def _adopt(learner: WorkingSet, X: Matrix) -> int:
-    """Adopt as many rows as fit, the last of which is the one that is far away; how many."""
+    """Adopt as many rows as fit, the last of which is far from the others; return how many."""
     assert learner.max_size is not None
     n = learner.max_size
     codes, classes = np.arange(n) % _CLASSES, pair_classes(_CLASSES)
-    of_pair = (codes == classes[:, :1]) | (codes == classes[:, 1:])
-    learner.adopt(take_rows(X, slice(-n, None)), codes, of_pair / of_pair.sum(axis=1)[:, None])
+    in_pair = (codes == classes[:, :1]) | (codes == classes[:, 1:])
+    learner.adopt(take_rows(X, slice(-n, None)), codes, in_pair / in_pair.sum(axis=1)[:, None])
     return n

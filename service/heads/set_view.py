@@ -1,4 +1,4 @@
-"""What predictions and descriptions read of a working set, of classes or of numbers."""
+"""The view of a working set, of classes or of numbers, and its part of a description."""
 
 from typing import Any, NamedTuple, Protocol
 
@@ -28,7 +28,7 @@ _ROUNDED = (
 
 
 class Picture(Protocol):
-    """An immutable picture of a set as a learner of a stream's model."""
+    """An immutable view of a set, as a learner of a stream's model."""
 
     def predict(self, X: Matrix, /) -> Answer:
         """Return the set's predictions for finite rows."""
@@ -41,9 +41,14 @@ class Picture(Protocol):
 
 
 class SetView(NamedTuple):
-    """An immutable picture of the set; model, picture: None before the first sample.
+    """An immutable view of the set.
 
-    sequences: of the model, at which the samples came.
+    Attributes:
+        model: the solver's view; None before the first sample.
+        picture: predicts; None before the first sample.
+        stats: for the description.
+        square_norm_limit: bound on ||x||^2 of a row.
+        sequences: of the model, at which the samples came.
     """
 
     model: WorkingSetView | None
@@ -54,19 +59,19 @@ class SetView(NamedTuple):
 
     @property
     def learners(self) -> list[dict[str, Any]]:
-        """Return nothing: it is one learner."""
+        """Return nothing: it is a single learner."""
         return []
 
     @property
     def gauges(self) -> dict[str, float | None]:
-        """Return the sizes of the set."""
+        """The sizes of the set."""
         names = {"set_size": "size", "support_vectors": "support_vectors"}
         names["head_memory_bytes"] = "bytes"
         sizes = {name: self.stats.get(key) for name, key in names.items()}
         return {**sizes, "indefinite": float(self.stats.get("warning") == _INDEFINITE)}
 
     def predict(self, X: Matrix, _: object = None) -> Answer:
-        """Return class numbers or values, and decisions, for finite rows. Raises InvalidSamples."""
+        """Return codes or values, and decisions, of finite rows. Raises InvalidSamples."""
         assert self.picture is not None
         check_norms(X, self.square_norm_limit)
         return self.picture.predict(X)
@@ -74,10 +79,10 @@ class SetView(NamedTuple):
     def pulls(self, x: Matrix, wanted: int, other: int) -> MemberPulls | None:
         """See `solver.stream.class_head.LearnerView`."""
         assert self.picture is not None
-        found = self.picture.pulls(x, wanted, other)
-        if found is None:
+        pulls = self.picture.pulls(x, wanted, other)
+        if pulls is None:
             return None
-        return found._replace(sequence=self.sequences.of(found.sequence - 1))
+        return pulls._replace(sequence=self.sequences.of(pulls.sequence - 1))
 
     def gradient(self, x: Float64Array, direction: Float64Array, _: object = None) -> Gradient:
         """See `solver.stream.class_head.LearnerView`."""
@@ -85,12 +90,18 @@ class SetView(NamedTuple):
         return self.picture.gradient(x, direction)
 
     def cost(self, rows: int, entries: int) -> int:
-        """Multiplications of a prediction; see `HeadView.cost`."""
+        """Return the number of multiplications of a prediction; see `HeadView.cost`."""
         return 0 if self.model is None else cost_of_expansion(self.model.rows.exact, rows, entries)
 
 
 def set_stats(model: WorkingSetView, summary: Summary, past_nbytes: int) -> dict[str, Any]:
-    """A set's part of a description. past_nbytes: what is kept besides, to find the widths."""
+    """Return a set's part of a description.
+
+    Args:
+        model: the solver's view.
+        summary: of the set.
+        past_nbytes: what is stored besides the set, to estimate widths.
+    """
     stats = {
         "size": summary.size,
         "support_vectors": summary.support_vectors,
@@ -98,7 +109,7 @@ def set_stats(model: WorkingSetView, summary: Summary, past_nbytes: int) -> dict
         "bytes": summary.nbytes + past_nbytes,
         "work_per_sample": summary.work_per_sample,
     }
-    # Of a positive semidefinite kernel the gap is unknown where rounding alone is left of q.
+    # If the kernel is positive semidefinite, an unknown gap means that rounding is all of q.
     hidden = not summary.indefinite and bool(np.isnan(model.gap).any())
     if hidden or summary.rounded:
         stats |= NO_CERTIFICATE

@@ -1,4 +1,4 @@
-"""Prequential errors of numbers, and those of two rules that use no features."""
+"""Prequential errors of numbers, beside those of two rules that use no features."""
 
 import math
 from collections.abc import Mapping
@@ -15,27 +15,30 @@ _NAMES = (*(f"{rule}{kind}" for rule in _RULES for kind in ("mae", "rmse")), "r2
 
 
 class Errors:
-    """Errors of all predictions that were judged, and of the last 1,000 of them.
+    """The errors of all predictions that were judged, and of the last 1,000 of them.
 
-    mae is the mean absolute error, rmse the root of the mean square, each also of "the value before
-    again" and of "the mean so far"; r2 = 1 - sum (y - f)^2 / sum (y - mean y)^2.
-    `changes` are those of the absolute error.
+    mae is the mean absolute error, rmse the root of the mean square; both also of "the value before
+    again" and of "the mean so far". r2 = 1 - sum (y - f)^2 / sum (y - mean y)^2.
+
+    Attributes:
+        judged: the number of predictions that were judged.
+        changes: of the absolute error.
     """
 
     def __init__(self) -> None:
         self.judged = 0
-        self._sums = [0.0] * 6  # of |error| and error^2: of the head, the value before, the mean
-        self._spread = [0.0, 0.0]  # the mean of judged targets, and their squares about it
-        self._met = 0  # targets, of samples not judged as well
-        self._last = self._mean = 0.0
+        self._sums = [0.0] * 6  # of |error| and error^2, for the head, the value before, the mean
+        self._spread = [0.0, 0.0]  # mean of judged targets, and sum of squares about it
+        self._met = 0  # how many targets came, judged or not
+        self._last = self._mean = 0.0  # the last target, and the mean of all
         self.changes = Changes(scaled=True)
-        # Target, error of the head, of the value before, and of the mean so far.
+        # Columns: target, and the errors of the head, of the value before, of the mean so far.
         self._recent = RecentColumns(4)
 
     def count(self, y: Float64Array, predicted: Float64Array) -> None:
-        """Add (n,) targets and their predictions; NaN for no prediction.
+        """Count targets and their predictions, (n,); NaN for no prediction.
 
-        One after another, so that the sums do not depend on the parts.
+        They are counted one after another, so that sums have the same bits in any parts.
         """
         columns = []
         for target, value in zip(y.tolist(), predicted.tolist(), strict=True):
@@ -47,9 +50,9 @@ class Errors:
             self._last = target
             self._mean += (target - self._mean) / self._met
         if columns:
-            found = np.array(columns).T
-            self._recent.add(found)
-            self.changes.add(np.abs(found[1]).tolist())
+            added = np.array(columns).T
+            self._recent.add(added)
+            self.changes.add(np.abs(added[1]).tolist())
 
     def _judge(self, target: float, errors: tuple[float, ...]) -> None:
         self.judged += 1
@@ -60,11 +63,11 @@ class Errors:
         mean, squares = self._spread
         step = target - mean
         mean += step / self.judged
-        # Welford: the squares about the mean of one more value.
+        # Welford's update of the squares about the mean.
         self._spread = [mean, squares + step * (target - mean)]
 
     def to_dict(self) -> dict[str, Any]:
-        """The scores as plain data; None if there is nothing to tell, as r2 of equal targets."""
+        """Return the scores as plain data; None where there is nothing to tell."""
         if not self.judged:
             names = [*_NAMES, *(f"recent_{name}" for name in _NAMES)]
             return {"samples": 0, **dict.fromkeys(names)}
@@ -80,12 +83,12 @@ class Errors:
         }
 
     def latest(self, n: int) -> list[tuple[float, float]]:
-        """Prediction and target of the last n judged samples at most, the oldest first."""
+        """Return the predictions and targets of the last n judged samples, oldest first."""
         targets, errors = self._recent.latest(n)[:2]
         return list(zip((targets + errors).tolist(), targets.tolist(), strict=True))
 
     def copy(self) -> "Errors":
-        """An independent copy."""
+        """Return an independent copy."""
         other = Errors.__new__(Errors)
         vars(other).update(vars(self))  # copy.copy would take four times as long
         other._sums, other._recent = self._sums.copy(), self._recent.copy()
@@ -104,7 +107,7 @@ class Errors:
         }
 
     def restore(self, plain: Mapping[str, Any]) -> None:
-        """Take over a state; one without the counts of rules starts them from zero."""
+        """Take a state; one without the counts of rules starts from zero."""
         if "rules" not in plain:
             return
         self.judged = plain["judged"]
@@ -116,7 +119,7 @@ class Errors:
 
 
 def _scores(n: int, sums: list[float], spread: float) -> list[float | None]:
-    """Return the values of `_NAMES`, of n samples with these sums."""
+    """Return the values of `_NAMES`, for n samples with these sums."""
     means = [value / n for value in sums]
-    found = [math.sqrt(mean) if i % 2 else mean for i, mean in enumerate(means)]
-    return [*found, 1.0 - sums[1] / spread if spread > 0.0 else None]
+    roots = [math.sqrt(mean) if i % 2 else mean for i, mean in enumerate(means)]
+    return [*roots, 1.0 - sums[1] / spread if spread > 0.0 else None]

@@ -1,4 +1,4 @@
-"""The common parts of the views of heads without classes, and of those that judge numbers."""
+"""What the views of heads without classes have in common, and those of heads of numbers."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,12 +21,12 @@ class NoClasses:
 
     @property
     def rare_classes(self) -> list[Label]:
-        """No label was met."""
+        """Return nothing: no label was met."""
         return []
 
     @property
     def label_counts(self) -> list[int]:
-        """No label was met."""
+        """Return nothing: no label was met."""
         return []
 
     @property
@@ -36,7 +36,7 @@ class NoClasses:
 
     @property
     def learners(self) -> list[dict[str, Any]]:
-        """Return nothing: it is one learner."""
+        """Return nothing: it is a single learner."""
         return []
 
     def cheapest(self, _: HeadAnswer, __: Costs) -> dict[str, Any]:
@@ -44,15 +44,15 @@ class NoClasses:
         refuse("/costs", "a regression predicts no labels: leave costs out")
 
     def contests(self, _: HeadAnswer) -> None:
-        """No class contests with another."""
+        """Return None: there are no classes."""
 
     def pulls(self, _: Matrix, wanted: int, other: int) -> None:
-        """No member pulls to a class."""
+        """Return None: no member pulls to a class."""
 
 
 @dataclass(frozen=True, eq=False)
 class ValueView(NoClasses):
-    """The part of a view of numbers that its prequential scores and its calibration answer."""
+    """The part of a view of numbers that follows from its score and its calibration."""
 
     score: Errors
     confidence: ValueConfidence
@@ -65,7 +65,7 @@ class ValueView(NoClasses):
     @property
     def changes(self) -> tuple[Change, ...]:
         """See `HeadView`."""
-        return self.score.changes.found
+        return self.score.changes.latest
 
     @property
     def n_changes(self) -> int:

@@ -1,4 +1,4 @@
-"""The most recent samples of a stream, as many as may be kept."""
+"""The most recent samples of a stream, up to a number."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,9 +13,9 @@ _FIRST_ROWS = 64
 
 
 class RecentSamples:
-    """A ring of at most `most` rows with their targets and weights.
+    """A ring of at most `most` rows, with their targets and weights.
 
-    It grows by doubling and never shrinks. Weights have an array once one is not 1.
+    It grows by doubling and never shrinks. Weights have no array until one differs from 1.
     """
 
     def __init__(self, most: int) -> None:
@@ -23,7 +23,7 @@ class RecentSamples:
         self._X: Float64Array = np.empty((0, 0))
         self._y: Float64Array = np.empty(0)
         self._weight: Weights = None
-        self._seen = 0
+        self._seen = 0  # how many samples were ever added
 
     def __len__(self) -> int:
         return min(self._seen, self._most)
@@ -35,14 +35,14 @@ class RecentSamples:
         return self._X.nbytes + self._y.nbytes + weights
 
     def growth(self, samples: int, width: int) -> int:
-        """Return the most bytes that so many more rows of this width can add."""
+        """Return the bytes that so many more rows of this width can add, at most."""
         needed = min(self._seen + samples, self._most)
         if needed <= len(self._y):
             return 0
         return min(max(2 * needed, _FIRST_ROWS), self._most) * (width + 2) * 8 - self.nbytes
 
     def add(self, X: Float64Array, y: Float64Array, weight: Weights = None) -> None:
-        """Add rows (n, d), targets and weights (n,); without room the oldest are evicted."""
+        """Add rows (n, d), targets and weights (n,); the oldest leave if there is no room."""
         if not len(y):
             return
         self._make_room(min(self._seen + len(y), self._most), X.shape[1])
@@ -56,7 +56,7 @@ class RecentSamples:
         self._seen += len(y)
 
     def in_order(self) -> tuple[Float64Array, Float64Array, Weights]:
-        """Return copies of the rows, targets and weights, the oldest first."""
+        """Return copies of the rows, targets and weights, oldest first."""
         place = np.arange(self._seen - len(self), self._seen) % self._most
         return self._X[place], self._y[place], weights_of(self._weight, place)
 
@@ -67,7 +67,7 @@ class RecentSamples:
         return {"window_X": X, "window_y": y, **weights}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take over a state."""
+        """Take a state."""
         self._seen, self._weight = 0, None
         weight = arrays.get("window_weight")
         self.add(arrays["window_X"], arrays["window_y"], weight)
@@ -78,9 +78,9 @@ class RecentSamples:
             return
         capacity = min(max(rows, 2 * len(self._y), _FIRST_ROWS), self._most)
         X, y = np.empty((capacity, width)), np.empty(capacity)
-        kept = len(self)
-        if kept:
-            X[:kept], y[:kept] = self._X[:kept], self._y[:kept]
+        n = len(self)
+        if n:
+            X[:n], y[:n] = self._X[:n], self._y[:n]
         self._X, self._y = X, y
         if self._weight is not None:
-            self._weight = np.concatenate([self._weight[:kept], np.ones(capacity - kept)])
+            self._weight = np.concatenate([self._weight[:n], np.ones(capacity - n)])

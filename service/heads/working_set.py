@@ -1,6 +1,6 @@
-"""The working set under a head of classes: SFW or MSFW online (P1).
+"""The working set as a head of classes: SFW or MSFW online (P1).
 
-`regression_set` takes its place under a head of numbers.
+Of a spec for numbers it builds the head in `regression_set`.
 """
 
 import math
@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from wolfstream.service.heads import regression_set
 from wolfstream.service.heads.batch import Batch
-from wolfstream.service.heads.certificate import NO_CERTIFICATE, in_words
+from wolfstream.service.heads.certificate import NO_CERTIFICATE, gap_text
 from wolfstream.service.heads.classification import ClassificationHead, merge_heads
 from wolfstream.service.heads.exercise import KERNELS, rows_of_kind
 from wolfstream.service.heads.kernel import check_norms
-from wolfstream.service.heads.kind import Asked, Kind, Pairs, PairsProblem
+from wolfstream.service.heads.kind import Kind, Pairs, PairsProblem, TrainingChoice
 from wolfstream.service.heads.learner import MergingLearner
 from wolfstream.service.heads.online_learner import Relearn
 from wolfstream.service.heads.protocol import Head
@@ -54,34 +54,36 @@ class SetLearner(MergingLearner[WorkingSet]):
     voters = ()
 
     def __init__(self, spec: ModelSpec) -> None:
-        own = spec.working_set
-        assert own is not None
-        self._own = own
-        self._weight_of = weights_by_label(own.class_weight)
+        working_set = spec.working_set
+        assert working_set is not None
+        self._spec = working_set
+        self._weight_of = weights_by_label(working_set.class_weight)
+        # The weights of the classes met so far. A new set begins with them.
         self._weights: list[float] = []
+        # The sequences of samples, and how many samples had one at the last call of `date`.
         self._sequences, self._dated = Sequences(), 0
-        super().__init__(spec, self._new_set, own.horizon)
+        super().__init__(spec, self._new_set, working_set.horizon)
 
     def _new_set(self, kernel: Kernel) -> WorkingSet:
-        own = self._own
+        spec = self._spec
         parameters = SetParameters(
-            own.algorithm,
-            own.C,
-            own.corrective_steps,
-            own.max_size,
-            own.gram_bytes_max,
-            scores=own.scores,
+            spec.algorithm,
+            spec.C,
+            spec.corrective_steps,
+            spec.max_size,
+            spec.gram_bytes_max,
+            scores=spec.scores,
         )
         heaviest = max([1.0, *self._weight_of.values()])
         return new_working_set(kernel, parameters, self._weights, heaviest)
 
     def growth(self, batch: Batch) -> int:
-        """As of `Head`."""
+        """See `Head`."""
         past = self.past_growth(0 if batch.sparse else batch.width)
         return past + self.current.growth(batch.rows, batch.block, batch.width)
 
     def meet(self, label: Label) -> None:
-        """Give the next class its weight."""
+        """Give a new class its weight."""
         weight = self._weight_of.get(key_of(label), 1.0)
         self._weights.append(weight)
         self.current.ridges.class_weight.append(weight)
@@ -99,7 +101,7 @@ class SetLearner(MergingLearner[WorkingSet]):
         self._sequences, self._dated = former._sequences, former._dated
 
     def columns(self, parts: Sequence[Absorbed]) -> dict[str, list[Any]]:
-        """Return which samples entered the set, and by which kind of step."""
+        """Return which samples were admitted to the set, and by which kind of step."""
         return {
             "admitted": [bool(value) for part in parts for value in part.admitted],
             "step": [_STEPS[bits] for part in parts for bits in part.step.tolist()],
@@ -124,7 +126,7 @@ class SetLearner(MergingLearner[WorkingSet]):
         return self.seen > 0
 
     def standing(self) -> dict[str, Any]:
-        """Return objective and duality gap of the set."""
+        """Return the objective and the duality gap of the set."""
         stats = self.view().stats
         return {**{name: stats[name] for name in NO_CERTIFICATE}, "gap_over": "the set"}
 
@@ -137,22 +139,22 @@ class SetLearner(MergingLearner[WorkingSet]):
             picture, model, summary, past_nbytes, work = figures
             stats = set_stats(model, summary, past_nbytes) | {"search_work_per_sample": work}
         limit = self.square_norm_limit()
-        return SetView(model, picture, stats | self.found, limit, self._sequences.view())
+        return SetView(model, picture, stats | self.estimated_widths, limit, self._sequences.view())
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return plain data and arrays from which `restore` goes on bit for bit."""
+        """Return plain data and arrays, from which `restore` goes on bit for bit."""
         plain, arrays = super().state()
         return plain, arrays | self._sequences.state()
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from a state."""
+        """Take a state."""
         super().restore(plain, arrays)
         self._sequences.restore(arrays)
         self._dated = self.seen
 
 
 def _step_names(bits: int) -> str:
-    """Return the kinds of steps of a sample's problems, joined where they differ."""
+    """Return the kinds of steps of a sample in its problems, joined where they differ."""
     return "+".join(name for kind, name in enumerate(STEP_NAMES) if bits >> kind & 1)
 
 
@@ -168,14 +170,14 @@ def _build(spec: ModelSpec) -> Head:
 def _specs() -> Iterator[ModelSpec]:
     """Yield each kernel with a set so small that samples leave it, and rbf at either precision."""
     for kernel, C in (*((kernel, 1.0) for kernel in KERNELS), ("rbf", 1e6)):
-        own = {"max_size": 64, "corrective_steps": 1, "C": C}
-        given = {"kernel": {"type": kernel}, "working_set": own, "asset": None}
-        yield ModelSpec.model_validate(given)
+        working_set = {"max_size": 64, "corrective_steps": 1, "C": C}
+        spec = {"kernel": {"type": kernel}, "working_set": working_set, "asset": None}
+        yield ModelSpec.model_validate(spec)
     yield from regression_set.specs()
 
 
 def _exercise_steps(spec: ModelSpec, sparse: bool) -> None:
-    """Learn so few rows that none has to leave: what follows is compiled by the other part."""
+    """Learn so few rows that none has to leave; leaving is compiled by another part."""
     if spec.task == "regression":
         regression_set.exercise_tube(spec, sparse)
         return
@@ -187,7 +189,7 @@ def _exercise_steps(spec: ModelSpec, sparse: bool) -> None:
 
 def _exercise_predictions(spec: ModelSpec, sparse: bool) -> None:
     if spec.task == "regression":
-        return  # it has one part
+        return  # a set of numbers is compiled as one part
     fresh, restored = SetLearner(spec).current, SetLearner(spec).current
     X = rows_of_kind(sparse)
     exercise_predictions(fresh, restored, X)
@@ -200,11 +202,11 @@ def _exercise_wide_rows(spec: ModelSpec, sparse: bool) -> None:
 
 
 def _exercise_members(
-    of_members: Callable[[WorkingSet, Matrix], None],
+    run: Callable[[WorkingSet, Matrix], None],
 ) -> Callable[[ModelSpec, bool], None]:
     def exercise(spec: ModelSpec, sparse: bool) -> None:
         if spec.task != "regression":
-            of_members(SetLearner(spec).current, rows_of_kind(sparse))
+            run(SetLearner(spec).current, rows_of_kind(sparse))
 
     return exercise
 
@@ -216,20 +218,23 @@ def _exercise_classes(spec: ModelSpec, sparse: bool) -> None:
 
 
 def _code(spec: ModelSpec) -> tuple[str, ...]:
-    """Return the kernel, and the type of its values."""
+    """Return what decides the compiled code: the kernel, and the type of its values."""
     if spec.task == "regression":
-        return regression_set.code_of(spec)
+        return regression_set.compiled_code(spec)
     return spec.kernel.type, SetLearner(spec).current.precision.dtype.name
 
 
-def _spec_part(asked: Asked) -> dict[str, Any]:
-    """A batch solution goes on learning by MSFW. In passes over a file, no sample is older."""
+def _spec_part(choice: TrainingChoice) -> dict[str, Any]:
+    """Return the head's part of a spec.
+
+    A batch solution goes on learning by MSFW. In passes over a file no sample is older than others.
+    """
     return {
         "max_size": DEFAULT_SET,
-        **asked.options,
+        **choice.options,
         "horizon": None,
-        "algorithm": asked.algorithm if asked.algorithm in ("sfw", "msfw") else "msfw",
-        "class_weight": asked.weights,
+        "algorithm": choice.algorithm if choice.algorithm in ("sfw", "msfw") else "msfw",
+        "class_weight": choice.weights,
     }
 
 
@@ -240,13 +245,13 @@ def _problem(head: ClassificationHead[SetLearner], labels: list[Label]) -> Pairs
     return PairsProblem(learner.kernel, codes, ridge[codes])
 
 
-def _spec_with(spec: ModelSpec, support_vectors: int, asked: int | None) -> ModelSpec:
+def _spec_with(spec: ModelSpec, support_vectors: int, requested: int | None) -> ModelSpec:
     """Return the spec with room for as many samples again, unless a bound was requested."""
     assert spec.working_set is not None
     roomy = min(max(DEFAULT_SET, 2 * support_vectors), LARGEST_SET)
-    bound = max(asked or roomy, support_vectors)
-    own = spec.working_set.model_copy(update={"max_size": bound})
-    return spec.model_copy(update={"working_set": own})
+    bound = max(requested or roomy, support_vectors)
+    working_set = spec.working_set.model_copy(update={"max_size": bound})
+    return spec.model_copy(update={"working_set": working_set})
 
 
 def _adopt(
@@ -261,7 +266,7 @@ def _adopt(
 
 
 def _outcome(report: Mapping[str, Any]) -> str:
-    return f"{report['support_vectors']:,} support vectors, {in_words(report)}"
+    return f"{report['support_vectors']:,} support vectors, {gap_text(report)}"
 
 
 def _summary(report: Mapping[str, Any]) -> list[str]:
@@ -270,7 +275,7 @@ def _summary(report: Mapping[str, Any]) -> list[str]:
         ended = ", above --tol"
     return [
         f"{report['support_vectors']:,} support vectors, {report['size']:,} samples in the set",
-        f"objective {report['objective']:.6g}, {in_words(report)}{ended}",
+        f"objective {report['objective']:.6g}, {gap_text(report)}{ended}",
     ]
 
 
@@ -282,8 +287,8 @@ KIND: Kind[Any] = Kind(
     exercises={
         "steps": _exercise_steps,
         "predictions": _exercise_predictions,
-        # In this order, so that both processes that compile find something short at the end, and
-        # adoption has been compiled before the others adopt.
+        # In this order, both processes that compile find something short at the end, and adoption
+        # is compiled before the others adopt.
         "heirs": _exercise_members(exercise_heirs),
         "eviction": _exercise_members(exercise_eviction),
         "adoption": _exercise_members(exercise_adoption),

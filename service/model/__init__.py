@@ -1,4 +1,4 @@
-"""A live model and its published view, which every server has, and its learner.
+"""A live model: its learner, which changes it, and its published view, which predicts.
 
 It may import `service.heads`, `service.calls`, `service.samples`, `service.spec`,
 `service.diagnostics`, `solver.stream`, `solver.prepare`, `solver.rows`.

@@ -1,6 +1,7 @@
-"""The chain of a published view: what the default model predicts with, once that code is loaded.
+"""Predicts with one compiled chain of heads, if the model is like the default one.
 
-Until then, and where there is no chain, its heads predict one after another, with the same bits.
+The heads of other models, and of all models until that code is loaded, predict one after another.
+Both ways give the same bits.
 """
 
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from wolfstream.service.heads.adaptive import NAME, BankView
 from wolfstream.service.heads.answers import Predictions
 from wolfstream.service.heads.classification import ClassificationView
 from wolfstream.service.heads.set_view import SetView
-from wolfstream.service.model.published import Published
+from wolfstream.service.model.published import ModelView
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.solver.rows.matrix import SparseRows
 from wolfstream.solver.rows.seen import Seen
@@ -20,8 +21,8 @@ from wolfstream.solver.stream.paper_learners import SetPicture
 _VOTER: HeadName = "working_set"
 
 
-class _Chained(NamedTuple):
-    """The head of a bank, and the chain by which it predicts."""
+class _BankChain(NamedTuple):
+    """A view's head of a bank, and the chain by which the head predicts."""
 
     view: ClassificationView
     bank: BankPicture
@@ -32,36 +33,38 @@ class PublishedChain:
     """Predicts with the view that is published at present. Any thread may use it."""
 
     def __init__(self) -> None:
-        # Both are replaced at once.
-        self._last: tuple[Published, _Chained | None] | None = None
+        # The view that was used last, and its chain, if there is one. One attribute, so that
+        # threads replace both at once.
+        self._last: tuple[ModelView, _BankChain | None] | None = None
 
-    def predict(self, published: Published, head: HeadName, rows: Seen) -> Predictions:
-        """As `Published.predict`."""
+    def predict(self, published: ModelView, head: HeadName, rows: Seen) -> Predictions:
+        """Return what `ModelView.predict` returns."""
         if head != NAME or isinstance(rows.X, SparseRows) or not is_compiled():
             return published.predict(head, rows)
         last = self._last
         if last is None or last[0] is not published:
-            last = self._last = published, _chained_of(published)
+            last = self._last = published, _bank_chain(published)
         if last[1] is None:
             return published.predict(head, rows)
         view, bank, chain = last[1]
         return published.with_beside(view.chained(chain, bank, rows), rows)
 
 
-def _chained_of(published: Published) -> _Chained | None:
+def _bank_chain(published: ModelView) -> _BankChain | None:
+    """Return the chain of a view; None unless its heads are those of the default model."""
     heads = published.heads
     voter, view = heads.get(_VOTER), heads.get(NAME)
     if not isinstance(voter, ClassificationView) or not isinstance(view, ClassificationView):
         return None
-    of_set, of_bank = voter.learner, view.learner
-    if not isinstance(of_set, SetView) or not isinstance(of_bank, BankView):
+    set_view, bank_view = voter.learner, view.learner
+    if not isinstance(set_view, SetView) or not isinstance(bank_view, BankView):
         return None
-    if not isinstance(of_set.picture, SetPicture) or of_bank.model is None:
+    if not isinstance(set_view.picture, SetPicture) or bank_view.model is None:
         return None
     voters = [name for name in view.head.voters if name in heads and not heads[name].lacks]
     if voters != [_VOTER] or view.lacks:
         return None
-    bank = of_bank.model
-    one, other = voter.head._replace(learner=of_set.picture), view.head._replace(learner=bank)
-    chain = chain_of(_VOTER, one, other)
-    return None if chain is None else _Chained(view, bank, chain)
+    bank = bank_view.model
+    voter_head = voter.head._replace(learner=set_view.picture)
+    chain = chain_of(_VOTER, voter_head, view.head._replace(learner=bank))
+    return None if chain is None else _BankChain(view, bank, chain)

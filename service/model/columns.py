@@ -1,4 +1,4 @@
-"""What a description says of the columns of a table, and what predictions are told of names."""
+"""What descriptions and predictions tell of a table's columns: their kinds, and unknown names."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -19,14 +19,14 @@ from wolfstream.solver.prepare.schema import Column, late_columns, places_of
 from wolfstream.solver.stream.rows import RowsView
 
 _LONGEST_NAME = 40
-# To look for a name that may be meant takes milliseconds of the event loop.
+# Looking for a similar name takes milliseconds of the event loop.
 _MOST_SUGGESTIONS = 4
 _OF_NUMBERS = ("number", "number in text", "boolean", "time", "code", "constant")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def described_columns(rows: RowsView) -> list[dict[str, Any]] | None:
-    """Return what is known of a table's columns, in their order; None for other rows."""
+    """Return what is known of a table's columns, in order; None for rows of another form."""
     form, facts = rows.form, rows.facts
     if form.schema is None or form.prepare is None or facts is None:
         return None if form.schema is None else [{"name": c.name} for c in form.schema.columns]
@@ -38,12 +38,12 @@ def described_columns(rows: RowsView) -> list[dict[str, Any]] | None:
 
 
 def _described(column: Column, k: int, facts: FactsView, coded: bool) -> dict[str, Any]:
-    if k >= len(facts.missing):  # nothing has been counted since a file was read
+    if k >= len(facts.missing):  # the model has learned no row yet
         return {"name": column.name, "kind": column.reading.kind, "why": column.reading.why}
     kind, why = facts.kind(column, k, coded=coded)
-    # Of texts, only their length is a number.
+    # A text is no number, though a fact of it, its length, is.
     numbers = kind in _OF_NUMBERS and column.reading.kind != "text"
-    known = facts.range(k) if numbers else None
+    bounds = facts.range(k) if numbers else None
     times = column.reading.kind == "time"
     return {
         "name": column.name,
@@ -51,7 +51,7 @@ def _described(column: Column, k: int, facts: FactsView, coded: bool) -> dict[st
         "why": why,
         "missing": float(facts.missing[k]) / facts.rows if facts.rows else 0.0,
         "examples": list(facts.examples[k]),
-        "range": known and [_shown(value, times) for value in known],
+        "range": bounds and [_shown(value, times) for value in bounds],
         "distinct": facts.distinct(k),
         "revised": int(facts.revised[k]) or None,
     }
@@ -59,13 +59,13 @@ def _described(column: Column, k: int, facts: FactsView, coded: bool) -> dict[st
 
 def _coded(form: RowForm) -> set[str]:
     """Return the names of the columns whose numbers are codes."""
-    found, at = set[str](), 0
+    names, start = set[str](), 0
     for column in () if form.schema is None else form.schema.columns:
         width = column.n_numbers + (column.used and column.slots > 0)
-        if not set(range(at, at + width)).isdisjoint(form.coded):
-            found.add(column.name)
-        at += width
-    return found
+        if not set(range(start, start + width)).isdisjoint(form.coded):
+            names.add(column.name)
+        start += width
+    return names
 
 
 def _shown(value: float, time: bool) -> float | str:
@@ -78,14 +78,14 @@ def _shown(value: float, time: bool) -> float | str:
 
 
 def notices_of_rows(form: RowForm, rows: Rows) -> list[Notice]:
-    """Return what is to be said of rows to predict."""
+    """Return the warnings about rows to predict."""
     if not isinstance(rows, NamedRows | Cells):
         return []
     return [*notices_of_names(form, rows.names or ()), *_notices_of_values(form, rows)]
 
 
 def _notices_of_values(form: RowForm, rows: NamedRows | Cells) -> list[Notice]:
-    """Return which columns have values that their kind cannot read, each with the first of them."""
+    """Return a warning for each column with a value that its kind cannot read, with the first."""
     schema = form.schema
     if schema is None or schema.strict or not len(rows.texts):
         return []
@@ -104,22 +104,22 @@ def _notices_of_values(form: RowForm, rows: NamedRows | Cells) -> list[Notice]:
 
 
 def notices_of_names(form: RowForm, names: Sequence[str]) -> list[Notice]:
-    """Return which names of columns the model does not know, the first with the nearest known."""
+    """Return a warning for each name that the model does not know, with the most similar one."""
     schema = form.schema
     if schema is None or not schema.open:
         return []
-    known = dict.fromkeys((*schema.names, *schema.late))
-    unknown = [name for name in names if name not in known][:MOST_NOTICES]
-    found = list[Notice]()
+    names_met = dict.fromkeys((*schema.names, *schema.late))
+    unknown = [name for name in names if name not in names_met][:MOST_NOTICES]
+    notices = list[Notice]()
     for k, name in enumerate(unknown):
         shown = name[:_LONGEST_NAME]
-        close = nearest_name(name, known) if k < _MOST_SUGGESTIONS else None
-        hint = "" if close is None else f"; did you mean `{close[:_LONGEST_NAME]}`?"
+        similar = nearest_name(name, names_met) if k < _MOST_SUGGESTIONS else None
+        hint = "" if similar is None else f"; did you mean `{similar[:_LONGEST_NAME]}`?"
         message = f"`{shown}` is no column of the model and was passed over{hint}"
-        found.append(Notice("unknown-column", shown, message))
-    return found
+        notices.append(Notice("unknown-column", shown, message))
+    return notices
 
 
 def plain_notices(notices: list[Notice]) -> list[dict[str, Any]]:
-    """Return notices as a response's `warnings`, at most MOST_NOTICES."""
+    """Return notices as the `warnings` of a response, at most MOST_NOTICES."""
     return [notice._asdict() for notice in notices[:MOST_NOTICES]]

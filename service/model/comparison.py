@@ -1,13 +1,13 @@
-"""Two models are compared on the same samples: which loses less, and how certain that is.
+"""Compares two models on the same samples: which loses less, and how certain that is.
 
 For each sample both models have a loss l >= 0, of their predictions just before learning it. What
 is compared is
 
     d_i = (l_i(champion) - l_i(challenger)) / (l_i(champion) + l_i(challenger)),  0 if both are 0,
 
-which lies in [-1, 1]. Of classes a loss is 0 or 1, and d_i the difference of the two. Of numbers it
-is the absolute error: d_i is the share by which the challenger was nearer, so that neither the unit
-of the targets nor a few of them, however far off, decide alone.
+which lies in [-1, 1]. For classes a loss is 0 or 1, and d_i the difference of the two. For numbers
+it is the absolute error: d_i is the share by which the challenger was closer, so that neither the
+unit of the targets nor a few targets that are far off decide alone.
 """
 
 import math
@@ -17,15 +17,15 @@ import numpy as np
 
 from wolfstream.solver.arrays import Float64Array
 
-# The interval holds at all times together with this probability.
+# The probability that the interval holds at all times together.
 LEVEL = 0.95
-# Of the stitched boundary: epochs of the variance grow by this factor, from this one on, and the
-# share of the error that the k-th one may use falls as k to this power.
+# Of the stitched boundary: epochs of the variance grow by this factor, the first begins at this
+# variance, and the share of the error that epoch k may use falls as k to this power.
 _GROWTH, _LEAST, _POWER = 2.0, 1.0, 1.4
-_ZETA = 3.1055472779775810  # of _POWER
+_ZETA = 3.1055472779775810  # the Riemann zeta function at _POWER
 _ROOT = math.sqrt(math.sqrt(_GROWTH))
 _K1, _K2 = (_ROOT + 1.0 / _ROOT) / math.sqrt(2.0), (math.sqrt(_GROWTH) + 1.0) / 2.0
-# d lies in an interval of this length.
+# The length of the interval in which d lies.
 _RANGE = 2.0
 
 
@@ -51,7 +51,7 @@ def boundary(variance: float, error: float, scale: float) -> float:
 
 
 class Interval(NamedTuple):
-    """The ends of the interval that contains the mean difference."""
+    """An interval for the mean difference."""
 
     low: float
     high: float
@@ -60,9 +60,12 @@ class Interval(NamedTuple):
 class Comparison(NamedTuple):
     """Sums over the samples that two models have both judged; replaced as a whole.
 
-    epoch: of the champion, in which they were counted; None before the first. samples: how many.
-    total: the sum of d. variance: the sum of (d_i - the mean of those before)^2. champion,
-    challenger: the sums of the losses.
+    Attributes:
+        epoch: of the champion, in which they were counted; None before the first sample.
+        samples: their number n.
+        total: sum of d_i.
+        variance: sum of (d_i - mean of d_1 to d_(i-1))^2.
+        champion, challenger: sums of the losses.
     """
 
     epoch: str | None = None
@@ -75,48 +78,52 @@ class Comparison(NamedTuple):
     def after(
         self, epoch: str | None, champion: Float64Array, challenger: Float64Array
     ) -> "Comparison":
-        """Return the comparison after the next samples' losses, (n,) each; NaN is not counted.
+        """Return the comparison after more samples.
 
-        epoch: of the champion; in a new one the sums start from zero. None: it is not known.
+        Args:
+            epoch: of the champion. In a new one the sums start from zero; None: it is not known,
+                and nothing is counted.
+            champion: losses, (n,); a sample with NaN here or below is not counted.
+            challenger: losses of the same samples, (n,).
         """
-        known = np.isfinite(champion) & np.isfinite(challenger)
-        if epoch is None or not known.any():
+        counted = np.isfinite(champion) & np.isfinite(challenger)
+        if epoch is None or not counted.any():
             return self
         before = self if self.epoch in (None, epoch) else Comparison()
-        ours, others = champion[known], challenger[known]
-        both = ours + others
-        d = np.divide(ours - others, both, out=np.zeros_like(both), where=both > 0.0)
+        first, second = champion[counted], challenger[counted]
+        both = first + second
+        d = np.divide(first - second, both, out=np.zeros_like(both), where=both > 0.0)
         counts = before.samples + np.arange(len(d))
-        # The centre of each is that of the samples before it, so that it is known beforehand.
+        # Each centre is the mean of the samples before, so that it does not depend on its own d.
         centre = (before.total + np.cumsum(d) - d) / np.maximum(counts, 1)
         return Comparison(
             epoch,
             before.samples + len(d),
             before.total + float(d.sum()),
             before.variance + float(((d - centre) ** 2).sum()),
-            before.champion + float(ours.sum()),
-            before.challenger + float(others.sum()),
+            before.champion + float(first.sum()),
+            before.challenger + float(second.sum()),
         )
 
     @property
     def difference(self) -> float | None:
-        """The mean of d, which is above zero if the challenger is better; None without samples."""
+        """The mean of d; above zero if the challenger is better; None without samples."""
         return self.total / self.samples if self.samples else None
 
     @property
     def interval(self) -> Interval | None:
-        """The interval that contains the mean of the expectations of all d; None without samples.
+        """An interval for the mean of the expectations of all d; None without samples.
 
         An empirical Bernstein confidence sequence (Howard et al. 2021, Theorem 4; for two models on
-        one stream Choe and Ramdas, Operations Research 72, 2024). The expectation of d_i is taken
-        given all that came before, so the samples may depend on each other, and drift. With a
-        centre c_i that was known before d_i, both in an interval of length 2, the product of
+        one stream Choe and Ramdas, Operations Research 72, 2024). The expectation of d_i is given
+        all that came before, so the samples may depend on each other, and drift. With a centre c_i
+        that was known before d_i, both in an interval of length 2, the product of
 
             exp(l (d_i - E d_i) - psi(l) (d_i - c_i)^2)
 
         is a supermartingale (Fan, Grama and Liu 2015), for either sign of d: `boundary` at half of
-        the error to each side. That it holds at all times together, with the probability `LEVEL`,
-        is why one may look at it after each sample and stop when it leaves zero.
+        the error to each side. The interval holds at all times together with the probability
+        `LEVEL`; so one may look at it after each sample, and stop when it excludes zero.
         """
         if not self.samples:
             return None
@@ -132,5 +139,5 @@ class Comparison(NamedTuple):
         return self.champion / self.samples, self.challenger / self.samples
 
     def plain(self) -> list[Any]:
-        """Return JSON-able data, from which `Comparison(*plain)` goes on bit for bit."""
+        """Return JSON data, from which `Comparison(*plain)` goes on bit for bit."""
         return list(self)

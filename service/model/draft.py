@@ -1,4 +1,4 @@
-"""Checks before samples are written: what a model can learn after the requests before them."""
+"""Checks that a model can learn a request after those before it, before any of them is written."""
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from wolfstream.service.model.fitting_rows import not_fitting
 from wolfstream.service.model.footprint import learning_bytes
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.memory import ModelMemory
-from wolfstream.service.model.moment import Moment, check_moment
+from wolfstream.service.model.revision import Revision, check_revision
 from wolfstream.service.samples.targets import Label
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HEADS, HeadName
@@ -22,20 +22,24 @@ from wolfstream.solver.prepare.schema import Misfit
 from wolfstream.solver.stream.labels import LabelKey, key_of
 
 _LONGEST_ECHO = 40
-# Of a table. A model that has so many takes 0.8 s of processor time to check and learn its first
-# 127 rows, if they are alike.
+# In a table. A model with so many takes 0.8 s of processor time to check and learn its first 127
+# rows, if they are alike.
 MOST_TEXT_COLUMNS = 1024
-# Of the requests of a group.
+# How many names the requests of a group may have suggested instead of wrong ones.
 MOST_SUGGESTIONS = 2
-# Requests of so few samples are not each asked what they add where so many samples add nothing.
+# The growth by a request of up to _SMALL samples is not computed while the next _AHEAD samples are
+# known to add nothing.
 _SMALL, _AHEAD = 16, 256
 
 
 class Limits(NamedTuple):
-    """How many different labels and names of features one model may have.
+    """Bounds on one model.
 
-    n_bytes: that its feature map may take. memory: in which the model takes what it grows by; None
-    where it may grow anyway.
+    Attributes:
+        classes: the number of its different labels.
+        features: the number of its names of features.
+        n_bytes: the memory of its feature map.
+        memory: from which it takes what it grows by; None if it may grow freely.
     """
 
     classes: int
@@ -45,31 +49,36 @@ class Limits(NamedTuple):
 
 
 class Draft:
-    """The state of a learner after requests that were checked but are not written yet.
+    """A learner's state after requests that were checked, and are not written yet.
 
-    sequence: after all of them.
+    Attributes:
+        sequence: after all of them.
     """
 
     def __init__(self, learner: Learner, limits: Limits) -> None:
         self.sequence = learner.sequence
-        self._grown = self._suggestions = 0
-        # How many columns the form has that heads see, and how many texts of rows beside them.
+        self._grown = 0  # bytes that were taken for the requests
+        self._suggestions = 0  # names that were suggested
+        # The columns of the form that heads see, and the texts of a row beside them.
         self._columns = _columns_of(learner.rows.form)
         self._learner = learner
         self._limits = limits
         self._form = learner.rows.form
-        self._names: dict[str, None] = {}
+        self._names: dict[str, None] = {}  # names of features that the requests bring, in order
+        # Labels that the requests bring, for each head.
         self._labels: dict[HeadName, set[LabelKey]] = {name: set() for name in HEADS}
 
-    def check(self, expected: Collection[Moment]) -> None:
-        """Raise AnotherState unless the next request finds the model in one of these states."""
-        check_moment(self._learner.model.name, self._learner.epoch, self.sequence, expected)
+    def check(self, expected: Collection[Revision]) -> None:
+        """Raise AnotherState unless the next request finds the model at one of these revisions."""
+        check_revision(self._learner.model.name, self._learner.epoch, self.sequence, expected)
 
-    def add(self, head: HeadName, samples: Samples, expected: Collection[Moment] = ()) -> None:
-        """Include the samples of one more request, or refuse what could not be learned.
+    def add(self, head: HeadName, samples: Samples, expected: Collection[Revision] = ()) -> None:
+        """Add the samples of another request, or refuse them.
 
-        expected: as of `check`. Raises AnotherState, NoSuchHead or InvalidSamples, which leaves
-        the draft as it was.
+        expected: see `check`.
+
+        Raises AnotherState, NoSuchHead, InvalidSamples, ModelsFull; the draft is then as it was
+        before.
         """
         if expected:
             self.check(expected)
@@ -94,7 +103,7 @@ class Draft:
             for name in self._learner.learning(head)
         }
         names = self._new_names(samples.X) if isinstance(samples.X, NamedRows) else []
-        # Rows that change nothing need no more memory.
+        # Rows that do not change the form need no more memory for it.
         if form is not self._form and not self._form.settled:
             self._check_texts(_text_columns(form))
             if form.prepared_width is not None:
@@ -114,7 +123,7 @@ class Draft:
         labels: Mapping[HeadName, set[LabelKey]],
         new_names: int,
     ) -> bool:
-        """Return whether it is known that samples like these let the model grow by nothing."""
+        """Return whether samples like these are known to let the model grow by nothing."""
         learner, rows = self._learner, len(samples.y)
         if rows > _SMALL or new_names or form is not learner.rows.form or any(labels.values()):
             return False
@@ -128,7 +137,7 @@ class Draft:
         labels: Mapping[HeadName, set[LabelKey]],
         new_names: int,
     ) -> None:
-        """Take the memory that the model needs once it has learned all that is drafted.
+        """Take the memory that the model needs once it has learned everything in the draft.
 
         Raises ModelsFull.
         """
@@ -137,8 +146,8 @@ class Draft:
         width, texts = columns
         features = width
         if isinstance(samples.X, NamedRows):
-            known = 0 if learner.rows.names is None else len(learner.rows.names)
-            width, features = len(samples.X.value) // max(len(samples.y), 1), known + new_names
+            met = 0 if learner.rows.names is None else len(learner.rows.names)
+            width, features = len(samples.X.value) // max(len(samples.y), 1), met + new_names
         else:
             new_names = max(width - self._columns[0], 0)
         rows = len(samples.y)
@@ -170,11 +179,11 @@ class Draft:
         except Refusal:
             self.sequence, self._form, self._labels = before
             while len(self._names) > names:
-                self._names.popitem()  # the last one
+                self._names.popitem()  # the last that was added
             raise
 
     def _check_declared(self, classes: list[Label], y: list[Label]) -> None:
-        """Raise InvalidSamples for labels that are none of the classes that a spec declares."""
+        """Raise InvalidSamples for labels that are not among the classes of the spec."""
         declared = set(map(key_of, classes))
         if declared.issuperset(map(key_of, set(y))):
             return
@@ -191,7 +200,7 @@ class Draft:
         refuse_all("some labels are none of the classes that the model's spec declares", wrong)
 
     def _may_suggest(self) -> bool:
-        """Return whether one more name is looked for that may be meant by a wrong one.
+        """Return whether another name may be suggested for a wrong one.
 
         Each takes milliseconds of the writer's time, and a group may have thousands of requests.
         """
@@ -199,10 +208,10 @@ class Draft:
         return self._suggestions <= MOST_SUGGESTIONS
 
     def _new_names(self, rows: NamedRows) -> list[str]:
-        """Return the new names in sparse rows. Raises InvalidSamples for too many."""
-        known = self._learner.rows.names or NameTable()
-        new = known.unknown(rows.names, self._names)
-        most, dimension = self._limits.features, len(known) + len(self._names) + len(new)
+        """Return the names in sparse rows that are new. Raises InvalidSamples for too many."""
+        table = self._learner.rows.names or NameTable()
+        new = table.unknown(rows.names, self._names)
+        most, dimension = self._limits.features, len(table) + len(self._names) + len(new)
         if new and dimension > most:
             detail = (
                 f"brings {len(new)} new names, {new[0][:40]!r} first, to the "
@@ -218,9 +227,9 @@ class Draft:
         return new
 
     def _check_texts(self, columns: int) -> None:
-        """Raise InvalidSamples for rows of too many columns with texts.
+        """Raise InvalidSamples for rows with too many columns of texts.
 
-        columns: how many there are. Models of earlier versions may have more, and keep them.
+        columns: their number. Models of earlier versions may have more, and keep them.
         """
         if columns <= MOST_TEXT_COLUMNS or columns <= _text_columns(self._form):
             return
@@ -234,7 +243,7 @@ class Draft:
         )
 
     def _check_bytes(self, features: int, named: bool) -> None:
-        """Raise InvalidSamples for rows of more features than there is memory for."""
+        """Raise InvalidSamples for rows with more features than there is memory for."""
         spec, most = self._learner.model.spec, self._limits.n_bytes
         needed = learning_bytes(spec, features, named)
         if needed > most:
@@ -249,7 +258,7 @@ class Draft:
 
 
 def _columns_of(form: RowForm) -> tuple[int, int]:
-    """Return the columns that heads see of rows that are no sparse ones, and their texts."""
+    """Return the columns of dense rows that heads see, and the texts of a row beside them."""
     if form.schema is None:
         missing = form.prepare is not None and form.prepare.missing == "indicator"
         return (form.width or 0) * (1 + missing), len(form.coded)
@@ -257,7 +266,7 @@ def _columns_of(form: RowForm) -> tuple[int, int]:
 
 
 def _columns_with_texts(rows: Rows) -> int:
-    """Return how many columns of a table have any text, before anything else is done with them."""
+    """Return how many columns of a table have any text; cheap, so that it can be checked first."""
     if not isinstance(rows, Cells) or not rows.texts:
         return 0
     return int((rows.text != NO_TEXT).any(axis=0).sum())
@@ -270,7 +279,7 @@ def _text_columns(form: RowForm) -> int:
 
 def _not_declared(label: Label, by_text: Mapping[str, Label], suggest: bool) -> str:
     text = str(label)[:_LONGEST_ECHO]
-    close = nearest_name(text, by_text) if suggest else None
-    if close is not None:
-        return f"{text!r} is no class of the model; did you mean {by_text[close]!r}?"
+    similar = nearest_name(text, by_text) if suggest else None
+    if similar is not None:
+        return f"{text!r} is no class of the model; did you mean {by_text[similar]!r}?"
     return f"{text!r} is no class of the model; its classes are {', '.join(by_text)[:200]}"

@@ -1,14 +1,14 @@
-"""The names of features in published views, as bytes to which new names are appended.
+"""The names of features in views, as bytes to which new names are appended.
 
-A table of names only grows, and views of different sequences share it. Its bytes grow likewise, so
-that of a hundred thousand names only the new ones are written, sent and read.
+A model's table of names only grows, and its views of different sequences share it. Its bytes only
+grow, too: with a hundred thousand names, only the new ones are written, sent and read.
 """
 
 import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.service.model.published import Published
+from wolfstream.service.model.published import ModelView
 from wolfstream.solver.prepare.named_rows import NameTable
 
 Written = NDArray[np.uint8]
@@ -19,20 +19,20 @@ class NamesWriter:
 
     def __init__(self) -> None:
         self._table: NameTable | None = None
-        self._known = 0
+        self._n_names = 0  # how many names of the table are in `_written`
         self._written = bytearray()
 
-    def take(self, published: Published) -> tuple[Published, Written | None]:
+    def take(self, published: ModelView) -> tuple[ModelView, Written | None]:
         """Return a view without its names, and the names; None if its rows have none."""
-        table, known = published.rows.names, published.rows.dimension or 0
+        table, n_names = published.rows.names, published.rows.dimension or 0
         if table is None:
             return published, None
-        if table is not self._table or known < self._known:
-            self._table, self._known, self._written = table, 0, bytearray()
-        if known > self._known:
-            new = table.names()[self._known : known]
+        if table is not self._table or n_names < self._n_names:
+            self._table, self._n_names, self._written = table, 0, bytearray()
+        if n_names > self._n_names:
+            new = table.names()[self._n_names : n_names]
             self._written += b"".join(map(msgpack.packb, new))
-            self._known = known
+            self._n_names = n_names
         return _with_names(published, None), np.frombuffer(bytes(self._written), np.uint8)
 
 
@@ -41,10 +41,10 @@ class NamesReader:
 
     def __init__(self) -> None:
         self._table = NameTable()
-        self._read = b""
+        self._read = b""  # the bytes that the table was made from
 
-    def give(self, published: Published, written: Written) -> Published:
-        """Return a view with its names; they share the previous view's table if they begin with it.
+    def give(self, published: ModelView, written: Written) -> ModelView:
+        """Return a view with its names. Views share a table if one's names begin the other's.
 
         Raises ValueError for bytes that are no names.
         """
@@ -61,5 +61,5 @@ class NamesReader:
         return _with_names(published, self._table)
 
 
-def _with_names(published: Published, names: NameTable | None) -> Published:
+def _with_names(published: ModelView, names: NameTable | None) -> ModelView:
     return published._replace(rows=published.rows._replace(names=names))

@@ -1,4 +1,4 @@
-"""What a spec says about a model's rows, and the refusal of rows that do not fit."""
+"""A spec's settings for a model's rows, and the refusal of rows that do not fit the model."""
 
 import numpy as np
 
@@ -11,29 +11,35 @@ from wolfstream.solver.prepare.schema import Misfit
 
 
 def preparing(prepare: PrepareSpec | None) -> Preparing | None:
-    """Return a spec's settings of preparation in the form that the numerics take."""
+    """Return a spec's settings of preparation as the numerics take them."""
     if prepare is None:
         return None
-    given = {"timestamps": tuple(prepare.timestamps), "columns": tuple(prepare.columns.items())}
-    return Preparing(**{**prepare.model_dump(), **given})
+    tuples = {"timestamps": tuple(prepare.timestamps), "columns": tuple(prepare.columns.items())}
+    return Preparing(**{**prepare.model_dump(), **tuples})
 
 
 def not_fitting(rows: Rows, error: Misfit | AnotherKind, *, suggest: bool = True) -> InvalidSamples:
-    """Return the refusal of rows that turned out not to fit. suggest: as of `Misfit`."""
+    """Return the refusal of rows that do not fit.
+
+    Args:
+        rows: of the request.
+        error: that the numerics raised.
+        suggest: whether to suggest a name for a wrong one; see `Misfit`.
+    """
     if isinstance(error, AnotherKind):
         return InvalidSamples(str(error), [{"pointer": "/x", "detail": error.must}])
     pointer = _pointer(rows, error.row, error.name)
-    of_row = error.detail if error.name is None else "does not fit the model's columns"
-    # The name of a column without a name is its place, which reads like a value.
+    what = error.detail if error.name is None else "does not fit the model's columns"
+    # A column without a name is called by its index, which reads like a value.
     detail = error.full_detail(named=not _is_place(rows, error.name), suggest=suggest)
     return InvalidSamples(
-        f"row {error.row} of x {of_row}",
+        f"row {error.row} of x {what}",
         [{"row": error.row, "pointer": pointer, "detail": detail}],
     )
 
 
 def _is_place(rows: Rows, name: str | None) -> bool:
-    """Return whether the name of a column is its place in rows without names."""
+    """Return whether the name of a column is its index, because the rows have no names."""
     unnamed = isinstance(rows, np.ndarray) or rows.names is None
     return unnamed and name is not None and name.isdecimal()
 

@@ -1,4 +1,4 @@
-"""What a challenger has in addition to its heads: its comparison with its champion, and counts."""
+"""What a challenger has besides its heads: its comparison with its champion, and counts."""
 
 from typing import Any, NamedTuple
 
@@ -6,10 +6,12 @@ from wolfstream.service.model.comparison import Comparison
 
 
 class Following(NamedTuple):
-    """A challenger's performance compared with its champion's; replaced as a whole.
+    """How a challenger does beside its champion; replaced as a whole.
 
-    comparison: with the champion. passed_over: samples that its spec cannot take. reason: of the
-    last of these.
+    Attributes:
+        comparison: with the champion.
+        passed_over: the number of samples that its spec has refused.
+        reason: of the last of these.
     """
 
     comparison: Comparison = Comparison()
@@ -21,7 +23,7 @@ class Following(NamedTuple):
         return self._replace(passed_over=self.passed_over + samples, reason=reason)
 
     def plain(self) -> dict[str, Any]:
-        """Return JSON-able data for a snapshot."""
+        """Return JSON data for a snapshot."""
         return {
             "comparison": self.comparison.plain(),
             "passed_over": self.passed_over,
@@ -30,7 +32,7 @@ class Following(NamedTuple):
 
 
 def restored_following(plain: dict[str, Any] | None) -> Following:
-    """Invert `Following.plain`; a snapshot from before the model followed gives a fresh state."""
+    """Invert `Following.plain`; None, of a model that did not follow, gives a fresh state."""
     if plain is None:
         return Following()
     return Following(Comparison(*plain["comparison"]), plain["passed_over"], plain["reason"])

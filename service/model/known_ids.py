@@ -1,38 +1,47 @@
-"""What is known about the ids of predicted rows: which rows wait, and what became of the others."""
+"""The ids of predicted rows: which rows wait for labels, and what became of the others."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from wolfstream.service.model.waiting_rows import ROW_BYTES, Labelled, Request
+from wolfstream.service.model.waiting_rows import ROW_BYTES, LabelledRow, WaitingRequest
 from wolfstream.service.samples.ids import RowId, Status
 
-# Places of ids that are passed over are given up when there are so many more than others.
+# The queue of ids may have this many more stale places than others before it is rebuilt.
 _MOST_PASSED_OVER = 1024
-# How many places are looked at for the ids that settled last.
+# How many places of the queue are searched for the ids that were settled last.
 _LAST = 64
 
 
 class KnownIds:
-    """The ids of rows that wait, and of those that had their label or left last.
+    """The ids of rows that wait, and of rows that were labelled or left most recently.
 
-    All are in one dictionary: it outgrows the processor's caches, and finding a place in it takes
-    longer than what is done there.
+    All are in one dictionary. It outgrows the processor's caches, and finding a place in it takes
+    longer than anything that is done there.
 
-    most, most_bytes: the bounds on the ids of rows that no longer wait.
+    Args:
+        most: bound on the number of ids whose rows no longer wait.
+        most_bytes: bound on their bytes.
+
+    Attributes:
+        waiting: how many rows wait.
+        settled_bytes: the bytes of the other ids.
     """
 
     def __init__(self, most: int, most_bytes: int) -> None:
         self._most, self._most_bytes = most, most_bytes
-        self._known: dict[RowId, Request | Labelled | Status] = {}
-        # Of rows that no longer wait, the ids that are forgotten first come first. Places of ids
-        # that have another one by now, or wait again, are passed over.
+        # id -> the request whose row waits; or the row's label; or why it has none
+        self._known: dict[RowId, WaitingRequest | LabelledRow | Status] = {}
+        # The ids of rows that no longer wait; the first one is forgotten first. An id may have
+        # several places: then its row was settled again, or waits again, and all but the last
+        # place, or all of them, are stale.
         self._settled: deque[RowId] = deque()
+        # id -> how many of its places in the queue, from the front, are stale
         self._passed_over: dict[RowId, int] = {}
         self.waiting = 0
         self.settled_bytes = 0
 
-    def get(self, row_id: RowId) -> Request | Labelled | Status:
+    def get(self, row_id: RowId) -> WaitingRequest | LabelledRow | Status:
         """Return the request whose row waits under an id, its label, "expired" or "unknown"."""
         return self._known.get(row_id, "unknown")
 
@@ -40,64 +49,70 @@ class KnownIds:
         """Return whether all of these ids are unknown."""
         return self._known.keys().isdisjoint(ids)
 
-    def wait(self, ids: Sequence[RowId], request: Request) -> None:
-        """Note that rows of a request wait under ids, whatever was known of these."""
+    def wait(self, ids: Sequence[RowId], request: WaitingRequest) -> None:
+        """Let rows of a request wait under ids, whatever was known of these."""
         if not self.are_new(ids):
             self._take(ids)
         self._known.update(dict.fromkeys(ids, request))
         self.waiting += len(ids)
 
-    def leave(self, request: Request) -> int:
-        """Note that the rows of a request that wait have expired; return how many they are."""
-        known = self._known
-        ids = [row_id for row_id in request.ids if known.get(row_id) is request]
-        known.update(dict.fromkeys(ids, "expired"))
+    def leave(self, request: WaitingRequest) -> int:
+        """Let the rows of a request that still wait expire; return how many did."""
+        entries = self._known
+        ids = [row_id for row_id in request.ids if entries.get(row_id) is request]
+        entries.update(dict.fromkeys(ids, "expired"))
         self.waiting -= len(ids)
         self.settled_bytes += sum(map(_settled_bytes, ids))
         self._add_settled(ids)
         return len(ids)
 
-    def settle(self, settled: Mapping[RowId, Labelled | Status]) -> list[tuple[RowId, Request]]:
-        """Note what became of rows; return those among them that waited."""
+    def settle(
+        self, settled: Mapping[RowId, LabelledRow | Status]
+    ) -> list[tuple[RowId, WaitingRequest]]:
+        """Record what became of rows; return those among them that waited."""
         waited = self._take(settled)
         self._known.update(settled)
         self.settled_bytes += sum(map(_settled_bytes, settled, settled.values()))
         self._add_settled(settled)
         return waited
 
-    def settled(self) -> Iterator[tuple[RowId, Labelled | None]]:
-        """Yield the ids of rows that no longer wait, and their labels; those that settled first."""
+    def settled(self) -> Iterator[tuple[RowId, LabelledRow | None]]:
+        """Yield the ids of rows that no longer wait, and their labels, in the order of settling."""
         passed_over = self._passed_over.copy()
         for row_id in self._settled:
             if passed_over and _count_down(passed_over, row_id):
                 continue
-            there = self._known[row_id]
-            yield row_id, there if isinstance(there, Labelled) else None
+            entry = self._known[row_id]
+            yield row_id, entry if isinstance(entry, LabelledRow) else None
 
-    def last_settled(self) -> Iterator[tuple[RowId, Labelled | None]]:
-        """Yield the last ones of `settled`, the last first."""
+    def last_settled(self) -> Iterator[tuple[RowId, LabelledRow | None]]:
+        """Yield what `settled` yields last, the last first."""
         yielded = set[RowId]()
         for row_id in islice(reversed(self._settled), _LAST):
-            there = self._known.get(row_id)
-            if there is not None and not isinstance(there, Request) and row_id not in yielded:
+            entry = self._known.get(row_id)
+            if (
+                entry is not None
+                and not isinstance(entry, WaitingRequest)
+                and row_id not in yielded
+            ):
                 yielded.add(row_id)
-                yield row_id, there if isinstance(there, Labelled) else None
+                yield row_id, entry if isinstance(entry, LabelledRow) else None
 
-    def _take(self, ids: Iterable[RowId]) -> list[tuple[RowId, Request]]:
-        """Free ids of what is known about them; return those under which rows wait."""
+    def _take(self, ids: Iterable[RowId]) -> list[tuple[RowId, WaitingRequest]]:
+        """Forget what is known about ids; return those under which rows waited."""
         waited = []
         for row_id in ids:
-            there = self._known.get(row_id)
-            if isinstance(there, Request):
-                waited.append((row_id, there))
-            elif there is not None:
+            entry = self._known.get(row_id)
+            if isinstance(entry, WaitingRequest):
+                waited.append((row_id, entry))
+            elif entry is not None:
                 self._passed_over[row_id] = self._passed_over.get(row_id, 0) + 1
-                self.settled_bytes -= _settled_bytes(row_id, there)
+                self.settled_bytes -= _settled_bytes(row_id, entry)
         self.waiting -= len(waited)
         return waited
 
     def _add_settled(self, ids: Iterable[RowId]) -> None:
-        """Put ids at the end of those that settled, and forget the first ones of too many."""
+        """Append settled ids to the queue; forget the first ones if there are too many."""
         self._settled.extend(ids)
         self._forget_oldest()
         n_settled = len(self._known) - self.waiting
@@ -106,23 +121,23 @@ class KnownIds:
             self._passed_over.clear()
 
     def _forget_oldest(self) -> None:
-        known, passed_over = self._known, self._passed_over
-        while len(known) - self.waiting > self._most or self.settled_bytes > self._most_bytes:
+        entries, passed_over = self._known, self._passed_over
+        while len(entries) - self.waiting > self._most or self.settled_bytes > self._most_bytes:
             row_id = self._settled.popleft()
             if not (passed_over and _count_down(passed_over, row_id)):
-                self.settled_bytes -= _settled_bytes(row_id, known.pop(row_id))
+                self.settled_bytes -= _settled_bytes(row_id, entries.pop(row_id))
 
 
 def _count_down(counts: dict[RowId, int], row_id: RowId) -> bool:
-    """Take one from the count of an id; return whether it had one."""
+    """Take 1 from the count of an id; return whether it had one."""
     count = counts.pop(row_id, 0)
     if count > 1:
         counts[row_id] = count - 1
     return count > 0
 
 
-def _settled_bytes(row_id: RowId, there: object = "expired") -> int:
+def _settled_bytes(row_id: RowId, entry: object = "expired") -> int:
     n_bytes = ROW_BYTES + (len(row_id) if isinstance(row_id, str) else 0)
-    if isinstance(there, Labelled):
-        n_bytes += sum(len(text) for text in there if isinstance(text, str))
+    if isinstance(entry, LabelledRow):
+        n_bytes += sum(len(text) for text in entry if isinstance(text, str))
     return n_bytes

@@ -1,4 +1,4 @@
-"""What the labels of a model suggest to look at, as warnings of its description and answers."""
+"""Warnings about a model's labels, for its description and its responses."""
 
 import math
 from collections.abc import Sequence
@@ -9,26 +9,26 @@ from wolfstream.service.samples.targets import Label
 from wolfstream.solver.prepare.read_cells import number_of
 from wolfstream.solver.stream.labels import text_of
 
-# An accuracy says little where so large a share of so many labels is one class.
+# If one class has at least this share of at least so many labels, an accuracy says little.
 _IMBALANCED, _LEAST_LABELS = 0.95, 100
-# Fewer different numbers may well be classes, such as digits, months or ratings.
+# Fewer distinct numbers may well be classes, such as digits, months or ratings.
 _MANY_NUMBERS = 20
 _SHOWN_CHARACTERS = 40
 
 
 def label_warnings(view: HeadView | None) -> list[dict[str, Any]]:
-    """Return the warnings about the labels that a head has met; none of a head of numbers."""
+    """Return the warnings about the labels that a head has met; none for a head of numbers."""
     if view is None or view.classes is None:
         return []
-    found = [_imbalance(view.classes, view.label_counts), _numbers(view.classes)]
-    return [warning for warning in found if warning is not None]
+    warnings = [_imbalance(view.classes, view.label_counts), _numbers(view.classes)]
+    return [warning for warning in warnings if warning is not None]
 
 
 def _imbalance(classes: Sequence[Label], counts: Sequence[int]) -> dict[str, Any] | None:
     total, most = sum(counts), max(counts, default=0)
     if len(classes) < 2 or total < _LEAST_LABELS or most < _IMBALANCED * total:
         return None
-    tenths = math.floor(1000 * most / total)  # 99.96% is not 100.0%
+    tenths = math.floor(1000 * most / total)  # rounded down: 99.96% is not 100.0%
     label = text_of(classes[counts.index(most)])[:_SHOWN_CHARACTERS]
     message = f"{tenths / 10}% of labels are `{label}`: look at precision and recall"
     return _warning("imbalanced-labels", message)

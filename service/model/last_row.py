@@ -1,4 +1,4 @@
-"""The last row that a model was sent, with which the console fills its form."""
+"""The last row that a model was sent; the console fills its form with it."""
 
 import time
 from typing import Any
@@ -8,34 +8,37 @@ import numpy as np
 from wolfstream.solver.prepare.cells import NO_TEXT, Cells
 from wolfstream.solver.prepare.named_rows import NamedRows, Rows, n_rows
 
-# A form with more fields would not be filled in.
+# Nobody would fill in a form with more fields.
 _MOST_VALUES = 64
 _LONGEST_TEXT = 200
-# The shortest time between two rows that are kept.
+# The shortest time between two rows that are stored.
 _SECONDS = 0.5
 
 
 class LastRow:
-    """Kept as plain data, so that it holds nothing of a request's other rows.
+    """The last row, as plain data, so that it keeps no other rows of its request alive.
 
-    It is not exactly the last one: of many requests in half a second it is that of the first.
+    It is not exactly the last: of many requests within half a second it is that of the first.
+
+    Attributes:
+        plain: the row; None before the first, and for a row with many values.
     """
 
     def __init__(self) -> None:
         self.plain: dict[str, Any] | list[Any] | None = None
-        self._again = 0.0
+        self._again = 0.0  # when the next row may be stored, by the monotonic clock
 
     def note(self, rows: Rows) -> None:
-        """Keep the last of some rows."""
+        """Store the last of some rows, unless one was stored just before."""
         now = time.monotonic()
         if now >= self._again and n_rows(rows):
             self.plain, self._again = plain_row(rows), now + _SECONDS
 
 
 def plain_row(rows: Rows) -> dict[str, Any] | list[Any] | None:
-    """Return the last row as an array or an object; None if it has many values."""
+    """Return the last row as an array or an object; None if it has too many values."""
     if isinstance(rows, NamedRows):
-        return _of_named(rows)
+        return _named_row(rows)
     numbers = rows.numbers[-1] if isinstance(rows, Cells) else rows[-1]
     if len(numbers) > _MOST_VALUES:
         return None
@@ -49,11 +52,11 @@ def plain_row(rows: Rows) -> dict[str, Any] | list[Any] | None:
         ]
     if rows.names is None:
         return values
-    given = zip(rows.names, values, rows.given[-1].tolist(), strict=True)
-    return {name: value for name, value, is_given in given if is_given}
+    cells = zip(rows.names, values, rows.given[-1].tolist(), strict=True)
+    return {name: value for name, value, is_given in cells if is_given}
 
 
-def _of_named(rows: NamedRows) -> dict[str, Any] | None:
+def _named_row(rows: NamedRows) -> dict[str, Any] | None:
     n = int(rows.lengths[-1])
     if n > _MOST_VALUES:
         return None

@@ -1,4 +1,8 @@
-"""The learner of a model: its heads, its sequence in the journal, and its state."""
+"""The learner of a model: its heads, the sequence that it has learned up to, and its state.
+
+It writes no log and publishes nothing by itself: whoever uses it persists a block first, then calls
+`absorb`, then `publish`.
+"""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -8,7 +12,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from wolfstream.service.heads import kinds
-from wolfstream.service.heads.answers import Answers, one_column_after_another
+from wolfstream.service.heads.answers import Answers, concatenate_answers
 from wolfstream.service.heads.fit import Fit, Window
 from wolfstream.service.heads.kind import Refitting
 from wolfstream.service.heads.protocol import Head
@@ -16,11 +20,11 @@ from wolfstream.service.model.fitting_rows import preparing
 from wolfstream.service.model.following import Following, restored_following
 from wolfstream.service.model.learning_heads import LearningHeads
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.losses import RecentLosses, losses_of, restored_losses
+from wolfstream.service.model.losses import RecentLosses, losses_from, restored_losses
 from wolfstream.service.model.pending import WAITING_ROWS, Pending
-from wolfstream.service.model.published import Published
+from wolfstream.service.model.published import ModelView
 from wolfstream.service.model.saved_rows import restored_rows, saved_rows
-from wolfstream.service.samples.predicted import Joined, Predicted
+from wolfstream.service.samples.predicted import JoinedRows, PredictedRows
 from wolfstream.service.samples.targets import Targets
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
@@ -28,13 +32,13 @@ from wolfstream.service.spec.stored import read_stored_spec
 from wolfstream.solver.prepare.column_facts import MOST_NOTICES, Notice
 from wolfstream.solver.stream.rows import Part, StreamRows
 
-# What a model takes besides its heads: the objects of its learner, its view and its counts; and a
-# name of sparse rows, in a table.
+# The memory of a model besides its heads: the objects of its learner, its view and its counts; and
+# of a name of sparse rows, in a table.
 OWN_BYTES, _NAME_BYTES = 1 << 19, 150
 
 
 class Checkpoint(NamedTuple):
-    """A learner's state for a snapshot, and the learner restored from it, if it is another one."""
+    """A learner's state for a snapshot, and a learner restored from it, if it is another one."""
 
     plain: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
@@ -44,15 +48,20 @@ class Checkpoint(NamedTuple):
 class Learner:
     """Learns for one model, and publishes what it has learned. Used by one thread.
 
-    sequence: of the last sample absorbed. epoch: the life of the model that it counts in.
-    creation: the first epoch of the model, which its snapshots name; empty if it has none yet.
-    rows: what the model's rows are so far.
-    steady_until: up to which sequence it is known that small requests add nothing to its memory.
-    snapshot_attempt: sequence at which a snapshot was last begun.
-    fitted: samples in the windows of the fits since then, and rows that were remembered.
-    unsaved_seconds: of learning since the last checkpoint: how long its replay would take.
-    pending: predicted rows that wait for their labels; None if the spec has none.
-    losses: of its last samples, while others follow it; None otherwise.
+    Attributes:
+        model: that it learns for.
+        sequence: of the last sample absorbed.
+        epoch: in which the sequence counts.
+        creation: the first epoch of the model, which its snapshots name; "" if it has none yet.
+        rows: what the model's rows are so far.
+        steady_until: up to which sequence small requests are known to add nothing to its memory.
+        snapshot_attempt: the sequence at which a snapshot was last begun.
+        fitted: since then, the samples in the windows of fits, and rows that wait for labels.
+        unsaved_seconds: of learning since the last checkpoint, which a replay would take.
+        failed_live: whether learning failed in this process, so that nothing after it was ever
+            acknowledged.
+        pending: predicted rows that wait for labels; None if the spec lets none wait.
+        losses: of its last samples, while challengers follow the model; else None.
     """
 
     def __init__(self, model: Model, epoch: str = "") -> None:
@@ -62,69 +71,72 @@ class Learner:
         self.rows = StreamRows(preparing(model.spec.prepare))
         self._heads = LearningHeads(model.spec)
         self.snapshot_attempt = self.steady_until = 0
+        # The sequence at which the heads were last restored from a state: they are equal to a
+        # restored learner's there.
         self._restored_at = 0
         self.fitted = 0
         self.unsaved_seconds = 0.0
-        # Whether learning failed in this process, so that nothing after it was ever acknowledged.
         self.failed_live = False
         self.pending = None if model.spec.pending is None else Pending(model.spec.pending)
         self.losses: RecentLosses | None = None
-        self._notices: list[Notice] = []
-        # What a snapshot says of how it followed.
+        self._notices: list[Notice] = []  # about samples, not reported yet
+        # The state of `Model.following` in the snapshot, until the model follows again.
         self._followed: dict[str, Any] | None = None
         self.publish()
 
     def absorb(
-        self, head: HeadName, samples: Samples, foretold: Sequence[Any] | None = None
+        self, head: HeadName, samples: Samples, earlier_predictions: Sequence[Any] | None = None
     ) -> Answers:
-        """Learn one block of the journal, live or in replay.
+        """Learn one block of the log, live or in replay.
 
-        foretold: what the served head predicted when the rows came, if that was before: its score
-        counts it.
+        Args:
+            head: that the samples were posted for.
+            samples: of the block.
+            earlier_predictions: what the served head predicted when the rows came, if they were
+                predicted before: its score counts that.
 
-        The answers are those of the head that the samples were posted for, but what is predicted
-        is the served head's answer.
+        Returns the answers of that head, but with the predictions of the served one.
         """
         began = time.monotonic()
         self.model.last_row.note(samples.X)
         answers, start = list[Answers](), 0
         for part, rows in self.rows.settling(Part(head, *samples), self._learn_anew):
             stop = start + len(part.y)
-            foretold_part = None if foretold is None else foretold[start:stop]
-            answers.append(self._heads.learn(part, rows, foretold_part))
+            earlier_part = None if earlier_predictions is None else earlier_predictions[start:stop]
+            answers.append(self._heads.learn(part, rows, earlier_part))
             start = stop
         self.sequence += len(samples.y)
         for learned in self.learning(head):
             self.heads[learned].date_changes(self.sequence)
         self._notices = [*self._notices, *self.rows.notices][:MOST_NOTICES]
-        whole = answers[0] if len(answers) == 1 else one_column_after_another(answers)
+        whole = answers[0] if len(answers) == 1 else concatenate_answers(answers)
         if self.losses is not None:
             before = self.sequence - len(samples.y)
-            self.losses.add(before, losses_of(whole.prediction, samples.y))
+            self.losses.add(before, losses_from(whole.prediction, samples.y))
         self.model.learning_time.add(head, len(samples.y), time.monotonic() - began)
         return whole
 
     def take_notices(self) -> list[Notice]:
-        """Return what is to be said of the samples since the last call, at most MOST_NOTICES."""
+        """Return the notices about samples since the last call, at most MOST_NOTICES."""
         notices, self._notices = self._notices, []
         return notices
 
     def record_losses(self) -> None:
-        """Keep the losses of samples from here on, for the model's challengers."""
+        """Store the losses of samples from here on, for the model's challengers."""
         if self.losses is None:
             self.losses = RecentLosses(self.sequence, self.epoch)
 
     def follow(self, champion: Model) -> None:
-        """Learn from here on what another model learns, as it did before a snapshot, if it did."""
+        """Follow a champion from here on, or go on following it after a restore."""
         self.model.champion = champion
         self.model.following = restored_following(self._followed)
 
     def pass_over(self, samples: int) -> None:
-        """Count samples of the followed log as passed over, without learning them."""
+        """Count samples of the champion's log as passed over, without learning them."""
         self.sequence += samples
 
     def _learn_anew(self) -> None:
-        """Learn the first samples again with new heads; their first predictions still count."""
+        """Learn the first samples again with new heads; the scores of the old ones stay."""
         former, self._heads = self._heads, LearningHeads(self.model.spec)
         for part in self.rows.first:
             self._heads.learn(part, self.rows.seen(part.X))
@@ -143,17 +155,17 @@ class Learner:
         return own + self.model.published.n_bytes + (0 if pending is None else pending.n_bytes)
 
     def learning(self, head: HeadName) -> tuple[HeadName, ...]:
-        """Return the heads that learn the samples posted for one of them."""
+        """Return the heads that learn the samples posted for this one."""
         return self._heads.learning(head)
 
     def forget_views(self) -> None:
-        """Drop all views, after a head was changed from outside."""
+        """Drop all cached views, after a head was changed from outside."""
         self._heads.forget_views()
 
     def publish(self) -> None:
-        """Publish the present state to readers."""
+        """Publish the present state as the model's view."""
         rows, views = self.rows.view(), self._heads.views()
-        self.model.published = Published(self.sequence, self.epoch, rows, views)
+        self.model.published = ModelView(self.sequence, self.epoch, rows, views)
 
     def window(self) -> Window:
         """Return a copy of the samples that a refit uses. Raises NoSuchHead."""
@@ -161,18 +173,15 @@ class Learner:
         X, y, weight = _refitting(name).window(self.heads[name])
         return Window(name, self.sequence, X, y, self.model.spec, self.epoch, weight)
 
-    def remember(self, predicted: Predicted, record: bytes) -> None:
-        """Keep predicted rows until their labels come, live or in replay.
-
-        record: of their entry.
-        """
+    def remember(self, predicted: PredictedRows, record: bytes) -> None:
+        """Let predicted rows wait for labels, live or in replay. record: of their entry."""
         assert self.pending is not None
         before = self.pending.remembered
         self.pending.remember(predicted, record)
         self.fitted += self.pending.remembered - before
         self._show_pending()
 
-    def join(self, joined: Joined, y: Targets) -> None:
+    def join(self, joined: JoinedRows, y: Targets) -> None:
         """Drop the waiting rows whose labels were learned, live or in replay."""
         if self.pending is not None:
             self.pending.join(joined, y if isinstance(y, list) else y.tolist())
@@ -188,10 +197,12 @@ class Learner:
         self.fitted += fit.plain["samples"]
 
     def roll_back(self, source: "Learner", rolled_back: dict[str, Any], epoch: str) -> None:
-        """Take the state of `source`, except for the sequence, which goes on in another epoch.
+        """Take over the state and spec of `source`; the sequence goes on, in another epoch.
 
-        rolled_back: see `Model.rolled_back`, or `Model.merged` with `at`. The spec is that of
-        `source`, too.
+        Args:
+            source: a learner of the state to go back to.
+            rolled_back: see `Model.rolled_back`, or `Model.merged` with `at`.
+            epoch: that begins.
         """
         self.model.take_spec(source.model.spec)
         self._take_heads(source)
@@ -209,17 +220,17 @@ class Learner:
         self.model.log_faults = []
 
     def count_rows_on(self, before: "Learner") -> bool:
-        """Count remembered rows on from another learner's count; whether that is a higher one.
+        """Number waiting rows on from another learner's count; return whether that was higher.
 
-        A model never counts a row as it counted one before: what was dropped or passed over by
-        the count of the one would take the other with it.
+        A number is never given twice. Otherwise dropping the rows up to one number would drop
+        younger rows with it.
         """
         if self.pending is None or before.pending is None:
             return False
         return self.pending.count_on(before.pending.remembered)
 
     def stand_for(self, other: "Learner") -> None:
-        """Take the heads and rows of another learner, which changes places with a third."""
+        """Take the heads and rows of another learner, to be what that is in a promotion."""
         self._take_heads(other)
 
     def _take_heads(self, source: "Learner") -> None:
@@ -227,7 +238,7 @@ class Learner:
         self._heads.forget_views()
 
     def _note_origin(self, rolled_back: dict[str, Any]) -> None:
-        """Note where the state came from: from a rollback, or from a merge of partitions."""
+        """Note where a state came from: a rollback, or a merge of partitions."""
         is_merge = "partitions" in rolled_back
         self.model.merged = (
             {name: rolled_back[name] for name in ("time", "partitions")} if is_merge else None
@@ -236,15 +247,15 @@ class Learner:
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return plain data and arrays, copied, for a snapshot."""
-        of_rows, arrays = saved_rows(self.rows)
-        memory_bytes, (heads, of_heads) = self._heads.memory_bytes(), self._heads.state()
+        plain_rows, arrays = saved_rows(self.rows)
+        memory_bytes, (heads, head_arrays) = self._heads.memory_bytes(), self._heads.state()
         plain: dict[str, Any] = {
             "spec": self.model.spec.plain(),
             "sequence": self.sequence,
             "epoch": self.epoch,
             "memory_bytes": memory_bytes,
             "heads": heads,
-            **of_rows,
+            **plain_rows,
         }
         if self.creation:
             plain["creation"] = self.creation
@@ -255,28 +266,28 @@ class Learner:
         if self.model.champion is not None:
             plain["following"] = self.model.following.plain()
         if self.losses is not None:
-            of_losses, values = self.losses.state()
-            plain |= of_losses
+            plain_losses, values = self.losses.state()
+            plain |= plain_losses
             arrays |= values
-        return plain, arrays | of_heads
+        return plain, arrays | head_arrays
 
     def checkpoint(self) -> Checkpoint:
-        """Return a state for a snapshot, and a learner restored from it; this one does not change.
+        """Return a state for a snapshot and a learner restored from it; this one does not change.
 
-        A snapshot leaves out kernel values, which may have been computed in other products than
-        those of a restored learner. Having gone on from the restored one, both go on bit for bit.
+        A snapshot leaves out kernel values. The learner may have computed them in other products
+        than a restored one does, so it goes on from the restored one: then both have the same bits.
         """
         plain, arrays = self.state()
         if self._restored_at == self.sequence:
             return Checkpoint(plain, arrays, None)
         restored = Learner(Model(self.model.id, self.model.name, self.model.spec), self.epoch)
-        # Rows that wait stay where they are, and can be many.
-        taken = {name: array.copy() for name, array in arrays.items() if name != WAITING_ROWS}
-        restored._take(deepcopy(plain), taken)
+        # Rows that wait for labels can be many, and stay in this learner.
+        own_arrays = {name: array.copy() for name, array in arrays.items() if name != WAITING_ROWS}
+        restored._take(deepcopy(plain), own_arrays)
         return Checkpoint(plain, arrays, restored)
 
     def go_on_from(self, checkpoint: Checkpoint) -> None:
-        """Continue as the learner restored from a checkpoint's state, live or in replay."""
+        """Continue as the learner that was restored from a checkpoint, live or in replay."""
         self.unsaved_seconds = 0.0
         if checkpoint.restored is not None:
             self._take_heads(checkpoint.restored)
@@ -291,8 +302,8 @@ class Learner:
             self.pending = None if spec.pending is None else Pending(spec.pending)
         self._take(plain, arrays)
         if self.losses is not None:
-            kept = restored_losses(plain, arrays)
-            self.losses = kept or RecentLosses(self.sequence, self.epoch)
+            saved = restored_losses(plain, arrays)
+            self.losses = saved or RecentLosses(self.sequence, self.epoch)
         self._followed = plain.get("following")
         if self.pending is not None:
             self.pending.restore(arrays, missing=self.model.spec.prepare is not None)

@@ -1,4 +1,4 @@
-"""The heads of a model: they learn each sample in turn and listen to each other."""
+"""The heads of a model: each sample is learned by one after another, with the others' votes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from wolfstream.service.heads import kinds
 from wolfstream.service.heads.answers import Answers, Predictions
-from wolfstream.service.heads.protocol import Foretelling, Head, HeadView
-from wolfstream.service.model.published import asked
+from wolfstream.service.heads.protocol import Head, HeadView, HeadWithPredictions
+from wolfstream.service.model.published import prediction_of
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.solver.rows.seen import Seen
@@ -18,33 +18,44 @@ from wolfstream.solver.stream.turns import Learning, absorb_in_turn
 
 
 class LearningHeads:
-    """New heads of a spec, and a view of each that is kept until the head changes.
+    """New heads of a spec, and a cached view of each.
 
-    each: the heads by name.
+    Attributes:
+        each: the heads by name.
     """
 
     def __init__(self, spec: ModelSpec) -> None:
         self.each: dict[HeadName, Head] = {head: kinds.build(head, spec) for head in spec.heads}
         self._serve = spec.serve
+        # head that samples are posted for -> heads that learn them
         self._learning = {head: kinds.learners(spec, head) for head in spec.heads}
+        # Views of heads that have not changed since they were made.
         self._views: dict[HeadName, HeadView] = {}
 
     def learning(self, head: HeadName) -> tuple[HeadName, ...]:
-        """Return the heads that learn the samples posted for one of them."""
+        """Return the heads that learn the samples posted for this one."""
         return self._learning[head]
 
-    def learn(self, samples: Part, rows: Seen, foretold: Sequence[Any] | None = None) -> Answers:
-        """Learn samples; see `learner.Learner.absorb`. rows: theirs, as heads see them."""
+    def learn(
+        self, samples: Part, rows: Seen, earlier_predictions: Sequence[Any] | None = None
+    ) -> Answers:
+        """Learn samples; see `Learner.absorb`.
+
+        Args:
+            samples: and the head that they were posted for.
+            rows: the samples' rows as heads see them.
+            earlier_predictions: see `Learner.absorb`.
+        """
         head = cast("HeadName", samples.head)
         learning, serve = self.learning(head), self._serve
         heads: dict[HeadName, Learning[Answers | Predictions]] = {**self.each}
-        if foretold is not None:
-            heads[serve] = Foretelling(self.each[serve], foretold)
+        if earlier_predictions is not None:
+            heads[serve] = HeadWithPredictions(self.each[serve], earlier_predictions)
         head_answers = absorb_in_turn(
             heads,
             learning,
             kinds.LISTENERS,
-            lambda name: asked(self._view(name), rows.X),
+            lambda name: prediction_of(self._view(name), rows.X),
             serve,
             rows,
             samples.y,
@@ -52,19 +63,21 @@ class LearningHeads:
         )
         for name in learning:
             self.forget_view(name)
-        served, own = head_answers.get(serve), head_answers[head]
+        served_answers, own = head_answers.get(serve), head_answers[head]
         assert isinstance(own, Answers)
         blank: list[Any] = [None] * len(samples.y)
-        prediction, decision = (served.prediction, served.decision) if served else (blank, blank)
+        prediction, decision = blank, blank
+        if served_answers is not None:
+            prediction, decision = served_answers.prediction, served_answers.decision
         beside = {
             name: column
-            for of_head in head_answers.values()
-            for name, column in of_head.beside.items()
+            for answers in head_answers.values()
+            for name, column in answers.beside.items()
         }
         return replace(own, prediction=prediction, decision=decision, beside=beside)
 
     def keep_scores(self, former: "LearningHeads") -> None:
-        """Take the scores of the heads that these replace."""
+        """Take over the scores of the heads that these replace."""
         for name, head in self.each.items():
             head.keep_score(former.each[name])
 
@@ -78,28 +91,28 @@ class LearningHeads:
         return self._views[head]
 
     def forget_view(self, head: HeadName) -> None:
-        """Drop the view of a head that has changed."""
+        """Drop the cached view of a head that has changed."""
         self._views.pop(head, None)
 
     def forget_views(self) -> None:
-        """Drop all views, after heads were changed from outside."""
+        """Drop all cached views, after heads were changed from outside."""
         self._views.clear()
 
     def memory_bytes(self) -> int:
-        """Return the memory of the heads, whose saved arrays leave out what can be computed."""
+        """Return the memory of the heads; their saved arrays leave out what can be computed."""
         gauges = [view.gauges for view in self.views().values()]
-        return sum(int(of_head.get("head_memory_bytes") or 0) for of_head in gauges)
+        return sum(int(head_gauges.get("head_memory_bytes") or 0) for head_gauges in gauges)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return the plain data of each head by its name, and the arrays of all, copied."""
+        """Return the plain data of each head by name, and the arrays of all heads, copied."""
         plain, arrays = dict[str, Any](), dict[str, NDArray[Any]]()
         for name, head in self.each.items():
-            plain[name], of_head = head.state()
-            arrays |= {f"{name}.{key}": array for key, array in of_head.items()}
+            plain[name], own = head.state()
+            arrays |= {f"{name}.{key}": array for key, array in own.items()}
         return plain, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take a state, among whose arrays there may be others."""
+        """Take a state; its arrays may include those of others."""
         for name, head in self.each.items():
             prefix = f"{name}."
             own = {

@@ -1,4 +1,4 @@
-"""A live model as every server has it, whether or not it learns there."""
+"""A live model as every process has it, whether or not it is learned there."""
 
 import time
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ from wolfstream.service.model.label_warnings import label_warnings
 from wolfstream.service.model.last_row import LastRow
 from wolfstream.service.model.learning_time import LearningTime
 from wolfstream.service.model.pending import PendingCounts
-from wolfstream.service.model.published import Published
+from wolfstream.service.model.published import ModelView
 from wolfstream.service.samples.ids import Status
 from wolfstream.service.spec.heads import HEADS, LEARNING_CALLS, HeadName
 from wolfstream.service.spec.model import ModelSpec
@@ -28,31 +28,38 @@ class Model:
 
     Its learner (`model.learner`) changes it; any thread may read `published`.
 
-    chain: of its published view.
-    counts: samples for each head since the server started.
-    notice: what its clients should know of its recovery; empty if nothing.
-    head_of: the head that names the entries and responses of a learning call.
-    broken: why the model no longer learns; empty while it does.
-    led: whether it learns here; False once another replica of a fleet has it.
-    snapshot_sequence: of the newest snapshot; 0 without one.
-    snapshot_time: when that was saved, on the monotonic clock; None without one.
-    last_row: that it was sent.
-    rolled_back: the last rollback: `to` a snapshot's sequence, `at` a sequence, at a `time`; `of`
-        the model whose state it was, where that was another one.
-    merged: the last merge of its learners: at which `time`, and how much of each of its
-        `partitions`; None of a model that learns by itself.
-    champion: the model whose log it learns from, where its sequence is its place; None of a model
-        that learns what it is sent. following: how it compares with its champion.
-    learning_time: of what it has learned since the server started.
-    pending: the rows that wait for their labels; None if the spec has none. labels: those that
-        came for them since the server started, by what became of them.
+    Attributes:
+        id: unique in the catalogue; a name may be used again, an id is not.
+        name: by which clients know it.
+        spec: what it was created with, or what a rollback or promotion has brought.
+        published: the view that predictions use.
+        chain: predicts with the view.
+        counts: samples for each head since the server started.
+        learning_time: what they took.
+        head_of: learning call -> head that names the call's entries and responses.
+        broken: why the model learns no more; "" while it does.
+        log_faults: what its log has that cannot be, one sentence each; see `LogReader.faults`.
+        led: whether it is learned here; False once another replica of a fleet leads it.
+        notice: what its clients should know of its recovery; "" if nothing.
+        last_row: that it was sent.
+        snapshot_sequence: of the newest snapshot; 0 without one.
+        snapshot_time: when that was saved, by the monotonic clock; None without one.
+        rolled_back: the last rollback: `to` a snapshot's sequence, `at` a sequence, at a `time`;
+            `of` another model, if the state was that one's.
+        merged: the last merge of its partitions: its `time`, and how far each of the `partitions`
+            was; None for a model that learns by itself.
+        champion: the model whose log it learns from, with which it shares sequences; None for a
+            model that learns what it is sent.
+        following: how it compares with its champion.
+        pending: counts of the rows that wait for labels; None if the spec lets none wait.
+        labels: how many labels have come for such rows since the server started, by status.
     """
 
     def __init__(self, model_id: int, name: str, spec: ModelSpec) -> None:
         self.id = model_id
         self.name = name
         self.spec = spec
-        self.published = Published(0, "", RowsView(RowForm(None)), {})
+        self.published = ModelView(0, "", RowsView(RowForm(None)), {})
         self.chain = PublishedChain()
         self.counts = {head: SampleCounts() for head in HEADS}
         self.learning_time = LearningTime()
@@ -60,7 +67,6 @@ class Model:
         self.following = Following()
         self.head_of = {call: head_of_call(spec, call) for call in LEARNING_CALLS}
         self.broken = ""
-        # What its log has that cannot be, a sentence for each fault; see `LogReader.faults`.
         self.log_faults: list[str] = []
         self.led = True
         self.notice = ""
@@ -79,17 +85,17 @@ class Model:
 
     @property
     def lag(self) -> int:
-        """The number of samples by which it lags behind its champion; 0 if it has none."""
+        """The number of samples by which it lags behind its champion; 0 without one."""
         champion = self.champion
         if champion is None:
             return 0
         return max(0, champion.published.sequence - self.published.sequence)
 
     def note_snapshot(self, sequence: int, written: datetime | None) -> None:
-        """Note the newest snapshot. written: None if it is gone already."""
+        """Note the newest snapshot, and when it was written; None if it is gone already."""
         self.snapshot_sequence = sequence
         if written is not None:
-            # The wall clock is read once for the age, so that its later jumps have no effect.
+            # The wall clock is read only here, so that its later jumps do not change the age.
             age = (datetime.now(UTC) - written).total_seconds()
             self.snapshot_time = time.monotonic() - max(0.0, age)
 
@@ -103,11 +109,11 @@ class Model:
 
     @property
     def status(self) -> Literal["ok", "broken"]:
-        """Whether the model learns."""
+        """Whether the model learns: "ok" or "broken"."""
         return "broken" if self.broken else "ok"
 
     def describe(self) -> dict[str, Any]:
-        """Return the model's description, from the published view."""
+        """Return the model's description, as responses have it."""
         published = self.published
         form, heads = published.rows.form, published.heads
         return {
@@ -143,29 +149,29 @@ class Model:
         }
 
     def _merged(self) -> dict[str, Any]:
-        """Return what has been merged of a model with several learners; nothing of another one."""
+        """Return the last merge of a model with several learners; nothing for another model."""
         return {} if self.spec.learners == 1 else {"merged": self.merged}
 
     def warnings(self) -> list[dict[str, Any]]:
-        """Return what its users should look at: each has a `slug`, a `column` and a `message`."""
+        """Return what users should look at; each has a `slug`, a `column` and a `message`."""
         return label_warnings(self.published.heads.get(self.spec.serve))
 
     def _warning(self) -> str | None:
-        """Return what may be wrong with the labels; None if declared or frequent enough."""
+        """Return a warning of labels that are rare and not declared; None if there are none."""
         if self.spec.classes is not None:
             return None
         rare = {repr(k): k for view in self.published.heads.values() for k in view.rare_classes}
         if not rare:
             return None
-        named = ", ".join(str(label)[:40] for label in list(rare.values())[:5])
+        listed = ", ".join(str(label)[:40] for label in list(rare.values())[:5])
         return (
-            f"{len(rare)} of the labels came a handful of times: {named}; if they are mistakes, "
+            f"{len(rare)} of the labels came a handful of times: {listed}; if they are mistakes, "
             'a model with "classes" in its spec would have refused them'
         )
 
 
 def _waiting(pending: PendingCounts | None) -> dict[str, Any] | None:
-    """Describe the rows that wait for their labels, and since when the oldest waits."""
+    """Describe the rows that wait for labels, and since when the oldest waits."""
     if pending is None:
         return None
     since = None if pending.since is None else pending.since / 1000.0
@@ -178,9 +184,9 @@ def _waiting(pending: PendingCounts | None) -> dict[str, Any] | None:
     }
 
 
-def rfc3339(moment: datetime) -> str:
+def rfc3339(when: datetime) -> str:
     """Return a time in UTC as text, with milliseconds."""
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _kind_of_rows(form: RowForm) -> str | None:
@@ -192,12 +198,12 @@ def _kind_of_rows(form: RowForm) -> str | None:
 
 
 def _described(view: HeadView, served: bool) -> dict[str, Any]:
-    """Return a head's part of the description; the one that is served has scores of classes."""
+    """Return a head's part of the description; the served one has scores of classes, too."""
     changes = [change._asdict() for change in view.changes]
-    found = {**_classes(view), **view.stats, "changes": changes, "calibration": view.calibration}
-    return found | {"scores": view.scores} if served and view.classes is not None else found
+    parts = {**_classes(view), **view.stats, "changes": changes, "calibration": view.calibration}
+    return parts | {"scores": view.scores} if served and view.classes is not None else parts
 
 
 def _classes(view: HeadView) -> dict[str, Any]:
-    """Return the classes that a head has met; nothing if it learns numbers."""
+    """Return the classes that a head has met; nothing for a head of numbers."""
     return {} if view.classes is None else {"classes": list(view.classes)}

@@ -1,4 +1,4 @@
-"""The losses of a model's predictions just before learning, kept for its challengers."""
+"""The losses of a model's predictions just before learning, stored for its challengers."""
 
 from array import array
 from collections.abc import Mapping, Sequence
@@ -13,10 +13,10 @@ from wolfstream.solver.arrays import Float64Array
 _NAME = "losses"
 
 
-def losses_of(prediction: Sequence[Any], y: Targets) -> Float64Array:
-    """Return the loss of each prediction, (n,): NaN where there is none.
+def losses_from(prediction: Sequence[Any], y: Targets) -> Float64Array:
+    """Return the loss of each prediction, (n,); NaN where there is no prediction.
 
-    Of labels 0 or 1; true is not 1. Of numbers the absolute error.
+    For labels it is 0 or 1 (true is not 1); for numbers the absolute error.
     """
     if isinstance(y, list):
         pairs = zip(prediction, y, strict=True)
@@ -25,38 +25,40 @@ def losses_of(prediction: Sequence[Any], y: Targets) -> Float64Array:
     return np.abs(np.array([np.nan if p is None else p for p in prediction], np.float64) - y)
 
 
-class Known(NamedTuple):
-    """The losses of a block, NaN where they are not known. epoch: of the model; None if unknown."""
+class BlockLosses(NamedTuple):
+    """The losses of a block, NaN where not known. epoch: of the model; None if unknown."""
 
     losses: Float64Array
     epoch: str | None
 
 
-def nothing_known(samples: int) -> Known:
-    """Return the losses of a block of so many samples that were not kept."""
-    return Known(np.full(samples, np.nan), None)
+def unknown_losses(samples: int) -> BlockLosses:
+    """Return losses of this many samples, none of which is known."""
+    return BlockLosses(np.full(samples, np.nan), None)
 
 
 class RecentLosses:
-    """The losses of a model's last samples, of one sequence after another. Used by one thread.
+    """The losses of a model's last samples, without gaps in their sequences. Used by one thread.
 
-    after: the sequence before the first of them. epoch: of the model from there on.
+    Args:
+        after: the sequence before the first of them.
+        epoch: of the model from there on.
     """
 
     def __init__(self, after: int, epoch: str) -> None:
         self._after = after
         self._values = array("d")
-        # From which sequence on the model is in which epoch, ascending.
+        # (sequence, epoch that begins there), ascending
         self._epochs = [(after, epoch)]
 
     def add(self, before: int, losses: Float64Array) -> None:
-        """Take the losses of the samples after a sequence, forgetting all others after a gap."""
+        """Add the losses of the samples after a sequence; after a gap, forget all others."""
         if before != self._after + len(self._values):
             self._begin(before, self._epochs[-1][1])
         self._values.frombytes(np.ascontiguousarray(losses, np.float64).tobytes())
 
     def begin_epoch(self, sequence: int, epoch: str) -> None:
-        """Note that a new epoch begins at a sequence."""
+        """Note that another epoch begins at a sequence."""
         if sequence != self._after + len(self._values):
             self._begin(sequence, epoch)
         self._epochs.append((sequence, epoch))
@@ -64,16 +66,16 @@ class RecentLosses:
     def _begin(self, after: int, epoch: str) -> None:
         self._after, self._values, self._epochs = after, array("d"), [(after, epoch)]
 
-    def between(self, begin: int, end: int) -> Known:
-        """Return the losses of a block, from after one sequence up to another."""
+    def between(self, begin: int, end: int) -> BlockLosses:
+        """Return the losses of the samples after `begin`, up to `end`."""
         start, stop = begin - self._after, end - self._after
         if start < 0 or stop > len(self._values):
-            return nothing_known(end - begin)
+            return unknown_losses(end - begin)
         losses = np.array(self._values[start:stop], np.float64)
-        return Known(losses, next(name for at, name in reversed(self._epochs) if at <= begin))
+        return BlockLosses(losses, next(name for at, name in reversed(self._epochs) if at <= begin))
 
     def forget(self, up_to: int) -> None:
-        """Forget the losses up to a sequence, which are no longer needed."""
+        """Forget the losses of samples up to a sequence."""
         n = min(up_to - self._after, len(self._values))
         if n <= 0:
             return
@@ -84,7 +86,7 @@ class RecentLosses:
         self._epochs = [(self._after, current[1]), *later]
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return plain data and an array from which `restored_losses` goes on."""
+        """Return plain data and an array, from which `restored_losses` goes on."""
         plain = {"after": self._after, "epochs": [list(mark) for mark in self._epochs]}
         return {_NAME: plain}, {_NAME: np.array(self._values, np.float64)}
 
@@ -96,7 +98,7 @@ def restored_losses(
     if _NAME not in plain or _NAME not in arrays:
         return None
     (first, epoch), *later = plain[_NAME]["epochs"]
-    found = RecentLosses(first, epoch)
-    found.add(first, arrays[_NAME])
-    found._epochs += [(sequence, name) for sequence, name in later]
-    return found
+    losses = RecentLosses(first, epoch)
+    losses.add(first, arrays[_NAME])
+    losses._epochs += [(sequence, name) for sequence, name in later]
+    return losses

@@ -1,9 +1,9 @@
-"""Predicted rows that wait for their labels, as a part of a model's state.
+"""Predicted rows that wait for labels, as a part of a model's state.
 
-All of it follows from the model's journal: rows come with predictions; they leave with their
-labels, or as the oldest where there are too many, or when they are too old by the times in the
-journal. So a replay ends with the same rows, bit for bit. Nothing leaves between two entries: a row
-that has grown too old is refused its label at once, and leaves with the next entry.
+All of it follows from the model's log. Rows come with predictions. They leave with their labels, as
+the oldest if there are too many, or when they are too old by the times in the log. So a replay ends
+with the same rows, bit for bit. Nothing leaves between two entries: a row that has grown too old is
+refused its label at once, and leaves with the next entry.
 """
 
 from collections import OrderedDict
@@ -16,35 +16,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.service.model.known_ids import KnownIds
-from wolfstream.service.model.waiting_rows import Labelled, Request, Waiting
+from wolfstream.service.model.waiting_rows import LabelledRow, WaitingRequest, WaitingRow
 from wolfstream.service.samples.ids import RowId, Status
 from wolfstream.service.samples.predicted import (
-    Joined,
-    Predicted,
+    JoinedRows,
+    PredictedRows,
     checked_rows,
+    decode_rows,
     from_prediction_record,
-    rows_of,
 )
 from wolfstream.service.samples.targets import Label
 from wolfstream.service.spec.pending import PendingSpec
 from wolfstream.solver.prepare.named_rows import Rows
 
-# The array that holds the rows that wait, and what became of others.
+# The array that holds the waiting rows, and what became of others.
 WAITING_ROWS = "pending"
-# Of what else a state has.
+# The bytes of that array besides the rows.
 _BUFFER_BYTES = 320
-# Decoded requests that are kept: labels often come one by one for rows that came together.
+# Decoded requests are cached, up to these bytes: labels often come singly for rows of one request.
 _DECODED_BYTES = 8 << 20
-# The number of rows of each kind that are listed one by one.
+# How many rows of each kind are listed singly.
 _LATEST = 5
 
 
 class PendingCounts(NamedTuple):
-    """How many rows wait, their bytes, and how many have been joined with labels or have expired.
+    """How many rows wait for labels, and what has become of the others.
 
-    since: the time of the oldest prediction that waits, in ms since 1970; None if none does.
-    newest: the rows that came last and wait, newest first. settled: those that had their label or
-        left last, newest first; None of one that left.
+    Attributes:
+        rows: how many wait.
+        n_bytes: their memory.
+        joined: how many were joined with labels.
+        expired: how many have left without.
+        since: when the oldest of the waiting ones was predicted, in ms since 1970; None if none
+            waits.
+        newest: the last rows that came and wait, newest first.
+        settled: the last rows that were joined or have left, newest first; with None for one that
+            has left.
     """
 
     rows: int = 0
@@ -52,15 +59,20 @@ class PendingCounts(NamedTuple):
     joined: int = 0
     expired: int = 0
     since: int | None = None
-    newest: tuple[tuple[RowId, Request], ...] = ()
-    settled: tuple[tuple[RowId, Labelled | None], ...] = ()
+    newest: tuple[tuple[RowId, WaitingRequest], ...] = ()
+    settled: tuple[tuple[RowId, LabelledRow | None], ...] = ()
 
 
 class Pending:
-    """The waiting rows of a model, and the ids of those that no longer wait. Used by one thread.
+    """The rows of a model that wait for labels, and the ids of others. Used by one thread.
 
-    remembered: how many rows it has taken in all. left: how many of them, counted from the first,
-    can no longer have a label: those of requests that left, and all before them.
+    Rows are numbered in the order in which they came.
+
+    Attributes:
+        spec: the bounds.
+        remembered: how many rows have come in all.
+        left: the rows up to this number can no longer have a label: those of requests that have
+            left, and all before them.
     """
 
     def __init__(self, spec: PendingSpec) -> None:
@@ -68,18 +80,20 @@ class Pending:
         self.remembered = self.left = 0
         self._joined = self._expired = 0
         self._n_bytes = 0
-        self._requests: OrderedDict[int, Request] = OrderedDict()
+        # number of its first row -> request with rows that wait; oldest first
+        self._requests: OrderedDict[int, WaitingRequest] = OrderedDict()
         self._ids = KnownIds(spec.max_rows, spec.max_bytes)
-        self._decoded: OrderedDict[int, tuple[Predicted, Rows]] = OrderedDict()
+        # number of its first row -> decoded request; least recently used first
+        self._decoded: OrderedDict[int, tuple[PredictedRows, Rows]] = OrderedDict()
         self._decoded_bytes = 0
 
     @property
     def n_bytes(self) -> int:
-        """Roughly the memory of the rows that wait, and of the ids that are known."""
+        """The approximate memory of the waiting rows, and of the ids that are known."""
         return self._n_bytes + self._ids.settled_bytes
 
     def counts(self) -> PendingCounts:
-        """Return how many rows wait now, and how many have waited."""
+        """Return counts of the rows, and the last of each kind."""
         oldest = next(iter(self._requests.values()), None)
         since = None if oldest is None else oldest.time
         return PendingCounts(
@@ -92,51 +106,53 @@ class Pending:
             tuple(islice(self._ids.last_settled(), _LATEST)),
         )
 
-    def _newest(self) -> Iterator[tuple[RowId, Request]]:
-        """Yield the rows that wait, the newest first."""
+    def _newest(self) -> Iterator[tuple[RowId, WaitingRequest]]:
+        """Yield the rows that wait, newest first."""
         for request in reversed(self._requests.values()):
             for row in reversed(range(len(request.ids))):
                 if not request.gone[row]:
                     yield request.ids[row], request
 
-    def find(self, row_id: RowId, time: int) -> Waiting | Labelled | Status:
-        """Return the row that waits under an id, its label if that has come, or why neither is."""
-        there = self._ids.get(row_id)
-        if not isinstance(there, Request):
-            return there
-        old = self._is_old(there, time)
-        return "expired" if old else Waiting(there, there.row_of(row_id))
+    def find(self, row_id: RowId, time: int) -> WaitingRow | LabelledRow | Status:
+        """Return the row that waits under an id, its label if that has come, or why neither."""
+        entry = self._ids.get(row_id)
+        if not isinstance(entry, WaitingRequest):
+            return entry
+        old = self._is_old(entry, time)
+        return "expired" if old else WaitingRow(entry, entry.row_of(row_id))
 
-    def known(self, ids: Sequence[RowId], time: int) -> list[int]:
-        """Return the places of the ids under which a row waits or has had its label."""
+    def known_indices(self, ids: Sequence[RowId], time: int) -> list[int]:
+        """Return the indices of the ids under which a row waits or was labelled."""
         if self._ids.are_new(ids):
             return []
-        return [k for k, i in enumerate(ids) if isinstance(self.find(i, time), Waiting | Labelled)]
+        return [
+            k for k, i in enumerate(ids) if isinstance(self.find(i, time), WaitingRow | LabelledRow)
+        ]
 
-    def request_of(self, row_id: RowId) -> Predicted | None:
-        """Return the request that brought the row waiting under an id; None if none waits."""
-        there = self._ids.get(row_id)
-        return self.decoded(there)[0] if isinstance(there, Request) else None
+    def request_of(self, row_id: RowId) -> PredictedRows | None:
+        """Return the request whose row waits under an id; None if there is none."""
+        entry = self._ids.get(row_id)
+        return self.decoded(entry)[0] if isinstance(entry, WaitingRequest) else None
 
-    def decoded(self, request: Request) -> tuple[Predicted, Rows]:
-        """Return the predictions of a request, and its rows."""
-        found = self._decoded.get(request.first)
-        if found is None:
+    def decoded(self, request: WaitingRequest) -> tuple[PredictedRows, Rows]:
+        """Return a request's predictions and rows."""
+        decoded = self._decoded.get(request.first)
+        if decoded is None:
             predicted = from_prediction_record(request.record)
-            found = self._decoded[request.first] = predicted, rows_of(predicted.rows)
+            decoded = self._decoded[request.first] = predicted, decode_rows(predicted.rows)
             self._decoded_bytes += len(predicted.rows)
             while self._decoded_bytes > _DECODED_BYTES and len(self._decoded) > 1:
                 self._forget_decoded(next(iter(self._decoded)))
         else:
             self._decoded.move_to_end(request.first)
-        return found
+        return decoded
 
     def _forget_decoded(self, first: int) -> None:
         if first in self._decoded:
             self._decoded_bytes -= len(self._decoded.pop(first)[0].rows)
 
-    def remember(self, predicted: Predicted, record: bytes) -> None:
-        """Take rows that were predicted, and their record; the oldest leave if there are many."""
+    def remember(self, predicted: PredictedRows, record: bytes) -> None:
+        """Let predicted rows wait, with the record of their entry; the oldest may have to leave."""
         self._pass(predicted.time)
         self.remembered = predicted.first + len(predicted.ids)
         self._add(predicted, record, bytearray(len(predicted.ids)))
@@ -145,26 +161,26 @@ class Pending:
             self._leave()
 
     def count_on(self, remembered: int) -> bool:
-        """Count rows on from a count, unless that is lower; return whether the count changed."""
+        """Number rows on from a count, unless that is lower; return whether the count changed."""
         changed = remembered > self.remembered
         self.remembered = max(self.remembered, remembered)
         return changed
 
-    def join(self, joined: Joined, y: Sequence[Label | float]) -> None:
-        """Drop rows whose labels have come; one that had expired since is labelled as well."""
-        settled = dict(zip(joined.ids, map(Labelled, y, joined.prediction), strict=True))
+    def join(self, joined: JoinedRows, y: Sequence[Label | float]) -> None:
+        """Drop rows whose labels have come; one that has expired meanwhile is labelled as well."""
+        settled = dict(zip(joined.ids, map(LabelledRow, y, joined.prediction), strict=True))
         for row_id, request in self._ids.settle(settled):
             self._let_go(request, row_id)
         self._joined += len(joined.ids)
         self._pass(joined.time)
 
-    def _add(self, predicted: Predicted, record: bytes, gone: bytearray) -> None:
-        request = Request(predicted, record, gone)
+    def _add(self, predicted: PredictedRows, record: bytes, gone: bytearray) -> None:
+        request = WaitingRequest(predicted, record, gone)
         self._requests[request.first] = request
         self._n_bytes += request.n_bytes
         ids = predicted.ids
         if any(gone):
-            ids = [row_id for row_id, left in zip(ids, gone, strict=True) if not left]
+            ids = [row_id for row_id, is_gone in zip(ids, gone, strict=True) if not is_gone]
         self._ids.wait(ids, request)
 
     def _pass(self, time: int) -> None:
@@ -172,7 +188,7 @@ class Pending:
         while self._requests and self._is_old(next(iter(self._requests.values())), time):
             self._leave()
 
-    def _is_old(self, request: Request, time: int) -> bool:
+    def _is_old(self, request: WaitingRequest, time: int) -> bool:
         return time - request.time > 1000.0 * self.spec.max_age_seconds
 
     def _leave(self) -> None:
@@ -182,33 +198,35 @@ class Pending:
         self._expired += self._ids.leave(request)
         self._drop(request)
 
-    def _let_go(self, request: Request, row_id: RowId) -> None:
+    def _let_go(self, request: WaitingRequest, row_id: RowId) -> None:
         request.gone[request.row_of(row_id)] = 1
         request.waiting -= 1
         if not request.waiting:
             self._drop(request)
 
-    def _drop(self, request: Request) -> None:
+    def _drop(self, request: WaitingRequest) -> None:
         del self._requests[request.first]
         self._forget_decoded(request.first)
         self._n_bytes -= request.n_bytes
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return an array for `restore`; nothing if no row was ever remembered."""
+        """Return an array for `restore`; nothing if no row has ever come."""
         if not self.remembered:
             return {}
-        # With room for all of it from the start: a buffer that grows is copied again and again.
+        # The buffer has room for everything from the start: growing, it would be copied repeatedly.
         packer = msgpack.Packer(autoreset=False, buf_size=self.n_bytes + _BUFFER_BYTES)
         packer.pack_array_header(3)
         packer.pack([self.remembered, self.left, self._joined, self._expired])
-        packer.pack([(one.record, bytes(one.gone)) for one in self._requests.values()])
+        packer.pack([(r.record, bytes(r.gone)) for r in self._requests.values()])
         packer.pack([(i, *label) if label else (i,) for i, label in self._ids.settled()])
         return {WAITING_ROWS: np.frombuffer(packer.getbuffer(), np.uint8)}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]], missing: bool) -> None:
-        """Take over a state into one that has remembered nothing.
+        """Take a state; only before any row has come.
 
-        missing: whether values of rows may be missing. Raises ValueError, TypeError.
+        missing: whether values of rows may be missing.
+
+        Raises ValueError, TypeError.
         """
         if WAITING_ROWS not in arrays:
             return
@@ -223,7 +241,7 @@ class Pending:
             self._add(predicted, record, bytearray(gone))
         self._ids.settle(
             {
-                row_id: Labelled(*labelled) if labelled else "expired"
+                row_id: LabelledRow(*labelled) if labelled else "expired"
                 for row_id, *labelled in settled
             }
         )

@@ -1,4 +1,4 @@
-"""The published view of a model: what predictions and descriptions read."""
+"""The view of a model: what predictions and descriptions read."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -23,11 +23,14 @@ from wolfstream.solver.stream.turns import heard_by
 from wolfstream.solver.stream.votes import Heard
 
 
-class Published(NamedTuple):
-    """A model as readers see it: replaced as a whole after each block, never changed.
+class ModelView(NamedTuple):
+    """A view of a model: replaced as a whole after each block, never changed.
 
-    epoch: the life of the model that the sequence counts in.
-    rows: what its rows are.
+    Attributes:
+        sequence: of the last sample that it has learned.
+        epoch: in which the sequence counts.
+        rows: what the model's rows are.
+        heads: a view of each head.
     """
 
     sequence: int
@@ -41,7 +44,7 @@ class Published(NamedTuple):
         return sum(int(view.gauges.get("head_memory_bytes") or 0) for view in self.heads.values())
 
     def predict(self, head: HeadName, rows: Seen) -> Predictions:
-        """Return a head's predictions; a head that listens gets those of the others as votes.
+        """Return a head's predictions for rows; a head that listens gets the others' as votes.
 
         Heads that predict nothing, such as novelty, add their columns.
 
@@ -50,7 +53,7 @@ class Published(NamedTuple):
         return self.with_beside(self.heads[head].predict(rows.X, self._heard(head, rows)), rows)
 
     def with_beside(self, predictions: Predictions, rows: Seen) -> Predictions:
-        """Return predictions for rows with the columns of heads that predict nothing."""
+        """Return predictions with the columns of heads that predict nothing."""
         if BESIDE.isdisjoint(self.heads):
             return predictions
         columns = {
@@ -63,9 +66,15 @@ class Published(NamedTuple):
     def more(
         self, head: HeadName, question: Question, rows: Seen, predictions: Predictions
     ) -> dict[str, Any]:
-        """Return the fields of an answer besides the predictions, such as those asked for.
+        """Return the fields of a response besides predictions, such as those that were asked for.
 
-        rows: its rows in the form that the heads learned. Raises Untrained, Invalid.
+        Args:
+            head: that predicted.
+            question: of the request.
+            rows: of the request, as the heads see them.
+            predictions: of the head.
+
+        Raises Untrained, Invalid.
         """
         view, head_answer = self.heads[head], predictions.head_answer
         fields: dict[str, Any] = {**predictions.beside}
@@ -83,7 +92,7 @@ class Published(NamedTuple):
         self, head: HeadName, question: Question, rows: Seen, predictions: Predictions
     ) -> list[dict[str, Any]]:
         heard, view = self._heard(head, rows), self.heads[head]
-        found = explanations(
+        explained_rows = explanations(
             head,
             self.heads,
             self.rows,
@@ -93,33 +102,33 @@ class Published(NamedTuple):
             heard,
             lambda other: view.predict(other.X, self._heard(head, other)).head_answer,
         )
-        return [explained(view, one, question.explain) for one in found]
+        return [explained(view, explanation, question.explain) for explanation in explained_rows]
 
     def _heard(self, head: HeadName, rows: Seen) -> Heard:
-        """Return the other heads' votes on rows, and their texts, if this head listens."""
+        """Return the other heads' votes on rows, and the rows' texts, if this head listens."""
 
         def ask(name: HeadName) -> Predictions | None:
-            return asked(self.heads[name], rows.X)
+            return prediction_of(self.heads[name], rows.X)
 
         return heard_by(head, self.heads, LISTENERS, ask, rows)
 
     def cost(self, head: HeadName, rows: int, entries: int) -> int:
-        """Return the multiplications of a prediction; see `HeadView.cost`."""
+        """Return the number of multiplications of a prediction; see `HeadView.cost`."""
         if not KINDS[head].listens and BESIDE.isdisjoint(self.heads):
             return self.heads[head].cost(rows, entries)
         heads = self.heads if KINDS[head].listens else {head, *(BESIDE & self.heads.keys())}
         return sum(self.heads[name].cost(rows, entries) for name in heads)
 
     def seen(self, rows: Rows) -> Seen:
-        """Return rows to predict in the form that the heads learned. Raises InvalidSamples."""
+        """Return rows to predict as the heads see them. Raises InvalidSamples."""
         try:
             return self.rows.seen(rows)
         except (Misfit, AnotherKind) as error:
             raise not_fitting(rows, error) from None
 
 
-def asked(view: HeadView, X: Matrix) -> Predictions | None:
-    """Return a head's predictions; None if it has learned too little or cannot take the rows."""
+def prediction_of(view: HeadView, X: Matrix) -> Predictions | None:
+    """Return a head's predictions; None if it has learned too little, or cannot take the rows."""
     if not view.lacks:
         with suppress(InvalidSamples):
             return view.predict(X)

@@ -1,4 +1,4 @@
-"""The reasons for a published model's predictions, as plain data for an answer."""
+"""Explanations of a view's predictions, as plain data for a response."""
 
 from typing import Any
 
@@ -7,22 +7,24 @@ from wolfstream.solver.stream.explanations import Explanation
 
 
 def explained(view: HeadView, explanation: Explanation, most: int) -> dict[str, Any]:
-    """Explain one row, with bounds on the number of features, and of members for and against."""
-    found: dict[str, Any] = {"gradient": [_plain(one) for one in explanation.gradient[:most]]}
+    """Return one row's explanation, with at most `most` features and members for and against."""
+    result: dict[str, Any] = {
+        "gradient": [_plain(influence) for influence in explanation.gradient[:most]]
+    }
     if explanation.values is not None:
-        found["values"] = [one._asdict() for one in explanation.values[:most]]
+        result["values"] = [influence._asdict() for influence in explanation.values[:most]]
     contest, classes = explanation.contest, view.classes
     if contest is None or classes is None:
-        return found
-    found = {
+        return result
+    result = {
         "for": classes[contest.wanted],
         "against": classes[contest.other],
         "log_odds": contest.log_odds,
-        **found,
+        **result,
     }
     if explanation.members is not None:
-        found["members"] = explanation.members.strongest(classes, most)
-    return found
+        result["members"] = explanation.members.strongest(classes, most)
+    return result
 
 
 def _plain(influence: Any) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""The rows of a model in its snapshots: their columns, their names, and the preparation.
+"""The rows of a model in its snapshots: columns, names and preparation.
 
-While the form of the rows may still change, the first samples are saved with them.
+While the form of the rows may still change, the first samples are saved as well.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ _FIRST = "first"
 
 
 def saved_rows(rows: StreamRows) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return plain data and arrays from which `restored_rows` continues."""
+    """Return plain data and arrays, from which `restored_rows` goes on."""
     plain: dict[str, Any] = {"dimension": rows.dimension}
     arrays: dict[str, NDArray[Any]] = {}
     if rows.names is not None:
@@ -51,7 +51,7 @@ def saved_rows(rows: StreamRows) -> tuple[dict[str, Any], dict[str, NDArray[Any]
 def restored_rows(
     prepare: PrepareSpec | None, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> StreamRows:
-    """Return the rows that `saved_rows` described, of a model with these settings."""
+    """Return the rows that `saved_rows` has saved, for a spec with these settings."""
     rows = StreamRows(preparing(prepare))
     if "names" in plain:
         rows.names = NameTable(plain["names"])
@@ -70,7 +70,7 @@ def restored_rows(
 
 
 def with_saved_codes(form: RowForm, plain: Mapping[str, Any]) -> RowForm:
-    """Return the form with what `saved_rows` noted of codes. Raises ValueError for wrong ones."""
+    """Return the form with the saved codes and logarithms. Raises ValueError for wrong ones."""
     samples, coded = plain.get("first_samples", 0), tuple(plain.get("coded", ()))
     if type(samples) is not int or not 0 <= samples <= SETTLING or not _are_numbers(coded, form):
         raise ValueError("the saved rows have codes that no rows make")
@@ -81,31 +81,34 @@ def with_saved_codes(form: RowForm, plain: Mapping[str, Any]) -> RowForm:
 
 
 def _are_bent(bent: tuple[tuple[Any, Any], ...], form: RowForm) -> bool:
-    """Return whether columns of logarithms are different ones that have numbers, in their order."""
+    """Return whether the columns of logarithms are distinct columns of numbers, in order."""
     places = [j for j, _ in bent]
     if not bent:
         return True
     if form.schema is None or not all(type(j) is int for j in places):
         return False
     assert form.layout is not None
-    known = set(places).issubset(form.layout.numbers) and places == sorted(set(places))
-    return known and all(type(bend) is float and is_bend(bend) for _, bend in bent)
+    are_numbers = set(places).issubset(form.layout.numbers)
+    in_order = places == sorted(set(places))
+    return (
+        are_numbers and in_order and all(type(bend) is float and is_bend(bend) for _, bend in bent)
+    )
 
 
 def _are_numbers(coded: tuple[Any, ...], form: RowForm) -> bool:
-    """Return whether columns of codes are different ones that have numbers, in their order."""
-    if not all(type(one) is int for one in coded) or len(coded) > MOST:
+    """Return whether the columns of codes are distinct columns of numbers, in order."""
+    if not all(type(j) is int for j in coded) or len(coded) > MOST:
         return False
     if form.schema is not None:
         assert form.layout is not None
-        known = set(coded).issubset(form.layout.numbers)
+        are_numbers = set(coded).issubset(form.layout.numbers)
     else:
-        known = all(0 <= one < (form.width or 0) for one in coded)
-    return known and list(coded) == sorted(set(coded))
+        are_numbers = all(0 <= j < (form.width or 0) for j in coded)
+    return are_numbers and list(coded) == sorted(set(coded))
 
 
 def _one_by_one(parts: Sequence[Part]) -> Iterator[Cells]:
-    """Yield the rows of parts as those of a table, each alone."""
+    """Yield each row of parts by itself, as a row of a table."""
     for part in parts:
         for i in range(len(part.y)):
             yield cells(rows_between(part.X, i, i + 1))

@@ -43,7 +43,7 @@ def _row(model: Model) -> Challenger:
 
 
 def _better(comparison: Comparison) -> Literal["champion", "challenger"] | None:
-    """Return which of the two is better, or None while that is not known."""
+    """Return which of the two is better; None while that is not certain."""
     interval = comparison.interval
     if interval is None or interval.low <= 0.0 <= interval.high:
         return None

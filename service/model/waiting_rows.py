@@ -1,61 +1,70 @@
-"""Predicted rows that wait for their labels, and what is known about those that no longer do."""
+"""Requests of predicted rows that wait for labels, and what is known of rows that do not."""
 
 from typing import Any, NamedTuple
 
 from wolfstream.service.samples.ids import RowId, Status
-from wolfstream.service.samples.predicted import Predicted
+from wolfstream.service.samples.predicted import PredictedRows
 from wolfstream.service.samples.targets import Label
 from wolfstream.solver.stream.labels import LabelKey, key_of
 
-# Roughly the memory of an id, and its places in a dictionary and in a queue.
+# Roughly the memory of an id, and of its places in a dictionary and a queue.
 ROW_BYTES = 320
 
 
-class Labelled(NamedTuple):
-    """The label of a row that has one, and the prediction that was made for it."""
+class LabelledRow(NamedTuple):
+    """The label of a row, and the prediction that was made for the row."""
 
     y: Label | float
     prediction: Any
 
     def status_of(self, y: Label | float) -> Status:
-        """Return the status of a label that comes after this one."""
+        """Return the status of another label that comes after this one."""
         return "replayed" if _identity(self.y) == _identity(y) else "conflict"
 
 
 def _identity(y: Label | float) -> LabelKey | float:
-    """Return what all spellings of a label have in common; a target as it is."""
+    """Return what all spellings of a label have in common; a number as it is."""
     return y if isinstance(y, float) else key_of(y)
 
 
-class Request:
-    """Rows that were predicted together. gone: for each row, 1 once it no longer waits."""
+class WaitingRequest:
+    """Rows that were predicted together.
 
-    __slots__ = ("_places", "first", "gone", "ids", "record", "time", "waiting")
+    Attributes:
+        first: the number of the first row; see `Pending`.
+        time: of the prediction, in ms since 1970.
+        record: of the entry.
+        ids: of the rows.
+        gone: for each row, 1 once it no longer waits.
+        waiting: how many rows wait.
+    """
 
-    def __init__(self, predicted: Predicted, record: bytes, gone: bytearray) -> None:
+    __slots__ = ("_rows", "first", "gone", "ids", "record", "time", "waiting")
+
+    def __init__(self, predicted: PredictedRows, record: bytes, gone: bytearray) -> None:
         self.first, self.time, self.record = predicted.first, predicted.time, record
-        # The objects are those that the bookkeeping of ids has, and are counted there.
+        # Shared with `KnownIds`, where their memory is counted.
         self.ids = predicted.ids
         self.gone, self.waiting = gone, gone.count(0)
-        # The row of each id, once a label has come for one of them.
-        self._places: dict[RowId, int] = {}
+        # id -> row; filled when the first label comes.
+        self._rows: dict[RowId, int] = {}
 
     def row_of(self, row_id: RowId) -> int:
-        """Return the place of the row that has an id."""
-        if not self._places:
-            self._places = {one: row for row, one in enumerate(self.ids)}
-        return self._places[row_id]
+        """Return the row that has an id."""
+        if not self._rows:
+            self._rows = {row_id: row for row, row_id in enumerate(self.ids)}
+        return self._rows[row_id]
 
     @property
     def n_bytes(self) -> int:
-        """The memory that it takes until none of its rows waits."""
+        """The memory of the request until none of its rows waits."""
         return waiting_bytes(self.record, len(self.gone))
 
 
-class Waiting(NamedTuple):
-    """A row that waits: the request that brought it, and its place there."""
+class WaitingRow(NamedTuple):
+    """A row that waits: the request that brought it, and its index in the request."""
 
-    request: Request
+    request: WaitingRequest
     row: int
 
 

@@ -1,7 +1,7 @@
-"""Alerts: each change of a head is noted once, and kept until it has been posted.
+"""Alerts: each change of a head's loss is reported once, and stored until it has been posted.
 
-A head's changes are part of its state and survive a crash; what is noted here only records which of
-them have been reported. So none is missed, even if the server is killed in between.
+A head's changes are part of its state and survive a crash. The alerts here only record which of
+them were reported. So none is missed, even if the server is killed in between.
 """
 
 import json
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 from wolfstream.service.model.live import Model
-from wolfstream.service.monitor.picture import now_as_text
+from wolfstream.service.monitor.console_state import now_as_text
 from wolfstream.service.monitor.side_file import SideFile
 
 SCHEMA = """
@@ -21,25 +21,25 @@ CREATE TABLE IF NOT EXISTS alerts (
     PRIMARY KEY (model, head, sequence)
 ) WITHOUT ROWID;
 """
-# The alerts kept for each head, at least as many as its state holds.
-_KEPT = 50
+# Alerts stored for each head, at least as many as its state has changes.
+_MAX_PER_HEAD = 50
 # Alerts of all models that wait to be posted; beyond that the oldest are dropped.
-_MOST_WAITING = 1_000
+_MAX_WAITING = 1_000
 
 
 class Alert(NamedTuple):
-    """A change that was noted. tries: how many attempts to post it have failed."""
+    """A change of a head's loss."""
 
     model_id: int
     head: str
     sequence: int
-    content: dict[str, Any]
-    tries: int = 0
+    content: dict[str, Any]  # what is posted
+    tries: int = 0  # failed attempts to post it
 
 
-def alerts_of(model: Model) -> list[Alert]:
-    """Return the changes of a model that its heads still know, as alerts."""
-    epoch, seen = model.published.epoch, now_as_text()
+def model_alerts(model: Model) -> list[Alert]:
+    """Return the changes in the states of a model's heads, as alerts."""
+    epoch, time_text = model.published.epoch, now_as_text()
     return [
         Alert(
             model.id,
@@ -50,7 +50,7 @@ def alerts_of(model: Model) -> list[Alert]:
                 "epoch": epoch,
                 "head": head,
                 **change._asdict(),
-                "time": seen,
+                "time": time_text,
             },
         )
         for head, view in model.published.heads.items()
@@ -59,17 +59,23 @@ def alerts_of(model: Model) -> list[Alert]:
 
 
 class Alerts:
-    """The alerts of all models, in a file. posted: whether new ones will be posted."""
+    """The alerts of all models, in a file."""
 
     def __init__(self, file: SideFile, posted: bool) -> None:
+        """Use a file.
+
+        Args:
+            file: for the alerts.
+            posted: whether new alerts will be posted.
+        """
         self._file, self._posted = file, posted
 
-    def note(self, alerts: Iterable[Alert]) -> list[Alert]:
-        """Note alerts, and return those that are new; the newest where the file cannot be used."""
-        given = list(alerts)
-        last = max((alert.sequence for alert in given), default=0)
-        newest = [alert for alert in given if alert.sequence == last]
-        return self._file.use(lambda db: self._note(db, given), newest)
+    def record(self, alerts: Iterable[Alert]) -> list[Alert]:
+        """Record alerts and return the new ones; if the file fails, those of the last sequence."""
+        candidates = list(alerts)
+        last = max((alert.sequence for alert in candidates), default=0)
+        newest = [alert for alert in candidates if alert.sequence == last]
+        return self._file.use(lambda db: self._record(db, candidates), newest)
 
     def due(self) -> Alert | None:
         """Return the alert that has been due longest; None if none is due."""
@@ -83,25 +89,29 @@ class Alerts:
         model, head, sequence, content, tries = row
         return Alert(model, head, sequence, json.loads(content), tries)
 
-    def settle(self, alert: Alert) -> None:
-        """Mark an alert as done: it will not be posted again."""
+    def finish(self, alert: Alert) -> None:
+        """Mark an alert as done: it will not be posted (again)."""
         self._update(alert, "waiting = 0")
 
-    def put_off(self, alert: Alert, seconds: float) -> None:
-        """Let an alert be posted again after some seconds."""
+    def postpone(self, alert: Alert, seconds: float) -> None:
+        """Have an alert posted again after some seconds."""
         self._update(alert, "tries = tries + 1, due = ?", time.time() + seconds)
 
     def forget(self, live: Collection[int]) -> None:
-        """Delete the alerts of models that no longer exist. live: the ids of those that do."""
+        """Delete the alerts of models that no longer exist, except those that wait.
+
+        Args:
+            live: numbers of the models that exist.
+        """
 
         def forget(db: sqlite3.Connection) -> None:
-            known = {model for (model,) in db.execute("SELECT DISTINCT model FROM alerts")}
-            gone = [(model,) for model in known - set(live)]
-            db.executemany("DELETE FROM alerts WHERE model = ? AND NOT waiting", gone)
+            stored = {model for (model,) in db.execute("SELECT DISTINCT model FROM alerts")}
+            deleted = [(model,) for model in stored - set(live)]
+            db.executemany("DELETE FROM alerts WHERE model = ? AND NOT waiting", deleted)
 
         self._file.use(forget, None)
 
-    def _note(self, db: sqlite3.Connection, alerts: list[Alert]) -> list[Alert]:
+    def _record(self, db: sqlite3.Connection, alerts: list[Alert]) -> list[Alert]:
         new = []
         for alert in alerts:
             key = alert.model_id, alert.head, alert.sequence
@@ -116,13 +126,13 @@ class Alerts:
             "DELETE FROM alerts WHERE NOT waiting AND model = ?1 AND head = ?2 AND sequence <= "
             "(SELECT sequence FROM alerts WHERE model = ?1 AND head = ?2 "
             "ORDER BY sequence DESC LIMIT 1 OFFSET ?3)",
-            [(alert.model_id, alert.head, _KEPT) for alert in new],
+            [(alert.model_id, alert.head, _MAX_PER_HEAD) for alert in new],
         )
         if new and self._posted:
             db.execute(
                 "UPDATE alerts SET waiting = 0 WHERE waiting AND due <= "
                 "(SELECT due FROM alerts WHERE waiting ORDER BY due DESC LIMIT 1 OFFSET ?)",
-                (_MOST_WAITING,),
+                (_MAX_WAITING,),
             )
         return new
 

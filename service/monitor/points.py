@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 from wolfstream.service.monitor.side_file import SideFile
 
-# For a model: six hours of points, one every ten seconds. For all models: about 30 MB.
-MOST_OF_MODEL = 2_160
-_MOST = 100_000
-# The number of writes between two counts of all points.
+# Points of a model: six hours, one every ten seconds. Points of all models: about 30 MB.
+MAX_PER_MODEL = 2_160
+_MAX_POINTS = 100_000
+# How many writes there are between two counts of all points.
 _WRITES = 60
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS points (
@@ -24,10 +24,10 @@ Numbers: TypeAlias = Mapping[str, float | None]
 
 
 class Point(NamedTuple):
-    """Some numbers of a model, by its id, at a time in milliseconds since 1970."""
+    """Some numbers of a model at a time."""
 
-    model: int
-    time_ms: int
+    model: int  # its number
+    time_ms: int  # milliseconds since 1970
     numbers: Numbers
 
 
@@ -35,18 +35,21 @@ class Points:
     """The points of all models, in a file."""
 
     def __init__(self, file: SideFile) -> None:
+        """Use a file."""
         self._file = file
-        self._writes = 0
+        self._writes = 0  # so far
 
     def write(self, points: Sequence[Point], live: Collection[int]) -> None:
-        """Add points; drop the oldest where there are too many, and those of deleted models.
+        """Add points; delete the oldest if there are too many, and those of deleted models.
 
-        live: the ids of the models that exist.
+        Args:
+            points: at most one of each model.
+            live: numbers of the models that exist.
         """
         self._file.use(lambda db: self._write(db, points, live), None)
 
     def read(self, model: int) -> dict[str, list[Any]]:
-        """Return a model's points as columns, oldest first: `time` (s since 1970), each number."""
+        """Return a model's points as columns, oldest first: `time` in s since 1970, each number."""
         query = "SELECT time_ms, numbers FROM points WHERE model = ? ORDER BY time_ms"
         rows: list[tuple[int, str]] = []
         rows = self._file.use(lambda db: db.execute(query, (model,)).fetchall(), rows)
@@ -60,12 +63,12 @@ class Points:
     ) -> None:
         db.executemany(
             "INSERT OR REPLACE INTO points VALUES (?, ?, ?)",
-            [(p.model, p.time_ms, _written(p.numbers)) for p in points],
+            [(point.model, point.time_ms, _to_json(point.numbers)) for point in points],
         )
         db.executemany(
             "DELETE FROM points WHERE model = ?1 AND time_ms <= (SELECT time_ms FROM points "
             "WHERE model = ?1 ORDER BY time_ms DESC LIMIT 1 OFFSET ?2)",
-            [(point.model, MOST_OF_MODEL) for point in points],
+            [(point.model, MAX_PER_MODEL) for point in points],
         )
         if self._writes % _WRITES == 0:
             _forget(db, live)
@@ -73,21 +76,21 @@ class Points:
 
 
 def _forget(db: sqlite3.Connection, live: Collection[int]) -> None:
-    """Delete the points of models that no longer exist, and the oldest where there are too many."""
-    known = {model for (model,) in db.execute("SELECT DISTINCT model FROM points")}
-    gone = [(model,) for model in known - set(live)]
-    db.executemany("DELETE FROM points WHERE model = ?", gone)
+    """Delete the points of models that no longer exist, and the oldest if there are too many."""
+    stored = {model for (model,) in db.execute("SELECT DISTINCT model FROM points")}
+    deleted = [(model,) for model in stored - set(live)]
+    db.executemany("DELETE FROM points WHERE model = ?", deleted)
     (n,) = db.execute("SELECT count(*) FROM points").fetchone()
-    if n > _MOST:
+    if n > _MAX_POINTS:
         db.execute(
             "DELETE FROM points WHERE time_ms <= "
             "(SELECT time_ms FROM points ORDER BY time_ms LIMIT 1 OFFSET ?)",
-            (n - _MOST,),
+            (n - _MAX_POINTS,),
         )
 
 
-def _written(numbers: Mapping[str, Any]) -> str:
-    """Return a point's numbers as JSON, without those that it cannot have."""
+def _to_json(numbers: Mapping[str, Any]) -> str:
+    """Return a point's numbers as JSON, without infinities and NaN, which JSON lacks."""
     finite = {
         name: value
         for name, value in numbers.items()

@@ -1,4 +1,4 @@
-"""The one task that watches live models, for their listeners and for the file of points."""
+"""The task that watches live models: for their listeners, for the history, and for alerts."""
 
 import asyncio
 import logging
@@ -8,44 +8,54 @@ from typing import Any
 
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.model.live import Model
-from wolfstream.service.monitor.alerts import Alert, Alerts, alerts_of
-from wolfstream.service.monitor.channel import Channel
+from wolfstream.service.monitor.alerts import Alert, Alerts, model_alerts
+from wolfstream.service.monitor.channel import EventChannel
+from wolfstream.service.monitor.console_state import console_state, read_counters, values
 from wolfstream.service.monitor.meters import Meter
-from wolfstream.service.monitor.picture import picture, read_counters, values
 from wolfstream.service.monitor.points import Point, Points
 
 logger = logging.getLogger(__name__)
 
 POINT_SECONDS = 10
 _EVENT_SECONDS = 1.0
-# Rates in events are over five seconds, those in points from one point to the next.
-_READINGS, _READINGS_OF_POINTS = 6, 2
-# How long a channel without listeners keeps its events for one that comes back.
+# Readings of a meter: rates in events are over five seconds, rates in points between two points.
+_EVENT_READINGS, _POINT_READINGS = 6, 2
+# How long a channel without listeners keeps its events for a listener that returns.
 _IDLE_SECONDS = 30.0
 
 
-class _Watched:
-    """A model with listeners."""
+class _WatchedModel:
+    """A model that has, or had, listeners.
+
+    Attributes:
+        channel: to the listeners.
+        meter: of the rates in events.
+        last_listened: when there was last a listener, by time.monotonic(); 0 before that.
+    """
 
     def __init__(self) -> None:
-        self.channel = Channel()
-        self.meter = Meter(_READINGS)
+        self.channel = EventChannel()
+        self.meter = Meter(_EVENT_READINGS)
         self.last_listened = 0.0
 
 
 class Monitor:
-    """Watches a server's models, on the event loop.
-
-    points: keeps the numbers of the last hours. alerts: keeps the changes.
-    """
+    """Watches a server's models. Used on the event loop."""
 
     def __init__(self, engine: Engine, points: Points, alerts: Alerts) -> None:
+        """Begin without listeners.
+
+        Args:
+            engine: of the models.
+            points: stores the numbers of the last hours.
+            alerts: stores the alerts.
+        """
         self._engine, self._points, self._alerts = engine, points, alerts
-        # The sequence of each model's last change when it was last looked at. A rollback may take
-        # changes away, but later ones always have later sequences.
+        # model -> sequence of its last change, as last seen. A rollback may take changes away, but
+        # later ones always have later sequences.
         self._changes: dict[Model, int] = {}
-        self._watched: dict[Model, _Watched] = {}
-        # For each model, the meter between points, and its state at the last point.
+        self._watched: dict[Model, _WatchedModel] = {}
+        # model -> (meter of the rates in points, state at the last point).
         self._meters: dict[Model, tuple[Meter, tuple[float, ...]]] = {}
         self._closed = False
 
@@ -61,26 +71,26 @@ class Monitor:
                 await self._publish()
                 if ticks % POINT_SECONDS == 0 and (writing is None or writing.done()):
                     writing = asyncio.create_task(asyncio.to_thread(self._write_points))
-            except Exception:  # listeners see nothing new, but everything else goes on
-                logger.exception("the state of the models could not be shown")
+            except Exception:  # listeners get nothing new, but everything else goes on
+                logger.exception("models not shown, trying again")
             ticks += 1
 
     def listen(self, model: Model, last_id: str | None) -> AsyncIterator[bytes]:
-        """Yield the events of a model from now on; see `Channel.listen`."""
+        """Yield the events of a model from now on; see `EventChannel.listen`."""
         watched = self._watched.get(model)
         if watched is None:
-            watched = self._watched[model] = _Watched()
-            self._look(model, watched)
+            watched = self._watched[model] = _WatchedModel()
+            self._publish_state(model, watched)
         if self._closed:
             watched.channel.close("stopping")
         return watched.channel.listen(last_id)
 
     async def history(self, model: Model) -> dict[str, Any]:
-        """The numbers of a model over the last hours: lists by name, each as long as `time`."""
+        """Return the numbers of a model over the last hours; see `Points.read`."""
         return await asyncio.to_thread(self._points.read, model.id)
 
     def close(self) -> None:
-        """End all listeners, and watch no longer."""
+        """End all listeners, and stop watching."""
         self._closed = True
         for watched in self._watched.values():
             watched.channel.close("stopping")
@@ -94,57 +104,60 @@ class Monitor:
             elif watched.channel.listeners or not watched.last_listened:
                 watched.last_listened = now
                 try:
-                    self._look(model, watched)
-                except Exception:  # the others are shown
+                    self._publish_state(model, watched)
+                except Exception:  # the other models are shown
                     logger.exception("model not shown: model=%s", model.name)
-                await asyncio.sleep(0)  # requests get their turn between two models
+                await asyncio.sleep(0)  # let requests in between two models
             elif now - watched.last_listened > _IDLE_SECONDS:
                 del self._watched[model]
 
     async def _warn(self) -> None:
-        """Note the changes that are new, and send them to listeners."""
+        """Record new changes as alerts, and send them to listeners."""
         models = self._engine.recovered()
         last = {model: _last_change(model) for model in models}
         changed = [model for model in models if last[model] != self._changes.get(model, 0)]
-        new = await asyncio.to_thread(self._note, changed) if changed else []
+        new = await asyncio.to_thread(self._record_alerts, changed) if changed else []
         self._changes = last
-        if new:
-            of_id = {model.id: model for model in changed}
-            for alert in new:
-                watched = self._watched.get(of_id[alert.model_id])
-                if watched is not None:
-                    watched.channel.publish("alert", alert.content)
+        by_id = {model.id: model for model in changed}
+        for alert in new:
+            watched = self._watched.get(by_id[alert.model_id])
+            if watched is not None:
+                watched.channel.publish("alert", alert.content)
 
-    def _note(self, models: list[Model]) -> list[Alert]:
-        new = self._alerts.note(alert for model in models for alert in alerts_of(model))
+    def _record_alerts(self, models: list[Model]) -> list[Alert]:
+        """Record and log the new changes of models; return them."""
+        new = self._alerts.record(alert for model in models for alert in model_alerts(model))
         for alert in new:
             change = alert.content
             logger.warning(
-                "model %s: the predictions of the head %s became worse about %d samples before %d: "
-                "mean loss %.3g, before %.3g",
-                *(change[name] for name in ("model", "head", "samples", "sequence")),
+                "predictions became worse: model=%s head=%s sequence=%d samples_ago=%d "
+                "mean_loss=%.3g mean_loss_before=%.3g",
+                *(change[name] for name in ("model", "head", "sequence", "samples")),
                 *(change[name] for name in ("after", "before")),
             )
         return new
 
-    def _look(self, model: Model, watched: _Watched) -> None:
+    def _publish_state(self, model: Model, watched: _WatchedModel) -> None:
         read_counters(watched.meter, time.monotonic(), model)
         waiting = self._engine.waiting().samples
-        followers = self._engine.challengers.of(model)
-        watched.channel.publish("state", picture(model, watched.meter, waiting, followers))
+        challengers = self._engine.challengers.of(model)
+        state = console_state(model, watched.meter, waiting, challengers)
+        watched.channel.publish("state", state)
 
     def _write_points(self) -> None:
-        """Write a point of each model that has changed. On a thread of its own."""
+        """Write a point of each model that has changed; on a thread of its own."""
         models = self._engine.recovered()
         live = {model.id for model in models}
-        self._meters = {model: kept for model, kept in self._meters.items() if model.id in live}
-        found = [point for model in models if (point := self._point(model)) is not None]
-        self._points.write(found, live)
+        self._meters = {model: pair for model, pair in self._meters.items() if model.id in live}
+        points = [point for model in models if (point := self._point(model)) is not None]
+        self._points.write(points, live)
         self._alerts.forget(live)
 
     def _point(self, model: Model) -> Point | None:
-        meter, before = self._meters.get(model, (Meter(_READINGS_OF_POINTS), ()))
-        state = (model.published.sequence, *(c.predicted for c in model.counts.values()))
+        """Return a point of a model; None if nothing has changed since the last one."""
+        meter, before = self._meters.get(model, (Meter(_POINT_READINGS), ()))
+        predicted = (counts.predicted for counts in model.counts.values())
+        state = (model.published.sequence, *predicted)
         read_counters(meter, time.monotonic(), model)
         self._meters[model] = meter, state
         if state == before:

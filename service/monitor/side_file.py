@@ -1,4 +1,4 @@
-"""A database for data that may be lost, apart from the journal: past numbers, and alerts."""
+"""A database beside the journal for data that may be lost: the console's history, and alerts."""
 
 import logging
 import sqlite3
@@ -17,23 +17,27 @@ T = TypeVar("T")
 class SideFile:
     """One such file. Any thread may use it, and none waits long.
 
-    Nothing that was acknowledged is in it: commits do not wait for the disk, a file that cannot be
-    read is set aside, and a server that cannot write it goes on without it.
-
-    schema: statements that create the tables which do not exist.
+    Nothing that was acknowledged is in it. So commits do not wait for the disk, a file that cannot
+    be read is set aside, and a server that cannot write it goes on without it.
     """
 
     def __init__(self, path: Path, schema: str) -> None:
+        """Open the file, or begin a new one; failures are logged.
+
+        Args:
+            path: of the file.
+            schema: statements that create the missing tables.
+        """
         self._path, self._schema = path, schema
         self._lock = threading.Lock()
-        self._db: sqlite3.Connection | None = None
+        self._db: sqlite3.Connection | None = None  # None if the file cannot be used
         try:
-            self._db = self._opened()
+            self._db = self._open()
         except (OSError, sqlite3.Error) as error:
-            self._db = self._begin_anew(error)
+            self._db = self._replace(error)
 
     def use(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
-        """Return what `work` returns, done in one transaction; `otherwise` where the file fails."""
+        """Run `work` in one transaction and return its result; `otherwise` if the file fails."""
         with self._lock:
             if self._db is None:
                 return otherwise
@@ -41,7 +45,10 @@ class SideFile:
                 with self._db:
                     return work(self._db)
             except sqlite3.Error as error:
-                logger.error("%s: %s; the console and alerts lack what is in it", self._path, error)
+                logger.error(
+                    "side file failed, console history and alerts incomplete: path=%s error=%s",
+                    *(self._path, error),
+                )
                 return otherwise
 
     def close(self) -> None:
@@ -51,12 +58,12 @@ class SideFile:
                 self._db.close()
                 self._db = None
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         make_private(self._path)
         db = sqlite3.connect(self._path, check_same_thread=False, timeout=1.0)
         try:
             db.execute("PRAGMA journal_mode = WAL")
-            # Commits are not fsynced: that is for the journal's.
+            # No fsync of commits: nothing here is worth the wait.
             db.execute("PRAGMA synchronous = NORMAL")
             db.executescript(self._schema)
             if db.execute("PRAGMA quick_check").fetchone() != ("ok",):
@@ -66,14 +73,21 @@ class SideFile:
             raise
         return db
 
-    def _begin_anew(self, error: Exception) -> sqlite3.Connection | None:
+    def _replace(self, error: Exception) -> sqlite3.Connection | None:
+        """Set the file aside and open a new one; return None if that fails, too."""
         aside = aside_path(self._path)
-        logger.error("%s: %s; it is set aside as %s", self._path, error, aside.name)
+        logger.error(
+            "side file not readable, set aside: path=%s error=%s aside=%s",
+            *(self._path, error, aside.name),
+        )
         try:
             self._path.rename(aside)
             for suffix in ("-wal", "-shm"):
                 self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
-            return self._opened()
+            return self._open()
         except (OSError, sqlite3.Error) as another:
-            logger.error("%s: %s; no numbers are kept", self._path, another)
+            logger.error(
+                "side file not usable, console history and alerts off: path=%s error=%s",
+                *(self._path, another),
+            )
             return None

@@ -1,8 +1,9 @@
-"""Alerts posted to a URL of the operator's: signed, and repeated until they are accepted.
+"""Posts alerts to a URL of the operator: signed, and repeated until they are accepted.
 
-A request is signed as Standard Webhooks specifies: HMAC-SHA256 of `ID.TIMESTAMP.BODY` with the
-secret, in `webhook-signature`. The host's name is resolved again for each request, and the
-connection is made to an address that was checked, so that no name leads inwards after the check.
+Requests are signed as Standard Webhooks specifies: `webhook-signature` has the HMAC-SHA256 of
+`ID.TIMESTAMP.BODY`. The host's name is resolved for each request, its addresses are checked, and
+the connection goes to a checked address. So no later answer of a DNS server leads to an address
+inside the operator's network.
 """
 
 import asyncio
@@ -26,17 +27,15 @@ from wolfstream.service.monitor.alerts import Alert, Alerts
 logger = logging.getLogger(__name__)
 
 _SECONDS = 10.0
-# So many addresses of a name are tried.
-_MOST_ADDRESSES = 4
+_MAX_ADDRESSES = 4  # of a name that are tried
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 600.0
-# About a day, with these pauses.
-_MOST_TRIES = 150
-# How often it is checked whether an alert is due.
+_MAX_TRIES = 150  # about a day, with these pauses
+# Time between two checks whether an alert is due.
 _LOOK_SECONDS = 1.0
-_SHORTEST_SECRET = 16
+_MIN_SECRET_LENGTH = 16
 _SECRET_PREFIX = "whsec_"
-# All global unicast addresses of IPv6. Others are translated to IPv4 or routed inside a site, so
-# that inner addresses could be reached through them.
+# All global unicast addresses of IPv6. Others may be translated to IPv4 or routed within a site, so
+# they could lead to internal addresses.
 _GLOBAL = ipaddress.ip_network("2000::/3")
 _Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -46,22 +45,27 @@ class NotDelivered(Exception):
 
 
 class Webhook:
-    """Where alerts are posted.
-
-    url: http or https. secret: the key of the signatures. private: whether addresses are allowed
-        that only this machine or its network reaches. Raises StartupError.
-    """
+    """The URL that alerts are posted to."""
 
     def __init__(self, url: str, secret: str, private: bool) -> None:
-        self._url = _checked(url)
-        if len(secret) < _SHORTEST_SECRET:
+        """Check the settings.
+
+        Args:
+            url: http or https.
+            secret: the key of the signatures.
+            private: whether addresses are allowed that only this machine or its network reaches.
+
+        Raises StartupError.
+        """
+        self._url = _parse_url(url)
+        if len(secret) < _MIN_SECRET_LENGTH:
             raise StartupError(
                 "--webhook needs WOLFSTREAM_WEBHOOK_SECRET, a text of at least "
-                f"{_SHORTEST_SECRET} characters, with which the receiver verifies the sender"
+                f"{_MIN_SECRET_LENGTH} characters, with which the receiver verifies the sender"
             )
-        self._secret = _decoded(secret)
+        self._secret = _decode_secret(secret)
         self._private = private
-        if (literal := _literal(self._url.host)) is not None:
+        if (literal := _parse_address(self._url.host)) is not None:
             try:
                 self._check(literal)
             except NotDelivered as error:
@@ -76,7 +80,7 @@ class Webhook:
         try:
             async with asyncio.timeout(_SECONDS):
                 status = await self._send(
-                    body, signed(self._secret, number, int(time.time()), body)
+                    body, signature_headers(self._secret, number, int(time.time()), body)
                 )
         except TimeoutError:
             raise NotDelivered(f"no response within {_SECONDS:.0f} s") from None
@@ -88,7 +92,7 @@ class Webhook:
     async def _send(self, body: bytes, headers: dict[str, str]) -> int:
         """Return the status of the response of the first address that can be connected to."""
         addresses = await self._addresses()
-        # What is left is for the response.
+        # Each attempt to connect has an equal share, and the response has one, too.
         timeout = httpx.Timeout(_SECONDS, connect=_SECONDS / (len(addresses) + 1))
         async with httpx.AsyncClient(
             trust_env=False, follow_redirects=False, verify=self._tls, timeout=timeout
@@ -101,7 +105,7 @@ class Webhook:
     async def _send_to(
         self, client: httpx.AsyncClient, address: _Address, body: bytes, headers: dict[str, str]
     ) -> int:
-        """Return the status of the response of an address, whose body is not read."""
+        """Return the status of an address's response, without reading the body."""
         host = self._url.netloc.decode("ascii")
         async with client.stream(
             "POST",
@@ -113,7 +117,7 @@ class Webhook:
             return response.status_code
 
     async def _addresses(self) -> list[_Address]:
-        """Return the addresses of the host, the first ones of many, all of which are allowed.
+        """Return the first addresses of the host, once all of them have passed the check.
 
         Raises NotDelivered, OSError.
         """
@@ -124,7 +128,7 @@ class Webhook:
         addresses = [ipaddress.ip_address(str(info[4][0]).partition("%")[0]) for info in infos]
         for address in addresses:
             self._check(address)
-        return list(dict.fromkeys(addresses))[:_MOST_ADDRESSES]
+        return list(dict.fromkeys(addresses))[:_MAX_ADDRESSES]
 
     def _check(self, address: _Address) -> None:
         if not (self._private or _is_public(address)):
@@ -144,13 +148,20 @@ async def deliver(webhook: Webhook, alerts: Alerts) -> None:
         try:
             await webhook.post(alert)
         except NotDelivered as error:
-            await asyncio.to_thread(_put_off, alerts, alert, error)
+            await asyncio.to_thread(_postpone, alerts, alert, error)
         else:
-            await asyncio.to_thread(alerts.settle, alert)
+            await asyncio.to_thread(alerts.finish, alert)
 
 
-def signed(secret: bytes, number: str, timestamp: int, body: bytes) -> dict[str, str]:
-    """Return the headers that sign a request. number: the same each time it is sent."""
+def signature_headers(secret: bytes, number: str, timestamp: int, body: bytes) -> dict[str, str]:
+    """Return the headers that sign a request.
+
+    Args:
+        secret: key of the signature.
+        number: id of the alert, the same for each attempt.
+        timestamp: seconds since 1970.
+        body: of the request.
+    """
     content = f"{number}.{timestamp}.".encode() + body
     signature = base64.b64encode(hmac.digest(secret, content, "sha256")).decode()
     return {
@@ -160,18 +171,22 @@ def signed(secret: bytes, number: str, timestamp: int, body: bytes) -> dict[str,
     }
 
 
-def _put_off(alerts: Alerts, alert: Alert, error: NotDelivered) -> None:
-    what = f"alert of model {alert.content['model']} at {alert.sequence}"
-    if alert.tries + 1 >= _MOST_TRIES:
-        logger.error("webhook: %s; the %s is given up", error, what)
-        alerts.settle(alert)
+def _postpone(alerts: Alerts, alert: Alert, error: NotDelivered) -> None:
+    """Schedule another attempt to post an alert; give up after too many."""
+    fields = alert.content["model"], alert.sequence, error
+    if alert.tries + 1 >= _MAX_TRIES:
+        logger.error("alert not posted, given up: model=%s sequence=%d error=%s", *fields)
+        alerts.finish(alert)
         return
     pause = min(_FIRST_PAUSE * 2.0 ** min(alert.tries, 20), _LONGEST_PAUSE)
-    logger.warning("webhook: %s; the %s is posted again in %.0f s", error, what, pause)
-    alerts.put_off(alert, pause)
+    logger.warning(
+        "alert not posted, trying again: model=%s sequence=%d error=%s seconds=%.0f",
+        *(*fields, pause),
+    )
+    alerts.postpone(alert, pause)
 
 
-def _checked(url: str) -> httpx.URL:
+def _parse_url(url: str) -> httpx.URL:
     """Return a URL that can be posted to. Raises StartupError."""
     try:
         parts = httpx.URL(url)
@@ -185,8 +200,11 @@ def _checked(url: str) -> httpx.URL:
     return parts
 
 
-def _decoded(secret: str) -> bytes:
-    """Return a secret's bytes: base64 after the prefix of Standard Webhooks, or else its text."""
+def _decode_secret(secret: str) -> bytes:
+    """Return the bytes of a secret: base64 after Standard Webhooks' prefix, otherwise its text.
+
+    Raises StartupError.
+    """
     if secret.startswith(_SECRET_PREFIX):
         try:
             return base64.b64decode(secret.removeprefix(_SECRET_PREFIX), validate=True)
@@ -198,7 +216,7 @@ def _decoded(secret: str) -> bytes:
     return secret.encode()
 
 
-def _literal(host: str) -> _Address | None:
+def _parse_address(host: str) -> _Address | None:
     try:
         return ipaddress.ip_address(host)
     except ValueError:
@@ -206,7 +224,7 @@ def _literal(host: str) -> _Address | None:
 
 
 def _is_public(address: _Address) -> bool:
-    """Return whether an address, or the IPv4 address within it, can be reached from anywhere."""
+    """Return whether an address, or the IPv4 address within it, is reachable from anywhere."""
     if isinstance(address, ipaddress.IPv6Address):
         inside: Any = address.ipv4_mapped or address.sixtofour
         if inside is not None:

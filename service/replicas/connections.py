@@ -1,4 +1,4 @@
-"""Connections to the other replicas: their time limits, and whom they trust."""
+"""HTTP connections to other replicas: time limits, keep-alive and trust."""
 
 import socket
 import ssl
@@ -6,8 +6,8 @@ import ssl
 import httpx
 
 CONNECT_SECONDS = 1.0
-# What a replica's machine has not acknowledged for so long will not arrive any more: without this,
-# a connection that a firewall has forgotten would be waited for for a quarter of an hour.
+# A connection ends if the other machine has not acknowledged data for this long. The system's own
+# limit is a quarter of an hour: too long for a connection that a firewall has forgotten.
 _LOST_SECONDS = 8
 _SOCKET_OPTIONS = [
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
@@ -19,7 +19,7 @@ _SOCKET_OPTIONS = [
             ("TCP_KEEPCNT", 3),
             ("TCP_USER_TIMEOUT", 1000 * _LOST_SECONDS),
         )
-        if hasattr(socket, name)  # not each system has all of them
+        if hasattr(socket, name)  # not every system has all of them
     ),
 ]
 
@@ -29,7 +29,9 @@ def client_of_replicas(
 ) -> httpx.AsyncClient:
     """Return a client for calls to replicas.
 
-    silent_seconds: how long it waits for the next bytes of a response; None without a limit.
+    Args:
+        tls: verifies their certificates.
+        silent_seconds: how long to wait for the next bytes of a response; None for ever.
     """
     return httpx.AsyncClient(
         timeout=httpx.Timeout(silent_seconds, connect=CONNECT_SECONDS),

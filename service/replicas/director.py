@@ -1,37 +1,33 @@
-"""The interface that says which replica of a fleet leads a model."""
+"""The interface that tells which replica of a fleet leads a model."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 
 class Target(Protocol):
-    """A replica.
-
-    url: its address. secret: with which the others seal questions to it; empty if it serves no
-    views.
-    """
+    """A replica that calls can be sent to."""
 
     @property
     def url(self) -> str:
-        """The address for calls."""
+        """Its address."""
 
     @property
     def secret(self) -> str:
-        """The secret that seals questions to it."""
+        """The secret that seals requests to it; empty if it serves no views."""
 
 
 class Director(Protocol):
     """Knows which replica leads a model."""
 
     def check(self) -> None:
-        """Raise NotReady if this replica knows too little of its fleet to answer."""
+        """Raise NotReady if this replica has not heard enough of its fleet to answer."""
 
     @property
     def lag_seconds(self) -> float:
-        """The seconds since this replica could have heard of the others; 0 if it can now."""
+        """Seconds since this replica could last hear the others; 0 while it can."""
 
     def leads(self, name: str) -> bool:
-        """Return whether this replica learns a model now."""
+        """Return whether this replica leads a model now."""
 
     def responsible(self, name: str) -> Target:
         """Return the replica that leads a model, or should lead it. Raises NotReady."""
@@ -43,28 +39,28 @@ class Director(Protocol):
         """Return the replicas that were heard lately."""
 
     def names(self) -> list[str]:
-        """Return the names of all models, some moments old of those that others lead."""
+        """Return the names of all models; for those that others lead, as of moments ago."""
 
     def is_here(self, replica: Target) -> bool:
         """Return whether a replica is this one."""
 
     async def lead(self, name: str) -> bool:
-        """Lead a model; return whether it exists. Raises NotLeader, StorageFailed, NotReady.
+        """Begin to lead a model; return whether it exists.
 
-        It goes on where the caller stops waiting for it.
+        The takeover goes on if the caller is cancelled. Raises NotLeader, StorageFailed, NotReady.
         """
 
     def progress(self, name: str) -> str:
-        """Return how far a model is that this replica begins to lead, as a client is told."""
+        """Return how far the takeover of a model is, as a text for clients."""
 
     def describe(self) -> dict[str, Any]:
         """Return what this replica knows of its fleet, as plain data."""
 
     def partitions(self, name: str) -> list[str]:
-        """Return the partitions of a model with several learners; none of another one."""
+        """Return the partitions of a model with several learners; none for any other."""
 
-    def whole_of(self, name: str) -> str | None:
-        """Return the model that a partition belongs to; None for what is no partition."""
+    def partitioned_model(self, name: str) -> str | None:
+        """Return the model that a partition belongs to; None for any other name."""
 
     def suspect(self, replica: Target) -> None:
-        """Treat a replica as gone because no connection to it could be made."""
+        """Treat a replica as gone, because no connection to it could be made."""

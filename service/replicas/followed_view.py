@@ -1,17 +1,17 @@
-"""The view of a model that another replica leads."""
+"""A copy of the view of a model that another replica leads."""
 
 import asyncio
 import logging
 from typing import Any
 
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment
+from wolfstream.service.model.revision import Revision
 from wolfstream.service.replicas.director import Target
 from wolfstream.service.replicas.view_messages import NewerView
 from wolfstream.service.spec.stored import read_stored_spec
-from wolfstream.service.storage.entries import in_one_life
+from wolfstream.service.storage.entries import is_same_lineage
 from wolfstream.service.views.follower import Follower, OutOfStep
-from wolfstream.service.views.versions import Position
+from wolfstream.service.views.versions import ViewVersion
 
 logger = logging.getLogger(__name__)
 
@@ -20,37 +20,48 @@ _INLINE_BYTES = 1 << 19
 
 
 class FollowedView:
-    """One view. Used on the event loop.
+    """The copy of one view. Used on the event loop, by whose clock times are.
 
-    model: None before the first version. target: the replica that serves it, as far as is known.
-    On the loop's clock, used: when it last made a prediction. taken: when its last version arrived.
-    confirmed: when its leader was last asked that then said that there was no newer version.
-    told: the moment that clients were told here by the leader itself, and that the view has yet to
-    reach; None if there is none.
+    Attributes:
+        name: of the model.
+        model: None before the first version.
+        target: the replica that serves the view, if that is known.
+        used: when the view last made a prediction.
+        taken: when its last version arrived.
+        confirmed: when a request was sent whose response had no newer version.
+        shown: a revision that the leader itself has shown to clients of this replica, and that the
+            view has not reached; None if there is none.
     """
 
     def __init__(self, name: str, now: float) -> None:
+        """Begin without a version.
+
+        Args:
+            name: of the model.
+            now: the time.
+        """
         self.name = name
         self.model: Model | None = None
         self.target: Target | None = None
         self.used, self.taken = now, 0.0
         self.confirmed = float("-inf")
-        self.told: Moment | None = None
-        self._spec: dict[str, Any] | None = None
+        self.shown: Revision | None = None
+        self._spec: dict[str, Any] | None = None  # of `model`, as plain data
         self._follower = Follower()
 
     @property
-    def held(self) -> Position | None:
-        """The held version."""
-        return self._follower.held
+    def version(self) -> ViewVersion | None:
+        """The version of the view; None before the first."""
+        return self._follower.version
 
     async def take(self, newer: NewerView) -> bool:
-        """Serve a newer version from now on; return False if it is older than the held one.
+        """Serve a newer version from now on; return False if it turns out to be older.
 
-        So it is of a leader that does not know yet that it was replaced.
+        An older one comes from a leader that does not know yet that it was replaced. If another
+        model has the name by now, its view replaces the old one.
 
-        If another model has the name by now, its view replaces the old one. Raises OutOfStep if the
-        whole view is needed, and ValueError for a spec that this version does not know.
+        Raises OutOfStep if the whole view is needed, and ValueError for a spec that this version
+        of the program does not know.
         """
         follower = self._follower
         try:
@@ -76,32 +87,37 @@ class FollowedView:
         model = self.model
         return model is not None and model.id == number and sequence < model.published.sequence
 
-    def note_told(self, moment: Moment) -> None:
-        """Note what the leader itself has told a client here."""
-        told = self.told
-        if told is None or not _in_one_life(told, moment) or _sequence(told) < _sequence(moment):
-            self.told = moment
+    def record_shown(self, revision: Revision) -> None:
+        """Record a revision that the leader itself has shown to a client of this replica."""
+        shown = self.shown
+        if (
+            shown is None
+            or not _share_lineage(shown, revision)
+            or _sequence(shown) < _sequence(revision)
+        ):
+            self.shown = revision
 
-    def awaited(self) -> Moment | None:
-        """Return what the view has yet to reach so that no client sees its sequences go back.
+    def awaited(self) -> Revision | None:
+        """Return what the view must reach before it predicts, so that no client sees it go back.
 
-        A moment of another life than the view's keeps its epoch.
+        If the lineage differs from the view's, the epoch is included.
         """
-        told, model = self.told, self.model
-        if told is None or model is None:
+        shown, model = self.shown, self.model
+        if shown is None or model is None:
             return None
-        if not _in_one_life(told, Moment(model.published.epoch, None)):
-            return told
-        if model.published.sequence >= _sequence(told):
-            self.told = None
+        if not _share_lineage(shown, Revision(model.published.epoch, None)):
+            return shown
+        if model.published.sequence >= _sequence(shown):
+            self.shown = None
             return None
-        return Moment(None, told.sequence)
+        return Revision(None, shown.sequence)
 
 
-def _in_one_life(one: Moment, other: Moment) -> bool:
-    first, second = one.epoch or "", other.epoch or ""
-    return in_one_life(first, second) or in_one_life(second, first)
+def _share_lineage(first: Revision, second: Revision) -> bool:
+    """Return whether the epochs of two revisions are of one lineage, whichever is later."""
+    epochs = first.epoch or "", second.epoch or ""
+    return is_same_lineage(*epochs) or is_same_lineage(*reversed(epochs))
 
 
-def _sequence(moment: Moment) -> int:
-    return moment.sequence or 0
+def _sequence(revision: Revision) -> int:
+    return revision.sequence or 0

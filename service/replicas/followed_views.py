@@ -1,8 +1,8 @@
-"""Follows the views of models that other replicas lead.
+"""Keeps copies of the views of models that other replicas lead.
 
-A view is followed from its first prediction here until it is no longer used. Each other replica is
-asked for all of its views together, at most twenty times a second; it answers as soon as one of
-them is newer than the held version.
+A view is copied from its first prediction here until it is no longer used. One request asks a
+replica for all of its views, at most twenty times a second. It responds as soon as one of them is
+newer than the copy.
 """
 
 import asyncio
@@ -12,49 +12,54 @@ from collections.abc import Callable, Mapping
 
 from wolfstream.service.errors import Refusal
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment, read_tag
+from wolfstream.service.model.revision import Revision, read_tag
 from wolfstream.service.replicas.director import Director, Target
 from wolfstream.service.replicas.followed_view import FollowedView
-from wolfstream.service.replicas.peers import NoAnswer, NotConnected, Peers
-from wolfstream.service.replicas.view_messages import ViewAnswer
+from wolfstream.service.replicas.peers import PeerFailed, Peers, PeerUnreachable
+from wolfstream.service.replicas.view_messages import ViewResponse
 from wolfstream.service.views.follower import OutOfStep
 
 logger = logging.getLogger(__name__)
 
 _BETWEEN_SECONDS = 0.05
-# The interval at which the leaders are looked up, and the pause after a failed question.
+# Time between two searches for the leaders, and pause after a failed request.
 _LOOK_SECONDS, _PAUSE_SECONDS = 0.1, 0.1
 _LEAD_AGAIN_SECONDS = 0.5
-# The time without predictions after which a view is dropped, and the time until a refused one is
-# asked for again; calls are forwarded meanwhile.
+# Time without predictions after which a copy is dropped; time until a refused view is requested
+# again. Without a copy, calls are forwarded.
 _DROP_SECONDS, _REST_SECONDS = 60.0, 10.0
 
 
 class FollowedViews:
-    """All views that this replica follows. Used on the event loop; `run` does the work.
-
-    changed: called with a model that has a new view. most: the bound on the number of views.
-    """
+    """All views that this replica copies. Used on the event loop; `run` does the work."""
 
     def __init__(
-        self, director: Director, peers: Peers, changed: Callable[[Model], None], most: int
+        self, director: Director, peers: Peers, changed: Callable[[Model], None], max_views: int
     ) -> None:
+        """Begin without copies.
+
+        Args:
+            director: knows which replica leads a model.
+            peers: requests views; `run` closes it at its end.
+            changed: called with each model that has a new view.
+            max_views: bound on the number of copies.
+        """
         self._loop = asyncio.get_running_loop()
         self._director, self._peers, self._changed = director, peers, changed
-        self._most = most
-        self._views: dict[str, FollowedView] = {}
-        self._resting: dict[str, float] = {}
-        self._asking: dict[str, asyncio.Task[None]] = {}
-        self._leading: dict[str, asyncio.Task[bool]] = {}
-        self._wake = asyncio.Event()
+        self._max_views = max_views
+        self._views: dict[str, FollowedView] = {}  # by model
+        self._resting: dict[str, float] = {}  # model of a refused view -> when to request it again
+        self._requesting: dict[str, asyncio.Task[None]] = {}  # address of a replica -> its task
+        self._leading: dict[str, asyncio.Task[bool]] = {}  # model -> its takeover by this replica
+        self._wake = asyncio.Event()  # set when a view is added
 
     def use(self, name: str) -> Model | None:
-        """Return a model with its held view, or None; follow the view from now on."""
+        """Return a model with the copy of its view, or None; copy the view from now on."""
         now = self._loop.time()
         view = self._views.get(name)
         if view is None:
-            resting = self._resting.get(name, 0.0) > now
-            if not resting and len(self._views) < self._most:
+            is_resting = self._resting.get(name, 0.0) > now
+            if not is_resting and len(self._views) < self._max_views:
                 self._views[name] = FollowedView(name, now)
                 self._wake.set()
             return None
@@ -62,44 +67,44 @@ class FollowedViews:
         return view.model
 
     def lag_seconds(self, name: str) -> float:
-        """Return the seconds since a view was last known to be the newest; 0 without a view."""
+        """Return the seconds since a copy was last known to be the newest; 0 without a copy."""
         view = self._views.get(name)
         if view is None or view.model is None:
             return 0.0
         return self._loop.time() - view.confirmed
 
-    def note_told(self, name: str, tag: str) -> None:
-        """Note the tag with which a model's leader itself has answered a client here."""
+    def record_shown(self, name: str, tag: str) -> None:
+        """Record the tag of a response that the model's leader itself has sent to a client."""
         if (view := self._views.get(name)) is not None:
-            view.note_told(read_tag(tag))
+            view.record_shown(read_tag(tag))
 
-    def awaited(self, name: str) -> Moment | None:
-        """Return what a view has yet to reach; see `FollowedView.awaited`."""
+    def awaited(self, name: str) -> Revision | None:
+        """Return what a copy must reach; see `FollowedView.awaited`."""
         view = self._views.get(name)
         return None if view is None else view.awaited()
 
-    def held(self) -> list[Model]:
-        """Return the models whose views are held."""
+    def models(self) -> list[Model]:
+        """Return the models with copies of their views."""
         return [view.model for view in self._views.values() if view.model is not None]
 
     async def run(self) -> None:
-        """Follow views until cancelled."""
+        """Keep the copies up to date until cancelled."""
         try:
             while True:
                 try:
                     self._look()
-                except Exception:  # the next look may succeed
-                    logger.exception("it was not looked at whose views are followed")
+                except Exception:  # the next attempt may succeed
+                    logger.exception("leader lookup failed, views may be stale")
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._wake.wait(), _LOOK_SECONDS)
                 self._wake.clear()
         finally:
-            for task in (*self._asking.values(), *self._leading.values()):
+            for task in (*self._requesting.values(), *self._leading.values()):
                 task.cancel()
             await self._peers.close()
 
     def _look(self) -> None:
-        """Find out who serves each view; drop views of models led here, and unused ones."""
+        """Find the replica that serves each view; drop unused copies, and those of led models."""
         now = self._loop.time()
         self._resting = {name: until for name, until in self._resting.items() if until > now}
         for name, view in list(self._views.items()):
@@ -107,82 +112,93 @@ class FollowedViews:
                 del self._views[name]
                 continue
             view.target = self._target(name)
-            if view.target is not None and view.target.url not in self._asking:
+            if view.target is not None and view.target.url not in self._requesting:
                 url = view.target.url
-                self._asking[url] = asyncio.create_task(self._ask_again_and_again(url))
+                self._requesting[url] = asyncio.create_task(self._keep_requesting(url))
 
     def _target(self, name: str) -> Target | None:
-        """Return the replica that serves a view; None if no replica does now."""
+        """Return the replica that serves a view; None if none does at present.
+
+        If this replica should lead the model, a takeover begins.
+        """
         try:
             target = self._director.responsible(name)
         except Refusal:
             return None
         if not self._director.is_here(target):
             return target if target.secret else None
-        if name not in self._leading:  # predictions use the held view meanwhile
+        if name not in self._leading:  # predictions use the copy meanwhile
             leading = self._leading[name] = asyncio.create_task(self._director.lead(name))
-            leading.add_done_callback(lambda done: self._led(name, done))
+            leading.add_done_callback(lambda done: self._end_takeover(name, done))
         return None
 
-    def _led(self, name: str, done: "asyncio.Task[bool]") -> None:
+    def _end_takeover(self, name: str, done: "asyncio.Task[bool]") -> None:
         self._loop.call_later(_LEAD_AGAIN_SECONDS, self._leading.pop, name, None)
         if done.cancelled():
             return
         if error := done.exception():
-            logger.info("model %s is not led: %s", name, error)
-        elif not done.result():  # there is none any more
+            logger.info("takeover failed: model=%s error=%s", name, error)
+        elif not done.result():  # the model was deleted
             self._views.pop(name, None)
 
-    async def _ask_again_and_again(self, url: str) -> None:
-        """Ask one replica as long as it serves a followed view."""
+    async def _keep_requesting(self, url: str) -> None:
+        """Request views from one replica for as long as it serves any of the copies."""
         try:
-            while given := self._given_by(url):
+            while views := self._views_from(url):
                 began = self._loop.time()
-                target = given[0].target
+                target = views[0].target
                 assert target is not None
                 try:
-                    held = {view.name: view.held for view in given}
-                    await self._take(url, given, await self._peers.views(target, held), began)
-                except NotConnected:
+                    versions = {view.name: view.version for view in views}
+                    response = await self._peers.views(target, versions)
+                    await self._take(url, views, response, began)
+                except PeerUnreachable:
                     self._director.suspect(target)
                     await asyncio.sleep(_PAUSE_SECONDS)
-                except NoAnswer as error:
-                    logger.info("%s serves no views: %s", url, error)
+                except PeerFailed as error:
+                    logger.info("replica serves no views: url=%s error=%s", url, error)
                     await asyncio.sleep(_PAUSE_SECONDS)
                 await asyncio.sleep(began + _BETWEEN_SECONDS - self._loop.time())
         finally:
-            del self._asking[url]
+            del self._requesting[url]
 
-    def _given_by(self, url: str) -> list[FollowedView]:
-        """Return the views that a replica serves, those first that have waited longest."""
+    def _views_from(self, url: str) -> list[FollowedView]:
+        """Return the views that a replica serves; the one that has waited longest is first."""
         views = [view for view in self._views.values() if view.target and view.target.url == url]
         return sorted(views, key=lambda view: view.taken)
 
     async def _take(
-        self, url: str, given: list[FollowedView], answer: ViewAnswer, asked: float
+        self, url: str, views: list[FollowedView], response: ViewResponse, sent: float
     ) -> None:
-        """Take an answer. asked: when the question was sent; the answer may be as old as that."""
-        for view in given:
+        """Take a response.
+
+        Args:
+            url: address of the replica.
+            views: that were requested.
+            response: to take.
+            sent: when the request was sent; the response may be as old as that.
+        """
+        for view in views:
             name = view.name
             if self._views.get(name) is not view or view.target is None or view.target.url != url:
                 continue  # another replica serves it by now
-            if name in answer.refused:
-                logger.info("model %s is not followed: %s", name, answer.refused[name])
+            if name in response.refused:
+                logger.info("view not copied: model=%s error=%s", name, response.refused[name])
                 self._rest(name)
-            elif name in answer.unconfirmed:
+            elif name in response.unconfirmed:
                 view.target = None
-            elif name not in answer.newer or await self._took(view, answer):
-                view.confirmed = max(view.confirmed, asked - answer.lag_seconds)
+            elif name not in response.newer or await self._take_newer(view, response):
+                view.confirmed = max(view.confirmed, sent - response.lag_seconds)
 
-    async def _took(self, view: FollowedView, answer: ViewAnswer) -> bool:
-        """Take a newer version; return whether it is held now."""
-        was_whole = view.held is None
+    async def _take_newer(self, view: FollowedView, response: ViewResponse) -> bool:
+        """Take a newer version; return whether the copy is at this version now."""
+        was_whole = view.version is None
         try:
-            if not await view.take(answer.newer[view.name]):
+            if not await view.take(response.newer[view.name]):
                 return False
         except (OutOfStep, ValueError) as error:
-            if was_whole:  # it would be no other one the next time
-                logger.warning("model %s is not followed: %s", view.name, error)
+            if was_whole:  # the next request would get the same
+                logger.warning("view not copied: model=%s error=%s", view.name, error)
                 self._rest(view.name)
             return False
         view.taken = self._loop.time()
@@ -191,16 +207,16 @@ class FollowedViews:
         return True
 
     def _rest(self, name: str) -> None:
-        """Stop following a view for a while."""
+        """Drop a copy, and do not request the view for a while."""
         self._resting[name] = self._loop.time() + _REST_SECONDS
         self._views.pop(name, None)
 
     def describe(self) -> Mapping[str, dict[str, float]]:
-        """Return the sequences and lags of held views, by model name."""
+        """Return model -> sequence and lag of its copy."""
         return {
             model.name: {
                 "sequence": model.published.sequence,
                 "lag_seconds": round(self.lag_seconds(model.name), 3),
             }
-            for model in self.held()
+            for model in self.models()
         }

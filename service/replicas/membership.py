@@ -10,23 +10,18 @@ from wolfstream.service.replicas.served_views import ServedViews
 
 
 class Membership(NamedTuple):
-    """The parts of a replica that deal with the rest of its fleet.
+    """The parts of a replica that deal with the rest of its fleet."""
 
-    director: knows which replica leads a model. followed: models that others lead. served: serves
-    the views of models that this one leads. neighbours: whether the others answer over HTTP.
-    tls: with which their certificates are verified.
-    """
-
-    director: Director
-    followed: FollowedModels
-    served: ServedViews
-    neighbours: Neighbours
-    tls: ssl.SSLContext
+    director: Director  # knows which replica leads a model
+    followed: FollowedModels  # models that other replicas lead
+    served: ServedViews  # views of the models that this replica leads
+    neighbours: Neighbours  # whether the other replicas respond over HTTP
+    tls: ssl.SSLContext  # verifies their certificates
 
     def describe(self) -> dict[str, Any]:
-        """Return what this replica knows of its fleet, and the views that it holds."""
-        described, answering = self.director.describe(), self.neighbours.describe()
-        for replica in described["replicas"]:
-            replica["http"] = answering.get(replica["url"])
+        """Return what this replica knows of its fleet, and its copies of views, as plain data."""
+        fleet, neighbours = self.director.describe(), self.neighbours.describe()
+        for replica in fleet["replicas"]:
+            replica["http"] = neighbours.get(replica["url"])
         views = self.followed.views.describe()
-        return {**described, "unanswered": self.neighbours.unanswered, "views": views}
+        return {**fleet, "unanswered": self.neighbours.unanswered, "views": views}

@@ -1,8 +1,8 @@
-"""Whether the other replicas of a fleet answer this one over HTTP.
+"""Checks whether the other replicas of a fleet respond to this one over HTTP.
 
-NATS says that a replica lives, and not whether calls reach it: its address may lead nowhere, its
-certificate may be unknown here, a connection may be accepted and never answered. So each replica
-asks the others again and again. What is known here moves no model to another leader.
+NATS shows that a replica is alive, not that calls reach it: its address may be wrong, its
+certificate unknown here, or its connections accepted and never answered. So each replica keeps
+probing the others. The result never moves a model to another leader.
 """
 
 import asyncio
@@ -18,17 +18,17 @@ logger = logging.getLogger(__name__)
 
 _PATH = "/livez"
 _ASK_SECONDS = 1.0
-# A replica that works hard may answer late.
+# A busy replica may respond late.
 SILENT_SECONDS = 5.0
 
 
 class _Neighbour:
-    """What is known of one replica.
+    """What is known about one replica.
 
     Attributes:
-        answered: when it was last asked what it then answered, by time.monotonic().
-        error: why it does not answer; empty while it does.
-        silent: whether it counts as unreachable.
+        answered: when the last probe began that was answered, by time.monotonic().
+        error: why the last probe failed; empty if it was answered.
+        silent: whether the replica counts as unreachable.
     """
 
     def __init__(self) -> None:
@@ -42,19 +42,26 @@ class _Neighbour:
 
 
 class Neighbours:
-    """The other replicas, as far as they answer. Used on the event loop; `run` asks them.
+    """The other replicas, and whether they respond. Used on the event loop; `run` probes them.
 
-    unanswered: how many calls were given up that were sent to replicas which do not answer.
+    Attributes:
+        unanswered: how many calls to unreachable replicas were given up.
     """
 
     def __init__(self, director: Director, client: httpx.AsyncClient) -> None:
+        """Begin without probes.
+
+        Args:
+            director: knows the living replicas.
+            client: for the probes; `run` closes it at its end.
+        """
         self._director, self._client = director, client
-        self._neighbours: dict[str, _Neighbour] = {}
-        self._asking: dict[str, asyncio.Task[None]] = {}
+        self._neighbours: dict[str, _Neighbour] = {}  # by address
+        self._probes: dict[str, asyncio.Task[None]] = {}  # address -> its probe under way
         self.unanswered = 0
 
     def why_unreachable(self, url: str) -> str:
-        """Return why a replica counts as unreachable; empty if it does not."""
+        """Return why a replica counts as unreachable; "" if it does not."""
         neighbour = self._neighbours.get(url)
         if neighbour is None or not neighbour.silent:
             return ""
@@ -64,41 +71,41 @@ class Neighbours:
         )
 
     async def run(self) -> None:
-        """Ask the living replicas until cancelled."""
+        """Probe the living replicas until cancelled."""
         try:
             while True:
-                others = [one for one in self._director.living() if not self._director.is_here(one)]
-                urls = {one.url for one in others}
+                replicas = self._director.living()
+                urls = {replica.url for replica in replicas if not self._director.is_here(replica)}
                 self._neighbours = {
                     url: self._neighbours.get(url) or _Neighbour() for url in sorted(urls)
                 }
-                self._asking = {url: one for url, one in self._asking.items() if not one.done()}
-                for url in sorted(self._neighbours.keys() - self._asking.keys()):
-                    self._asking[url] = asyncio.create_task(self._ask(url))
+                self._probes = {url: task for url, task in self._probes.items() if not task.done()}
+                for url in sorted(self._neighbours.keys() - self._probes.keys()):
+                    self._probes[url] = asyncio.create_task(self._probe(url))
                 await asyncio.sleep(_ASK_SECONDS)
         finally:
-            unfinished = list(self._asking.values())
+            unfinished = list(self._probes.values())
             for task in unfinished:
                 task.cancel()
             await asyncio.gather(*unfinished, return_exceptions=True)
             await self._client.aclose()
 
-    async def _ask(self, url: str) -> None:
-        asked, error = time.monotonic(), ""
+    async def _probe(self, url: str) -> None:
+        began, error = time.monotonic(), ""
         try:
             await self._client.get(f"{url}{_PATH}", timeout=SILENT_SECONDS)
         except (httpx.HTTPError, httpx.InvalidURL) as failure:
             error = f"{type(failure).__name__}: {failure}".removesuffix(": ")
         neighbour = self._neighbours.get(url)
-        if neighbour is None:
+        if neighbour is None:  # it has left the fleet meanwhile
             return
         if not error:
-            neighbour.answered = asked
+            neighbour.answered = began
         neighbour.error = error
-        self._note(url, neighbour)
+        self._log_change(url, neighbour)
 
-    def _note(self, url: str, neighbour: _Neighbour) -> None:
-        """Log that a replica has fallen silent, or answers again."""
+    def _log_change(self, url: str, neighbour: _Neighbour) -> None:
+        """Log that a replica has become unreachable, or reachable again."""
         silent = neighbour.silent_seconds >= SILENT_SECONDS
         if silent and not neighbour.silent:
             logger.warning(
@@ -107,16 +114,16 @@ class Neighbours:
                 neighbour.error,
             )
         elif neighbour.silent and not silent:
-            logger.info("replica answers over HTTP again: url=%s", url)
+            logger.info("replica reachable over HTTP again: url=%s", url)
         neighbour.silent = silent
 
     def describe(self) -> dict[str, dict[str, Any]]:
-        """Return what is known of each replica, by its address."""
+        """Return address -> what is known about the replica, as plain data."""
         return {
             url: {
-                "answers": not one.silent,
-                "silent_seconds": round(one.silent_seconds, 3),
-                "error": one.error,
+                "answers": not neighbour.silent,
+                "silent_seconds": round(neighbour.silent_seconds, 3),
+                "error": neighbour.error,
             }
-            for url, one in self._neighbours.items()
+            for url, neighbour in self._neighbours.items()
         }

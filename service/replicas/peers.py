@@ -8,63 +8,77 @@ import httpx
 from wolfstream.service.errors import Refusal
 from wolfstream.service.replicas.director import Target
 from wolfstream.service.replicas.view_messages import (
-    MOST_BYTES,
+    MAX_BYTES,
     SEAL,
-    ViewAnswer,
-    read_answer,
-    sealed_question,
+    ViewResponse,
+    read_response,
+    seal_request,
 )
-from wolfstream.service.views.versions import Position
+from wolfstream.service.views.versions import ViewVersion
 
-# A replica answers within half a second; the rest is for slow networks.
+# A replica responds within half a second; the rest is for slow networks.
 SILENT_SECONDS = 3.0
 # Checking the seal of more bytes would keep requests waiting for the event loop.
 _INLINE_BYTES = 1 << 20
 
 
-class NotConnected(Exception):
-    """No connection to the replica's address could be made."""
+class PeerUnreachable(Exception):
+    """No connection to a replica's address could be made."""
 
 
-class NoAnswer(Exception):
-    """The replica has given no usable answer."""
+class PeerFailed(Exception):
+    """A replica has given no usable response."""
 
 
 class Peers:
-    """Asks other replicas. path: where they serve views. Used on the event loop."""
+    """Requests views from other replicas. Used on the event loop."""
 
     def __init__(self, path: str, client: httpx.AsyncClient) -> None:
+        """Use a client, which `close` closes.
+
+        Args:
+            path: at which replicas serve views.
+            client: see `connections.client_of_replicas`.
+        """
         self._path, self._client = path, client
 
-    async def views(self, target: Target, held: Mapping[str, Position | None]) -> ViewAnswer:
-        """Ask a replica for newer views of some models. Raises NotConnected, NoAnswer."""
-        question, content, seal = sealed_question(target.secret, held)
-        try:
-            answered, sealed = await self._answer(f"{target.url}{self._path}", content, seal)
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            raise NotConnected(repr(error)) from None
-        except httpx.HTTPError as error:
-            raise NoAnswer(repr(error)) from None
-        try:
-            if len(answered) > _INLINE_BYTES:
-                return await asyncio.to_thread(
-                    read_answer, target.secret, question, answered, sealed
-                )
-            return read_answer(target.secret, question, answered, sealed)
-        except Refusal as error:
-            raise NoAnswer(error.detail) from None
+    async def views(
+        self, target: Target, versions: Mapping[str, ViewVersion | None]
+    ) -> ViewResponse:
+        """Request newer views of some models. Raises PeerUnreachable, PeerFailed.
 
-    async def _answer(self, url: str, content: bytes, seal: str) -> tuple[bytes, str]:
+        Args:
+            target: the replica.
+            versions: model -> version of its view that is here; None if there is none.
+        """
+        request, content, seal = seal_request(target.secret, versions)
+        try:
+            body, body_seal = await self._post(f"{target.url}{self._path}", content, seal)
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            raise PeerUnreachable(repr(error)) from None
+        except httpx.HTTPError as error:
+            raise PeerFailed(repr(error)) from None
+        try:
+            if len(body) > _INLINE_BYTES:
+                return await asyncio.to_thread(
+                    read_response, target.secret, request, body, body_seal
+                )
+            return read_response(target.secret, request, body, body_seal)
+        except Refusal as error:
+            raise PeerFailed(error.detail) from None
+
+    async def _post(self, url: str, content: bytes, seal: str) -> tuple[bytes, str]:
+        """Return the body of a response, and its seal."""
         headers = {SEAL: seal, "content-type": "application/octet-stream"}
         async with self._client.stream("POST", url, content=content, headers=headers) as response:
             response.raise_for_status()
-            pieces, size = list[bytes](), 0
-            async for piece in response.aiter_raw():
-                pieces.append(piece)
-                size += len(piece)
-                if size > MOST_BYTES:
-                    raise NoAnswer(f"an answer may have {MOST_BYTES} bytes")
-            return b"".join(pieces), response.headers.get(SEAL, "")
+            chunks, size = list[bytes](), 0
+            async for chunk in response.aiter_raw():
+                chunks.append(chunk)
+                size += len(chunk)
+                if size > MAX_BYTES:
+                    raise PeerFailed(f"a response may have {MAX_BYTES} bytes")
+            return b"".join(chunks), response.headers.get(SEAL, "")
 
     async def close(self) -> None:
         """Close the connections."""

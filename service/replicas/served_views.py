@@ -1,4 +1,4 @@
-"""Serves the views of the models that this replica leads to the other replicas."""
+"""Serves the views of models that this replica leads to the other replicas."""
 
 import asyncio
 import logging
@@ -15,64 +15,72 @@ from wolfstream.service.errors import (
 )
 from wolfstream.service.replicas.director import Director
 from wolfstream.service.replicas.view_messages import (
-    MOST_BYTES,
+    MAX_BYTES,
     NewerView,
-    ViewAnswer,
-    ViewQuestion,
-    read_question,
-    sealed_answer,
+    ViewRequest,
+    ViewResponse,
+    read_request,
+    seal_response,
 )
 from wolfstream.service.views.feeds import Feeds
-from wolfstream.service.views.versions import Position
+from wolfstream.service.views.versions import ViewVersion
 
 logger = logging.getLogger(__name__)
 
-# How long a question waits for a newer view; its answer also shows that the replica is alive.
+# How long a request waits for a newer view. The response also shows that the replica is alive.
 _HOLD_SECONDS = 0.5
 # Sealing more bytes would keep requests waiting for the event loop.
 _INLINE_BYTES = 1 << 20
 
 
 class ServedViews:
-    """Answers questions for views. secret: this replica's. Used on the event loop."""
+    """Responds to requests for views. Used on the event loop."""
 
     def __init__(self, engine: Engine, feeds: Feeds, director: Director, secret: str) -> None:
+        """Serve the views of an engine's models.
+
+        Args:
+            engine: of this replica.
+            feeds: of its models' views.
+            director: knows which models it leads.
+            secret: that this replica announces.
+        """
         self._engine, self._feeds = engine, feeds
         self._director, self._secret = director, secret
 
     async def answer(self, content: bytes, seal: str) -> tuple[bytes, str]:
-        """Return the answer to a question, and its seal, once a view is newer or time is up.
+        """Return the response to a request, and its seal, once a view is newer or time is up.
 
         Raises Unauthenticated, Unreadable.
         """
-        question = read_question(self._secret, content, seal)
-        found = {
-            name: asyncio.create_task(self._newer(name, held))
-            for name, held in question.held.items()
+        request = read_request(self._secret, content, seal)
+        tasks = {
+            name: asyncio.create_task(self._newer(name, version))
+            for name, version in request.versions.items()
         }
         try:
-            if found:
+            if tasks:
                 await asyncio.wait(
-                    found.values(), timeout=_HOLD_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                    tasks.values(), timeout=_HOLD_SECONDS, return_when=asyncio.FIRST_COMPLETED
                 )
-            answer = self._answer(question, found)
+            response = self._response(request, tasks)
         finally:
-            for task in found.values():
+            for task in tasks.values():
                 task.cancel()
-        size = sum(len(view.newer) for view in answer.newer.values())
+        size = sum(len(view.newer) for view in response.newer.values())
         if size > _INLINE_BYTES:
-            return await asyncio.to_thread(sealed_answer, self._secret, question, answer)
-        return sealed_answer(self._secret, question, answer)
+            return await asyncio.to_thread(seal_response, self._secret, request, response)
+        return seal_response(self._secret, request, response)
 
-    def _answer(
-        self, question: ViewQuestion, found: Mapping[str, "asyncio.Task[NewerView]"]
-    ) -> ViewAnswer:
-        """Return the answer with the views found; those that do not fit are sent next time."""
+    def _response(
+        self, request: ViewRequest, tasks: Mapping[str, "asyncio.Task[NewerView]"]
+    ) -> ViewResponse:
+        """Return a response with the views that are ready; those that do not fit come later."""
         newer, unconfirmed, refused = dict[str, NewerView](), list[str](), dict[str, str]()
         size = 0
-        for name, task in found.items():
+        for name, task in tasks.items():
             if not task.done():
-                if not self._is_newest(name, question.held[name]):
+                if not self._is_newest(name, request.versions[name]):
                     unconfirmed.append(name)
                 continue
             error = task.exception()
@@ -81,35 +89,35 @@ class ServedViews:
             elif isinstance(error, Refusal):
                 refused[name] = error.detail
             elif error is not None:
-                logger.error("model %s: its view cannot be given", name, exc_info=error)
+                logger.error("view not served: model=%s", name, exc_info=error)
                 refused[name] = repr(error)
-            elif size + len(task.result().newer) <= MOST_BYTES // 2:
+            elif size + len(task.result().newer) <= MAX_BYTES // 2:
                 newer[name] = task.result()
                 size += len(newer[name].newer)
             else:
                 unconfirmed.append(name)
-        return ViewAnswer(self._director.lag_seconds, newer, unconfirmed, refused)
+        return ViewResponse(self._director.lag_seconds, newer, unconfirmed, refused)
 
-    def _is_newest(self, name: str, held: Position | None) -> bool:
-        """Return whether a held view is known to be the newest: not while a takeover reads on."""
+    def _is_newest(self, name: str, version: ViewVersion | None) -> bool:
+        """Return whether a version is known to be the newest; not so during a takeover."""
         if not self._director.leads(name):
             return False
         try:
-            return self._feeds.is_newest(self._engine.model(name), held)
+            return self._feeds.is_newest(self._engine.model(name), version)
         except Refusal:
             return False
 
-    async def _newer(self, name: str, held: Position | None) -> NewerView:
-        """Return a newer view than the held one. Raises Refusal."""
+    async def _newer(self, name: str, version: ViewVersion | None) -> NewerView:
+        """Return a newer view than a version, once there is one. Raises Refusal."""
         if not self._director.leads(name):
             await self._lead(name)
         model = self._engine.model(name)
         try:
-            newer = await self._feeds.newer(model, held)
+            newer = await self._feeds.newer(model, version)
         except UnknownModel:
             self._engine.model(name)  # another replica may lead it by now
             raise
-        if len(newer) > MOST_BYTES // 2:
+        if len(newer) > MAX_BYTES // 2:
             raise TooLarge(f"the view of model {name!r} has {len(newer)} bytes")
         return NewerView(model.id, model.spec.plain(), newer)
 

@@ -1,4 +1,4 @@
-"""Rows and labels out of decoded bodies, checked; rows of named numbers; records for the journal.
+"""Rows, labels and weights out of decoded bodies, checked; and samples as records of the log.
 
 It may import `service.spec`, `solver.prepare`, `solver.rows`.
 It is imported by `service.notebook`, `service.web.routes`, `service.web.formats`,

@@ -1,4 +1,4 @@
-"""The ids under which predicted rows wait for their labels, and labels that come for ids."""
+"""Ids under which predicted rows wait for labels, and the labels that come for ids."""
 
 import secrets
 from collections.abc import Iterator
@@ -34,26 +34,26 @@ class LateLabels(NamedTuple):
 
 
 def read_ids(ids: Any, rows: int) -> list[RowId]:
-    """Return the ids of n rows: those given, or new ones for "auto".
+    """Return the ids of n rows: those of the body, or new ones for "auto".
 
     Raises InvalidSamples.
     """
     if ids == _AUTO:
         name = secrets.token_urlsafe(_NAME_BYTES)
         return [f"{name}.{row}" for row in range(rows)]
-    given = _listed(ids, 'must be "auto", or an array with an id for each row')
-    if len(given) != rows:
-        refuse("/ids", f"x and ids must be equally long; x has {rows} and ids has {len(given)}")
-    if len(set(given)) < len(given):
+    checked = _listed(ids, 'must be "auto", or an array with an id for each row')
+    if len(checked) != rows:
+        refuse("/ids", f"x and ids must be equally long; x has {rows} and ids has {len(checked)}")
+    if len(set(checked)) < len(checked):
         places: dict[RowId, int] = {}
-        for i, given_id in enumerate(given):
-            if (first := places.setdefault(given_id, i)) != i:
+        for i, row_id in enumerate(checked):
+            if (first := places.setdefault(row_id, i)) != i:
                 refuse(f"/ids/{i}", f"is the id of row {first}, too")
-    return given
+    return checked
 
 
 def read_late_labels(body: Any, task: Task) -> LateLabels:
-    """Return labels for ids, of a model of this task. Raises Invalid, InvalidSamples."""
+    """Return labels for ids, for a model of this task. Raises Invalid, InvalidSamples."""
     wanted = ("ids", "y")
     if not isinstance(body, dict) or body.keys() != set(wanted):
         fields = body if isinstance(body, dict) else {}
@@ -88,7 +88,7 @@ def _listed(ids: Any, what: str) -> list[RowId]:
 
 
 def _are_plain(ids: list[Any]) -> bool:
-    """Return whether all ids are short texts: a look at all of them together."""
+    """Return whether all ids are short texts; checked for all of them at once, which is fast."""
     return (
         set(map(type, ids)) == {str}
         and min(map(len, ids)) >= 1
@@ -98,17 +98,17 @@ def _are_plain(ids: list[Any]) -> bool:
 
 
 def _wrong_in(ids: list[Any]) -> Iterator[SampleError]:
-    for i, given in enumerate(ids):
-        if detail := _problem(given):
+    for i, row_id in enumerate(ids):
+        if detail := _problem(row_id):
             yield {"row": i, "pointer": f"/ids/{i}", "detail": detail}
 
 
-def _problem(given: Any) -> str:
+def _problem(row_id: Any) -> str:
     """Return what is wrong with an id; "" if it is valid."""
-    if type(given) is int:
-        return "" if -(2**63) <= given < 2**63 else "does not fit into 64 bits"
-    if type(given) is not str:
+    if type(row_id) is int:
+        return "" if -(2**63) <= row_id < 2**63 else "does not fit into 64 bits"
+    if type(row_id) is not str:
         return "must be a text or a whole number"
-    if not 1 <= len(given) <= LONGEST_ID:
+    if not 1 <= len(row_id) <= LONGEST_ID:
         return f"does not have 1 to {LONGEST_ID} characters"
-    return "" if is_unicode(given) else "is not valid Unicode"
+    return "" if is_unicode(row_id) else "is not valid Unicode"

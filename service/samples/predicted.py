@@ -1,4 +1,4 @@
-"""Predicted rows, and samples that labels made of them, as the journal holds them."""
+"""Predicted rows, and the samples that labels make of them, as records of the log."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -17,12 +17,16 @@ from wolfstream.solver.prepare.named_rows import NamedRows, Rows, n_rows
 _NO_TARGETS: Float64Array = np.empty(0)
 
 
-class Predicted(NamedTuple):
-    """Rows of one request that wait for their labels.
+class PredictedRows(NamedTuple):
+    """Rows of one request that wait for labels.
 
-    first: how many rows the model had remembered before them. time: of the prediction, in
-    milliseconds since 1970. rows: as a record. prediction: of the served head, for each row.
-    sequence, epoch: of the model that predicted.
+    Attributes:
+        first: how many rows of the model had come before them.
+        time: of the prediction, in ms since 1970.
+        ids: of the rows.
+        rows: as a record.
+        prediction: of the served head, for each row.
+        sequence, epoch: of the model that predicted.
     """
 
     first: int
@@ -34,19 +38,22 @@ class Predicted(NamedTuple):
     epoch: str
 
 
-class Joined(NamedTuple):
-    """What is known about rows that labels came for.
+class JoinedRows(NamedTuple):
+    """What is known of rows for which labels have come.
 
-    time: at which they were joined. ids: of the rows. prediction: that was made of them then.
+    Attributes:
+        time: when they were joined, in ms since 1970.
+        ids: of the rows.
+        prediction: that was made for each row.
     """
 
     time: int
     ids: list[RowId]
     prediction: list[Any]
 
-    def part(self, start: int, stop: int) -> "Joined":
-        """Of some of the rows."""
-        return Joined(self.time, self.ids[start:stop], self.prediction[start:stop])
+    def part(self, start: int, stop: int) -> "JoinedRows":
+        """Return what is known of some of the rows."""
+        return JoinedRows(self.time, self.ids[start:stop], self.prediction[start:stop])
 
 
 def rows_record(X: Rows) -> bytes:
@@ -54,23 +61,23 @@ def rows_record(X: Rows) -> bytes:
     return to_record(Samples(X, _NO_TARGETS))
 
 
-def rows_of(record: bytes) -> Rows:
-    """Invert `rows_record`; the rows are equal to the bit to those of a record of samples."""
+def decode_rows(record: bytes) -> Rows:
+    """Invert `rows_record`; the rows equal, to the bit, those of a record of samples."""
     return from_record(record).X
 
 
 def checked_rows(record: bytes, missing: bool) -> int:
-    """Return how many rows a record has that someone else may have written. Raises ValueError.
+    """Return the number of rows in a record that a stranger may have written. Raises ValueError.
 
     missing: whether values may be missing.
     """
-    X = rows_of(record)
+    X = decode_rows(record)
     check_whole(X, missing)
     return n_rows(X)
 
 
 def check_whole(X: Rows, missing: bool) -> None:
-    """Raise ValueError for rows whose parts do not belong together; see `checked_rows`."""
+    """Raise ValueError for rows whose parts do not fit each other; see `checked_rows`."""
     numbers: Float64Array
     if isinstance(X, NamedRows):
         numbers, entries = X.value, len(X.value)
@@ -92,34 +99,34 @@ def _n_names(X: Cells) -> int:
 
 
 def _below(places: NDArray[np.integer[Any]], length: int) -> bool:
-    """Return whether all places are in a list of this length."""
+    """Return whether all places are valid indices of a list of this length."""
     return not places.size or int(places.max()) < length
 
 
-def to_prediction_record(predicted: Predicted) -> bytes:
-    """Predicted rows as one journal entry's payload."""
+def to_prediction_record(predicted: PredictedRows) -> bytes:
+    """Return predicted rows as the record of an entry."""
     packed: bytes = msgpack.packb(predicted)
     return packed
 
 
-def from_prediction_record(record: bytes) -> Predicted:
+def from_prediction_record(record: bytes) -> PredictedRows:
     """Invert `to_prediction_record`."""
-    return Predicted._make(msgpack.unpackb(record))
+    return PredictedRows._make(msgpack.unpackb(record))
 
 
-def to_labels_record(samples: bytes, joined: Joined) -> bytes:
-    """The record of samples that labels made of predicted rows, and what is known about these."""
+def to_labels_record(samples: bytes, joined: JoinedRows) -> bytes:
+    """Return the record of an entry: samples as a record, and what is known of their rows."""
     packed: bytes = msgpack.packb([samples, *joined])
     return packed
 
 
-def from_labels_record(record: bytes) -> tuple[Samples, Joined]:
+def from_labels_record(record: bytes) -> tuple[Samples, JoinedRows]:
     """Invert `to_labels_record`."""
     samples, *joined = msgpack.unpackb(record)
-    return from_record(samples), Joined._make(joined)
+    return from_record(samples), JoinedRows._make(joined)
 
 
-def joined_after(parts: Sequence[Joined]) -> Joined:
-    """Return what is known about the rows of all parts, in order, at the time of the last one."""
-    ids = [given for part in parts for given in part.ids]
-    return Joined(parts[-1].time, ids, [value for part in parts for value in part.prediction])
+def concatenate_joined_rows(parts: Sequence[JoinedRows]) -> JoinedRows:
+    """Return what is known of the rows of all parts, in order, at the time of the last part."""
+    ids = [row_id for part in parts for row_id in part.ids]
+    return JoinedRows(parts[-1].time, ids, [value for part in parts for value in part.prediction])

@@ -1,4 +1,4 @@
-"""Arrays sent as {"dtype", "shape", "data"}: raw little-endian numbers."""
+"""Raw arrays of a body, {"dtype", "shape", "data"}: little-endian numbers as bytes."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def has_fields_of_raw(x: dict[Any, Any]) -> bool:
 
 
 def read_raw(raw: dict[str, Any], pointer: str) -> np.ndarray[Any, Any]:
-    """Return an array sent as {"dtype", "shape", "data"}; a copy, aligned and writable."""
+    """Return a raw array as a copy, aligned and writable. Raises InvalidSamples."""
     if raw.keys() != _FIELDS:
         refuse(pointer, "must be an array, or {dtype, shape, data}")
     dtype, shape, data = raw["dtype"], raw["shape"], raw["data"]

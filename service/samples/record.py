@@ -1,4 +1,7 @@
-"""Samples as the journal holds them: one record for each request."""
+"""Samples as records of the log, one record for each request.
+
+A replay decodes what live learning had encoded, so both must be equal to the bit.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,9 +17,9 @@ from wolfstream.solver.rows.sample_weights import Weights, joined_weights
 
 
 def as_recorded(samples: Samples) -> Samples:
-    """Return the same as `from_record(to_record(samples))`, bit for bit, without encoding.
+    """Return what `from_record(to_record(samples))` returns, bit for bit, without encoding.
 
-    Arrays that have their type and layout already are not copied.
+    Arrays that have the right type and layout already are not copied.
     """
     X, y, weight = samples
     if not isinstance(y, list):
@@ -39,18 +42,21 @@ def _recorded_rows(X: Rows) -> Rows:
 
 
 def to_record(samples: Samples) -> bytes:
-    """Return the samples as one journal entry's payload.
+    """Return samples as the record of an entry, in MessagePack.
 
-    Arrays: [shape, numbers, y]. Rows by name: [names, lengths, places, numbers, y], or with texts
-    [names, lengths, places, numbers, texts, places of texts, y]. Tables: [names, shape, numbers,
-    texts, places of texts, y]. y is the labels, or the targets' bytes; of samples with weights
-    {"y": that, "weight": the weights' bytes}.
+        arrays        [shape, numbers, y]
+        rows by name  [names, lengths, places, numbers, y]
+        with texts    [names, lengths, places, numbers, texts, places of texts, y]
+        tables        [names, shape, numbers, texts, places of texts, y]
+
+    y is the labels, or the bytes of the targets; for samples with weights, {"y": this, "weight":
+    bytes of the weights}.
     """
     return with_record(samples)[1]
 
 
 def with_record(samples: Samples) -> tuple[Samples, bytes]:
-    """Return the samples as their record has them (`as_recorded`), and the record (`to_record`)."""
+    """Return samples as their record has them (`as_recorded`), and the record (`to_record`)."""
     recorded = as_recorded(samples)
     X, y, weight = recorded
     last: Any = y if isinstance(y, list) else y.tobytes()
@@ -73,13 +79,13 @@ def from_record(record: bytes) -> Samples:
     """Invert `to_record`."""
     *parts, y = msgpack.unpackb(record)
     weight: Weights = None
-    # Copied, because compiled code takes a read-only array for another type.
+    # Copied, because compiled code would be compiled again for read-only arrays.
     if isinstance(y, dict):
         weight, y = np.frombuffer(y["weight"], "<f8").copy(), y["y"]
     if isinstance(y, bytes):
         y = np.frombuffer(y, "<f8").copy()
-    rows_of: dict[int, Callable[..., Rows]] = {2: _arrays, 4: _named, 5: _table, 6: _named}
-    return Samples(rows_of[len(parts)](*parts), y, weight)
+    decoders: dict[int, Callable[..., Rows]] = {2: _arrays, 4: _named, 5: _table, 6: _named}
+    return Samples(decoders[len(parts)](*parts), y, weight)
 
 
 def _arrays(shape: list[int], numbers: bytes) -> Rows:
@@ -116,15 +122,15 @@ def _named(
     )
 
 
-def one_after_another(parts: Sequence[Samples]) -> Samples:
-    """The samples of all parts, whose rows have one form and which are for one task."""
+def concatenate_samples(parts: Sequence[Samples]) -> Samples:
+    """Concatenate samples; their rows have one form, and they are for one task."""
     targets = [part.y for part in parts if not isinstance(part.y, list)]
     y: Targets = np.concatenate(targets) if targets else [y for part in parts for y in part.y]
     weight = joined_weights([(part.weight, len(part.y)) for part in parts])
     return Samples(joined([part.X for part in parts]), y, weight)
 
 
-def part_of(samples: Samples, start: int, stop: int) -> Samples:
-    """Return the samples from one place to another, as a request that holds no others has them."""
+def slice_samples(samples: Samples, start: int, stop: int) -> Samples:
+    """Return samples from one index to another, as a request that has no others would."""
     X, y, weight = samples.part(start, stop)
     return Samples(with_own_words(X), y, weight)

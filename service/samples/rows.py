@@ -37,11 +37,14 @@ _Row = Annotated[list[_Number], FailFast()]
 _ROWS = TypeAdapter(Annotated[list[_Row], FailFast()])
 
 
-def rows_of(fields: Mapping[str, Any], prepared: bool) -> tuple[Rows, bool]:
-    """Return the rows in a body, and whether its `x` was one row without a list around it.
+def read_body_rows(fields: Mapping[str, Any], prepared: bool) -> tuple[Rows, bool]:
+    """Return the rows of a body, and whether its `x` is a single row, not a list of rows.
 
-    fields: `x`, and `names` if rows have theirs apart. prepared: whether the model prepares its
-    rows, which may then have texts and missing values. Raises InvalidSamples.
+    Args:
+        fields: `x`, and `names` if rows have their names apart.
+        prepared: whether the model prepares its rows, which may then have texts and missing values.
+
+    Raises InvalidSamples.
     """
     X, single = _read_x(fields["x"], prepared)
     if fields.get("names") is None:
@@ -110,18 +113,18 @@ def _read_values(x: list[Any], single: bool) -> Rows:
 
 
 def _is_raw(x: dict[Any, Any]) -> bool:
-    """Whether an object is a raw array: a row may have these names too, but has numbers there."""
+    """Return whether an object is a raw array. A row may have these names, too, but has numbers."""
     return has_fields_of_raw(x) and not all(type(value) in NUMERIC for value in x.values())
 
 
 def _read_named_rows(x: list[Any], pointers: Iterable[str], prepared: bool) -> NamedRows:
-    """Return rows of values by name; pointers: the place of each in the body."""
+    """Return rows of values by name. pointers: of each row in the body."""
     problem = value_problem if prepared else number_problem
     if all(type(row) is dict for row in x) and _are_named_values(x, prepared):
         try:
             rows = named_values(x)
         except OverflowError:
-            pass  # a whole number beyond float64; found below
+            pass  # a whole number beyond float64; reported below
         else:
             if prepared and not np.isinf(rows.value).any():
                 return rows
@@ -137,7 +140,7 @@ def _read_named_rows(x: list[Any], pointers: Iterable[str], prepared: bool) -> N
 
 
 def _are_named_values(x: list[dict[Any, Any]], prepared: bool) -> bool:
-    """Whether all names will do and all values are numbers, if not finite ones, or may be none."""
+    """Return whether all names are valid and all values numbers, or whatever preparation takes."""
     kinds = {type(value) for row in x for value in row.values()}
     if not kinds <= (VALUES if prepared else NUMERIC):
         return False

@@ -1,4 +1,4 @@
-"""Labels of classes, or numbers to be regressed, out of decoded bodies."""
+"""Labels of classes, or numbers to be regressed, out of decoded bodies, checked."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -12,20 +12,25 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.read_cells import number_of
 
 Label = str | int | bool
-# Labels, or where the model's task is regression an array of its numbers.
+# Labels or, if the model's task is regression, an array of numbers.
 Targets: TypeAlias = list[Label] | Float64Array
 
 # The squares of errors of such numbers can still be summed.
 LARGEST_TARGET = 1e100
 LONGEST_LABEL = 256
 _NUMERIC = {int, float}
-# Of larger numbers of 64 bits not each is a whole number of its own.
+# Above it, not every whole number is a 64-bit float.
 _LARGEST_WHOLE = 2**53
 _HINT = 'numbers are learned by a model whose spec says "task": "regression"'
 
 
 def read_labels(y: Any, single: bool) -> list[Label]:
-    """Return labels of classes. single: y is one label, not a list. Raises InvalidSamples."""
+    """Return labels of classes.
+
+    single: whether y is one label, not a list.
+
+    Raises InvalidSamples.
+    """
     if isinstance(y, dict):
         raw = read_raw(y, "/y")
         if raw.ndim != 1:
@@ -40,14 +45,16 @@ def read_labels(y: Any, single: bool) -> list[Label]:
 
 
 def _is_whole(label: Any) -> bool:
-    """Return whether a label is a whole number that is a float, as in a data frame."""
+    """Return whether a label is a float that is a whole number, as data frames have them."""
     return type(label) is float and abs(label) <= _LARGEST_WHOLE and label.is_integer()
 
 
 def read_targets(y: Any, single: bool) -> Float64Array:
-    """Numbers to be regressed, (n,) float64, also out of texts with a unit or a currency.
+    """Return numbers to be regressed, (n,) float64, also from texts with a unit or a currency.
 
-    single: y is one. Raises InvalidSamples.
+    single: whether y is one number, not a list.
+
+    Raises InvalidSamples.
     """
     if isinstance(y, dict):
         raw = read_raw(y, "/y")
@@ -122,14 +129,14 @@ def _label_problem(label: Any) -> str:
 
 
 def not_what(value: Any) -> str:
-    """The kind of a value that is no number, as the end of a sentence; empty where none fits."""
+    """Return the kind of a value that is no number, as the end of a sentence; "" if none fits."""
     kinds = {str: "text", bool: "a boolean", type(None): "null", list: "an array"}
     kind = kinds.get(type(value))
     return f", not {kind}" if kind else ""
 
 
 def is_unicode(text: str) -> bool:
-    """Return whether text has no lone surrogates."""
+    """Return whether a text has no lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:

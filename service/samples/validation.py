@@ -1,4 +1,4 @@
-"""Samples, and rows to predict, out of decoded bodies, checked."""
+"""Requests of samples, and of predictions, out of decoded bodies, checked."""
 
 from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
@@ -7,7 +7,7 @@ import numpy as np
 
 from wolfstream.service.errors import MOST_ERRORS, Invalid, SampleError, pointer_to, refuse
 from wolfstream.service.samples.ids import RowId, read_ids
-from wolfstream.service.samples.rows import rows_of
+from wolfstream.service.samples.rows import read_body_rows
 from wolfstream.service.samples.targets import Targets, read_labels, read_targets
 from wolfstream.service.samples.weights import read_weight
 from wolfstream.service.spec.heads import Task
@@ -20,16 +20,20 @@ _ASKED = {"probability", "confidence", "explain", "costs", "ids"}
 MOST_REASONS = 100
 MOST_COSTS = 10_000
 LARGEST_COST = 1e12
+# true label -> predicted label -> cost
 Costs: TypeAlias = dict[str, dict[str, float]]
-# A row's reasons take as long as thousands of predictions.
+# The reasons for one row take as long as thousands of predictions.
 MOST_EXPLAINED = 1000
 
 
 class Samples(NamedTuple):
-    """Rows, arrays (n, d) float64, by name or of a table, and the labels or targets of all n.
+    """Rows, and the label or target of each.
 
-    Numbers are finite; NaN where one is missing, if the model prepares its rows. weight: (n,)
-    float64, how much each sample counts; None if all count 1.
+    Attributes:
+        X: n rows: an array (n, d) float64, rows by name, or a table. Numbers are finite, or NaN for
+            a missing one, if the model prepares its rows.
+        y: labels or targets, (n,).
+        weight: how much each sample counts, (n,) float64; None if all count 1.
     """
 
     X: Rows
@@ -37,7 +41,7 @@ class Samples(NamedTuple):
     weight: Weights = None
 
     def part(self, start: int, stop: int) -> "Samples":
-        """Return some of the samples."""
+        """Return the samples from one index to another."""
         if start == 0 and stop == len(self.y):
             return self
         weight = weights_of(self.weight, slice(start, stop))
@@ -45,12 +49,17 @@ class Samples(NamedTuple):
 
 
 def read_samples(body: Any, task: Task = "classification", *, prepared: bool = False) -> Samples:
-    """Return samples for a model of this task; raises InvalidSamples naming every wrong place.
+    """Return samples for a model of this task.
 
-    prepared: whether the model prepares its rows, which may then have texts and missing values.
+    Args:
+        body: decoded.
+        task: of the model.
+        prepared: whether the model prepares its rows, which may then have texts and missing values.
+
+    Raises Invalid, and InvalidSamples with each place that is wrong, up to a limit.
     """
     fields = _fields(body, ("x", "y"), ("names", "weight"))
-    X, single = rows_of(fields, prepared)
+    X, single = read_body_rows(fields, prepared)
     y: Targets
     if task == "regression":
         y = read_targets(fields["y"], single)
@@ -64,17 +73,20 @@ def read_samples(body: Any, task: Task = "classification", *, prepared: bool = F
 
 
 def read_rows(body: Any, *, prepared: bool = False) -> Rows:
-    """Return rows of a prediction request; prepared: as of `read_samples`."""
-    return rows_of(_fields(body, ("x",), ("names",)), prepared)[0]
+    """Return the rows of a prediction request. prepared: see `read_samples`."""
+    return read_body_rows(_fields(body, ("x",), ("names",)), prepared)[0]
 
 
 class Question(NamedTuple):
-    """Rows to predict, and what is asked of them.
+    """Rows to predict, and what is asked about them.
 
-    probability: whether probabilities are asked for, too. confidence: how often sets or intervals
-    are to have the truth; None for none. explain: how many reasons are asked for each way.
-    costs: of predicting one label where another is true, {true: {predicted: cost}}; None if the
-    head's own prediction is asked for. ids: of the rows, if they are to wait for their labels.
+    Attributes:
+        rows: to predict.
+        probability: whether probabilities are asked for.
+        confidence: how often sets or intervals are to hold the truth; None if none are asked for.
+        explain: how many reasons for and against are asked for; 0 for none.
+        costs: by which to choose the prediction; None for the head's own.
+        ids: of the rows, if they are to wait for labels.
     """
 
     rows: Rows
@@ -100,39 +112,39 @@ def read_question(body: Any, *, prepared: bool = False) -> Question:
     return Question(rows, probability, confidence, explain, costs, ids)
 
 
-def read_confidence(given: Any) -> float:
+def read_confidence(value: Any) -> float:
     """Return the confidence of sets or intervals. Raises InvalidSamples."""
-    if type(given) not in (int, float) or not 0.0 < given < 1.0:
+    if type(value) not in (int, float) or not 0.0 < value < 1.0:
         refuse("/confidence", "must be a number between 0 and 1, such as 0.9")
-    return float(given)
+    return float(value)
 
 
-def read_explain(given: Any) -> int:
+def read_explain(value: Any) -> int:
     """Return how many reasons are asked for each way. Raises InvalidSamples."""
-    if type(given) is not int or not 1 <= given <= MOST_REASONS:
+    if type(value) is not int or not 1 <= value <= MOST_REASONS:
         refuse("/explain", f"must be a whole number from 1 to {MOST_REASONS}")
-    return int(given)
+    return int(value)
 
 
-def read_costs(given: Any) -> Costs:
-    """Return the costs of mistakes by labels. Raises InvalidSamples."""
+def read_costs(value: Any) -> Costs:
+    """Return the costs of mistakes. Raises InvalidSamples."""
     shape = 'must be costs by true label and predicted label, such as {"fraud": {"ok": 50}}'
-    if not isinstance(given, dict) or not given:
+    if not isinstance(value, dict) or not value:
         refuse("/costs", shape)
-    if not all(isinstance(row, dict) and row for row in given.values()):
+    if not all(isinstance(row, dict) and row for row in value.values()):
         refuse("/costs", shape)
-    if sum(map(len, given.values())) > MOST_COSTS:
+    if sum(map(len, value.values())) > MOST_COSTS:
         refuse("/costs", f"has more than {MOST_COSTS} costs")
-    for true, row in given.items():
+    for true, row in value.items():
         for predicted, cost in row.items():
             if type(cost) not in (int, float) or not 0.0 <= cost <= LARGEST_COST:
                 pointer = f"/costs{pointer_to(true)}{pointer_to(predicted)}"
                 refuse(pointer, f"must be a number from 0 to {LARGEST_COST:g}")
-    return {true: {j: float(cost) for j, cost in row.items()} for true, row in given.items()}
+    return {true: {j: float(cost) for j, cost in row.items()} for true, row in value.items()}
 
 
 def check_explained(question: Question) -> None:
-    """Refuse to give reasons for more rows than there is time for. Raises InvalidSamples."""
+    """Refuse reasons for more rows than there is time for. Raises InvalidSamples."""
     if question.explain and n_rows(question.rows) > MOST_EXPLAINED:
         refuse("/explain", f"takes at most {MOST_EXPLAINED} rows; ask for some of them")
 

@@ -1,4 +1,4 @@
-"""What is wrong with values, names and rows out of decoded bodies, and where."""
+"""Problems of values, names and rows in decoded bodies: what is wrong, and where."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ VALUES = {int, float, bool, str, type(None)}
 def wrong_named(
     row: Any, i: int, pointer: str, problem: Callable[[Any], str]
 ) -> Iterator[SampleError]:
-    """Yield what is wrong with a row. A name that will not do is not repeated in a pointer."""
+    """Yield the problems of a row by name. An invalid name is not repeated in a pointer."""
     if type(row) is not dict:
         detail = "must be an object of named numbers: all rows of a request are of one kind"
         yield {"row": i, "pointer": pointer, "detail": detail}
@@ -40,12 +40,12 @@ def name_problem(name: Any) -> str:
 
 
 def wrong_numbers(row: list[Any], i: int, pointer: str) -> Iterator[SampleError]:
-    """Yield what is wrong with the numbers of row i."""
+    """Yield the problems of the numbers of row i."""
     return _wrong_in_row(row, i, pointer, number_problem)
 
 
 def wrong_values(row: list[Any], i: int, pointer: str) -> Iterator[SampleError]:
-    """Yield what is wrong with the values of row i, before its preparation."""
+    """Yield the problems of the values of row i, which is to be prepared."""
     return _wrong_in_row(row, i, pointer, value_problem)
 
 
@@ -53,7 +53,7 @@ def wrong_in_rows(
     x: list[Any],
     wrong_in_row: Callable[[list[Any], int, str], Iterator[SampleError]] = wrong_numbers,
 ) -> Iterator[SampleError]:
-    """Yield what is wrong with rows that should be arrays."""
+    """Yield the problems of rows that should be arrays."""
     for i, row in enumerate(x):
         if isinstance(row, list):
             yield from wrong_in_row(row, i, f"/x/{i}")
@@ -84,7 +84,7 @@ def number_problem(value: Any) -> str:
 
 
 def value_problem(value: Any) -> str:
-    """Return what is wrong with a value of rows that are prepared; "" if it is valid."""
+    """Return what is wrong with a value of a row that is to be prepared; "" if it is valid."""
     if type(value) is str:
         return "" if is_unicode(value) else "is not valid Unicode"
     if value is None or type(value) is bool or value != value:
@@ -95,7 +95,7 @@ def value_problem(value: Any) -> str:
 
 
 def uneven(rows: list[list[Any]], width: int) -> Iterator[SampleError]:
-    """Yield the rows of another length."""
+    """Yield a problem for each row of another length."""
     for i, row in enumerate(rows):
         if len(row) != width:
             detail = f"has {len(row)} numbers, row 0 has {width}"

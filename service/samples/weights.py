@@ -1,4 +1,4 @@
-"""How much samples count, out of decoded bodies."""
+"""Weights, by which samples count more or less, out of decoded bodies, checked."""
 
 import math
 from collections.abc import Iterator
@@ -16,9 +16,11 @@ LEAST_WEIGHT, LARGEST_WEIGHT = 1e-6, 1e6
 
 
 def read_weight(weight: Any, n: int) -> Weights:
-    """Return the weights of n samples, (n,) float64; None if all count 1. Raises InvalidSamples.
+    """Return the weights of n samples, (n,) float64; None if all count 1.
 
-    weight: one for all samples, or one for each.
+    weight: of the body: a number for all samples, or an array with one for each.
+
+    Raises InvalidSamples.
     """
     if isinstance(weight, dict):
         raw = read_raw(weight, "/weight")

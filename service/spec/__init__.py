@@ -1,4 +1,4 @@
-"""What a client may choose when it creates a model, with a default for everything.
+"""The spec of a model: what a client may choose, with a default for everything.
 
 It may import `solver.stream`.
 It is imported by `service.cli`, `service.notebook`, `service.web.routes`, `service.web.openapi`,

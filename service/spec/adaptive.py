@@ -1,12 +1,12 @@
-"""The bank's part of a model's spec: which of its learners are pinned."""
+"""The bank's part of a model's spec: which of its default learners are replaced."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from wolfstream.service.spec.kernel import Part
+from wolfstream.service.spec.kernel import SpecPart
 
-# Learners of one kind that a spec may pin, and how each is given.
+# How many learners of one kind a spec may list.
 MOST_PINNED = 8
 Horizon = Annotated[int, Field(ge=32, le=10**9)]
 Step = Annotated[float, Field(ge=1e-6, le=100)]
@@ -15,7 +15,7 @@ ClassWeight = Annotated[float, Field(ge=1e-6, le=1e6)]
 ClassWeights = Annotated[dict[str, ClassWeight], Field(min_length=1, max_length=1000)]
 
 
-class AdaptiveSpec(Part):
+class AdaptiveSpec(SpecPart):
     """A bank of learners on shared features, weighted by how well each predicts at present.
 
     It needs no parameter, and learns every sample that the model is sent. A list replaces

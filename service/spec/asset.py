@@ -1,4 +1,4 @@
-"""ASSET's part of a model's spec, and what must agree with the rest of it."""
+"""ASSET's part of a model's spec, and what of it must agree with the rest."""
 
 from typing import Annotated, Any, Literal
 
@@ -6,17 +6,17 @@ from pydantic import Field
 
 from wolfstream.service.spec.class_weight import ClassWeights
 from wolfstream.service.spec.heads import AssetAlgorithm, Task
-from wolfstream.service.spec.kernel import Part, contradiction
+from wolfstream.service.spec.kernel import SpecPart, contradiction
 
 FeatureMap = Literal["fourier", "nystrom", "identity"]
-# Nystrom's map is computed once, from an eigenvalue problem of this size, in 2 s.
+# Nystrom's map is computed once, from an eigenvalue problem of this size, which takes 2 s.
 MOST_LANDMARKS = 2048
 _DIMENSION = 512
 _EPSILON = 0.1
 _DEFAULT_FEATURES: dict[Any, FeatureMap] = {"polynomial": "nystrom", "linear": "identity"}
 
 
-class AssetSpec(Part):
+class AssetSpec(SpecPart):
     """ASSET on a feature map of the kernel; classes one-versus-rest, or one real number."""
 
     algorithm: AssetAlgorithm = Field(
@@ -62,19 +62,22 @@ class AssetSpec(Part):
     )
 
 
-def of_streams(asset: dict[str, Any]) -> dict[str, Any]:
-    """ASSET's part where rows are prepared as they come: its average follows a drift."""
+def with_stream_defaults(asset: dict[str, Any]) -> dict[str, Any]:
+    """Return ASSET's part, with the defaults of a stream whose rows are prepared.
+
+    Its average then follows a drift.
+    """
     return {"horizon": "auto"} | asset if _averages(asset) else asset
 
 
 def _averages(asset: dict[str, Any]) -> bool:
-    """Return whether ASSET's part has averages over windows."""
-    ours = {"algorithm": "asset", "average": True, "average_from": None}
-    return all(asset.get(name, value) == value for name, value in ours.items())
+    """Return whether averages over windows are possible: nothing asks for other ones."""
+    defaults = {"algorithm": "asset", "average": True, "average_from": None}
+    return all(asset.get(name, value) == value for name, value in defaults.items())
 
 
 def with_defaults(asset: dict[str, Any], kernel: Any, regression: bool) -> dict[str, Any]:
-    """ASSET's part with the defaults that depend on the kernel, the features and the task."""
+    """Return ASSET's part with the defaults that depend on kernel, features and task."""
     features = "fourier"
     if isinstance(kernel, str):
         features = _DEFAULT_FEATURES.get(kernel, features)
@@ -85,7 +88,7 @@ def with_defaults(asset: dict[str, Any], kernel: Any, regression: bool) -> dict[
 
 
 def check_asset(asset: AssetSpec, kernel: str, task: Task) -> None:
-    """Refuse what contradicts the kernel, the features, the task or the algorithm."""
+    """Raise an error if ASSET's part contradicts the kernel, the task or itself."""
     if asset.features == "fourier" and kernel != "rbf":
         detail = f"Fourier features are of the rbf kernel; {kernel} has {_DEFAULT_FEATURES[kernel]}"
         raise contradiction("/asset/features", detail)

@@ -1,14 +1,14 @@
-"""How much the samples of each class count, in the parts of a spec that have such weights."""
+"""Weights of classes, in the parts of a spec that have them."""
 
 from typing import Annotated
 
 from pydantic import Field
 
-from wolfstream.service.spec.kernel import Part
+from wolfstream.service.spec.kernel import SpecPart
 from wolfstream.solver.stream.labels import LabelKey, key_of
 
 
-class ClassWeight(Part):
+class ClassWeight(SpecPart):
     """How much samples of one class count: their loss costs `weight` times as much."""
 
     label: str | int | bool
@@ -22,5 +22,5 @@ ClassWeights = Annotated[
 
 
 def weights_by_label(weights: list[ClassWeight]) -> dict[LabelKey, float]:
-    """Return the weights by what all spellings of a label have in common."""
-    return {key_of(one.label): one.weight for one in weights}
+    """Return label -> weight, with labels as what all their spellings have in common."""
+    return {key_of(entry.label): entry.weight for entry in weights}

@@ -1,4 +1,4 @@
-"""What the spec of a model with several learners may have: only what can be merged."""
+"""Specs of models with several learners: they may have only what can be merged."""
 
 from collections.abc import Collection
 from typing import Any
@@ -8,20 +8,27 @@ from wolfstream.service.spec.heads import HeadName, Task
 from wolfstream.service.spec.kernel import KernelSpec, contradiction, has_auto_gamma
 from wolfstream.service.spec.prepare import PrepareSpec
 
-# ASSET's default kernel is found from samples, and waiting rows are with one learner only.
+# Defaults of such a spec. ASSET's default gamma is estimated from samples, by each learner for
+# itself, and rows wait for labels in a single learner only.
 OF_SEVERAL: dict[str, Any] = {"asset": None, "pending": None}
-# Each learner would find codes among the rows that it is sent first.
+# Each learner would look for codes in the rows that it is sent first.
 PREPARED_ALIKE: dict[str, Any] = {"codes": "numbers"}
+# Features of ASSET that are the same wherever they are drawn.
 _DRAWN_ALIKE = ("fourier", "identity")
+# Heads that cannot be merged.
 _ALONE: tuple[HeadName, ...] = ("novelty", "semiparametric")
 
 
 def check_divisible(
     task: Task, heads: Collection[HeadName], *, temporal: bool, remembers: bool
 ) -> None:
-    """Raise a contradiction unless what learners of such a spec have learned can be merged.
+    """Raise an error unless what learners of such a spec have learned can be merged.
 
-    temporal: of the spec. remembers: whether predicted rows wait for their labels.
+    Args:
+        task: of the spec.
+        heads: that the spec has.
+        temporal: whether labels help to predict the next row.
+        remembers: whether predicted rows wait for labels.
     """
     if task != "classification":
         raise _refused("/task", "numbers cannot be merged, whose scales differ: learn classes")
@@ -35,7 +42,7 @@ def check_divisible(
 
 
 def check_prepares_alike(prepare: PrepareSpec | None) -> None:
-    """Raise a contradiction unless all learners take the same columns for codes."""
+    """Raise an error unless all learners take the same columns for codes."""
     if prepare is not None and prepare.codes != "numbers":
         raise _refused(
             "/prepare/codes",
@@ -44,7 +51,7 @@ def check_prepares_alike(prepare: PrepareSpec | None) -> None:
 
 
 def check_begins_alike(asset: AssetSpec, kernel: KernelSpec) -> None:
-    """Raise a contradiction unless ASSET has the same features wherever it begins."""
+    """Raise an error unless ASSET has the same features in all learners."""
     if asset.features not in _DRAWN_ALIKE:
         raise _refused(
             "/asset/features",

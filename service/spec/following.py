@@ -1,24 +1,24 @@
-"""What the body that makes a model says of another one that it follows, besides its spec."""
+"""The fields `follows` and `start` of a body that creates a challenger, besides its spec."""
 
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from wolfstream.service.errors import Invalid, SampleError, pointer_to
 
-# empty: it has learned nothing. state: it is what the champion is. samples: it learns what the
-# champion's log still holds.
+# empty: with nothing learned. state: with the champion's state. samples: before the first sample
+# that the champion's log still has.
 Start: TypeAlias = Literal["empty", "state", "samples"]
 _STARTS: tuple[Start, ...] = get_args(Start)
 
 
-class Follows(NamedTuple):
+class FollowFields(NamedTuple):
     """The name of the champion, and what the challenger starts from."""
 
     champion: str
     start: Start
 
 
-def read_follows(body: Any) -> tuple[Follows | None, Any]:
-    """Return the model that a new one follows, if any, and the rest of the body. Raises Invalid."""
+def read_follows(body: Any) -> tuple[FollowFields | None, Any]:
+    """Return what a new model follows, if anything, and the rest of the body. Raises Invalid."""
     if not isinstance(body, dict):
         return None, body
     if not {"follows", "start"} & body.keys():
@@ -36,11 +36,11 @@ def read_follows(body: Any) -> tuple[Follows | None, Any]:
     if wrong:
         raise Invalid('a challenger says "follows": NAME, and may say "start"', wrong)
     assert isinstance(champion, str)
-    return Follows(champion, start), spec
+    return FollowFields(champion, start), spec
 
 
 def _check_spelling(body: dict[Any, Any]) -> None:
-    """Raise Invalid for a field that is nearly `follows`, which no list of a spec's fields has."""
+    """Raise Invalid for a field that is nearly `follows`: the spec's check cannot suggest it."""
     for name in body:
         if isinstance(name, str) and name.lower() in _NEARLY_FOLLOWS:
             detail = f'unknown field "{name}"; did you mean "follows"?'

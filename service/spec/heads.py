@@ -1,6 +1,7 @@
-"""The heads that a model can have, and the algorithms that train them, by name.
+"""The names of heads, learning calls and training algorithms.
 
-Plain data that imports nothing: the command line offers these choices before it loads anything.
+Plain data that imports nothing, so that the command line can offer these choices before it loads
+anything.
 """
 
 from typing import Literal, NamedTuple, TypeAlias, get_args
@@ -14,17 +15,17 @@ AssetAlgorithm: TypeAlias = Literal["asset", "asset*"]
 
 HEADS: tuple[HeadName, ...] = get_args(HeadName)
 LEARNING_CALLS: tuple[LearningCall, ...] = get_args(LearningCall)
-# How many samples a working set may keep, by default and at most.
+# How many samples a working set may hold, by default and at most.
 DEFAULT_SET, LARGEST_SET = 5000, 500_000
-# One head for each learning call, to be compared on one stream.
+# The heads that the learning calls name, to be compared on one stream.
 BOTH: tuple[HeadName, HeadName] = ("working_set", "asset")
-# stream: sample by sample, as the server learns. pairs: one batch problem for each pair of
-# classes. fit: one problem over all samples, whose rows are arrays.
+# How an algorithm trains. stream: sample by sample, as the server learns. pairs: one batch problem
+# for each pair of classes. fit: one problem over all samples, whose rows are arrays.
 Way: TypeAlias = Literal["stream", "pairs", "fit"]
 
 
 class Algorithm(NamedTuple):
-    """What `wolfstream train --algorithm` offers: the head that it trains, how, and for what."""
+    """A choice of `wolfstream train --algorithm`: the head that it trains, how, and for what."""
 
     head: HeadName
     way: Way
@@ -44,9 +45,9 @@ ALGORITHMS: dict[str, Algorithm] = {
     "semiparametric": Algorithm("semiparametric", "fit", ("regression",)),
     "adaptive": Algorithm("adaptive", "stream", ("classification", "regression")),
 }
-# What `wolfstream train` learns as: a server's default model.
+# The default of `wolfstream train`: it learns as a server's default model does.
 DEFAULT_ALGORITHM = "adaptive"
-# Options of the command line that end in a head's part of the spec, or steer a way of training.
+# head -> options of the command line that end in its part of the spec.
 HEAD_OPTIONS: dict[HeadName, tuple[str, ...]] = {
     "working_set": ("C", "class_weight", "corrective_steps", "max_size", "epsilon"),
     "asset": ("class_weight", "features", "dimension", "lambda", "epsilon", "horizon"),
@@ -54,8 +55,9 @@ HEAD_OPTIONS: dict[HeadName, tuple[str, ...]] = {
     "adaptive": (),
     "novelty": (),
 }
-# Where training stops: a batch solver by the relative gap, a fit by the KKT violation.
+# way -> where training stops: a batch solver at this relative gap, a fit at this KKT violation.
 TOLERANCE: dict[Way, float] = {"pairs": 0.1, "fit": 1e-4}
+# way -> options of the command line that steer it.
 WAY_OPTIONS: dict[Way, tuple[str, ...]] = {
     "stream": ("epochs", "shuffle"),
     "pairs": ("tol", "max_iter", "sampling", "cache_mb"),

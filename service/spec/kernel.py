@@ -1,4 +1,4 @@
-"""The kernel in a model's spec."""
+"""The kernel in a model's spec, and the base class of all parts of a spec."""
 
 import json
 from typing import Annotated, Any, Literal, TypeAlias
@@ -12,7 +12,7 @@ Gamma = Literal["auto"] | Annotated[float, Field(gt=0, le=1e12)]
 def _put_defaults_into_words(schema: dict[str, Any]) -> None:
     """Say in descriptions what the defaults are.
 
-    Generators of clients take a field with a `default` for one that must be given, or send it, and
+    Generators of clients take a field with a `default` for one that must be fields, or send it, and
     `{}` is no spec for them then. Defaults of whole parts are in the parts.
     """
     for field in schema.get("properties", {}).values():
@@ -22,7 +22,7 @@ def _put_defaults_into_words(schema: dict[str, Any]) -> None:
             field["description"] = f"{said} By default {json.dumps(default)}.".lstrip()
 
 
-class Part(BaseModel):
+class SpecPart(BaseModel):
     """A part of a spec: types are not converted, and unknown fields are refused."""
 
     model_config = ConfigDict(
@@ -34,14 +34,14 @@ class Part(BaseModel):
     )
 
 
-class RbfSpec(Part):
+class RbfSpec(SpecPart):
     """exp(-gamma ||x - z||^2)."""
 
     type: Literal["rbf"] = "rbf"
     gamma: Gamma = "auto"
 
 
-class PolynomialSpec(Part):
+class PolynomialSpec(SpecPart):
     """(gamma x'z + coef0)^degree."""
 
     type: Literal["polynomial"]
@@ -50,7 +50,7 @@ class PolynomialSpec(Part):
     coef0: float = Field(1.0, ge=-1e6, le=1e6)
 
 
-class LinearSpec(Part):
+class LinearSpec(SpecPart):
     """x'z."""
 
     type: Literal["linear"]
@@ -60,12 +60,12 @@ KernelSpec: TypeAlias = RbfSpec | PolynomialSpec | LinearSpec
 
 
 def has_auto_gamma(spec: KernelSpec) -> bool:
-    """Return whether gamma is estimated from samples."""
+    """Return whether gamma is to be estimated from samples."""
     return not isinstance(spec, LinearSpec) and spec.gamma == "auto"
 
 
 def with_type(kernel: Any) -> Any:
-    """Return a given kernel; one without a type is rbf."""
+    """Return the kernel of a body; one without a type is rbf."""
     return {"type": "rbf"} | kernel if isinstance(kernel, dict) else kernel
 
 

@@ -1,4 +1,4 @@
-"""The spec of a model: what a client may choose, with a default for everything."""
+"""The spec of a model as a whole: its fields, and the rules between them."""
 
 from typing import Any, Self
 
@@ -6,7 +6,12 @@ from pydantic import Field, ValidationError, model_validator
 
 from wolfstream.service.errors import Invalid
 from wolfstream.service.spec.adaptive import AdaptiveSpec
-from wolfstream.service.spec.asset import AssetSpec, check_asset, of_streams, with_defaults
+from wolfstream.service.spec.asset import (
+    AssetSpec,
+    check_asset,
+    with_defaults,
+    with_stream_defaults,
+)
 from wolfstream.service.spec.divided import (
     OF_SEVERAL,
     PREPARED_ALIKE,
@@ -15,7 +20,7 @@ from wolfstream.service.spec.divided import (
     check_prepares_alike,
 )
 from wolfstream.service.spec.heads import HEADS, HeadName, Task
-from wolfstream.service.spec.kernel import KernelSpec, Part, RbfSpec, contradiction, with_type
+from wolfstream.service.spec.kernel import KernelSpec, RbfSpec, SpecPart, contradiction, with_type
 from wolfstream.service.spec.novelty import NoveltySpec
 from wolfstream.service.spec.pending import PendingSpec
 from wolfstream.service.spec.prepare import PrepareSpec
@@ -31,11 +36,11 @@ MOST_LEARNERS = 8
 
 
 def _is_one(learners: int) -> bool:
-    """Leave the field out for one learner, so that earlier versions read all other specs."""
+    """Return whether to leave the field out, so that earlier versions can read the spec."""
     return learners == 1
 
 
-class ModelSpec(Part):
+class ModelSpec(SpecPart):
     """What a model is. `{}` is a valid spec; a head that is null does not exist."""
 
     task: Task = "classification"
@@ -90,38 +95,38 @@ class ModelSpec(Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _fill_what_follows(cls, given: Any) -> Any:
-        """Defaults that depend on other fields."""
-        if not isinstance(given, dict):
-            return given
-        regression = given.get("task") == "regression"
-        kernel = with_type(given.get("kernel", {}))
-        given = given | {"kernel": kernel}
-        if given.get("learners", 1) != 1:
-            given = OF_SEVERAL | given
-            if isinstance(prepare := given.get("prepare", {}), dict):
-                given = given | {"prepare": PREPARED_ALIKE | prepare}
+    def _fill_what_follows(cls, body: Any) -> Any:
+        """Fill in the defaults that depend on other fields."""
+        if not isinstance(body, dict):
+            return body
+        regression = body.get("task") == "regression"
+        kernel = with_type(body.get("kernel", {}))
+        body = body | {"kernel": kernel}
+        if body.get("learners", 1) != 1:
+            body = OF_SEVERAL | body
+            if isinstance(prepare := body.get("prepare", {}), dict):
+                body = body | {"prepare": PREPARED_ALIKE | prepare}
         kind: Any = kernel["type"] if isinstance(kernel, dict) else "rbf"
         if regression:
-            given = {"working_set": None} | given
-        if given.get("semiparametric") is not None:
-            given = {"prepare": None, "adaptive": None} | given
-        if isinstance(asset := given.get("asset", {}), dict):
-            if given.get("prepare", ()) is not None:
-                asset = of_streams(asset)
-            given = given | {"asset": with_defaults(asset, kind, regression)}
-        given = with_set_defaults(given, kind)
-        if given.get("adaptive", ()) is not None:
-            return given
-        if given.get("working_set", ()) is not None:
-            given = {"serve": "working_set"} | given
+            body = {"working_set": None} | body
+        if body.get("semiparametric") is not None:
+            body = {"prepare": None, "adaptive": None} | body
+        if isinstance(asset := body.get("asset", {}), dict):
+            if body.get("prepare", ()) is not None:
+                asset = with_stream_defaults(asset)
+            body = body | {"asset": with_defaults(asset, kind, regression)}
+        body = with_set_defaults(body, kind)
+        if body.get("adaptive", ()) is not None:
+            return body
+        if body.get("working_set", ()) is not None:
+            body = {"serve": "working_set"} | body
         else:
-            only_fitted = given["asset"] is None and given.get("semiparametric") is not None
-            given = {"serve": "semiparametric" if only_fitted else "asset"} | given
-        return given
+            only_fitted = body["asset"] is None and body.get("semiparametric") is not None
+            body = {"serve": "semiparametric" if only_fitted else "asset"} | body
+        return body
 
     @model_validator(mode="after")
-    def _of_its_task(self) -> Self:
+    def _check_task(self) -> Self:
         if self.classes is not None:
             if self.task == "regression":
                 raise contradiction("/classes", "a regression has none: leave them out")
@@ -136,7 +141,7 @@ class ModelSpec(Part):
         return self
 
     @model_validator(mode="after")
-    def _of_its_rows(self) -> Self:
+    def _check_rows(self) -> Self:
         if self.prepare is not None and self.semiparametric is not None:
             raise contradiction(
                 "/prepare",
@@ -158,8 +163,8 @@ class ModelSpec(Part):
         return self
 
     @model_validator(mode="after")
-    def _of_its_heads(self) -> Self:
-        bank, own = self.adaptive, self.working_set
+    def _check_heads(self) -> Self:
+        bank, working_set = self.adaptive, self.working_set
         if bank is not None and bank.horizons == bank.steps == []:
             raise contradiction(
                 "/adaptive",
@@ -171,8 +176,8 @@ class ModelSpec(Part):
         if bank is not None and bank.class_weight is not None and self.task == "regression":
             detail = "a regression has no classes: leave it out, and give samples weights"
             raise contradiction("/adaptive/class_weight", detail)
-        if own is not None:
-            check_working_set(own, self.kernel, self.task)
+        if working_set is not None:
+            check_working_set(working_set, self.kernel, self.task)
         if self.asset is not None:
             check_asset(self.asset, self.kernel.type, self.task)
         if self.serve == "novelty":
@@ -183,7 +188,7 @@ class ModelSpec(Part):
         return self
 
     @model_validator(mode="after")
-    def _of_its_learners(self) -> Self:
+    def _check_learners(self) -> Self:
         if self.learners > 1:
             remembers = self.pending is not None
             check_prepares_alike(self.prepare)
@@ -193,8 +198,8 @@ class ModelSpec(Part):
         return self
 
     @property
-    def of_one_learner(self) -> Self:
-        """The spec of each of its learners."""
+    def single_learner(self) -> Self:
+        """The spec of each of the model's learners."""
         return self.model_copy(update={"learners": 1})
 
     @property
@@ -208,17 +213,17 @@ class ModelSpec(Part):
         return tuple(name for name in HEADS if getattr(self, name) is not None)
 
     def plain(self) -> dict[str, Any]:
-        """As JSON-able data with every default filled in."""
+        """Return JSON data, with every default filled in."""
         return self.model_dump(mode="json", by_alias=True)
 
 
-def read_spec(given: Any) -> ModelSpec:
-    """Check a decoded body; raises Invalid with a pointer to each wrong field."""
+def read_spec(body: Any) -> ModelSpec:
+    """Return the spec in a decoded body. Raises Invalid, with a pointer to each wrong field."""
     try:
-        return ModelSpec.model_validate(given)
+        return ModelSpec.model_validate(body)
     except ValidationError as error:
         raise Invalid("the spec is not valid", _REFUSALS.problems(error)) from None
 
 
-# After the models that it describes.
+# Below the classes that it describes.
 _REFUSALS = Refusals(parts_of(ModelSpec))

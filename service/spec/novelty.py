@@ -1,16 +1,16 @@
-"""The novelty head's part of a model's spec: how new each row is."""
+"""The novelty head's part of a model's spec."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from wolfstream.service.spec.heads import SetAlgorithm
-from wolfstream.service.spec.kernel import Part
+from wolfstream.service.spec.kernel import SpecPart
 
 _LARGEST_BALL = 20_000
 
 
-class NoveltySpec(Part):
+class NoveltySpec(SpecPart):
     """The enclosing ball of a model's rows under an rbf kernel; it holds at most `max_size`.
 
     It learns every sample that the model is sent, whatever its label is.

@@ -1,11 +1,11 @@
-"""Predicted rows that wait for their labels, as a part of a model's spec."""
+"""The part of a model's spec about predicted rows that wait for labels."""
 
 from pydantic import Field
 
-from wolfstream.service.spec.kernel import Part
+from wolfstream.service.spec.kernel import SpecPart
 
 
-class PendingSpec(Part):
+class PendingSpec(SpecPart):
     """Rows that were predicted with ids wait for their labels; the oldest leave first.
 
     The ids of as many rows that were labelled or dropped are remembered.

@@ -1,16 +1,16 @@
-"""How rows are prepared, as a part of a model's spec."""
+"""The part of a model's spec about the preparation of rows."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from wolfstream.service.spec.kernel import Part
+from wolfstream.service.spec.kernel import SpecPart
 
 Name = Annotated[str, Field(min_length=1, max_length=256)]
 Kind = Literal["number", "boolean", "time", "category", "text", "identifier"]
 
 
-class PrepareSpec(Part):
+class PrepareSpec(SpecPart):
     """Rows are standardised before anything learns them, each by the rows up to it.
 
     Columns with names have kinds, which are found. Sparse rows keep their zeros.

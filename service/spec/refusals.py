@@ -1,4 +1,4 @@
-"""What is wrong with a spec, and what to do about it: pydantic's findings in words of the spec."""
+"""Problems of a spec: pydantic's errors as pointers and advice, in the words of the spec."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -10,11 +10,11 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from wolfstream.service.errors import MOST_ERRORS, SampleError, pointer_to
-from wolfstream.service.spec.kernel import Part
+from wolfstream.service.spec.kernel import SpecPart
 
 Path = tuple[str, ...]
 
-# How much of what was sent a message repeats.
+# How many characters of a body a message repeats.
 _LONGEST_ECHO = 40
 _EXAMPLES: dict[str, Any] = {
     "kernel": {"type": "rbf"},
@@ -43,7 +43,14 @@ _OBJECTS = {"model_type", "model_attributes_type", "dict_type"}
 
 
 class PartFields(NamedTuple):
-    """A part of the spec: where it is, its types if it has any, and the names of its fields."""
+    """A part of the spec.
+
+    Attributes:
+        path: the fields that lead to it.
+        types: the values of its field `type`, if it has one.
+        fields: their names.
+        nullable: the names of fields that may be null.
+    """
 
     path: Path
     types: tuple[str, ...]
@@ -51,8 +58,8 @@ class PartFields(NamedTuple):
     nullable: frozenset[str]
 
 
-def parts_of(model: type[Part], path: Path = ()) -> Iterator[PartFields]:
-    """Yield a spec's part and those within it, by their paths; places in arrays are left out."""
+def parts_of(model: type[SpecPart], path: Path = ()) -> Iterator[PartFields]:
+    """Yield a spec's part and the parts within it; indices of arrays are left out of paths."""
     names = {field.alias or name: field for name, field in model.model_fields.items()}
     tag = model.model_fields.get("type")
     types = get_args(tag.annotation) if tag else ()
@@ -65,25 +72,25 @@ def parts_of(model: type[Part], path: Path = ()) -> Iterator[PartFields]:
             yield from parts_of(part, (*path, name))
 
 
-def _parts_in(annotation: Any) -> Iterator[type[Part]]:
-    if isinstance(annotation, type) and issubclass(annotation, Part):
+def _parts_in(annotation: Any) -> Iterator[type[SpecPart]]:
+    if isinstance(annotation, type) and issubclass(annotation, SpecPart):
         yield annotation
     for argument in get_args(annotation):
         yield from _parts_in(argument)
 
 
 class Refusals:
-    """Problems in the words of a spec with these parts."""
+    """Describes problems in the words of a spec with these parts."""
 
     def __init__(self, parts: Iterable[PartFields]) -> None:
         self._parts = list(parts)
         self._names = {name for part in self._parts for name in part.fields}
 
     def problems(self, error: ValidationError) -> list[SampleError]:
-        """Return one problem for each of the first places at which something is wrong."""
-        found = error.errors(include_url=False)
+        """Return a problem for each of the first places at which something is wrong."""
+        errors = error.errors(include_url=False)
         problems: list[SampleError] = []
-        for place, group in islice(groupby(found, self._place), MOST_ERRORS):
+        for place, group in islice(groupby(errors, self._place), MOST_ERRORS):
             items = list(group)
             if items[0]["type"] == "contradiction":
                 pointer, detail = items[0]["ctx"]["pointer"], items[0]["msg"]
@@ -93,7 +100,7 @@ class Refusals:
         return problems
 
     def _place(self, item: ErrorDetails) -> tuple[int | str, ...]:
-        """Return where it is in what was sent; the names of a union's members are not places."""
+        """Return where an error is in the body, without pydantic's names for members of unions."""
         *path, last = item["loc"] or ("",)
         place = [part for part in path if part in self._names or isinstance(part, int)]
         if last in self._names or isinstance(last, int) or item["type"] in _BY_NAME:
@@ -112,9 +119,9 @@ class Refusals:
                 tags = listed(_tags(context["expected_tags"]))
                 return f'"type" must be {tags}, not {_echo(context["tag"])}'
             case "union_tag_not_found":
-                # pydantic names no tags here, but the part at this place has them.
-                here = tuple(name for name in place if isinstance(name, str))
-                types = [t for part in self._parts if part.path == here for t in part.types]
+                # pydantic does not list the tags here, but the part at this place has them.
+                path = tuple(name for name in place if isinstance(name, str))
+                types = [t for part in self._parts if part.path == path for t in part.types]
                 return f'"type" is missing; it must be {listed(map(_quoted, types))}'
             case "too_long":
                 return f"{_quoted(last)} must have at most {context['max_length']} entries"
@@ -129,40 +136,41 @@ class Refusals:
         if self._is_nullable(place):
             wanted += ", or null"
         plain = value is None or isinstance(value, str | int | float)
-        given = f", not {_echo(value)}" if plain and place else ""
-        return f"{subject or 'the spec'} must be {wanted}{given}"
+        echo = f", not {_echo(value)}" if plain and place else ""
+        return f"{subject or 'the spec'} must be {wanted}{echo}"
 
     def _is_nullable(self, place: tuple[int | str, ...]) -> bool:
         *path, last = place or ("",)
-        where = tuple(name for name in path if isinstance(name, str))
-        return any(part.path == where and last in part.nullable for part in self._parts)
+        names = tuple(name for name in path if isinstance(name, str))
+        return any(part.path == names and last in part.nullable for part in self._parts)
 
     def _unknown_field(self, place: tuple[int | str, ...], loc: tuple[int | str, ...]) -> str:
         *path, last = place
-        name, here = str(last), tuple(part for part in path if isinstance(part, str))
+        name, parents = str(last), tuple(part for part in path if isinstance(part, str))
         unknown = f"unknown field {_quoted(name)}"
-        siblings = [part for part in self._parts if part.path == here]
+        siblings = [part for part in self._parts if part.path == parents]
         own = [part for part in siblings if set(part.types) & set(loc)] or siblings
         types = [t for part in siblings if name in part.fields for t in part.types]
         if types:
-            given = next(_quoted(t) for part in own for t in part.types if t in loc)
-            of_types = listed(map(_quoted, types))
-            return f"{unknown} of the type {given}; it belongs to the type {of_types}"
+            present = next(_quoted(t) for part in own for t in part.types if t in loc)
+            owning = listed(map(_quoted, types))
+            return f"{unknown} of the type {present}; it belongs to the type {owning}"
         fields = list(dict.fromkeys(field for part in own for field in part.fields))
         by_case = {field.lower(): field for field in fields}
-        close = get_close_matches(name[:_LONGEST_ECHO].lower(), by_case, 1)
-        if close:
-            return f"{unknown}; did you mean {_quoted(by_case[close[0]])}?"
-        owners: dict[Path, Path] = {}  # by their last names; outer ones come first
+        similar = get_close_matches(name[:_LONGEST_ECHO].lower(), by_case, 1)
+        if similar:
+            return f"{unknown}; did you mean {_quoted(by_case[similar[0]])}?"
+        owners: dict[Path, Path] = {}  # last name of a path -> the outermost path that has it
         for part in self._parts:
             if name in part.fields:
                 owners.setdefault(part.path[-1:], part.path)
         if owners:
             return f"{unknown}; it belongs to {listed(map(_owner, owners.values()))}"
-        whose = _quoted(here[-1]) if here else "the spec"
+        whose = _quoted(parents[-1]) if parents else "the spec"
         return f"{unknown}; the fields of {whose} are {listed(map(_quoted, fields), 'and')}"
 
 
+# Errors whose last name is a field of the body, known or not.
 _BY_NAME = {"extra_forbidden", "missing", "invalid_key"}
 
 
@@ -171,12 +179,12 @@ def _owner(path: Path) -> str:
 
 
 def _subject(place: tuple[int | str, ...]) -> tuple[int | str, ...]:
-    """Return the field's name, with its number in an array."""
+    """Return the field's name, with its index if it is in an array."""
     return place[-2:] if place and isinstance(place[-1], int) else place[-1:]
 
 
 def _wanted(item: ErrorDetails, place: tuple[int | str, ...]) -> str:
-    """Return what a value must be, by what pydantic found; as part of a sentence."""
+    """Return what a value must be, from pydantic's error, as part of a sentence."""
     kind, context = item["type"], item.get("ctx", {})
     if kind in _KINDS:
         return _KINDS[kind]
@@ -193,16 +201,16 @@ def _wanted(item: ErrorDetails, place: tuple[int | str, ...]) -> str:
     return item["msg"]
 
 
-def _example(place: tuple[int | str, ...], given: Any) -> str:
-    """Return an object that would do, of the type that was given as a bare word if it was one."""
+def _example(place: tuple[int | str, ...], value: Any) -> str:
+    """Return an object that would be valid; of the type that was sent as a bare word, if it was."""
     name = next((part for part in reversed(place) if isinstance(part, str)), None)
     if name is None:
         return '{} or {"task": "regression"}'
     example = _EXAMPLES.get(name, {})
     if isinstance(example, list):
         example = example[0]
-    if "type" in example and isinstance(given, str) and given in _BARE_TYPES:
-        example = {"type": given}
+    if "type" in example and isinstance(value, str) and value in _BARE_TYPES:
+        example = {"type": value}
     return json.dumps(example)
 
 
@@ -210,12 +218,12 @@ _BARE_TYPES = {"rbf", "polynomial", "linear", "constant", "trend", "sinc"}
 
 
 def _tags(expected: str) -> list[str]:
-    """pydantic's list 'a', 'b' as names in double quotes."""
+    """Return pydantic's list 'a', 'b' as names in double quotes."""
     return [_quoted(tag.strip(" '")) for tag in expected.split(",")]
 
 
 def listed(words: Iterable[str], last: str = "or") -> str:
-    """Return words as a sentence lists them: a, b or c."""
+    """Return words as a list within a sentence: a, b or c."""
     *others, final = words
     return f"{', '.join(others)} {last} {final}" if others else final
 
@@ -226,7 +234,7 @@ def _quoted(name: Any) -> str:
 
 
 def _echo(value: Any) -> str:
-    """Return what was sent, in JSON and not at length."""
+    """Return a value of the body as JSON, shortened."""
     if isinstance(value, str):
         return _quoted(value)
     if isinstance(value, int) and abs(value) >= 10**_LONGEST_ECHO:

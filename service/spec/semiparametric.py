@@ -1,10 +1,10 @@
-"""The semiparametric part of a model's spec: a kernel expansion, and named functions."""
+"""The semiparametric head's part of a model's spec: a kernel, and basis functions."""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from wolfstream.service.spec.kernel import KernelSpec, Part, with_type
+from wolfstream.service.spec.kernel import KernelSpec, SpecPart, with_type
 
 LARGEST_WINDOW = 20_000
 DEFAULT_WINDOW = 2000
@@ -14,20 +14,20 @@ _Feature = Annotated[
 _Length = Annotated[float, Field(ge=1e-12, le=1e12)]
 
 
-class ConstantBasis(Part):
+class ConstantBasis(SpecPart):
     """1, the intercept."""
 
     type: Literal["constant"]
 
 
-class TrendBasis(Part):
+class TrendBasis(SpecPart):
     """x_f."""
 
     type: Literal["trend"]
     feature: _Feature = 0
 
 
-class PeriodicBasis(Part):
+class PeriodicBasis(SpecPart):
     """sin(2 pi x_f / period) or cos(2 pi x_f / period)."""
 
     type: Literal["sin", "cos"]
@@ -35,7 +35,7 @@ class PeriodicBasis(Part):
     period: _Length
 
 
-class SincBasis(Part):
+class SincBasis(SpecPart):
     """sin(u) / u with u = scale (x_f - centre)."""
 
     type: Literal["sinc"]
@@ -49,7 +49,7 @@ BasisSpec = Annotated[
 ]
 
 
-class SemiparametricSpec(Part):
+class SemiparametricSpec(SpecPart):
     """h(x) = kernel part + sum_j beta_j psi_j(x), fitted to a window of recent samples on request.
 
     Rows are arrays: a basis function names its feature by its place.

@@ -1,4 +1,4 @@
-"""Specs that older versions stored or were sent, and what they meant."""
+"""Stored specs, and what specs of older versions mean today."""
 
 from contextlib import suppress
 from typing import Any
@@ -7,12 +7,12 @@ from wolfstream.service.errors import Invalid
 from wolfstream.service.spec.model import ModelSpec, read_spec
 
 # Counts the changes of what models compute from the same samples, to the last bit. A test compares
-# what they compute with `tests/service/numerics.json`, and says so where this has to be raised.
+# what they compute with `tests/service/numerics.json`, and says so if this has to be raised.
 NUMERICS = 5
-# In a stored spec, the numerics that its model began with.
+# The field of a stored spec with the numerics that its model began with.
 _NUMERICS = "numerics"
 
-# The meaning of specs that were stored before these fields existed.
+# What specs meant that were stored before these fields existed.
 _BEFORE: dict[str, Any] = {"prepare": None, "adaptive": None}
 _BEFORE_TABLES: dict[str, Any] = {
     "named": "sparse",
@@ -25,81 +25,82 @@ _BANK_BEFORE: dict[str, Any] = {"naive_bayes": []}
 _SET_BEFORE: dict[str, Any] = {"horizon": None, "scores": "counted"}
 
 
-def readings(given: Any) -> tuple[ModelSpec, ...]:
-    """Return what a decoded body means, and what it meant before. Raises Invalid.
+def readings(body: Any) -> tuple[ModelSpec, ...]:
+    """Return the spec in a decoded body, then what the same body meant to older versions.
 
-    A model that was made with the same body then still has the spec that is asked for.
+    A model that an older version made from this body then counts as having this spec. Raises
+    Invalid.
     """
-    spec = read_spec(given)
-    others = _without_bayes(spec, given)
-    numbers = _with_before(others, given, "codes")
-    slots = _with_before(numbers, given, "texts")
-    kept = _with_before(slots, given, "units")
-    clipped = _with_before(kept, given, "outliers")
-    counted = _with_counted_pairs(clipped, given)
-    meanings = [spec, others, numbers, slots, kept, clipped, counted]
-    if spec.prepare is not None and not _BEFORE_TABLES.keys() & (given.get("prepare") or {}).keys():
+    spec = read_spec(body)
+    others = _without_bayes(spec, body)
+    numbers = _with_before(others, body, "codes")
+    slots = _with_before(numbers, body, "texts")
+    units = _with_before(slots, body, "units")
+    clipped = _with_before(units, body, "outliers")
+    counted = _with_counted_pairs(clipped, body)
+    meanings = [spec, others, numbers, slots, units, clipped, counted]
+    if spec.prepare is not None and not _BEFORE_TABLES.keys() & (body.get("prepare") or {}).keys():
         changed: dict[str, Any] = {"prepare": spec.prepare.model_copy(update=_BEFORE_TABLES)}
         for name in ("working_set", "asset"):
-            own = getattr(counted, name)
-            if own is not None and "horizon" not in (given.get(name) or {}):
-                changed[name] = own.model_copy(update={"horizon": None})
+            part = getattr(counted, name)
+            if part is not None and "horizon" not in (body.get(name) or {}):
+                changed[name] = part.model_copy(update={"horizon": None})
         meanings.append(counted.model_copy(update=changed))
-    if not _BEFORE.keys() & given.keys():
-        # It may serve a head that did not exist.
+    if not _BEFORE.keys() & body.keys():
+        # It is no spec if it serves a head that did not exist then.
         with suppress(Invalid):
-            meanings.append(_with_counted_pairs(read_spec(_BEFORE | given), given))
+            meanings.append(_with_counted_pairs(read_spec(_BEFORE | body), body))
     return tuple(meanings)
 
 
-def _with_before(spec: ModelSpec, given: Any, field: str) -> ModelSpec:
-    """Return the spec with what a field of `prepare` that was not given meant before it existed."""
-    if spec.prepare is None or field in (given.get("prepare") or {}):
+def _with_before(spec: ModelSpec, body: Any, field: str) -> ModelSpec:
+    """Return a spec with what an absent field of `prepare` meant before the field existed."""
+    if spec.prepare is None or field in (body.get("prepare") or {}):
         return spec
     before = spec.prepare.model_copy(update={field: _BEFORE_TABLES[field]})
     return spec.model_copy(update={"prepare": before})
 
 
-def _without_bayes(spec: ModelSpec, given: Any) -> ModelSpec:
-    own = spec.adaptive
-    if own is None or "naive_bayes" in (given.get("adaptive") or {}):
+def _without_bayes(spec: ModelSpec, body: Any) -> ModelSpec:
+    bank = spec.adaptive
+    if bank is None or "naive_bayes" in (body.get("adaptive") or {}):
         return spec
-    return spec.model_copy(update={"adaptive": own.model_copy(update=_BANK_BEFORE)})
+    return spec.model_copy(update={"adaptive": bank.model_copy(update=_BANK_BEFORE)})
 
 
-def _with_counted_pairs(spec: ModelSpec, given: Any) -> ModelSpec:
-    own = spec.working_set
-    if own is None or "scores" in (given.get("working_set") or {}):
+def _with_counted_pairs(spec: ModelSpec, body: Any) -> ModelSpec:
+    working_set = spec.working_set
+    if working_set is None or "scores" in (body.get("working_set") or {}):
         return spec
-    counted = own.model_copy(update={"scores": _SET_BEFORE["scores"]})
+    counted = working_set.model_copy(update={"scores": _SET_BEFORE["scores"]})
     return spec.model_copy(update={"working_set": counted})
 
 
 def to_stored_spec(spec: ModelSpec) -> dict[str, Any]:
-    """Return what is stored of a spec as its model is made; see `read_stored_spec`."""
+    """Return what is stored of a spec when its model is made; see `read_stored_spec`."""
     return {**spec.plain(), _NUMERICS: NUMERICS}
 
 
-def other_numerics(given: Any) -> str:
-    """Return in words with which numerics the model of a stored spec began.
+def other_numerics(stored: Any) -> str:
+    """Return in words with which other numerics the model of a stored spec began.
 
-    "" with the present ones, or where that is unknown.
+    "" if it began with the present ones, or if that is unknown.
     """
-    began = given.get(_NUMERICS) if isinstance(given, dict) else None
+    began = stored.get(_NUMERICS) if isinstance(stored, dict) else None
     return "" if began in (None, NUMERICS) else f"numerics {began} (now {NUMERICS})"
 
 
-def read_stored_spec(given: Any) -> ModelSpec:
-    """Check a spec that was stored with every default filled in, by this version or an older one.
+def read_stored_spec(stored: Any) -> ModelSpec:
+    """Return a stored spec, which has every default filled in, by this version or an older one.
 
-    Models that were made before rows were prepared, or were tables, go on without. Raises Invalid.
+    Models of versions before preparation, or before tables, go on without. Raises Invalid.
     """
-    if isinstance(given, dict):
-        given = {name: part for name, part in (_BEFORE | given).items() if name != _NUMERICS}
-        if isinstance(given["prepare"], dict):
-            given["prepare"] = _BEFORE_TABLES | given["prepare"]
-        if isinstance(bank := given["adaptive"], dict):
-            given["adaptive"] = _BANK_BEFORE | bank
-        if isinstance(own := given.get("working_set"), dict):
-            given["working_set"] = _SET_BEFORE | own
-    return read_spec(given)
+    if isinstance(stored, dict):
+        stored = {name: part for name, part in (_BEFORE | stored).items() if name != _NUMERICS}
+        if isinstance(stored["prepare"], dict):
+            stored["prepare"] = _BEFORE_TABLES | stored["prepare"]
+        if isinstance(bank := stored["adaptive"], dict):
+            stored["adaptive"] = _BANK_BEFORE | bank
+        if isinstance(working_set := stored.get("working_set"), dict):
+            stored["working_set"] = _SET_BEFORE | working_set
+    return read_spec(stored)

@@ -1,4 +1,4 @@
-"""The working set's part of a model's spec."""
+"""The working set's part of a model's spec, and what of it must agree with the rest."""
 
 from typing import Annotated, Any, Literal
 
@@ -6,13 +6,13 @@ from pydantic import Field
 
 from wolfstream.service.spec.class_weight import ClassWeights
 from wolfstream.service.spec.heads import DEFAULT_SET, LARGEST_SET, SetAlgorithm, Task
-from wolfstream.service.spec.kernel import KernelSpec, Part, PolynomialSpec, contradiction
+from wolfstream.service.spec.kernel import KernelSpec, PolynomialSpec, SpecPart, contradiction
 
 _GRAM_BYTES = 1 << 30
 _EPSILON = 0.1
 
 
-class WorkingSetSpec(Part):
+class WorkingSetSpec(SpecPart):
     """The working set: SFW or MSFW; the set holds at most `max_size` samples."""
 
     algorithm: SetAlgorithm = "msfw"
@@ -50,38 +50,38 @@ class WorkingSetSpec(Part):
     )
 
 
-def with_set_defaults(given: dict[str, Any], kind: Any) -> dict[str, Any]:
-    """Return the spec with the working set's defaults that depend on its other parts.
+def with_set_defaults(body: dict[str, Any], kind: Any) -> dict[str, Any]:
+    """Return a body with the working set's defaults that depend on other fields.
 
-    Samples do not fade by default where the set is as the papers have it, nor in a regression.
+    By default, samples do not fade in a regression, nor where the set is as in the papers.
     """
-    own = given.get("working_set", {})
-    if not isinstance(own, dict):
-        return given
-    regression = given.get("task") == "regression"
+    working_set = body.get("working_set", {})
+    if not isinstance(working_set, dict):
+        return body
+    regression = body.get("task") == "regression"
     if regression:
-        own = {"epsilon": _EPSILON} | own
-    if regression or kind != "rbf" or given.get("prepare", ()) is None:
-        own = {"horizon": None} | own
-    return given | {"working_set": own} if own else given
+        working_set = {"epsilon": _EPSILON} | working_set
+    if regression or kind != "rbf" or body.get("prepare", ()) is None:
+        working_set = {"horizon": None} | working_set
+    return body | {"working_set": working_set} if working_set else body
 
 
-def check_working_set(own: WorkingSetSpec, kernel: KernelSpec, task: Task) -> None:
-    """Refuse what contradicts the kernel or the task."""
-    if own.horizon is not None and kernel.type != "rbf":
+def check_working_set(working_set: WorkingSetSpec, kernel: KernelSpec, task: Task) -> None:
+    """Raise an error if the working set's part contradicts the kernel or the task."""
+    if working_set.horizon is not None and kernel.type != "rbf":
         detail = "only samples under an rbf kernel fade: leave horizon out, or set it to null"
         raise contradiction("/working_set/horizon", detail)
     if task == "classification":
-        if own.epsilon is not None:
+        if working_set.epsilon is not None:
             detail = "is of regression; classes have no tube: leave it out, or set it to null"
             raise contradiction("/working_set/epsilon", detail)
         return
-    if own.epsilon is None:
+    if working_set.epsilon is None:
         raise contradiction("/working_set/epsilon", "regression needs a number, zero or more")
-    if own.horizon is not None:
+    if working_set.horizon is not None:
         detail = "samples of a regression do not fade: leave horizon out, or set it to null"
         raise contradiction("/working_set/horizon", detail)
-    if own.class_weight:
+    if working_set.class_weight:
         detail = "a regression has no classes: leave it out, and give samples weights"
         raise contradiction("/working_set/class_weight", detail)
     if isinstance(kernel, PolynomialSpec) and kernel.coef0 < 0.0:

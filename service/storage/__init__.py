@@ -1,8 +1,8 @@
 """Durable storage: what survives a crash.
 
-`interfaces` describes what the engine needs from the journal of accepted requests, the catalogue of
-models, the answers to idempotent requests and the snapshots; SQLite and files in the data directory
-implement it. Nothing here knows a live model.
+`interfaces` says what the engine needs: a journal of accepted requests with their responses, a
+catalogue of models, and snapshots. SQLite and files in the data directory implement it here;
+`service.fleet` implements it on NATS JetStream. Nothing here uses a live model.
 
 It may import `service.spec`.
 It is imported by `service.cli`, `service.notebook`, `service.web`, `service.web.routes`,

@@ -1,8 +1,8 @@
-"""Arrays of an untrusted npz archive, read without taking more memory than its size.
+"""Read an untrusted npz archive without taking more memory than its size.
 
-`numpy.load` inflates what is deflated, and makes room for the shape that a header claims. Here
-nothing is inflated: `numpy.savez` stores arrays as they are, so each has as many bytes as its
-header says, and all together have no more than the archive.
+`numpy.load` inflates compressed entries, and allocates whatever shape a header claims. Here nothing
+is inflated: `numpy.savez` stores arrays uncompressed, so each must have exactly the bytes that its
+header says, and all together no more than the archive.
 """
 
 import io
@@ -16,40 +16,42 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# The mark of a directory entry, and a bound: each takes memory before it can be checked.
+# The signature of an entry in a zip's directory. They are counted before zipfile reads them,
+# because each takes memory before it can be checked.
 _ENTRY = b"PK\x01\x02"
-_MOST_ENTRIES = 4096
+_MAX_ENTRIES = 4096
 _SUFFIX = ".npy"
 _READ_HEADER = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
-# numpy has Python parse the header, and the parser of CPython before 3.11.8 raises SystemError when
-# a collection of garbage lets another thread into it (github.com/python/cpython/issues/106905).
+# numpy parses headers with Python's own parser, which before CPython 3.11.8 raises SystemError if
+# garbage collection lets another thread into it (github.com/python/cpython/issues/106905).
 _PARSING = threading.Lock()
 
-# What zipfile and numpy raise for bytes that are not what they should be.
-_OF_DAMAGE = (
+# What zipfile and numpy raise for damaged bytes.
+_DAMAGE_ERRORS = (
     zipfile.BadZipFile,
     struct.error,
     ValueError,
     EOFError,
     OverflowError,
-    RuntimeError,  # NotImplementedError is one
+    RuntimeError,  # and its subclass NotImplementedError
 )
 
 
 class UnreadableArchive(Exception):
-    """An archive is damaged, or not one of plain arrays of numbers; the message says how."""
+    """An archive is damaged, or has other things than arrays of numbers; the message says what."""
 
 
 def read_arrays(archive: bytes) -> dict[str, NDArray[Any]]:
-    """Return copies of the arrays of numbers in an archive, which other bytes may precede.
+    """Return copies of all arrays in an archive, by name. Raises UnreadableArchive.
 
-    Raises UnreadableArchive.
+    Args:
+        archive: the bytes; other bytes may precede them, as zipfile allows.
     """
-    if archive.count(_ENTRY) > _MOST_ENTRIES:
-        raise UnreadableArchive(f"it has more than {_MOST_ENTRIES} arrays")
+    if archive.count(_ENTRY) > _MAX_ENTRIES:
+        raise UnreadableArchive(f"it has more than {_MAX_ENTRIES} arrays")
     try:
         with zipfile.ZipFile(io.BytesIO(archive)) as opened:
             entries = opened.infolist()
@@ -58,24 +60,24 @@ def read_arrays(archive: bytes) -> dict[str, NDArray[Any]]:
                 entry.filename.removesuffix(_SUFFIX): _array(entry.filename, opened.read(entry))
                 for entry in entries
             }
-    except _OF_DAMAGE as error:
+    except _DAMAGE_ERRORS as error:
         raise UnreadableArchive(str(error)) from None
 
 
 def read_array(path: Path, name: str) -> NDArray[Any]:
-    """Return one array of numbers in an archive of this server's own, and read none of the others.
+    """Return one array of an archive that this server wrote, without reading the others.
 
     Raises UnreadableArchive, OSError.
     """
     try:
         with zipfile.ZipFile(path) as opened:
             return _array(name, opened.read(f"{name}{_SUFFIX}"))
-    except (*_OF_DAMAGE, KeyError) as error:
+    except (*_DAMAGE_ERRORS, KeyError) as error:
         raise UnreadableArchive(str(error)) from None
 
 
-def _check_entries(entries: list[zipfile.ZipInfo], most_bytes: int) -> None:
-    """Raise UnreadableArchive unless all uncompressed entries fit into a number of bytes."""
+def _check_entries(entries: list[zipfile.ZipInfo], max_bytes: int) -> None:
+    """Raise UnreadableArchive unless all entries are uncompressed arrays within a size."""
     names = {entry.filename for entry in entries}
     if len(names) < len(entries):
         raise UnreadableArchive("it has two arrays of one name")
@@ -84,12 +86,12 @@ def _check_entries(entries: list[zipfile.ZipInfo], most_bytes: int) -> None:
     for entry in entries:
         if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
             raise UnreadableArchive(f"{entry.filename[:80]} is compressed")
-    if sum(entry.file_size for entry in entries) > most_bytes:
+    if sum(entry.file_size for entry in entries) > max_bytes:
         raise UnreadableArchive("its arrays claim more bytes than it has")
 
 
 def _array(name: str, content: bytes) -> NDArray[Any]:
-    """Return a copy of the array in an entry; compiled code has another type for read-only ones."""
+    """Return a copy of the array in an entry: compiled code has other types for read-only ones."""
     file = io.BytesIO(content)
     version = np.lib.format.read_magic(file)
     if version not in _READ_HEADER:

@@ -1,11 +1,10 @@
-"""Backups: a data directory is copied while a server writes it.
+"""Backups: copies of a data directory that a server may be writing.
 
-A backup is a data directory itself, with `backup.json`, which is written last. It holds the journal
-as of one moment, and the states that were saved before that moment, so none is ahead of it
-(`storage.directory_copy`).
+A backup is itself a data directory, with a manifest that is written last. It has the journal as of
+one moment, and the states that were saved before that moment (`storage.directory_copy`).
 
-Where a state is missing that the journal needs, because the server has deleted it in the meantime
-or a model was made or rolled back, the copy begins again.
+The copy starts over if it lacks a state that the journal needs: the server may have deleted the
+state meanwhile, or created or rolled back a model.
 """
 
 import json
@@ -31,22 +30,32 @@ from wolfstream.service.storage.directory_copy import (
     sync,
 )
 from wolfstream.service.storage.high_water import HighWater
-from wolfstream.service.storage.reach import MANIFEST, BackupError, Reach, check_empty, reaches_of
+from wolfstream.service.storage.reach import (
+    MANIFEST,
+    BackupError,
+    Reach,
+    check_empty,
+    model_reaches,
+)
 
 _ATTEMPTS = 3
 
 
 def back_up(data: Path, to: Path, also: tuple[Path, ...] = ()) -> list[Reach]:
-    """Copy a data directory, which a server may be writing, and return what the copy reaches.
+    """Copy a data directory, which a server may be writing; return the reach of each model.
 
-    to: a directory that does not exist or is empty. also: other files of the directory.
+    Args:
+        data: the data directory.
+        to: a directory that is missing or empty.
+        also: other files to copy, if they exist.
+
     Raises BackupError, StartupError, OSError.
     """
     if not journal_path(data).exists():
         raise BackupError(f"{data} is no data directory: it has no {journal_path(data).name}")
     check_empty(to)
     try:
-        with owned(data):  # no server: what it left must be whole
+        with owned(data):  # no server runs, so the journal's end must be intact
             check_journal_end(data)
     except DirectoryInUse:
         pass
@@ -59,10 +68,10 @@ def back_up(data: Path, to: Path, also: tuple[Path, ...] = ()) -> list[Reach]:
             missing = "models were made or rolled back while their files were listed"
             continue
         with closing(open_storage(to, read_only=True)) as storage:
-            found = list(reaches_of(storage, acknowledged))
-        missing = next((problem for problem in found if isinstance(problem, str)), "")
+            results = list(model_reaches(storage, acknowledged))
+        missing = next((problem for problem in results if isinstance(problem, str)), "")
         if not missing:
-            reaches = [reach for reach in found if isinstance(reach, Reach)]
+            reaches = [reach for reach in results if isinstance(reach, Reach)]
             copy_files([path for path in also if path.exists()], to)
             finish(to, reaches)
             return reaches
@@ -71,16 +80,21 @@ def back_up(data: Path, to: Path, also: tuple[Path, ...] = ()) -> list[Reach]:
 
 
 def _acknowledged(data: Path) -> dict[int, int]:
-    """Return the sequence up to which each model was durable before now."""
+    """Return the sequence up to which each model is durable now, by the models' numbers."""
     with (
         closing(open_storage(data, read_only=True)) as storage,
         closing(HighWater(high_water_path(data), read_only=True)) as marks,
     ):
-        return {model.number: marks.of(model.number) for model in storage.catalogue.models()}
+        return {model.number: marks.sequence(model.number) for model in storage.catalogue.models()}
 
 
 def finish(to: Path, reaches: list[Reach]) -> None:
-    """Mark a data directory as a complete backup of models that can be restored so far."""
+    """Write the manifest that makes a data directory a complete backup; durable on return.
+
+    Args:
+        to: the data directory.
+        reaches: of its models.
+    """
     manifest: dict[str, Any] = {
         "made": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "models": [reach._asdict() for reach in reaches],

@@ -1,4 +1,4 @@
-"""The interface of the catalogue: which models exist.
+"""The interface of the catalogue, which lists the models that exist.
 
 `storage.interfaces` has what all of durable storage promises.
 """
@@ -12,7 +12,7 @@ from wolfstream.service.storage.term import Term
 
 
 class NameTaken(StorageFailed):
-    """A model of this name exists already."""
+    """A model of this name already exists."""
 
 
 class Catalogue(Protocol):
@@ -25,7 +25,7 @@ class Catalogue(Protocol):
         """Return the model of a name; None if there is none. Raises StorageFailed."""
 
     def is_followed(self, model: int) -> bool:
-        """Return whether another model follows this one, as far as that is known without a wait.
+        """Return whether a challenger follows this model, as far as is known without waiting.
 
         Raises StartupError.
         """
@@ -38,30 +38,28 @@ class Catalogue(Protocol):
         follows: int | None = None,
         sequence: int = 0,
     ) -> AbstractContextManager[Term]:
-        """Add a model; the context manager yields the first term of its log.
+        """Create a model; the context manager yields the first term of its log.
 
-        The model exists, durably, once the `with` block has ended without an error. Its number is
-        durable before the block begins, and is never given again.
+        The model exists durably once the `with` block ends without an error. Its number is durable
+        before the block begins and is never given again, so nothing that the block writes under it
+        can become another model's.
 
         Args:
             name: of the model.
-            spec: that it is made with.
-            epoch: its first one.
-            follows: see `CatalogueEntry`.
-            sequence: that it begins with; a snapshot of it must be saved within the block.
+            spec: of the model, as plain data.
+            epoch: its first.
+            follows: number of its champion; see `CatalogueEntry`.
+            sequence: to begin with; the block must save a snapshot of it.
 
-        Raises StorageFailed, and NameTaken.
+        Raises StorageFailed, NameTaken.
         """
 
     def delete(self, term: Term) -> None:
-        """Remove the model of a term with its log and keys; durable on return.
+        """Delete the model of a term with its log and keys; durable on return.
 
-        The log refuses everything from then on, so nothing is acknowledged that is deleted. Raises
+        The log refuses everything from then on, so nothing that is deleted is acknowledged. Raises
         what methods of terms raise.
         """
 
     def finish_deletion(self, entry: CatalogueEntry) -> None:
-        """Remove a model whose log says that it was deleted, which a crash has left in parts.
-
-        Raises StorageFailed.
-        """
+        """Delete the rest of a model whose deletion a crash interrupted. Raises StorageFailed."""

@@ -1,4 +1,4 @@
-"""The data directory of a server: what is where, and which process holds it."""
+"""The data directory of a server: paths of its files, its lock, and checks before it is used."""
 
 import fcntl
 from collections.abc import Iterator
@@ -24,70 +24,74 @@ from wolfstream.service.storage.wal_check import check_write_ahead, write_ahead_
 
 
 class JournalMissing(StartupError):
-    """A data directory has snapshots, but not the journal that they belong to."""
+    """A data directory has traces of models, such as snapshots, but no journal."""
 
 
 class DirectoryInUse(StartupError):
-    """Another process holds the data directory."""
+    """Another process has locked the data directory."""
 
 
 def journal_path(data: Path) -> Path:
-    """Return the path of the journal's file, which also holds the catalogue and the answers."""
+    """Return the path of the journal's database, which also has the catalogue and the responses."""
     return data / "log.sqlite"
 
 
 def high_water_path(data: Path) -> Path:
-    """The path of the file of what was durable, which notices that the journal lost its end."""
+    """Return the path of the high-water marks, which show that the journal has lost its end."""
     return data / "high-water"
 
 
 def side_path(data: Path) -> Path:
-    """The path of the file of the last hours' numbers and of alerts, which nothing depends on."""
+    """Return the path of the console's history and alerts, which nothing else depends on."""
     return data / "monitor.sqlite"
 
 
 def replays_path(data: Path) -> Path:
-    """The path of the file of replays that have begun, some of which may have ended a process."""
+    """Return the path of the marks of replays under way; see `storage.replay_marks`."""
     return data / "replays"
 
 
 def running_path(data: Path) -> Path:
-    """The path of the file that says that a process runs, and what memory it takes."""
+    """Return the path of the running process's mark; see `storage.process_mark`."""
     return data / "running"
 
 
 def fleet_path(data: Path) -> Path:
-    """The path of the file that names the fleet of a replica whose directory it is."""
+    """Return the path of the file with a replica's fleet; see `storage.replica_directory`."""
     return data / "fleet"
 
 
 def crash_path(data: Path) -> Path:
-    """Return the path of the trace of a process that crashed."""
+    """Return the path of the trace of a crashed process; see `storage.crash_trace`."""
     return data / "crash"
 
 
 def snapshots_path(data: Path) -> Path:
-    """Return the path of the directory of the snapshots."""
+    """Return the path of the snapshots' directory."""
     return data / "snapshots"
 
 
 def open_storage(data: Path, snapshots_kept: int = 4, read_only: bool = False) -> Storage:
-    """Return the storage in a data directory.
+    """Open the storage in a data directory.
 
-    read_only: opens the journal as it is now, also while a server writes it. Raises JournalMissing,
-    StartupError.
+    Args:
+        data: the data directory.
+        snapshots_kept: how many snapshots of each model are kept.
+        read_only: read the journal as of this moment, also while a server writes it.
+
+    Raises JournalMissing, StartupError.
     """
     _check_files(data)
     if not read_only:
-        _check_journal_is_there(data)
+        _check_journal_exists(data)
     snapshots = SnapshotFiles(snapshots_path(data), snapshots_kept)
     file = SqliteFile(journal_path(data), read_only, snapshots.pin)
     high_water = HighWater(high_water_path(data), read_only)
     replays = ReplayMarks(replays_path(data), read_only)
     journal = SqliteJournal(file, high_water, replays)
     catalogue = SqliteCatalogue(file, high_water)
-    # A server may mark what comes after the moment that is read.
-    if not read_only and high_water.last() > catalogue.last_event():
+    # Not if read-only: a server may raise the marks after the moment that is read.
+    if not read_only and high_water.last_model() > catalogue.last_event():
         journal.close()
         raise StartupError(
             f"samples of a model were acknowledged that {journal.name} does not know: it has lost "
@@ -99,9 +103,9 @@ def open_storage(data: Path, snapshots_kept: int = 4, read_only: bool = False) -
 
 @contextmanager
 def owned(data: Path) -> Iterator[None]:
-    """Hold the data directory: two servers on one journal would each lose the other's samples.
+    """Lock the data directory: of two servers on one journal, each would lose samples.
 
-    Raises DirectoryInUse, StartupError.
+    Makes the directory if it is missing. Raises DirectoryInUse, StartupError.
     """
     try:
         make_directory(data)
@@ -124,9 +128,9 @@ def owned(data: Path) -> Iterator[None]:
 
 
 def set_aside(data: Path) -> Path:
-    """Rename all that a lost journal left, so that a new one begins with nothing.
+    """Rename everything that a lost journal left, so that a new one begins empty.
 
-    Returns the directory in which the snapshots are now. Raises OSError.
+    Returns the new path of the snapshots. Raises OSError.
     """
     snapshots = aside_path(snapshots_path(data))
     for path in (write_ahead_path(journal_path(data)), high_water_path(data)):
@@ -139,9 +143,9 @@ def set_aside(data: Path) -> Path:
 
 
 def _check_files(data: Path) -> None:
-    """Raise StartupError for a pipe, a device or a directory in place of a file.
+    """Raise StartupError if a pipe, a device or a directory is in the place of a file.
 
-    To open a pipe waits for ever, and a device may have no end.
+    Opening a pipe blocks for ever, and a device may have no end.
     """
     journal = journal_path(data)
     marks = high_water_path(data), replays_path(data), running_path(data), crash_path(data)
@@ -154,9 +158,9 @@ def _check_files(data: Path) -> None:
 
 
 def has_lost_journal(data: Path) -> bool:
-    """Return whether something shows that a journal was there which is missing or empty.
+    """Return whether the journal is missing or empty, but other files show that there was one.
 
-    A journal may be empty because its write-ahead file is gone, where all of it was.
+    A journal without tables is empty: its write-ahead file, which had everything, may be gone.
     """
     path = journal_path(data)
     traces = [high_water_path(data)]
@@ -165,14 +169,15 @@ def has_lost_journal(data: Path) -> bool:
             return False
     else:
         traces.append(write_ahead_path(path))
-    left = any(snapshots_path(data).glob("[0-9]*/*.snapshot"))
-    return left or any(trace.exists() and trace.stat().st_size for trace in traces)
+    has_snapshots = any(snapshots_path(data).glob("[0-9]*/*.snapshot"))
+    return has_snapshots or any(trace.exists() and trace.stat().st_size for trace in traces)
 
 
 def forget_high_water(data: Path) -> None:
-    """Set the marks of what was durable aside, so that a journal without its end is accepted.
+    """Set the high-water marks aside, so that a journal that has lost its end is accepted.
 
-    Those of replays that ended a process are forgotten. Raises OSError.
+    Also deletes the marks of replays, so that models that were left out are tried again. Raises
+    OSError.
     """
     replays_path(data).unlink(missing_ok=True)
     path = high_water_path(data)
@@ -181,8 +186,8 @@ def forget_high_water(data: Path) -> None:
         sync_directory(data)
 
 
-def _check_journal_is_there(data: Path) -> None:
-    """Raise JournalMissing if a journal was lost, StartupError if there was never one."""
+def _check_journal_exists(data: Path) -> None:
+    """Raise JournalMissing if the journal was lost, StartupError for a replica's directory."""
     if fleet_path(data).exists():
         raise StartupError(
             f"{data} is the directory of a replica of a fleet, which keeps its models in NATS: "

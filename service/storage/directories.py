@@ -1,4 +1,4 @@
-"""Directories and files that only their owner reads, and whose names survive a loss of power."""
+"""Private directories and files whose names survive a loss of power."""
 
 import os
 import stat
@@ -10,7 +10,7 @@ _DIRECTORY_MODE, _FILE_MODE = 0o700, 0o600
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory, and those above it, durably where they are missing. Raises OSError."""
+    """Make a directory and its missing parents, private and durable. Raises OSError."""
     if path.is_dir():
         return
     if path.parent != path:
@@ -20,13 +20,15 @@ def make_directory(path: Path) -> None:
 
 
 def unused_path(path: Path) -> Path:
-    """Return a path, or one with a number after it where there is something already."""
-    others = (path.with_name(f"{path.name}-{number}") for number in count(2))
-    return next((other for other in others if not other.exists()), path) if path.exists() else path
+    """Return the path itself if nothing is there, otherwise the first free `path-2`, `path-3`..."""
+    if not path.exists():
+        return path
+    numbered = (path.with_name(f"{path.name}-{number}") for number in count(2))
+    return next(candidate for candidate in numbered if not candidate.exists())
 
 
 def aside_path(path: Path) -> Path:
-    """Return a path beside another one, to set what is there aside under the present time."""
+    """Return a free path beside another, named by the current time, to set its content aside."""
     return unused_path(path.with_name(f"{path.name}.{datetime.now(UTC):aside-%Y%m%dT%H%M%S}"))
 
 
@@ -40,15 +42,15 @@ def sync_directory(path: Path) -> None:
 
 
 def is_plain_file(path: Path) -> bool:
-    """Return whether a path, or what it links to, is a file, not a pipe or the like.
+    """Return whether a path, or its link's target, is a regular file, not a pipe or device.
 
-    Raises OSError where there is none.
+    Raises OSError if nothing is there.
     """
     return stat.S_ISREG(path.stat().st_mode)
 
 
 def make_private(path: Path) -> None:
-    """Make a file that only its owner reads, empty if there is none. Raises OSError."""
+    """Make a file readable by its owner only; create it empty if missing. Raises OSError."""
     file = os.open(path, os.O_RDWR | os.O_CREAT, _FILE_MODE)
     try:
         if os.fstat(file).st_uid == os.geteuid():

@@ -1,11 +1,12 @@
-"""Copies of a data directory's files, each of them on disk when a function returns.
+"""Durable copies of a data directory's files, while a server may be writing them.
 
-A server may be writing the directory. It saves a state before the journal names it, and deletes one
-after the journal names another. So what is listed before the journal's moment is not ahead of it,
-and nothing that the journal names is missing in the list, unless a model was made or rolled back
-while the files were listed.
+A server saves a state before the journal names it, and deletes a state only after the journal names
+another. So files that are listed before the journal is read are never ahead of it. The list has all
+that the journal names, unless a model was created or rolled back meanwhile: the states named before
+and after the listing are compared to find out.
 
-    journal's names -> files are listed -> journal's moment -> its names, compared -> files, journal
+    read the names in the journal -> list files -> open the journal's copy, compare its names
+    -> copy files -> copy the journal
 """
 
 import os
@@ -24,51 +25,51 @@ _COPIED = ("*.snapshot", "*.pinned")
 
 
 class ChangedMeanwhile(Exception):
-    """A model was made or rolled back while its files were listed."""
+    """A model was created or rolled back while the files were listed."""
 
 
-class _Listed(NamedTuple):
-    """A file as it was when it was listed. identity: differs if it was replaced since."""
+class _StateFile(NamedTuple):
+    """A file as it was when it was listed."""
 
     path: Path
-    identity: tuple[int, int, int]
+    identity: tuple[int, int, int]  # inode, time and size: they change if it is replaced
 
 
 def copy_directory(source: Path, to: Path) -> None:
     """Copy the journal as of one moment, and the states that were saved before it.
 
-    A state that was deleted or replaced in the meantime is left out. Raises ChangedMeanwhile.
+    States that are deleted or replaced meanwhile are left out. Raises ChangedMeanwhile.
     """
     folder = snapshots_path(source)
     with closing(SqliteFile(journal_path(source), read_only=True)) as file:
-        before = _named(file)
-    listed = list(_list_states(folder))
+        before = _rows_naming_states(file)
+    states = list(_list_states(folder))
     with closing(SqliteFile(journal_path(source), read_only=True)) as file:
-        if not _named(file) <= before:
+        if not _rows_naming_states(file) <= before:
             raise ChangedMeanwhile
-        for one in listed:
-            _copy_state(one, snapshots_path(to) / one.path.relative_to(folder))
-        for name in {one.path.parent.name for one in listed}:
+        for state in states:
+            _copy_state(state, snapshots_path(to) / state.path.relative_to(folder))
+        for name in {state.path.parent.name for state in states}:
             sync_directory(snapshots_path(to) / name)
         make_directory(to)
         make_private(journal_path(to))
         with closing(sqlite3.connect(journal_path(to))) as copy:
             file.db.backup(copy)
-            copy.execute("PRAGMA journal_mode = DELETE")  # one file, which is whole
+            copy.execute("PRAGMA journal_mode = DELETE")  # one file, no write-ahead file beside it
     sync(journal_path(to))
     sync_directory(to)
 
 
 def copy_files(files: list[Path], to: Path) -> None:
-    """Copy files into a directory, readable by their owner alone."""
+    """Copy files into a directory, readable by their owner only; durable on return."""
     for path in files:
         make_private(to / path.name)
         shutil.copyfile(path, to / path.name)
         sync(to / path.name)
 
 
-def _named(file: SqliteFile) -> set[tuple[int, int, int]]:
-    """Return the rows of the journal that name a state: creations and rollbacks."""
+def _rows_naming_states(file: SqliteFile) -> set[tuple[int, int, int]]:
+    """Return (model, sequence, place) of rows that may name a state: creations and rollbacks."""
     with file.reading():
         return set(
             file.db.execute(
@@ -77,32 +78,32 @@ def _named(file: SqliteFile) -> set[tuple[int, int, int]]:
         )
 
 
-def _list_states(folder: Path) -> Iterator[_Listed]:
+def _list_states(folder: Path) -> Iterator[_StateFile]:
     for pattern in _COPIED:
         for path in folder.glob(f"[0-9]*/{pattern}"):
             with suppress(FileNotFoundError):  # deleted just now
-                yield _Listed(path, _identity(path.stat()))
+                yield _StateFile(path, _identity(path.stat()))
 
 
-def _identity(found: os.stat_result) -> tuple[int, int, int]:
-    return found.st_ino, found.st_mtime_ns, found.st_size
+def _identity(stat: os.stat_result) -> tuple[int, int, int]:
+    return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
-def _copy_state(listed: _Listed, to: Path) -> None:
-    """Copy a file with its time, unless it was deleted or replaced since it was listed."""
+def _copy_state(state: _StateFile, to: Path) -> None:
+    """Copy a file with its times, unless it was deleted or replaced since it was listed."""
     make_directory(to.parent)
-    with suppress(FileNotFoundError), listed.path.open("rb") as file:
-        found = os.fstat(file.fileno())
-        if _identity(found) != listed.identity:
+    with suppress(FileNotFoundError), state.path.open("rb") as file:
+        stat = os.fstat(file.fileno())
+        if _identity(stat) != state.identity:
             return
         make_private(to)
         with to.open("wb") as copy:
             shutil.copyfileobj(file, copy)
-        os.utime(to, ns=(found.st_atime_ns, found.st_mtime_ns))
+        os.utime(to, ns=(stat.st_atime_ns, stat.st_mtime_ns))
         sync(to)
 
 
 def sync(path: Path) -> None:
-    """Bring a file's content to disk."""
+    """Make a file's content durable. Raises OSError."""
     with path.open("rb") as file:
         os.fsync(file.fileno())

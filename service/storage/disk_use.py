@@ -1,4 +1,4 @@
-"""The disk that a data directory uses."""
+"""Disk space that a data directory uses."""
 
 import shutil
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from wolfstream.service.storage.data_directory import journal_path, snapshots_pa
 
 
 class DiskUse(NamedTuple):
-    """Bytes of the journal's files and of the snapshots, and those free on their file system."""
+    """Bytes used by the journal and by snapshots, and free bytes on their file system."""
 
     log: int
     snapshots: int
@@ -17,7 +17,7 @@ class DiskUse(NamedTuple):
 
 
 def disk_use(data: Path) -> DiskUse:
-    """Return what a data directory uses. Raises OSError if it does not exist."""
+    """Measure a data directory. Raises OSError if it does not exist."""
     journal, snapshots = journal_path(data), snapshots_path(data)
     return DiskUse(
         log=_size(journal.parent.glob(f"{journal.name}*")),
@@ -31,6 +31,6 @@ def _size(files: Iterable[Path]) -> int:
     for file in files:
         try:
             total += file.stat().st_size
-        except OSError:  # it has been replaced
+        except OSError:  # replaced or deleted since it was listed
             continue
     return total

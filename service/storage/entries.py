@@ -1,39 +1,38 @@
-"""What a journal holds of a model: its entries, the keys of requests, and its rollbacks.
+"""What the journal holds for a model: entries, keyed requests, rollbacks and epochs.
 
-An entry of samples is one accepted request, or a part of a large one, which has several. Entries
-with the same `block` were absorbed together; replay keeps these boundaries and the thread setting,
-because the rounding of a matrix product depends on both.
+The sequence counts samples, so only samples and labels raise it. Every other record shares the
+sequence of the sample before it.
 
-An entry of labels has the samples that labels made of predicted rows, and the rows' ids, by which
-they cease to wait. It holds the rows again: so it is learned like samples, whatever became of the
-predictions, and a log from which old predictions were dropped still teaches all that was learned.
+**Samples**: one accepted request, or one of the parts of a large request. Entries with the same
+`block` were absorbed together. Replay keeps these boundaries and the number of threads, because the
+rounding of a matrix product depends on both.
 
-A prediction has rows that wait for their labels. It shares its sequence with the sample before it,
-as a fit does, since it teaches nothing. Its `block` counts all rows that the model has remembered,
-up to its last one: what a snapshot has counted already is passed over in a replay.
+**Labels**: the samples that labels made of predicted rows, and the ids of these rows, which stop
+waiting. The entry repeats the rows, so it is learned like samples, and a log whose old predictions
+were dropped still teaches everything.
 
-A fit is the result of a refit, to be served from this place on. It is a block of its own and shares
-its sequence with the sample before it. A later fit at the same sequence replaces it, and applying
-one twice is the same as applying it once; so replay may begin with the fits at a snapshot's own
+**Prediction**: rows that wait for their labels. Its `block` numbers its last row among all rows
+that the model was ever asked to remember: replay skips the ones that a snapshot has counted.
+
+**Fit**: the result of a refit, served from here on. A later fit at the same sequence replaces it,
+and to apply one twice is to apply it once. So replay may start with the fits at a snapshot's own
 sequence, whether they came before the snapshot or after it.
 
-A checkpoint says that the model was brought into the state that a restored snapshot has: kernel
-values, which snapshots leave out, were computed again. It shares its sequence with the sample
-before it, and applying it twice is the same as applying it once.
+**Checkpoint**: the live model was brought into the state that restoring a snapshot gives, by
+computing the kernel values anew that snapshots leave out. To apply it twice is to apply it once.
 
-A rollback names by its digest the state that a model went back to, which is pinned among the
-snapshots. Nothing before the last rollback matters any longer, and recovery begins with it unless
-there is a snapshot of a later sequence. It shares its sequence with the sample before it, and with
-fits before and after it.
+**Rollback**: names by its digest the state that the model went back to, which is pinned among the
+snapshots. Nothing before the last rollback matters any more: recovery begins with it, unless there
+is a snapshot of a later sequence. Fits may come before and after it at its sequence.
 
-A model may have several learners: then they have logs of their own, and its log has a rollback for
-each merge, to the merged state, whose sequence is the sum of theirs.
+**Epoch**: which history of a model a sequence belongs to. After a rollback, or after a part of the
+journal was given up, the same sequence is another state, so another epoch begins. A new term of the
+same history has an epoch of the same lineage.
 
-A model may follow another one: then it learns the samples in the log of that one, and its sequence
-is its place there. Its own log has what is its own, which is fits, checkpoints and rollbacks.
-
-An epoch tells which life of a model a sequence belongs to: after a rollback, and after a part of
-the journal was given up, the same sequence is another state, and the epoch is another one.
+A model with several learners has partitions with logs of their own; its log has a rollback for each
+merge, to the merged state, whose sequence is the sum of theirs. A model that follows another learns
+the samples in the log of that champion, and its sequence is its place there; its own log has its
+fits, checkpoints and rollbacks.
 """
 
 import secrets
@@ -42,8 +41,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from wolfstream.service.spec.heads import HeadName
 
-# A request with more samples or bytes is learned in parts, which others come between. A part may
-# have fewer samples where they take long, but not fewer than these, unless they have many bytes.
+# A request with more samples or bytes is learned in parts, so that other requests come between.
+# Where samples take long, a part has fewer; below this minimum only because of their bytes.
 PART_SAMPLES, PART_BYTES, LEAST_PART_SAMPLES = 1024, 4 << 20, 16
 _EPOCH_BYTES = 6
 
@@ -51,45 +50,38 @@ EntryKind: TypeAlias = Literal["samples", "labels", "prediction", "fit", "checkp
 
 
 class Entry(NamedTuple):
-    """One accepted request of one model, a part of one, a prediction, a fit or a checkpoint.
-
-    sequence: of its last sample; the latter three have none. block: sequence of the block's last
-    sample; of a prediction see above. threads: of a matrix product when it was learned. record:
-    what it brings, as bytes; none of a checkpoint.
-    """
+    """One accepted request of one model, a part of one, a prediction, a fit or a checkpoint."""
 
     model: int
-    sequence: int
-    samples: int
-    block: int
+    sequence: int  # of its last sample, or of the sample before it if it has none
+    samples: int  # how many it has; 0 for a prediction, fit or checkpoint
+    block: int  # sequence of the block's last sample; for a prediction see above
     head: HeadName
-    threads: int
-    record: bytes
+    threads: int  # of a matrix product when it was learned
+    record: bytes  # its content; empty for a checkpoint
     kind: EntryKind = "samples"
 
 
 class KeyedRequest(NamedTuple):
-    """The idempotency key of the entry at a sequence.
-
-    digest: of the request. answer: its encoded answer; None until it is known. samples: of the
-    request, whose entries end at the sequence; 0 of earlier versions, which had one entry for each.
-    """
+    """A request with an idempotency key, whose entries end at a sequence."""
 
     model: int
     sequence: int
     key: bytes
-    digest: bytes
-    answer: bytes | None
-    samples: int = 0
+    digest: bytes  # of the request's content: the same key with another content is refused
+    answer: bytes | None  # the encoded response; None until it is known
+    samples: int = 0  # of the request; 0 in a journal of an earlier version, with one entry each
 
 
 class Rollback(NamedTuple):
-    """A model's last rollback.
+    """A rollback of a model, or a merge of its partitions.
 
-    description: what the model's description says of it: `to` a snapshot's sequence, `at` a
-    sequence, at a `time`; `of` the model whose state it is, where that is another one. Of a merge
-    it has the `partitions` instead of `to`. digest: of the state, which is pinned. epoch: from here
-    on.
+    Attributes:
+        description: as the model's description shows it. `to`: sequence of the snapshot; `at`:
+            sequence of the rollback; `time`; `of`: the other model whose state it is, if any. A
+            merge has `partitions` instead of `to`.
+        digest: name of the pinned state.
+        epoch: begins with the rollback.
     """
 
     description: dict[str, Any]
@@ -98,17 +90,13 @@ class Rollback(NamedTuple):
 
 
 class CatalogueEntry(NamedTuple):
-    """A model that exists. epoch: the first one that it had.
-
-    spec: that it was made with; its snapshots and rollbacks say which one it has since. follows:
-    the number of the model whose log it learns from, which may be gone; None of its own alone.
-    """
+    """A model that exists."""
 
     number: int
     name: str
-    spec: dict[str, Any]
-    epoch: str
-    follows: int | None = None
+    spec: dict[str, Any]  # at its creation; snapshots and rollbacks have the later ones
+    epoch: str  # its first
+    follows: int | None = None  # number of its champion, which may be deleted by now
 
 
 def now() -> int:
@@ -117,27 +105,32 @@ def now() -> int:
 
 
 def new_epoch() -> str:
-    """Return a text that no model had before."""
+    """Return an epoch that no model had before: it begins a lineage."""
     return secrets.token_hex(_EPOCH_BYTES)
 
 
 def next_term(epoch: str) -> str:
-    """The epoch of the next term of the same life: another leader goes on where the log ends.
+    """Return the epoch of the next term of the same lineage.
 
-    All that was acknowledged in an earlier term is in the log, so its sequences stay the same
-    states.
+    Its leader goes on where the log ends. Everything that earlier terms acknowledged is in the
+    log, so their sequences stay the same states.
     """
-    life, _, term = epoch.partition(".")
-    return f"{life}.{int(term or 0) + 1}"
+    lineage, _, term = epoch.partition(".")
+    return f"{lineage}.{int(term or 0) + 1}"
 
 
-def in_one_life(earlier: str, later: str) -> bool:
-    """Whether the sequences of an epoch are the same states in another, which is as late or later.
+def is_same_lineage(earlier: str, later: str) -> bool:
+    """Return whether a sequence of one epoch is the same state in another, equal or later one.
 
-    Both are as `new_epoch` and `next_term` make them; others are equal or of different lives.
+    Epochs are as `new_epoch` and `next_term` make them. Any other text has only itself in its
+    lineage.
     """
-    (life, _, term), (later_life, _, later_term) = earlier.partition("."), later.partition(".")
+    (lineage, _, term), (later_lineage, _, later_term) = (
+        earlier.partition("."),
+        later.partition("."),
+    )
     if earlier == later:
         return True
-    known = all(one.isdecimal() and len(one) < 10 for one in (term or "0", later_term or "0"))
-    return life == later_life and known and int(term or 0) < int(later_term or 0)
+    terms = term or "0", later_term or "0"
+    are_numbers = all(text.isdecimal() and len(text) < 10 for text in terms)
+    return lineage == later_lineage and are_numbers and int(terms[0]) < int(terms[1])

@@ -1,11 +1,12 @@
-"""The high-water mark: which sequence of each model was durable, kept outside the journal.
+"""The high-water mark: up to which sequence each model was durable, kept outside the journal.
 
-A journal whose last commits are lost looks like one that ended earlier. The mark shows the
-difference: `DIR/high-water` has 16 bytes for each model's number, a sequence and a digest. A commit
-is marked after its fsync and before its acknowledgement, without an fsync of the mark's own, so
-the mark is never ahead of what was durable. It never goes back. It survives the end of the process.
-After a loss of power it may be as old as the last snapshot, with which it is fsynced: then a tail
-that was lost after that is not noticed.
+A journal that has lost its last commits looks like one that ended earlier; the mark shows the
+difference. The file `DIR/high-water` has 16 bytes for each model's number: a sequence and a digest.
+A commit is marked after its fsync and before its acknowledgement, so the mark is never ahead of
+what was durable, and it never decreases.
+
+The file is not fsynced with each commit. It survives the end of the process, but after a loss of
+power it may be as old as the last snapshot, which fsyncs it: a tail lost after that goes unnoticed.
 """
 
 import hashlib
@@ -24,18 +25,22 @@ _SLOT = struct.Struct("<Q8s")
 
 
 class HighWater:
-    """The marks of one directory; any thread may use them.
-
-    path: of the file, which is made where it is missing. read_only: reads one that is there.
-    Raises StartupError.
-    """
+    """The marks of one directory; any thread may use them."""
 
     def __init__(self, path: Path, read_only: bool = False) -> None:
+        """Open the marks of a directory.
+
+        Args:
+            path: of the file, which is made if it is missing.
+            read_only: read the file if there is one, and write nothing.
+
+        Raises StartupError.
+        """
         self._path = path
-        self._failed = False
-        # Of the models that were noted here; predictions, which are many, leave it as it was.
-        self._noted: dict[int, int] = {}
-        # Around looking at a mark and raising it: two threads of a replica raise marks.
+        self._failed = False  # whether a failure was logged: one line is enough
+        # model -> sequence marked here. Predictions do not raise it, so most calls end here.
+        self._marked: dict[int, int] = {}
+        # Guards comparing and raising a mark: two threads of a replica do so.
         self._raising = threading.Lock()
         self._file: int | None = None
         try:
@@ -48,34 +53,34 @@ class HighWater:
                 f"{path} cannot be opened: {error.strerror}; check its permissions"
             ) from None
 
-    def note(self, model: int, sequence: int) -> None:
-        """Mark that all of a model up to a sequence is durable; a failure is logged."""
+    def mark(self, model: int, sequence: int) -> None:
+        """Record that a model is durable up to a sequence; a failure is logged."""
         assert self._file is not None
-        if self._noted.get(model, -1) >= sequence:
+        if self._marked.get(model, -1) >= sequence:
             return
         with self._raising:
             try:
-                if self.of(model) < sequence:
+                if self.sequence(model) < sequence:
                     os.pwrite(self._file, _slot(model, sequence), model * _SLOT.size)
             except OSError as error:
                 self._log(error)
             else:
-                self._noted[model] = sequence
+                self._marked[model] = sequence
 
-    def of(self, model: int) -> int:
-        """Return the marked sequence of a model; 0 without a whole mark."""
+    def sequence(self, model: int) -> int:
+        """Return the marked sequence of a model; 0 without an intact mark."""
         if self._file is None:
             return 0
         slot = os.pread(self._file, _SLOT.size, model * _SLOT.size)
         sequence = int.from_bytes(slot[:8], "little")
         return sequence if slot == _slot(model, sequence) else 0
 
-    def last(self) -> int:
-        """Return the highest number of a model that has a whole mark; 0 without any."""
+    def last_model(self) -> int:
+        """Return the highest number of a model with an intact mark; 0 without any."""
         if self._file is None:
             return 0
         models = range(os.fstat(self._file).st_size // _SLOT.size, 0, -1)
-        return next((model for model in models if self.of(model)), 0)
+        return next((model for model in models if self.sequence(model)), 0)
 
     def sync(self) -> None:
         """Make the marks durable; a failure is logged."""
@@ -95,7 +100,9 @@ class HighWater:
         if not self._failed:
             self._failed = True
             logger.error(
-                "%s cannot be written: %s; a lost commit may go unnoticed", self._path, error
+                "high-water mark not written, a lost commit may go unnoticed: path=%s error=%s",
+                self._path,
+                error,
             )
 
 

@@ -1,11 +1,11 @@
-"""What durable storage promises, whatever journal it has, and its three interfaces together.
+"""The three interfaces of durable storage, and what all of them promise.
 
-The writer's thread makes all calls, except those of `Snapshots`, which any thread may make. A
-model is known by the number that the catalogue gave it, which is never given to another model.
+"Durable" means on disk: no crash of the process or the machine takes it back. Whoever writes gets
+StorageFailed if nothing was written, and InDoubt if that is unknown. Whoever reads at start gets
+StartupError if something is missing or damaged.
 
-"Durable" means on disk: no crash of the process or the machine takes it back. Writing raises
-StorageFailed where nothing was written, and InDoubt where that is unknown. What is read at start
-raises StartupError where it is missing or damaged.
+Only the writer's thread calls them, except `Snapshots`, which any thread may use. A model is known
+by its number in the catalogue, which is never given to another model.
 """
 
 from typing import NamedTuple
@@ -23,5 +23,5 @@ class Storage(NamedTuple):
     snapshots: Snapshots
 
     def close(self) -> None:
-        """Close the journal, and with it the catalogue."""
+        """Close the journal, and the catalogue with it."""
         self.journal.close()

@@ -1,7 +1,7 @@
-"""The interface of the journal: the logs of all models, and marks of what replays them.
+"""The interface of the journal: the logs of all models, and marks of the replays under way.
 
-One log is read through a `LogReader` and written through a `Term`. The journal commits what terms
-write at the same time. `storage.interfaces` has what all of durable storage promises.
+A log is read through a `LogReader` and written through a `Term`. The journal commits the parts of
+many terms together. `storage.interfaces` has what all of durable storage promises.
 """
 
 from collections.abc import Mapping
@@ -13,100 +13,101 @@ from wolfstream.service.storage.term import Part, Term, UnownedLog
 
 
 class Unfinished(StorageFailed):
-    """A commit is under way: `Journal.finished` returns what became of it."""
+    """The result of a commit is not known yet: `Journal.finished` will return it."""
 
 
 class LogFull(StorageFailed):
-    """A model's log has no room for samples: a snapshot lets it be purged."""
+    """A model's log has no room for samples until a snapshot allows it to be purged."""
 
 
 class LogDeleted(NotLeader):
-    """A log ends with the deletion of its model, whose rest is left to do."""
+    """A log ends with the deletion of its model, which may be incomplete."""
 
 
 class Replays(Protocol):
-    """Marks of replays, which show the next process what an earlier one was replaying as it ended.
+    """Marks of the replays under way, which tell the next process where an earlier one crashed.
 
-    A block that needs more memory than there is would end every process that replays it.
+    Without them, a block that needs more memory than the machine has would crash every process
+    that replays it, and the server would never start.
 
-    most: as many processes may end in a replay at one place; the model is left out then.
+    Attributes:
+        max_crashes: after this many crashes at one sequence, the model is left out.
     """
 
-    most: int
+    max_crashes: int
 
     def begin(self, model: int, after: int) -> int:
-        """Mark that a model's entries after a sequence are replayed next.
+        """Mark that a model's block after a sequence is replayed next.
 
-        Returns how many processes have begun this before and ended without `end`. Raises NotReady
-        as `check` does.
+        Returns how many processes began this before and crashed. Raises NotReady as `check` does.
         """
 
-    def leave_out(self, model: int, after: int, times: int) -> None:
-        """Mark as if this many processes had ended in a model's replay after a sequence."""
+    def leave_out(self, model: int, after: int, crashes: int) -> None:
+        """Mark a model as if this many processes had crashed while replaying its block."""
 
-    def ended(self, model: int) -> int:
-        """Return how many processes have ended in the replay of a model, at one place."""
+    def crashes(self, model: int) -> int:
+        """Return how many processes have crashed at the marked block of a model."""
 
     def end(self, model: int) -> None:
-        """Mark that a model was replayed to its end."""
+        """Mark that a model was replayed to the end of its log."""
 
     def check(self) -> None:
-        """Raise NotReady once the process stops: no other block is replayed."""
+        """Raise NotReady if the process is stopping: no further block is replayed."""
 
     def stop(self) -> None:
-        """Mark that the process stops by itself, whatever it replays; on any thread."""
+        """Mark that the process stops in order, so no replay crashed it; on any thread."""
 
 
 class Journal(Protocol):
-    """The durable, ordered record of what every model has been asked to learn.
+    """The durable, ordered record of what every model was asked to learn.
 
-    name: what messages call it, such as the path of its file.
+    Attributes:
+        name: what messages call it, such as the path of its file.
     """
 
     name: str
 
     def reader(self, model: int) -> UnownedLog:
-        """Return a new reader of a model's log, which has read all that is there now.
+        """Return a reader of a model's log that has read all of it as it is now.
 
         Raises StartupError, StorageFailed.
         """
 
     def append(
-        self, parts: Mapping[Term, Part], patience: float | None = None
+        self, parts: Mapping[Term, Part], timeout: float | None = None
     ) -> dict[Term, StorageFailed]:
-        """Write one commit; return the terms of which nothing was written, with the reason.
+        """Write one commit; return the terms whose parts were not written, with the reasons.
 
-        A term that is not in the result has all its entries and keys of this commit durably, in
-        their order and after everything that it wrote before. Of a term in the result there is
-        none of them, unless the error is InDoubt: then it may have all of them or none, and
-        writes nothing more until its doubt is over. A term that the log refuses is over.
+        A term that is not in the result has its whole part on disk, in order and after everything
+        that it wrote before. A term in the result has nothing of it on disk, unless the error is
+        InDoubt: then all of the part may be on disk or nothing, and the term writes nothing more
+        until that is resolved. A term that the log refuses is over.
 
         Args:
             parts: what each term writes.
-            patience: the seconds after which terms are given up for now whose part has no answer:
-                they are in the result as Unfinished, and write nothing until `finished` returns
-                them. None waits for all.
+            timeout: seconds to wait. A term without a result by then is returned as Unfinished,
+                and writes nothing until `finished` returns its result. None waits for all.
         """
 
-    def finished(self, seconds: float) -> dict[Term, StorageFailed | None]:
-        """Return the results of parts that were Unfinished, each once; None for a durable one.
+    def finished(self, timeout: float) -> dict[Term, StorageFailed | None]:
+        """Return the results of Unfinished parts, each once; None means durable.
 
-        It waits at most this long until one of them has finished. A term may be over by then.
+        Waits up to `timeout` seconds for the first. Its term may be over by then.
         """
 
     def exchange(self, rollbacks: Mapping[Term, Rollback]) -> None:
-        """Write rollbacks of two models, both or none; durable on return.
+        """Write a rollback for each of two models, both or none; durable on return.
 
-        Each model has learned everything that its log has. One of them follows the other. Raises
-        what methods of terms raise.
+        One model follows the other, and both have learned all of their logs. Raises what methods
+        of terms raise.
         """
 
     @property
     def replays(self) -> Replays:
-        """Marks of the replays that processes have begun on this machine."""
+        """Marks of the replays that processes began on this machine."""
 
     def damage(self) -> list[str]:
-        """Return what is wrong with the journal's structure, a line for each fault."""
+        """Return the faults in the journal's structure, a line each."""
 
     def close(self) -> None:
-        """Release the journal and the catalogue, which share a connection."""
+        """Close the journal and the catalogue, which share a connection."""

@@ -1,9 +1,9 @@
-"""The mark that a server has had keys.
+"""The mark that a server has had API keys.
 
-Keys that are lost, as by a restore of some files, would let everybody in who reaches the server. So
-that there were keys is kept apart from them: of a server of its own in the header of the journal's
-database, without which there are no models either; of a replica, whose keys are in NATS, in a file
-of its directory.
+A server whose keys are lost, for example by restoring only some files, would let everybody in. So
+the fact that there were keys is stored apart from them: in the header of the journal's database,
+without which there are no models either, or for a replica, whose keys are in NATS, in a file of its
+directory.
 """
 
 import sqlite3
@@ -15,22 +15,22 @@ from wolfstream.service.errors import StartupError
 from wolfstream.service.storage.data_directory import journal_path
 from wolfstream.service.storage.directories import make_private, sync_directory
 
-# SQLite keeps a number for each application in the header of its files: "wfsk".
+# "wfsk". SQLite reserves four bytes in the header of its files for the application.
 _KEYED = 0x7766736B
 
 
 class KeyMark(Protocol):
-    """Whether there were keys. Raises StartupError where it cannot be read or written."""
+    """Whether there were keys. Raises StartupError if it cannot be read or written."""
 
     def is_set(self) -> bool:
         """Return whether there were keys."""
 
     def set(self, keyed: bool) -> None:
-        """Note that there are keys, or that there are to be none; durable on return."""
+        """Record that there are keys, or that there shall be none; durable on return."""
 
 
 class JournalKeyMark:
-    """`KeyMark` in the journal of a data directory, which may be open at the same time."""
+    """`KeyMark` in the journal of a data directory, which a server may have open."""
 
     def __init__(self, data: Path) -> None:
         self._path = journal_path(data)
@@ -40,7 +40,7 @@ class JournalKeyMark:
         return self._run("PRAGMA application_id") == _KEYED
 
     def set(self, keyed: bool) -> None:
-        """Note that there are keys, or that there are to be none."""
+        """Record that there are keys, or that there shall be none."""
         self._run(f"PRAGMA application_id = {_KEYED if keyed else 0}")
 
     def _run(self, statement: str) -> int:
@@ -53,7 +53,7 @@ class JournalKeyMark:
 
 
 class ReplicaKeyMark:
-    """`KeyMark` in the directory of a replica of a fleet: a file that is there if there were."""
+    """`KeyMark` in a replica's directory: the file `DIR/keyed`, which exists if there were keys."""
 
     def __init__(self, data: Path) -> None:
         self._path = data / "keyed"
@@ -63,7 +63,7 @@ class ReplicaKeyMark:
         return self._path.exists()
 
     def set(self, keyed: bool) -> None:
-        """Note that there are keys, or that there are to be none."""
+        """Record that there are keys, or that there shall be none."""
         try:
             if keyed:
                 make_private(self._path)
@@ -79,13 +79,13 @@ def _unusable(path: Path, error: str) -> StartupError:
 
 
 def check_keys(mark: KeyMark, required: bool, no_keys: bool, place: str) -> None:
-    """Note whether there are keys. Raise StartupError if those that were there are gone.
+    """Record whether there are keys. Raise StartupError if there were keys and they are gone.
 
     Args:
         mark: of the server.
         required: whether there are keys now.
-        no_keys: whether its operator says that there are to be none.
-        place: where keys are kept.
+        no_keys: whether the operator says that there shall be none.
+        place: where keys are stored, for messages.
     """
     if required and no_keys:
         raise StartupError(f"there are keys in {place}: remove them, or leave --no-keys out")

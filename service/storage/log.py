@@ -1,9 +1,7 @@
-"""The interface of one model's log, as it is read.
+"""The interface for reading one model's log.
 
-A `LogReader` has no method that writes, and what it reads never changes what may be written. A
-`Term` alone writes (`storage.term`).
-
-`storage.interfaces` has what all of durable storage promises.
+A `LogReader` never writes, and reading changes nothing about who may write: that takes a `Term`
+(`storage.term`). `storage.interfaces` has what all of durable storage promises.
 """
 
 from collections.abc import Iterator
@@ -14,27 +12,27 @@ from wolfstream.service.storage.entries import Entry, KeyedRequest, Rollback
 
 
 class LogGap(StartupError):
-    """A log lacks rows that a reader has not read.
+    """Rows are missing that the reader has yet to read.
 
-    Whoever writes it may have purged them since: then the log, with newer snapshots, has everything
-    for those who read it anew. Otherwise they are lost.
+    The writer may have purged them meanwhile: then a new reader finds everything in the log and
+    in newer snapshots. Otherwise they are lost.
     """
 
 
 class LogReader(Protocol):
-    """One model's log, up to where it was read. Used by one thread at a time.
+    """One model's log, as far as it was read. Used by one thread at a time.
 
-    Where nothing else is said, methods raise StartupError if the log is damaged, and StorageFailed
+    Unless they say otherwise, methods raise StartupError if the log is damaged, and StorageFailed
     if it cannot be read now.
 
     Attributes:
         model: the number of the model.
         name: what messages call the log.
-        faults: what cannot be in a log, and is; one sentence for each. Empty of a sound log.
-        deleted: whether the model was deleted; then only the rest of its deletion is left to do.
-        n_rollbacks: how many rollbacks were read so far; 0 of a log that only this process writes.
-            It never sinks: whoever learns what another replica writes begins anew where it has
-            risen, also where later snapshots have replaced the rollback by then.
+        faults: what a sound log cannot contain, a sentence each; empty for a sound log.
+        deleted: whether the log ends with the deletion of its model, which may be incomplete.
+        n_rollbacks: how many rollbacks were read; 0 for a log that only this process writes. It
+            never decreases. A standby starts over when it grows, even if newer snapshots have
+            replaced the rollback by then.
     """
 
     model: int
@@ -42,7 +40,7 @@ class LogReader(Protocol):
 
     @property
     def faults(self) -> list[str]:
-        """What the log has that cannot be, a sentence for each."""
+        """What a sound log cannot contain, a sentence each."""
 
     @property
     def deleted(self) -> bool:
@@ -50,16 +48,16 @@ class LogReader(Protocol):
 
     @property
     def n_rollbacks(self) -> int:
-        """How many rollbacks were read so far, those included that are not needed any more."""
+        """How many rollbacks were read, including those that are no longer needed."""
 
     def read_on(self) -> None:
-        """Read what has come since the last read. The log of a term does not grow by reading."""
+        """Read what was appended since the last read; a term's own log never grows by this."""
 
     def blocks(self, after: int) -> Iterator[list[Entry]]:
-        """Yield the entries after a sequence, block by block in their order.
+        """Yield the entries after a sequence in order, a list per block.
 
-        Predictions, fits and checkpoints are blocks of their own. Those at the sequence itself are
-        among them, if they came after a rollback there.
+        A prediction, fit or checkpoint is a block of its own. Those at the sequence itself are
+        included, unless a rollback at this sequence came after them.
         """
 
     def begin(self) -> int | None:
@@ -69,32 +67,35 @@ class LogReader(Protocol):
         """Return the sequence of the last sample; 0 if there is none."""
 
     def last_event(self) -> int:
-        """Return the sequence of the last record that has no samples; 0 if there is none."""
+        """Return the sequence of the last record without samples; 0 if there is none."""
 
     def epoch_since(self, sequence: int) -> str | None:
-        """Return the last epoch that began at a sequence or later, except the first one."""
+        """Return the last epoch that began at a sequence or later; None for the model's first."""
 
     def epoch_before(self, sequence: int) -> str | None:
-        """Return the last epoch that began before a sequence: that in which it was written.
+        """Return the last epoch that began before a sequence: the one it was written in.
 
-        None where the log does not have it, or not any more: it is that of the newest snapshot
-        before, or the model's first one.
+        None if the log does not have it, or no longer: it is then the epoch of the newest snapshot
+        before the sequence, or the model's first.
         """
 
     def rolled_back_at(self) -> int | None:
         """Return the sequence of the last rollback; None if later snapshots replaced it."""
 
     def rollbacks(self) -> list[Rollback]:
-        """Return the rollbacks that later snapshots have not replaced, the last one first."""
+        """Return the rollbacks that later snapshots have not replaced, newest first."""
 
     def keys(self) -> Iterator[tuple[int, bytes]]:
-        """Yield (sequence, key) of the idempotency keys, oldest first."""
+        """Yield (sequence, key) of each idempotency key, oldest first."""
 
     def sizes(self, above: int) -> Iterator[tuple[int, int]]:
-        """Yield (sequence, bytes) of the answers of more bytes than a number, oldest first."""
+        """Yield (sequence, bytes) of each stored response above a size, oldest first."""
 
     def find(self, sequence: int) -> KeyedRequest | None:
-        """Return the key of the entry at a sequence, with its answer. Raises StorageFailed."""
+        """Return the keyed request that ends at a sequence, with its response.
+
+        Raises StorageFailed, also if the log is damaged.
+        """
 
     def unanswered(self, after: int) -> list[KeyedRequest]:
-        """Return the keys after a sequence whose answers were not written."""
+        """Return the keyed requests after a sequence whose responses were not stored."""

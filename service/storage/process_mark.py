@@ -1,8 +1,7 @@
-"""The mark of a process that runs, with the memory that it takes.
+"""A mark of the running process and the memory it takes: the file `DIR/running`.
 
-A process that is killed says nothing. The file `DIR/running` is there while one runs, so that the
-next one finds what the last one took when it ended without stopping. It is written without an
-fsync: what kills a process leaves what it has written.
+A process that is killed leaves no message. It leaves this file, so the next one can say how much
+memory the last one took. The file is not fsynced: it has to survive the process, not the machine.
 """
 
 import contextlib
@@ -16,57 +15,61 @@ from wolfstream.service.storage.directories import make_private
 logger = logging.getLogger(__name__)
 
 _SECONDS = 0.2
-# A process that took this share of its memory was probably killed for want of more.
-_MOST, _OF = 3, 4
+# A process that took three quarters of its memory was probably killed for want of more.
+_SUSPECT_SHARE = 3 / 4
 
 
 class ProcessMark:
-    """The mark of this process, from its creation until `end`.
+    """The mark of this process, from its creation until `end`."""
 
-    path: of the file. most: the bytes that the process may take. taken: returns those that it
-    takes.
-    """
+    def __init__(self, path: Path, max_bytes: int, used_bytes: Callable[[], int]) -> None:
+        """Read the last process's mark, and begin to write this one's.
 
-    def __init__(self, path: Path, most: int, taken: Callable[[], int]) -> None:
-        self._path, self._most, self._taken = path, most, taken
-        self._ended, self._noted = threading.Event(), 0
-        self._found = _read(path)
+        Args:
+            path: of the file.
+            max_bytes: the memory that this process may take.
+            used_bytes: returns the memory that it takes now.
+        """
+        self._path, self._max_bytes, self._used_bytes = path, max_bytes, used_bytes
+        self._ended = threading.Event()
+        self._last_process = _read(path)  # (bytes used, bytes allowed)
         with contextlib.suppress(OSError):
             make_private(path)
-        threading.Thread(target=self._note, name="memory", daemon=True).start()
+        threading.Thread(target=self._write_changes, name="memory", daemon=True).start()
 
     def report(self) -> None:
-        """Log that the last process was probably killed for want of memory, if it was."""
-        taken, most = self._found
-        if taken and _OF * taken >= _MOST * most:
+        """Log it if the last process was probably killed for want of memory."""
+        used, allowed = self._last_process
+        if used and used >= _SUSPECT_SHARE * allowed:
             logger.warning(
-                "the last process ended without stopping, and took %d of %d MB of memory: it was "
-                "probably killed for want of memory. Nothing acknowledged is lost; give the server "
-                "more, or DELETE models that are not used",
-                taken >> 20,
-                most >> 20,
+                "the last process was probably killed for want of memory: used_mb=%d max_mb=%d. "
+                "Nothing acknowledged is lost. Give the server more memory, or DELETE models that "
+                "are not used",
+                used >> 20,
+                allowed >> 20,
             )
 
     def end(self) -> None:
-        """Take the mark away: the process stops."""
+        """Delete the mark: the process stops in order."""
         self._ended.set()
         with contextlib.suppress(OSError):
             self._path.unlink(missing_ok=True)
 
-    def _note(self) -> None:
-        """Write what the process takes whenever that has changed by more than a little."""
+    def _write_changes(self) -> None:
+        """Write the memory used each time that it has changed by more than 1/128 of the limit."""
+        written = 0
         while not self._ended.is_set():
-            taken = self._taken()
-            if abs(taken - self._noted) > self._most >> 7:
+            used = self._used_bytes()
+            if abs(used - written) > self._max_bytes >> 7:
                 with contextlib.suppress(OSError):
-                    self._path.write_text(f"{taken} {self._most}\n")
-                    self._noted = taken
+                    self._path.write_text(f"{used} {self._max_bytes}\n")
+                    written = used
             self._ended.wait(_SECONDS)
 
 
 def _read(path: Path) -> tuple[int, int]:
-    """Return what the last process took, and might have taken; zeros if it stopped."""
+    """Return (bytes used, bytes allowed) of the last process; zeros if it stopped in order."""
     with contextlib.suppress(OSError, ValueError):
-        taken, most = path.read_text(errors="replace").split()
-        return int(taken), int(most)
+        used, allowed = path.read_text(errors="replace").split()
+        return int(used), int(allowed)
     return 0, 0

@@ -1,11 +1,12 @@
-"""Marks of replays that have begun: what a process was replaying when it ended.
+"""Marks of the replays under way, in the file `DIR/replays`: where a process was as it crashed.
 
-A block that takes more memory than there is ends the process, at each start again. The file
-`DIR/replays` has 24 bytes for each model's number: after which sequence its replay was, how many
-processes have begun it there, and a digest. It is written before each block, without an fsync: it
-is needed after the end of a process, not after a loss of power, which may bring back marks of
-replays that came to their end; so marks of before the system was started do not count. Where it
-cannot be written, as on a full disk, models are replayed anyway.
+A block that needs more memory than the machine has would crash the process at each start. The file
+has 24 bytes for each model's number: the sequence after which its block begins, how many processes
+began this block, and a digest. It is written before each block.
+
+It is not fsynced: it has to survive the process, not a loss of power. Marks from before the last
+boot do not count, as a loss of power may bring back marks of replays that had ended. Where the file
+cannot be written, as on a full disk, models are replayed all the same.
 """
 
 import hashlib
@@ -20,80 +21,89 @@ from wolfstream.service.storage.directories import make_private
 
 logger = logging.getLogger(__name__)
 
-# Another text each time that the system starts; other systems than Linux have none.
+# Its content changes with each boot; only Linux has it.
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 _SLOT = struct.Struct("<QQ8s")
 
 
 class ReplayMarks:
-    """The marks of one directory. Of one model they are used by one thread at a time.
+    """`storage.journal.Replays` in a file. For one model, used by one thread at a time."""
 
-    read_only: reads what is there. most: see `Replays`. Raises StartupError.
-    """
+    def __init__(self, path: Path, read_only: bool = False, max_crashes: int = 2) -> None:
+        """Open the marks of a directory.
 
-    def __init__(self, path: Path, read_only: bool = False, most: int = 2) -> None:
-        self.most = most
-        # The marks of before this process, which its own replace.
-        self._found: dict[int, tuple[int, int]] = {}
-        # The replays that are under way: after which sequence, and how many have begun it before.
+        Args:
+            path: of the file, which is made if it is missing.
+            read_only: read the file if there is one, and write nothing.
+            max_crashes: see `Replays`.
+
+        Raises StartupError.
+        """
+        self.max_crashes = max_crashes
+        # model -> mark that earlier processes left: (sequence, how many began there).
+        self._earlier: dict[int, tuple[int, int]] = {}
+        # model -> replay under way: (sequence, how many processes began there before this one).
         self._under_way: dict[int, tuple[int, int]] = {}
-        self._stopped, self._writing = False, threading.Lock()
+        self._stopped = False
+        # Guards `_under_way` and writing: `stop` comes from another thread than the replays.
+        self._writing = threading.Lock()
         self._path, self._failed = path, False
         self._boot = _BOOT.read_bytes() if _BOOT.exists() else b""
         try:
             if not read_only:
                 make_private(path)
-            there = path if path.exists() else Path(os.devnull)
-            self._file = os.open(there, os.O_RDONLY if read_only else os.O_RDWR)
+            readable = path if path.exists() else Path(os.devnull)
+            self._file = os.open(readable, os.O_RDONLY if read_only else os.O_RDWR)
         except OSError as error:
             raise StartupError(
                 f"{path} cannot be opened: {error.strerror}; check its permissions"
             ) from None
 
     def begin(self, model: int, after: int) -> int:
-        """Mark that the block after a sequence is begun; how many have begun it before.
+        """Mark that the block after a sequence is replayed next.
 
-        Raises NotReady once the process stops.
+        Returns how many processes began this block before and crashed. Raises NotReady if this
+        one is stopping.
         """
         self.check()
-        if model not in self._found:
-            self._found[model] = self._read(model)
-        ended_after, times = self._found[model]
-        before = times if ended_after == after else 0
+        if model not in self._earlier:
+            self._earlier[model] = self._read(model)
+        marked_after, times = self._earlier[model]
+        crashes = times if marked_after == after else 0
         with self._writing:
-            self._under_way[model] = after, before
-            self._write(model, self._slot(model, after, before + 1))
-        return before
+            self._under_way[model] = after, crashes
+            self._write(model, self._slot(model, after, crashes + 1))
+        return crashes
 
-    def leave_out(self, model: int, after: int, times: int) -> None:
-        """Mark as if this many processes had ended in a model's replay. Raises OSError."""
-        os.pwrite(self._file, self._slot(model, after, times), model * _SLOT.size)
+    def leave_out(self, model: int, after: int, crashes: int) -> None:
+        """Mark a model as if this many processes had crashed at a block. Raises OSError."""
+        os.pwrite(self._file, self._slot(model, after, crashes), model * _SLOT.size)
 
-    def ended(self, model: int) -> int:
-        """Return how many processes have ended in the replay of a model, at one place."""
+    def crashes(self, model: int) -> int:
+        """Return how many processes have crashed at the marked block of a model."""
         return self._read(model)[1]
 
     def end(self, model: int) -> None:
-        """Mark that a model's replay came to its end."""
+        """Mark that a model was replayed to the end of its log."""
         with self._writing:
             self._under_way.pop(model, None)
             self._write(model, bytes(_SLOT.size))
 
     def check(self) -> None:
-        """Raise NotReady once the process stops: no other block is replayed."""
+        """Raise NotReady if the process is stopping: no further block is replayed."""
         if self._stopped:
             raise NotReady("the server stops, and replays nothing more")
 
     def stop(self) -> None:
-        """Mark that no replay under way has ended the process, which stops; mark no others."""
+        """Mark that no replay under way crashed the process, and write no marks after that."""
         with self._writing:
-            for model, (after, before) in self._under_way.items():
-                self._write(model, self._slot(model, after, before))
+            for model, (after, crashes) in self._under_way.items():
+                self._write(model, self._slot(model, after, crashes))
             self._stopped = True
 
     def _read(self, model: int) -> tuple[int, int]:
-        """Return what earlier processes have left: a sequence, and how many times."""
+        """Return the mark of a model, (sequence, times); zeros without a whole one of this boot."""
         slot = os.pread(self._file, _SLOT.size, model * _SLOT.size)
         if len(slot) == _SLOT.size:
             after, times, _ = _SLOT.unpack(slot)
@@ -111,10 +121,11 @@ class ReplayMarks:
         try:
             os.pwrite(self._file, slot, model * _SLOT.size)
         except OSError as error:
-            if not self._failed:
+            if not self._failed:  # once is enough: the next block would fail the same way
                 self._failed = True
                 logger.error(
-                    "%s cannot be written: %s; a model that ends the server may end it again",
+                    "replay marks not written, a model that crashes the server may do so again: "
+                    "path=%s error=%s",
                     self._path,
                     error,
                 )

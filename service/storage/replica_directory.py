@@ -1,7 +1,7 @@
-"""The directory of a replica of a fleet, and which fleet it remembers.
+"""The directory of a fleet's replica, and the fleet that it belongs to: the file `DIR/fleet`.
 
-The file `DIR/fleet` has the fleet's name. The other files of the directory name models by their
-numbers, which another fleet gives to other models.
+The other files of the directory refer to models by number, and another fleet gives these numbers to
+other models. So a directory that changes its fleet starts anew.
 """
 
 import logging
@@ -27,11 +27,11 @@ from wolfstream.service.storage.directories import (
 logger = logging.getLogger(__name__)
 
 
-def remember_fleet(data: Path, fleet: str) -> None:
-    """Let a directory be a replica's of a fleet; what it remembers of another one is set aside.
+def assign_to_fleet(data: Path, fleet: str) -> None:
+    """Record that a directory belongs to a fleet's replica; set files of another fleet aside.
 
-    A directory without a name, as older versions have left it, is taken for one of this fleet.
-    Raises StartupError.
+    A directory without a fleet's name, as older versions left it, counts as one of this fleet.
+    Raises StartupError, also for the data directory of a server without a fleet.
     """
     if journal_path(data).exists():
         raise StartupError(
@@ -39,46 +39,48 @@ def remember_fleet(data: Path, fleet: str) -> None:
             f"with --data, and copy its models with `wolfstream fleet import {data}`"
         )
     try:
-        before = _fleet_of(data)
+        before = _read_fleet(data)
         if before not in (fleet, ""):
             logger.warning(
-                "%s was the directory of a replica of another fleet, %s; this one is %s. What it "
-                "remembered of that one is in %s now",
-                *(data, before, fleet, _set_aside(data)),
+                "replica's directory belonged to another fleet, its files were set aside: path=%s "
+                "fleet=%s before=%s aside=%s",
+                *(data, fleet, before, _set_aside(data)),
             )
         if before != fleet:
-            _write(data, fleet)
+            _write_fleet(data, fleet)
     except OSError as error:
         raise StartupError(
             f"the data directory {data} cannot be used: {error}; choose another with --data"
         ) from None
 
 
-def _fleet_of(data: Path) -> str:
+def _read_fleet(data: Path) -> str:
+    """Return the fleet's name in a directory; "" if it has none."""
     path = fleet_path(data)
     return path.read_text(errors="replace").strip() if path.exists() else ""
 
 
 def _set_aside(data: Path) -> Path:
-    """Move the files about models into a directory; return the directory."""
+    """Move the files about models into a new directory; return its path."""
     aside = unused_path(data / f"{datetime.now(UTC):aside-%Y%m%dT%H%M%S}")
     make_directory(aside)
     for path in (high_water_path(data), replays_path(data)):
         if path.exists():
             path.rename(aside / path.name)
-    for path in data.glob(f"{side_path(data).name}*"):  # with its write-ahead file
+    for path in data.glob(f"{side_path(data).name}*"):  # the database and its write-ahead file
         path.rename(aside / path.name)
     sync_directory(aside)
     sync_directory(data)
     return aside
 
 
-def _write(data: Path, fleet: str) -> None:
-    whole = fleet_path(data).with_suffix(".new")
-    make_private(whole)
-    with whole.open("w") as file:
+def _write_fleet(data: Path, fleet: str) -> None:
+    """Write the fleet's name, durably and as a whole."""
+    new = fleet_path(data).with_suffix(".new")
+    make_private(new)
+    with new.open("w") as file:
         file.write(f"{fleet}\n")
         file.flush()
         os.fsync(file.fileno())
-    whole.rename(fleet_path(data))
+    new.rename(fleet_path(data))
     sync_directory(data)

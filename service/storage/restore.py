@@ -1,6 +1,6 @@
-"""Restoring a backup: a data directory as it was at the backup's end, or at an earlier point.
+"""Restore a backup: as a data directory at the end of the backup, or at an earlier point.
 
-The copy is cut at the point and completed in another directory, which is renamed last.
+The backup is copied into a directory of another name, cut at the point, completed and renamed last.
 """
 
 import shutil
@@ -13,7 +13,13 @@ from wolfstream.service.storage.data_directory import journal_path, open_storage
 from wolfstream.service.storage.directories import sync_directory
 from wolfstream.service.storage.directory_copy import copy_directory, copy_files
 from wolfstream.service.storage.entries import new_epoch
-from wolfstream.service.storage.reach import MANIFEST, BackupError, Reach, check_empty, reaches_of
+from wolfstream.service.storage.reach import (
+    MANIFEST,
+    BackupError,
+    Reach,
+    check_empty,
+    model_reaches,
+)
 from wolfstream.service.storage.snapshot_files import SnapshotFiles
 from wolfstream.service.storage.sqlite_catalogue import models_in
 from wolfstream.service.storage.sqlite_file import SqliteFile
@@ -25,20 +31,24 @@ from wolfstream.service.storage.sqlite_point import (
 )
 
 
-class Point(NamedTuple):
-    """A point in time: a moment, in milliseconds since 1970, or the sequence of one model."""
+class RestorePoint(NamedTuple):
+    """A point to restore all models at, or with `model` and `sequence` a point of one of them."""
 
-    time: int | None = None
+    time: int | None = None  # milliseconds since 1970; None for a sequence
     model: str = ""
     sequence: int = 0
 
 
-def restore(backup: Path, data: Path, to: Point | None) -> list[Reach]:
-    """Make a data directory of a backup, as it was at its end or at an earlier point.
+def restore(backup: Path, data: Path, to: RestorePoint | None) -> list[Reach]:
+    """Make a data directory from a backup; begin a new epoch of each model.
 
-    data: a directory that does not exist or is empty. A new epoch of each model begins. Returns
-    what each model reaches; the newest sequence is the one at which it is. Raises BackupError,
-    StartupError, OSError.
+    Args:
+        backup: the directory of the backup.
+        data: a directory that is missing or empty.
+        to: an earlier point; None restores the end of the backup.
+
+    Returns the reach of each model; its newest sequence is where the model now is. Raises
+    BackupError, StartupError, OSError.
     """
     if not (backup / MANIFEST).exists():
         raise BackupError(
@@ -49,7 +59,7 @@ def restore(backup: Path, data: Path, to: Point | None) -> list[Reach]:
     shutil.rmtree(partial, ignore_errors=True)
     try:
         copy_directory(backup, partial)
-        reaches = _bring_back(partial, to)
+        reaches = _rewind(partial, to)
         copy_files([path for path in backup.glob("*.json") if path.name != MANIFEST], partial)
         if data.exists():
             data.rmdir()
@@ -61,21 +71,21 @@ def restore(backup: Path, data: Path, to: Point | None) -> list[Reach]:
     return reaches
 
 
-def _bring_back(data: Path, to: Point | None) -> list[Reach]:
+def _rewind(data: Path, to: RestorePoint | None) -> list[Reach]:
     """Delete everything after the point, and begin a new epoch of each model."""
     try:
         ends = {} if to is None else _cut(data, to)
         with closing(open_storage(data)) as storage:
             reaches = list[Reach]()
-            for found in reaches_of(storage):
-                if isinstance(found, str):
-                    raise BackupError(found)
-                if found.newest != ends.get(found.model, found.newest):
+            for reach in model_reaches(storage):
+                if isinstance(reach, str):
+                    raise BackupError(reach)
+                if reach.newest != ends.get(reach.model, reach.newest):
                     raise BackupError(
-                        f"model {found.model!r}: the backup has its state at sequence "
-                        f"{found.newest}, not at {ends[found.model]}; choose another point"
+                        f"model {reach.model!r}: the backup has its state at sequence "
+                        f"{reach.newest}, not at {ends[reach.model]}; choose another point"
                     )
-                reaches.append(found)
+                reaches.append(reach)
             newest = {reach.model: reach.newest for reach in reaches}
             for number, name, *_ in storage.catalogue.models():
                 log, snapshots = storage.journal.reader(number), storage.snapshots
@@ -87,36 +97,40 @@ def _bring_back(data: Path, to: Point | None) -> list[Reach]:
     return reaches
 
 
-def _cut(data: Path, to: Point) -> dict[str, int]:
-    """Delete everything after a point; return where each model that was cut ends now.
+def _cut(data: Path, to: RestorePoint) -> dict[str, int]:
+    """Delete everything after a point; return the end of each model that was cut, by name.
 
     Raises BackupError, StorageFailed.
     """
     ends = dict[str, int]()
     with closing(SqliteFile(journal_path(data))) as file:
-        listed = models_in(file)
-        models = {model.name: model.number for model in listed}
-        challengers = {one.number: one.follows for one in listed if one.follows in models.values()}
+        entries = models_in(file)
+        models = {entry.name: entry.number for entry in entries}
+        # challenger -> champion, both by number. Challengers learn from the champion's log, so
+        # they are cut after it, where it ends.
+        challengers = {
+            entry.number: entry.follows for entry in entries if entry.follows in models.values()
+        }
         if to.time is None and to.model not in models:
             raise BackupError(f"the backup has no model {to.model!r}; it has {', '.join(models)}")
         for name, number in models.items():
-            found: Cut | None
+            cut: Cut | None
             if number in challengers:
                 continue
             if to.time is not None:
-                found = cut_at_time(file, number, to.time)
+                cut = cut_at_time(file, number, to.time)
             elif name == to.model:
-                found = cut_at_sequence(file, number, to.sequence)
+                cut = cut_at_sequence(file, number, to.sequence)
             else:
                 continue
-            _forget_snapshots(data, number, found, to.time)
-            if found is not None:
-                ends[name] = found.end
-        named = models.get(to.model)
+            _delete_later_snapshots(data, number, cut, to.time)
+            if cut is not None:
+                ends[name] = cut.end
+        chosen = models.get(to.model)
         for number, champion in challengers.items():
-            if to.time is not None or named in (number, champion):
-                of_champion = ends.get(to.model, to.sequence)
-                end = to.sequence if named == number else of_champion
+            if to.time is not None or chosen in (number, champion):
+                champion_end = ends.get(to.model, to.sequence)
+                end = to.sequence if chosen == number else champion_end
                 _cut_challenger(data, file, number, end if to.time is None else None, to.time)
     return ends
 
@@ -124,10 +138,7 @@ def _cut(data: Path, to: Point) -> dict[str, int]:
 def _cut_challenger(
     data: Path, file: SqliteFile, number: int, end: int | None, time: int | None
 ) -> None:
-    """Delete what a challenger has from after a sequence, or a time.
-
-    Raises StorageFailed.
-    """
+    """Delete what a challenger has after a sequence or a time. Raises StorageFailed."""
     snapshots = SnapshotFiles(snapshots_path(data))
     if not cut_challenger(file, number, end, time):
         snapshots.delete(number)
@@ -138,15 +149,15 @@ def _cut_challenger(
             path.unlink()
 
 
-def _forget_snapshots(data: Path, number: int, left: Cut | None, time: int | None) -> None:
-    """Delete the snapshots of a model from after its end; all of them where `left` is None."""
+def _delete_later_snapshots(data: Path, number: int, cut: Cut | None, time: int | None) -> None:
+    """Delete a model's snapshots from after the cut; all of them if `cut` is None."""
     snapshots = SnapshotFiles(snapshots_path(data))
     for sequence in snapshots.sequences(number):
         path = Path(snapshots.name(number, sequence))
-        later = time is not None and path.stat().st_mtime * 1000 > time
-        if left is None or sequence > left.end:
+        is_later = time is not None and path.stat().st_mtime * 1000 > time
+        if cut is None or sequence > cut.end:
             path.unlink()
-        elif sequence == left.end and later and (left.events or not left.dated):
-            path.unlink()  # it may not be the state of that time
-    if left is None:
+        elif sequence == cut.end and is_later and (cut.events or not cut.dated):
+            path.unlink()  # it may hold an event that was cut off, or be of a later time
+    if cut is None:
         snapshots.delete(number)

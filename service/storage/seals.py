@@ -1,12 +1,13 @@
-"""Seals: the content of a row in the journal, preceded by a digest of the whole row.
+"""Seals: the content of a row in the journal, after a digest of the whole row.
 
-SQLite checks the structure of its pages, but not their content.
+SQLite checks the structure of its pages, not their content: a seal shows damage there. It does
+not show who wrote a row.
 """
 
 import hashlib
 from typing import Any
 
-# Nothing in MessagePack or JSON begins with this byte.
+# First byte of a seal. Neither MessagePack nor JSON ever begins with it.
 _MARK = b"\xc1"
 _DIGEST_BYTES = 8
 
@@ -19,7 +20,7 @@ class BrokenSeal(Exception):
 
 
 def seal(content: bytes, *columns: object) -> bytes:
-    """Return the content, sealed together with the row's other values."""
+    """Return the content with a seal over it and the row's other columns."""
     return _MARK + _digest(content, columns) + content
 
 
@@ -34,7 +35,7 @@ def unseal(sealed: Any, *columns: object) -> bytes:
 
 
 def unseal_if_marked(sealed: Any, *columns: object) -> bytes:
-    """Inverse of `seal`; content that an earlier version wrote without a seal is returned as it is.
+    """Return the content as `unseal` does, or as it is if an earlier version wrote it unsealed.
 
     Raises BrokenSeal.
     """

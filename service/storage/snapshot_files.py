@@ -1,6 +1,6 @@
 """Snapshots in files: `DIR/snapshots/<model>/<sequence>.snapshot`.
 
-States that rollbacks restored are pinned in the same folder, in `<digest>-<unique>.pinned`.
+States that rollbacks restored are pinned in the same folder, as `<digest>-<unique>.pinned`.
 """
 
 import contextlib
@@ -23,8 +23,8 @@ from wolfstream.service.storage.snapshot_format import (
 from wolfstream.service.storage.snapshots import (
     DIGITS,
     SnapshotDescription,
-    is_content_of,
-    pinned_name,
+    matches_pinned_name,
+    new_pinned_name,
 )
 
 logger = logging.getLogger(__name__)
@@ -35,22 +35,25 @@ _DELETED = ".deleted"
 
 
 class SnapshotFiles:
-    """`storage.snapshots.Snapshots` in a directory; any thread may use it.
-
-    kept: how many snapshots of each model are kept; the oldest ones are deleted.
-    """
+    """`storage.snapshots.Snapshots` in a directory; any thread may use it."""
 
     def __init__(self, directory: Path, kept: int = 4) -> None:
+        """Use a directory.
+
+        Args:
+            directory: of the snapshots; `save` and `pin` make it if it is missing.
+            kept: how many snapshots of each model are kept; `save` deletes the oldest.
+        """
         self._directory = directory
         self._kept = kept
 
     def models(self) -> list[int]:
-        """Return the numbers of all models that have snapshots."""
+        """Return the numbers of all models that have a folder here."""
         folders = [folder.name for folder in self._directory.glob("*")]
         return sorted(int(name) for name in folders if name.isdecimal())
 
     def sequences(self, model: int) -> list[int]:
-        """Return sequences of a model's kept snapshots, newest first."""
+        """Return the sequences of a model's snapshots, newest first."""
         files = self._folder(model).glob(f"*{_SUFFIX}")
         return sorted((int(file.stem) for file in files if file.stem.isdecimal()), reverse=True)
 
@@ -59,7 +62,7 @@ class SnapshotFiles:
         return str(self._path(model, sequence))
 
     def save(self, model: int, state: State) -> None:
-        """Write a snapshot durably, and delete the oldest if there are too many."""
+        """Write a snapshot, durable on return; delete the oldest if there are too many."""
         make_directory(self._folder(model))
         self._drop_partial(model, pinned=False)
         write_state(self._path(model, state.plain["sequence"]), state)
@@ -82,7 +85,7 @@ class SnapshotFiles:
             return None
 
     def describe(self, model: int, sequence: int) -> SnapshotDescription | None:
-        """Return size, time and plain part of a snapshot's file; None if there is none."""
+        """Return the size, time and plain part of a snapshot's file; None if there is none."""
         path = self._path(model, sequence)
         try:
             file = path.stat()
@@ -102,22 +105,22 @@ class SnapshotFiles:
             path.rename(unused_path(path.with_suffix(".damaged")))
 
     def pin(self, model: int, content: bytes, name: str | None = None) -> str:
-        """Keep the bytes of a snapshot until `unpin`, and return their name."""
-        name = pinned_name(content) if name is None else name
+        """Write the bytes of a snapshot, durable on return; return their name."""
+        name = new_pinned_name(content) if name is None else name
         make_directory(self._folder(model))
         self._drop_partial(model, pinned=True)
         write_content(self._pinned_path(model, name), content)
         return name
 
     def pinned(self, model: int, name: str) -> State:
-        """Return the state in the bytes that were pinned. Raises DamagedSnapshot."""
+        """Return the state that was pinned under a name. Raises DamagedSnapshot."""
         return decode_state(self.pinned_content(model, name), self._pinned_path(model, name).name)
 
     def pinned_content(self, model: int, name: str) -> bytes:
         """Return the bytes that were pinned under a name. Raises DamagedSnapshot."""
         path = self._pinned_path(model, name)
         content = read_content(path)
-        if not is_content_of(name, content):
+        if not matches_pinned_name(name, content):
             raise DamagedSnapshot(path.name, "does not match its digest")
         return content
 
@@ -133,24 +136,25 @@ class SnapshotFiles:
     def delete(self, model: int) -> None:
         """Delete all snapshots of a model.
 
-        They are renamed first: if the process ends meanwhile, the next start recognises them.
+        The folder is renamed first, so that the next start can finish an interrupted deletion.
         """
         folder = self._folder(model)
-        doomed = folder.with_name(f"{folder.name}{_DELETED}")
+        renamed = folder.with_name(f"{folder.name}{_DELETED}")
         with contextlib.suppress(OSError):
-            folder.rename(doomed)
-        for each in (folder, doomed):
-            shutil.rmtree(each, ignore_errors=True)
+            folder.rename(renamed)
+        for path in (folder, renamed):  # also if the folder could not be renamed
+            shutil.rmtree(path, ignore_errors=True)
 
     def set_others_aside(self, models: set[int]) -> None:
-        """Rename the folders of all other models, and finish deletions that were interrupted."""
+        """Rename the folders of all other models, and finish interrupted deletions."""
         for folder in sorted(self._directory.glob("*")):
             if folder.name.isdigit() and int(folder.name) not in models:
                 aside = aside_path(folder)
                 folder.rename(aside)
                 logger.warning(
-                    "%s belongs to no model of the journal and is now %s: `wolfstream snapshot "
-                    "import` makes a model of a file in it; delete it if you do not need it",
+                    "snapshots of a model that the journal does not have, set aside: path=%s "
+                    "aside=%s. `wolfstream snapshot import` makes a model from one of these "
+                    "files; delete the folder if you do not need it",
                     folder,
                     aside,
                 )
@@ -158,9 +162,9 @@ class SnapshotFiles:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def _drop_partial(self, model: int, *, pinned: bool) -> None:
-        """Delete what a process that was killed left of snapshots, or of pinned states.
+        """Delete unfinished files that a killed process left: of snapshots, or of pinned states.
 
-        While the one is written, the other may be.
+        Never both: another thread may be writing one kind while this one writes the other.
         """
         for partial in self._folder(model).glob("*.partial"):
             if (len(partial.stem) >= DIGITS) is pinned:

@@ -1,10 +1,11 @@
-"""A model's state as bytes, which show whether they are complete and undamaged.
+"""The format of a snapshot: a model's state as bytes with a checksum.
 
-The format is 8 bytes of magic and version, the SHA-256 of the rest, and the rest: an npz archive
-(no pickles) of the state's arrays and, as `plain`, the JSON of everything else. A file is written
-under another name, fsynced and renamed, so a file with the right name was written completely; the
-digest reveals what happened to it since. It does not reveal who wrote it: `storage.archive` reads
-archives that anybody made.
+    8 bytes of magic and version | SHA-256 of the rest, 32 bytes | npz archive, without pickles
+
+The archive has the state's arrays and, as the array `plain`, everything else in JSON. A file is
+written under another name, fsynced and renamed, so a file of the right name was written completely;
+the checksum shows damage since then. It does not show who wrote the file: `storage.archive` reads
+archives that anybody may have made.
 """
 
 import hashlib
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from wolfstream.service.storage.archive import UnreadableArchive, read_array, read_arrays
 from wolfstream.service.storage.directories import is_plain_file, sync_directory
 
-# A reader of a version reads those before it, too.
+# A reader also reads all earlier versions.
 VERSION = 1
 _MAGIC, _VERSION = b"WOLFSN\x00", bytes([VERSION])
 _DIGEST_BYTES = 32
@@ -29,7 +30,8 @@ _DIGEST_BYTES = 32
 class DamagedSnapshot(Exception):
     """A snapshot is not what was written, or cannot be read.
 
-    reason: completes a sentence that begins with the snapshot's name.
+    Attributes:
+        reason: the message without the snapshot's name, which begins with a verb.
     """
 
     def __init__(self, name: str, reason: str) -> None:
@@ -38,18 +40,18 @@ class DamagedSnapshot(Exception):
 
 
 class UnreadableSnapshot(DamagedSnapshot):
-    """A snapshot's bytes cannot be read at present; they may be whole."""
+    """A snapshot cannot be read at present; its bytes may be undamaged."""
 
 
 class State(NamedTuple):
-    """A model's state: plain data, `sequence` among it, and named arrays."""
+    """A model's saved state."""
 
-    plain: dict[str, Any]
+    plain: dict[str, Any]  # what JSON can hold; it includes `sequence`
     arrays: dict[str, NDArray[Any]]
 
 
 def encode_state(state: State) -> tuple[bytes, memoryview]:
-    """Return the bytes of a snapshot, in two parts that follow each other."""
+    """Return the bytes of a snapshot, in two consecutive parts."""
     archive = io.BytesIO()
     plain = np.frombuffer(json.dumps(state.plain).encode(), np.uint8)
     np.savez(archive, allow_pickle=False, plain=plain, **state.arrays)
@@ -58,12 +60,12 @@ def encode_state(state: State) -> tuple[bytes, memoryview]:
 
 
 def write_state(path: Path, state: State) -> None:
-    """Write one file: complete and fsynced under `path`, or not at all. Raises OSError."""
+    """Write a snapshot's file: complete and fsynced under `path`, or not at all. Raises OSError."""
     write_content(path, *encode_state(state))
 
 
 def write_content(path: Path, *parts: bytes | memoryview) -> None:
-    """Write the bytes of one file: complete and fsynced, or not at all. Raises OSError."""
+    """Write a file from consecutive parts: complete and fsynced, or not at all. Raises OSError."""
     partial = path.with_suffix(".partial")
     try:
         with partial.open("wb") as file:
@@ -73,18 +75,18 @@ def write_content(path: Path, *parts: bytes | memoryview) -> None:
             os.fsync(file.fileno())
         partial.rename(path)
     except BaseException:
-        partial.unlink(missing_ok=True)  # on a full disk the journal needs the room
+        partial.unlink(missing_ok=True)  # on a full disk the journal needs the space
         raise
     sync_directory(path.parent)
 
 
 def read_state(path: Path) -> State:
-    """Read one file. Raises DamagedSnapshot."""
+    """Read a snapshot's file. Raises DamagedSnapshot."""
     return decode_state(read_content(path), path.name)
 
 
 def read_content(path: Path) -> bytes:
-    """Return the bytes of one file. Raises UnreadableSnapshot."""
+    """Return the bytes of a file. Raises UnreadableSnapshot."""
     try:
         if not is_plain_file(path):
             raise OSError("it is not a file")
@@ -95,7 +97,7 @@ def read_content(path: Path) -> bytes:
 
 
 def read_plain(path: Path) -> dict[str, Any]:
-    """Return the plain part of one file. Neither are its arrays read, nor is the checksum verified.
+    """Return the plain part of a snapshot's file, without reading arrays or checking the checksum.
 
     Raises DamagedSnapshot.
     """
@@ -109,10 +111,15 @@ def read_plain(path: Path) -> dict[str, Any]:
 
 
 def decode_state(content: bytes, name: str, most_plain_bytes: int | None = None) -> State:
-    """Return the state in the bytes of a snapshot, which messages call `name`.
+    """Return the state in the bytes of a snapshot.
 
-    most_plain_bytes: bound on its plain part, whose objects take many times its bytes; None where
-    the file is this server's own. Raises DamagedSnapshot.
+    Args:
+        content: the bytes.
+        name: what messages call the snapshot.
+        most_plain_bytes: bound on its plain part, because Python objects take many times the bytes
+            of their JSON. None for files of this server's own.
+
+    Raises DamagedSnapshot.
     """
     begin = len(_MAGIC + _VERSION)
     if not content.startswith(_MAGIC):

@@ -1,4 +1,4 @@
-"""The interface of the snapshots: the saved states of models.
+"""The interface of the snapshots: saved states of models.
 
 Any thread may use it. `storage.interfaces` has what all of durable storage promises.
 """
@@ -11,16 +11,16 @@ from typing import Any, NamedTuple, Protocol
 
 from wolfstream.service.storage.snapshot_format import State
 
-# The characters of a digest in the name of a pinned state, and the bytes that make it unique.
+# Hex digits of the digest in a pinned state's name, and random bytes that make the name unique.
 DIGITS, _UNIQUE_BYTES = 32, 4
 
 
-def pinned_name(content: bytes) -> str:
-    """Return a new name for a pinned state, which begins with its digest."""
+def new_pinned_name(content: bytes) -> str:
+    """Return a new name for a state to be pinned: its digest and a random part."""
     return f"{_digest(content)}-{secrets.token_hex(_UNIQUE_BYTES)}"
 
 
-def is_content_of(name: str, content: bytes) -> bool:
+def matches_pinned_name(name: str, content: bytes) -> bool:
     """Return whether bytes are those that were pinned under a name."""
     return name.partition("-")[0] == _digest(content)
 
@@ -30,54 +30,51 @@ def _digest(content: bytes) -> str:
 
 
 class SnapshotDescription(NamedTuple):
-    """A snapshot without its arrays.
-
-    n_bytes: its size. written: when it was saved. plain: `State.plain`; None if unreadable.
-    """
+    """A snapshot without its arrays."""
 
     n_bytes: int
-    written: datetime
-    plain: dict[str, Any] | None
+    written: datetime  # when it was saved
+    plain: dict[str, Any] | None  # see `State`; None if unreadable
 
 
 class Snapshots(Protocol):
-    """Saved states of models, each known by the sequence at which it was taken."""
+    """Saved states of models, each identified by the sequence at which it was taken."""
 
     def sequences(self, model: int) -> list[int]:
-        """Return sequences of a model's kept snapshots, newest first."""
+        """Return the sequences of a model's snapshots, newest first."""
 
     def name(self, model: int, sequence: int) -> str:
         """Return what messages call a snapshot, such as the path of its file."""
 
     def save(self, model: int, state: State) -> None:
-        """Keep a state as the snapshot of its sequence, and forget the oldest if too many.
+        """Save a state as the snapshot of its sequence; delete the oldest if there are too many.
 
-        Durable on return; otherwise nothing has changed. Raises OSError.
+        Durable on return; if it raises, nothing has changed. Raises OSError.
         """
 
     def load(self, model: int, sequence: int) -> State:
-        """A snapshot's state. Raises DamagedSnapshot, also where there is no such snapshot."""
+        """Return a snapshot's state. Raises DamagedSnapshot, also if there is no such snapshot."""
 
     def content(self, model: int, sequence: int) -> bytes:
-        """A snapshot as bytes, which `snapshot_format.decode` reads. Raises DamagedSnapshot."""
+        """Return a snapshot as bytes for `snapshot_format.decode_state`. Raises DamagedSnapshot."""
 
     def written(self, model: int, sequence: int) -> datetime | None:
         """Return when a snapshot was saved; None if there is no such snapshot."""
 
     def describe(self, model: int, sequence: int) -> SnapshotDescription | None:
-        """Return what is known about a snapshot without its arrays; None if there is none."""
+        """Return a snapshot without its arrays; None if there is no such snapshot."""
 
     def set_aside(self, model: int, sequence: int) -> None:
-        """Keep a damaged snapshot where it is no longer counted as one."""
+        """Keep a damaged snapshot, but no longer list it."""
 
     def pin(self, model: int, content: bytes, name: str | None = None) -> str:
-        """Keep the bytes of a snapshot for a rollback, and return their name; durable on return.
+        """Save the bytes of a snapshot for a rollback, and return their name; durable on return.
 
         Args:
             model: whose state it is.
             content: the bytes.
-            name: under which they were pinned elsewhere; None makes a name that never was used,
-                so that unpinning another state is right however late it comes.
+            name: under which they were pinned elsewhere. None makes a name that was never used:
+                so unpinning an older state never hits a newer one, however late it happens.
 
         Raises OSError.
         """
@@ -92,7 +89,7 @@ class Snapshots(Protocol):
         """Delete pinned states of a model. Raises OSError."""
 
     def delete(self, model: int) -> None:
-        """Forget all snapshots of a model."""
+        """Delete all snapshots of a model."""
 
     def set_others_aside(self, models: set[int]) -> None:
-        """Keep the snapshots of all other models where a new model does not find them."""
+        """Keep the snapshots of all other models where no new model finds them."""

@@ -1,4 +1,4 @@
-"""The catalogue of models in SQLite: what the journal records of their creation and deletion."""
+"""The catalogue in SQLite: rows of the journal that record creations and deletions of models."""
 
 import json
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from wolfstream.service.storage.sqlite_rows import (
 )
 from wolfstream.service.storage.term import Term
 
-# Deletions are remembered, of this many events of the catalogue.
+# Deletions are kept as rows for this many further events of the catalogue.
 _EVENTS_KEPT = 10_000
 
 
@@ -40,7 +40,8 @@ class SqliteCatalogue:
     def __init__(self, file: SqliteFile, high_water: HighWater) -> None:
         """Use a database, and the marks of what was durable."""
         self._file, self._high_water = file, high_water
-        self._names: dict[str, int] | None = None
+        # name -> number of the models that exist; None until it is first needed.
+        self._numbers_by_name: dict[str, int] | None = None
 
     def models(self) -> list[CatalogueEntry]:
         """Return all models, oldest first."""
@@ -49,13 +50,13 @@ class SqliteCatalogue:
     def find(self, name: str) -> CatalogueEntry | None:
         """Return the model of a name; None if there is none."""
         try:
-            return next((found for found in self.models() if found.name == name), None)
+            return next((model for model in self.models() if model.name == name), None)
         except StartupError as error:
             raise StorageFailed(str(error)) from None
 
     def is_followed(self, model: int) -> bool:
-        """Return whether another model follows this one."""
-        return any(found.follows == model for found in self.models())
+        """Return whether a challenger follows this model."""
+        return any(other.follows == model for other in self.models())
 
     @contextmanager
     def creating(
@@ -65,32 +66,35 @@ class SqliteCatalogue:
         epoch: str,
         follows: int | None = None,
         sequence: int = 0,
-        made: int | None = None,
+        created: int | None = None,
     ) -> Iterator[Term]:
-        """Add a model that exists once the block has ended without an error.
+        """Create a model that exists once the block ends; see `Catalogue.creating`.
 
-        Its number is durable before the block begins, so what is written under it there never
-        belongs to another model.
-
-        made: when it was, in milliseconds since 1970, if that was elsewhere and before.
+        Args:
+            name: of the model.
+            spec: of the model, as plain data.
+            epoch: its first.
+            follows: number of its champion.
+            sequence: to begin with.
+            created: when it was created elsewhere, in milliseconds since 1970; None for now.
         """
-        if name in self._known():
+        if name in self._numbers():
             raise NameTaken(f"the journal has a model {name!r}")
-        model = self._give_number()
+        model = self._reserve_number()
         term = SqliteLog(self._file, self._high_water, model).begin_term(sequence)
         yield term
         with self._file.transaction():
             self._file.run("DELETE FROM log WHERE model = ? AND sequence = ?", (OF_SERVER, model))
-            self._insert("created", model, created_record(name, spec, epoch, follows), made)
-        self._known()[name] = model
+            self._insert("created", model, created_record(name, spec, epoch, follows), created)
+        self._numbers()[name] = model
         if sequence:
-            term.note_durable(sequence)
+            term.mark_durable(sequence)
             self._high_water.sync()
 
-    def _give_number(self) -> int:
-        """Return a number that no model had or will have.
+    def _reserve_number(self) -> int:
+        """Return a number that no model had or will have; durable on return.
 
-        Until its model exists, the number is that of a model that was deleted and had no name.
+        Until its model exists, a row marks the number as that of a deleted model without a name.
         """
         with self._file.transaction():
             model = self._next_event()
@@ -99,7 +103,7 @@ class SqliteCatalogue:
         return model
 
     def delete(self, term: Term) -> None:
-        """Remove a model: its deletion is written, and all else that the journal has of it goes."""
+        """Delete all rows of a model, and insert the row of its deletion."""
         assert isinstance(term, SqliteTerm)
         with term.writing():
             self._delete(term.model)
@@ -109,25 +113,28 @@ class SqliteCatalogue:
         """Do nothing: a deletion is one transaction."""
 
     def _delete(self, model: int) -> None:
-        names = [name for name, number in self._known().items() if number == model]
+        names = [name for name, number in self._numbers().items() if number == model]
         with self._file.transaction():
             event = self._next_event()
             for name in names:
                 record = json.dumps({"model": model, "name": name}).encode()
                 self._insert("deleted", event, record)
             self._file.run("DELETE FROM log WHERE model = ?", (model,))
-            gone = "DELETE FROM log WHERE model = ? AND (sequence = ? OR kind = 'deleted' AND "
-            self._file.run(f"{gone} sequence < ?)", (OF_SERVER, model, event - _EVENTS_KEPT))
+            self._file.run(  # its creation, and deletions of long ago
+                "DELETE FROM log WHERE model = ? "
+                "AND (sequence = ? OR kind = 'deleted' AND sequence < ?)",
+                (OF_SERVER, model, event - _EVENTS_KEPT),
+            )
         for name in names:
-            del self._known()[name]
+            del self._numbers()[name]
 
-    def _known(self) -> dict[str, int]:
-        if self._names is None:
-            self._names = {found.name: found.number for found in self.models()}
-        return self._names
+    def _numbers(self) -> dict[str, int]:
+        if self._numbers_by_name is None:
+            self._numbers_by_name = {model.name: model.number for model in self.models()}
+        return self._numbers_by_name
 
     def last_event(self) -> int:
-        """The sequence of the last event, no less than the number of any model; 0 before the first.
+        """Return the sequence of the last event, or 0; no model has a higher number.
 
         Raises StartupError.
         """
@@ -136,7 +143,7 @@ class SqliteCatalogue:
             return int(self._file.db.execute(last, (OF_SERVER,)).fetchone()[0])
 
     def _next_event(self) -> int:
-        """Return the sequence of the next event, which was never given before."""
+        """Return the sequence of the next event, which was never used before."""
         return 1 + self.last_event()
 
     def _insert(self, kind: str, event: int, record: bytes, time: int | None = None) -> None:

@@ -1,6 +1,6 @@
 """The SQLite database of a data directory: opened, checked, and written in durable transactions.
 
-SQLite runs in write-ahead mode with synchronous=FULL: what has been committed has been fsynced.
+SQLite runs in write-ahead mode with synchronous=FULL, so what it has committed is fsynced.
 """
 
 import logging
@@ -27,22 +27,21 @@ from wolfstream.service.storage.wal_check import check_write_ahead, write_ahead_
 
 logger = logging.getLogger(__name__)
 
-# The write-ahead file shrinks to this size after it was emptied.
+# SQLite shrinks the write-ahead file to this size after a checkpoint.
 _WAL_BYTES = 1 << 26
-# Compiled statements that are kept, one for each size of group: half a kilobyte for each entry.
-# sqlite3's own 128 grew to 25 MB under changing load.
+# How many compiled statements are cached. There is one for each number of rows, with half a
+# kilobyte for each row: sqlite3's default of 128 grew to 25 MB under changing load.
 _STATEMENTS = 32
-# SQLite takes 32,766 values in a statement.
+# SQLite takes 32,766 values in a statement, and a row has 10.
 ROWS_PER_STATEMENT = 1024
 
 
 class SqliteFile:
-    """The database of the journal, the catalogue and the answers. Used by one thread at a time.
+    """The database of the journal, the catalogue and the responses. Used by one thread at a time.
 
-    path: of the file. db: the connection, for reading. read_only: opens a view of the present
-    moment, of a file that a server may be writing. pin: keeps the bytes of a model's state that an
-    older version wrote into the file, and returns their digest. Raises StartupError if the file
-    cannot be opened or read.
+    Attributes:
+        path: of the file.
+        db: the connection, for reading.
     """
 
     def __init__(
@@ -51,9 +50,20 @@ class SqliteFile:
         read_only: bool = False,
         pin: Callable[[int, bytes], str] | None = None,
     ) -> None:
+        """Open and check a database.
+
+        Args:
+            path: of the file.
+            read_only: read the file as of this moment, also while a server writes it.
+            pin: saves the bytes of a model's state that an older version wrote into the file,
+                and returns their name.
+
+        Raises StartupError if the file cannot be read, is damaged or has another format.
+        """
         self.path = path
         self._read_only = read_only
         self._pin = pin
+        # Whether a commit failed in such a way that it may still be in the file.
         self._in_doubt = False
         if not read_only and check_write_ahead(write_ahead_path(path)):
             logger.warning(
@@ -80,6 +90,7 @@ class SqliteFile:
             raise
 
     def _prepare(self) -> None:
+        """Check the file's format and content; set what a connection needs to write."""
         version = self.db.execute("PRAGMA user_version").fetchone()[0]
         if version not in READABLE_FORMATS:
             raise StartupError(
@@ -93,14 +104,14 @@ class SqliteFile:
                     "`wolfstream serve` on the directory once"
                 )
             self.db.execute("BEGIN")
-            self.db.execute("SELECT count(*) FROM sqlite_master").fetchone()  # its moment is now
+            self.db.execute("SELECT count(*) FROM sqlite_master").fetchone()  # fixes the moment
             return
         self.db.execute("PRAGMA journal_mode = WAL")
         self.db.execute("PRAGMA synchronous = FULL")
         self.db.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
-        if (
-            version != FORMAT
-        ):  # otherwise a table with a damaged name would be replaced by an empty one
+        # Not in a file of this format: if damage had changed the table's name, an empty one would
+        # silently replace it.
+        if version != FORMAT:
             self._check_structure()
             self._make_tables()
         self._check_structure()
@@ -116,6 +127,7 @@ class SqliteFile:
 
     @contextmanager
     def _transaction_at_start(self) -> Iterator[None]:
+        """Run a transaction whose errors are sqlite3's own, unlike those of `transaction`."""
         self.db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -132,27 +144,27 @@ class SqliteFile:
             raise self.damaged(result)
 
     def _check_rows(self) -> None:
-        """Raise StartupError for rows that this version would pass over."""
+        """Raise StartupError for rows that no query of this version would find."""
         columns = tuple(name for _, name, *_ in self.db.execute("PRAGMA table_info(log)"))
         if columns != Row._fields:
             raise self.damaged("its table has other columns than it was made with")
-        found = self.db.execute(
+        combinations = self.db.execute(
             "SELECT DISTINCT model, kind, min(place, ?) FROM log", (LATER,)
         ).fetchall()
-        unknown = sorted({kind for _, kind, _ in found} - KINDS.keys())
+        unknown = sorted({kind for _, kind, _ in combinations} - KINDS.keys())
         if unknown:
             raise StartupError(
                 f"{self.path} has entries of the kind {unknown[0]!r}, which this version does not "
                 "know; start the version that wrote them, or restore the data directory from a "
                 "backup (`wolfstream restore`)"
             )
-        if any(KINDS[kind] != place for _, kind, place in found):
+        if any(KINDS[kind] != place for _, kind, place in combinations):
             raise self.damaged("entries are out of order")
-        of_models = {model for model, *_ in found} - {OF_SERVER}
-        made = self.db.execute(
+        models = {model for model, *_ in combinations} - {OF_SERVER}
+        created = self.db.execute(
             "SELECT sequence FROM log WHERE model = ? AND kind = 'created'", (OF_SERVER,)
         )
-        if not of_models <= {number for (number,) in made}:
+        if not models <= {number for (number,) in created}:
             raise self.damaged("it has entries of a model that it does not have")
 
     def damaged(self, detail: str) -> StartupError:
@@ -165,10 +177,10 @@ class SqliteFile:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Turn what fails while reading at start into StartupError."""
+        """Turn errors of reading at start into StartupError."""
         try:
             yield
-        except (BrokenSeal, UnicodeDecodeError) as error:  # of the schema's own text too
+        except (BrokenSeal, UnicodeDecodeError) as error:  # texts, the schema's included
             raise self.damaged(str(error)) from None
         except (sqlite3.Error, OSError) as error:
             raise StartupError(
@@ -181,17 +193,18 @@ class SqliteFile:
         self.db.close()
 
     def run(self, statement: str, values: Sequence[Any]) -> None:
-        """One statement; outside a transaction it is durable on return.
+        """Run one statement; outside a transaction it is durable on return.
 
-        Raises StorageFailed, and InDoubt where the statement may have been committed.
+        Raises StorageFailed if nothing was written, and InDoubt if that is unknown.
         """
-        self.settle()
+        self.resolve()
         try:
             self.db.execute(statement, values)
         except (sqlite3.Error, MemoryError) as error:
             detail = f"the journal could not be written: {error or 'no memory is left'}"
-            of_memory = sqlite3.SQLITE_NOMEM if isinstance(error, MemoryError) else 0
-            code = getattr(error, "sqlite_errorcode", of_memory) & 0xFF
+            default = sqlite3.SQLITE_NOMEM if isinstance(error, MemoryError) else 0
+            code = getattr(error, "sqlite_errorcode", default) & 0xFF
+            # Only these may have failed after the commit was written.
             if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM):
                 self._in_doubt = True
                 if not self._undo_failed_commit():
@@ -200,28 +213,37 @@ class SqliteFile:
                     ) from error
             raise StorageFailed(detail) from error
 
-    def insert(self, into: str, rows: Sequence[tuple[Any, ...]], on_conflict: str = "") -> None:
-        """Insert any number of rows, many with each statement. Raises StorageFailed."""
-        for start in range(0, len(rows), ROWS_PER_STATEMENT):
-            part = rows[start : start + ROWS_PER_STATEMENT]
-            places = ", ".join([f"({', '.join('?' * len(part[0]))})"] * len(part))
-            values = [value for row in part for value in row]
-            self.run(f"{into} VALUES {places} {on_conflict}", values)
+    def insert(self, into: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Insert any number of rows, with as few statements as SQLite allows.
 
-    def settle(self) -> None:
-        """Make sure that a commit which failed does not come back. Raises StorageFailed."""
+        Args:
+            into: the statement up to `VALUES`.
+            rows: of one length.
+
+        Raises StorageFailed, InDoubt.
+        """
+        for start in range(0, len(rows), ROWS_PER_STATEMENT):
+            statement_rows = rows[start : start + ROWS_PER_STATEMENT]
+            placeholders = ", ".join(
+                [f"({', '.join('?' * len(statement_rows[0]))})"] * len(statement_rows)
+            )
+            values = [value for row in statement_rows for value in row]
+            self.run(f"{into} VALUES {placeholders}", values)
+
+    def resolve(self) -> None:
+        """Make sure that a failed commit never comes back. Raises StorageFailed."""
         if self._in_doubt and not self._undo_failed_commit():
             raise StorageFailed(
                 "the journal cannot be written since an I/O error; nothing was learned"
             )
 
     def _undo_failed_commit(self) -> bool:
-        """Return whether the commit that failed is gone for good.
+        """Return whether the failed commit is gone for good.
 
-        Where its fsync failed, the write-ahead file may hold it as a whole, and the next start
-        would find it, unless the file is emptied and another commit proves that it can be written.
+        If its fsync failed, the write-ahead file may hold all of it, and the next start would find
+        it. So the file is emptied, and another commit proves that it can be written again.
         """
-        if self.db.in_transaction:
+        if self.db.in_transaction:  # COMMIT was not reached: ROLLBACK follows
             return True
         try:
             busy, *_ = self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -233,9 +255,9 @@ class SqliteFile:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """One commit of all that is run within, or nothing of it.
+        """Commit what runs within, all or nothing; durable when the block ends.
 
-        Raises StorageFailed, and InDoubt where all of it may have been committed.
+        Raises StorageFailed if nothing was committed, and InDoubt if all of it may have been.
         """
         self.run("BEGIN IMMEDIATE", ())
         try:
@@ -247,7 +269,7 @@ class SqliteFile:
             raise
 
     def damage(self) -> list[str]:
-        """Return what SQLite finds wrong with its file; empty if nothing."""
+        """Return the faults that SQLite finds in its file; empty for a sound one."""
         try:
             rows = [str(row[0]) for row in self.db.execute("PRAGMA integrity_check(20)")]
         except sqlite3.Error as error:
@@ -256,9 +278,9 @@ class SqliteFile:
 
 
 def is_blank(path: Path) -> bool:
-    """Return whether a journal's file was made, but has no table: its first commit is not there."""
+    """Return whether a journal's file has no table, because its first commit is missing."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
             return not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     except sqlite3.Error:
-        return False  # opening the file reports it
+        return False  # whoever opens the file reports this

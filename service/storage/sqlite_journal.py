@@ -1,7 +1,7 @@
-"""The journal in SQLite: durable, in one file, with one commit for all models.
+"""The journal in SQLite: one file, and one commit for all models.
 
-Each row is sealed (`storage.seals`) and checked when it is read; the structure of the pages is
-checked when the file is opened. Rows are added, and none is changed.
+Rows are added and deleted, never changed. Each is sealed (`storage.seals`) and checked when it is
+read; the structure of the pages is checked when the file is opened.
 """
 
 from collections.abc import Mapping
@@ -20,20 +20,21 @@ from wolfstream.service.storage.term import Part, Term
 class SqliteJournal:
     """`storage.journal.Journal` in a database. Used by one thread at a time.
 
-    A commit is written for all of its terms or for none.
+    A commit is written for all of its terms or for none, and each call waits for the result: a
+    part is never Unfinished.
 
     Attributes:
-        name: the path of the file.
-        replays: the marks of replays.
+        name: path of the file.
+        replays: marks of the replays under way.
     """
 
     def __init__(self, file: SqliteFile, high_water: HighWater, replays: ReplayMarks) -> None:
         """Use a database.
 
         Args:
-            file: the database, which `close` closes.
-            high_water: the marks of what was durable.
-            replays: the marks of replays.
+            file: the database. `close` closes it and the marks.
+            high_water: marks of what was durable.
+            replays: marks of the replays under way.
         """
         self._file, self._high_water, self.replays = file, high_water, replays
         self.name = str(file.path)
@@ -45,7 +46,7 @@ class SqliteJournal:
         self.replays.close()
 
     def damage(self) -> list[str]:
-        """Return what SQLite finds wrong with its file."""
+        """Return the faults that SQLite finds in its file."""
         return self._file.damage()
 
     def reader(self, model: int) -> SqliteLog:
@@ -53,55 +54,57 @@ class SqliteJournal:
         return SqliteLog(self._file, self._high_water, model)
 
     def append(
-        self, parts: Mapping[Term, Part], _patience: float | None = None
+        self, parts: Mapping[Term, Part], _timeout: float | None = None
     ) -> dict[Term, StorageFailed]:
-        """Write one commit, with one fsync; return the terms of which nothing was written.
+        """Write one commit with one fsync; return the terms whose parts were not written.
 
-        It takes as few statements as SQLite allows: around each one the interpreter lock is given
-        up and has to be won back from the event loop.
+        It runs as few statements as SQLite allows: each one releases the interpreter lock, which
+        then has to be won back from the event loop.
         """
-        of_terms, failures = dict[SqliteTerm, Part](), dict[Term, StorageFailed]()
+        writable, failures = dict[SqliteTerm, Part](), dict[Term, StorageFailed]()
         for term, part in cast(Mapping[SqliteTerm, Part], parts).items():
             try:
                 term.check()
-            except StorageFailed as error:  # of this term alone
+            except StorageFailed as error:  # concerns this term only
                 failures[term] = error
             else:
                 if part.entries or part.keys:
-                    of_terms[term] = part
+                    writable[term] = part
         try:
-            self._append(of_terms)
+            self._append(writable)
         except StorageFailed as error:
-            return failures | dict.fromkeys(of_terms, error)
-        for term, part in of_terms.items():
+            return failures | dict.fromkeys(writable, error)
+        for term, part in writable.items():
             if part.entries:
-                term.note_durable(part.entries[-1].sequence)
+                term.mark_durable(part.entries[-1].sequence)
         return failures
 
     def _append(self, parts: Mapping[SqliteTerm, Part]) -> None:
         time = now()
         keys = [key for part in parts.values() for key in part.keys]
-        several = keys or sum(len(part.entries) for part in parts.values()) > ROWS_PER_STATEMENT
+        n_entries = sum(len(part.entries) for part in parts.values())
+        # A single statement is a transaction of its own, which saves BEGIN and COMMIT.
+        needs_transaction = keys or n_entries > ROWS_PER_STATEMENT
         with ExitStack() as stack:
             for term, part in parts.items():
                 stack.enter_context(term.writing(part))
-            rows = [row for term, part in parts.items() for row in term.rows_of(part, time)]
-            stack.enter_context(self._file.transaction() if several else nullcontext())
+            rows = [row for term, part in parts.items() for row in term.entry_rows(part, time)]
+            stack.enter_context(self._file.transaction() if needs_transaction else nullcontext())
             self._file.insert("INSERT INTO log", rows)
             insert_keys(self._file, keys)
 
-    def finished(self, _seconds: float) -> dict[Term, StorageFailed | None]:
-        """Return nothing: each commit has been waited for."""
+    def finished(self, _timeout: float) -> dict[Term, StorageFailed | None]:
+        """Return nothing: `append` waits for each commit."""
         return {}
 
     def exchange(self, rollbacks: Mapping[Term, Rollback]) -> None:
         """Write rollbacks of two models in one commit; see `Journal.exchange`."""
-        of_terms = cast(Mapping[SqliteTerm, Rollback], rollbacks)
+        by_term = cast(Mapping[SqliteTerm, Rollback], rollbacks)
         with ExitStack() as stack:
-            for term in of_terms:
+            for term in by_term:
                 stack.enter_context(term.writing())
             stack.enter_context(self._file.transaction())
-            for term, rollback in of_terms.items():
+            for term, rollback in by_term.items():
                 term.insert_rollback(rollback)
-        for term, rollback in of_terms.items():
-            term.note_durable(rollback.description["at"])
+        for term, rollback in by_term.items():
+            term.mark_durable(rollback.description["at"])

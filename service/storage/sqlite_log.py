@@ -1,9 +1,11 @@
 """One model's log in SQLite, and the term in which this process writes it.
 
-The rows of all models are in one table (`sqlite_rows`). A reader keeps nothing in memory: each call
-looks at the table. The lock on the data directory makes the process the only one that writes, so a
-term ends only with the process or the model. A commit whose fsync failed is undone before anything
-else is written (`SqliteFile.settle`): it is never found again, so no doubt needs a replay.
+The rows of all models are in one table (`sqlite_rows`), and each call of a reader queries it: a
+reader has nothing in memory. The lock on the data directory makes this process the only writer, so
+a term ends only with the process or the model.
+
+A commit whose fsync failed is undone before anything else is written (`SqliteFile.resolve`). It
+never turns out to be in the log, so no doubt needs a replay.
 """
 
 import json
@@ -45,7 +47,7 @@ class SqliteLog:
     Attributes:
         model: the number of the model.
         name: what messages call the log.
-        faults: nothing, because the table cannot have two rows in one place.
+        faults: empty, because the primary key allows one row per place.
         deleted: False, because a deleted model has no rows.
     """
 
@@ -56,25 +58,26 @@ class SqliteLog:
 
         Args:
             file: the database.
-            high_water: the marks of what was durable.
+            high_water: marks of what was durable.
             model: the number of the model.
         """
         self._file, self._high_water, self.model = file, high_water, model
         self.name = f"journal {file.path}"
         self.faults: list[str] = []
-        self.n_rollbacks = 0  # nobody learns it beside its term
-        # The sequence of the last row that came after its samples, and its place.
+        self.n_rollbacks = 0  # only standbys need it, and there are none
+        # (sequence, place) of the last row that `next_place` gave a place to.
         self._last_place: tuple[int | None, int] = (None, 0)
 
     def read_on(self) -> None:
-        """Do nothing: each call reads what is there."""
+        """Do nothing: each call queries the table."""
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Tell damage, which stays, from a read that failed, which may be tried again.
+        """Raise StartupError for damage, which stays, and StorageFailed for a failed read.
 
-        SQLite calls its file malformed also where one read failed (SQLITE_IOERR_CORRUPTFS). The
-        structure was checked when the file was opened; what is in a row is checked here.
+        SQLite reports a malformed file also after a failed read (SQLITE_IOERR_CORRUPTFS), so its
+        errors do not count as damage. The structure was checked when the file was opened, and
+        seals check the content of rows.
         """
         try:
             yield
@@ -82,7 +85,8 @@ class SqliteLog:
             raise self._file.damaged(str(error)) from None
         except (sqlite3.Error, OSError) as error:
             if not hasattr(error, "sqlite_errorcode") and not isinstance(error, OSError):
-                raise self._file.damaged(str(error)) from None  # a text is not one
+                # The sqlite3 module's own error: a text is no UTF-8.
+                raise self._file.damaged(str(error)) from None
             raise StorageFailed(
                 f"the journal {self._file.path} cannot be read now: {error}; if it stays so, "
                 "restore the data directory from a backup (`wolfstream restore`)"
@@ -103,7 +107,7 @@ class SqliteLog:
         return self._last(f"kind IN {WITH_SAMPLES}")
 
     def last_event(self) -> int:
-        """Return the sequence of the last record that has no samples; 0 if there is none."""
+        """Return the sequence of the last record without samples; 0 if there is none."""
         return self._last("kind IN ('fit', 'checkpoint', 'rollback', 'epoch')")
 
     def _last(self, where: str) -> int:
@@ -116,11 +120,13 @@ class SqliteLog:
             return int(row[0]) if row else 0
 
     def blocks(self, after: int) -> Iterator[list[Entry]]:
-        """Yield the entries after a sequence, block by block."""
+        """Yield the entries after a sequence, a list per block; see `LogReader.blocks`."""
         with self._reading():
-            back = "SELECT coalesce(max(place), 0) FROM log WHERE model = ? AND sequence = ?"
+            # Entries at `after` itself that came before a rollback there are void.
             (place,) = self._file.db.execute(
-                f"{back} AND kind = 'rollback'", (self.model, after)
+                "SELECT coalesce(max(place), 0) FROM log "
+                "WHERE model = ? AND sequence = ? AND kind = 'rollback'",
+                (self.model, after),
             ).fetchone()
             rows = self._file.db.execute(
                 "SELECT * FROM log WHERE model = ? "
@@ -129,12 +135,12 @@ class SqliteLog:
                 "AND sequence >= ? ORDER BY sequence, place",
                 (self.model, after, after, place, after),
             )
-            for (_, _, several), group in groupby(map(read_entry, rows), _block_of):
+            for (_, _, is_shared), group in groupby(map(read_entry, rows), _block_key):
                 block = list(group)
-                yield from [block] if several else [[entry] for entry in block]
+                yield from [block] if is_shared else [[entry] for entry in block]
 
     def epoch_since(self, sequence: int) -> str | None:
-        """Return the last epoch that began at a sequence or after it."""
+        """Return the last epoch that began at a sequence or later."""
         return self._last_epoch("sequence >= ?", sequence)
 
     def epoch_before(self, sequence: int) -> str | None:
@@ -156,7 +162,7 @@ class SqliteLog:
         return rollbacks[0].description["at"] if rollbacks else None
 
     def rollbacks(self) -> list[Rollback]:
-        """Return the rollbacks that later snapshots have not replaced, the last one first."""
+        """Return the rollbacks that later snapshots have not replaced, newest first."""
         with self._reading():
             rows = self._file.db.execute(
                 "SELECT * FROM log WHERE model = ? AND kind = 'rollback' "
@@ -166,7 +172,7 @@ class SqliteLog:
             return [read_rollback(row) for row in rows]
 
     def keys(self) -> Iterator[tuple[int, bytes]]:
-        """Yield (sequence, key) of the idempotency keys, oldest first."""
+        """Yield (sequence, key) of each idempotency key, oldest first."""
         with self._reading():
             for row in self._file.db.execute(
                 "SELECT * FROM log WHERE model = ? AND kind = 'key' ORDER BY sequence, place",
@@ -176,7 +182,7 @@ class SqliteLog:
                 yield sequence, key
 
     def sizes(self, above: int) -> Iterator[tuple[int, int]]:
-        """Yield (sequence, bytes) of the answers of more bytes than a number, oldest first."""
+        """Yield (sequence, bytes) of each stored response above a size, oldest first."""
         with self._reading():
             yield from self._file.db.execute(
                 "SELECT sequence, length(record) FROM log WHERE model = ? "
@@ -185,7 +191,7 @@ class SqliteLog:
             )
 
     def find(self, sequence: int) -> KeyedRequest | None:
-        """Return the key of the entry at a sequence, with its answer."""
+        """Return the keyed request that ends at a sequence, with its response."""
         try:
             return self._find(sequence)
         except (sqlite3.Error, BrokenSeal) as error:
@@ -200,7 +206,7 @@ class SqliteLog:
         return None if key is None else read_key(key, answer)
 
     def unanswered(self, after: int) -> list[KeyedRequest]:
-        """Return the keys after a sequence whose answers were not written."""
+        """Return the keyed requests after a sequence whose responses were not stored."""
         with self._reading():
             rows = self._file.db.execute(
                 "SELECT * FROM log AS keyed WHERE model = ? AND sequence > ? AND kind = 'key' "
@@ -211,23 +217,25 @@ class SqliteLog:
             return [read_key(row, None) for row in rows]
 
     def begin_term(self, sequence: int, epoch: str | None = None) -> "SqliteTerm":
-        """Become the writer of the log, with another epoch if one is given."""
+        """Become the writer of the log; see `UnownedLog.begin_term`."""
         term = SqliteTerm(self._file, self._high_water, self)
         if epoch is not None:
             term.write_event(sequence, "epoch", json.dumps({"epoch": epoch}).encode())
         return term
 
     def next_place(self, sequence: int) -> int:
-        """Return the place of the next row at a sequence, after samples, key and answer.
+        """Return the place of the next row at a sequence, after samples, key and response.
 
-        The last one is remembered: asking SQLite takes as long as writing a prediction. Where a
-        commit fails, a place stays empty. Raises StorageFailed.
+        The last place is stored, because a query takes as long as writing a prediction. A commit
+        that fails leaves a gap. Raises StorageFailed.
         """
-        known, place = self._last_place
-        if known != sequence:
-            last = "SELECT coalesce(max(place), 0) FROM log WHERE model = ? AND sequence = ?"
+        last_sequence, place = self._last_place
+        if last_sequence != sequence:
             try:
-                ((place,),) = self._file.db.execute(last, (self.model, sequence)).fetchall()
+                ((place,),) = self._file.db.execute(
+                    "SELECT coalesce(max(place), 0) FROM log WHERE model = ? AND sequence = ?",
+                    (self.model, sequence),
+                ).fetchall()
             except sqlite3.Error as error:
                 raise StorageFailed(f"the journal could not be read: {error}") from error
         place = max(1 + int(place), LATER)
@@ -245,14 +253,14 @@ class SqliteTerm(Term):
 
         Args:
             file: the database.
-            high_water: the marks of what was durable.
+            high_water: marks of what was durable.
             log: the log to write.
         """
         super().__init__(log, 0)
         self._file, self._high_water = file, high_water
 
-    def rows_of(self, part: Part, time: int) -> list[Row]:
-        """Return the rows of entries. Raises StorageFailed."""
+    def entry_rows(self, part: Part, time: int) -> list[Row]:
+        """Return the rows of a part's entries. Raises StorageFailed."""
         return [
             entry_row(entry, time)
             if entry.samples
@@ -262,10 +270,10 @@ class SqliteTerm(Term):
 
     @contextmanager
     def writing(self, part: Part = _NO_ENTRIES) -> Iterator[None]:
-        """Have a commit under way: the file's transaction decides what becomes of it.
+        """Keep the term's state while the block writes a commit.
 
         Args:
-            part: what is in doubt if that is not known.
+            part: what the block writes; it is in doubt if the block raises InDoubt.
         """
         self.begin()
         try:
@@ -279,7 +287,7 @@ class SqliteTerm(Term):
         self.finish()
 
     def write_event(self, sequence: int, kind: str, record: bytes) -> None:
-        """Write a row without samples. Raises StorageFailed, InDoubt."""
+        """Write a row without samples; durable on return. Raises StorageFailed, InDoubt."""
         with self.writing(), self._file.transaction():
             self._insert_event(sequence, kind, record)
 
@@ -293,21 +301,21 @@ class SqliteTerm(Term):
         """Insert a rollback, within a transaction."""
         self._insert_event(rollback.description["at"], "rollback", rollback_record(rollback))
 
-    def _resolve(self, _part: Part) -> bool:
-        """Make sure that the commit, which failed, does not come back."""
-        self._file.settle()
+    def _is_stored(self, _part: Part) -> bool:
+        """Undo the failed commit, so that it never comes back; return that it was not stored."""
+        self._file.resolve()
         return False
 
     def acknowledged(self) -> int:
-        """Return the sequence up to which the model was durable, as far as the mark knows."""
-        return self._high_water.of(self.model)
+        """Return the sequence up to which the model is marked as durable."""
+        return self._high_water.sequence(self.model)
 
-    def note_durable(self, sequence: int) -> None:
-        """Note, outside the log, that the model is durable up to a sequence."""
-        self._high_water.note(self.model, sequence)
+    def mark_durable(self, sequence: int) -> None:
+        """Mark the model as durable up to a sequence."""
+        self._high_water.mark(self.model, sequence)
 
     def confirm(self) -> None:
-        """Raise NotLeader if the term is over: no other process can have begun one."""
+        """Raise NotLeader if the term is over; no other process can have begun one."""
         if self.state is TermState.OVER:
             raise self.not_leader()
 
@@ -321,17 +329,17 @@ class SqliteTerm(Term):
                 "DELETE FROM log WHERE model = ? AND sequence > ? AND kind IN ('key', 'answer')",
                 (self.model, learned),
             )
-        self.note_durable(rollback.description["at"])
-        needed = {one.digest for one in self.log.rollbacks()[:kept]}
+        self.mark_durable(rollback.description["at"])
+        needed = {last.digest for last in self.log.rollbacks()[:kept]}
         return sorted(set(pinned) - needed)
 
     def write_answers(self, answered: Sequence[KeyedRequest]) -> None:
-        """Write the answers of keys that are there; the first answer of each counts."""
+        """Write the responses of known keys; the first response of each key counts."""
         with self.writing(), self._file.transaction():
             insert_keys(self._file, answered)
 
     def shorten_answers(self, shorter: Sequence[KeyedRequest]) -> None:
-        """Write shorter answers, and forget the first ones."""
+        """Replace stored responses by shorter ones."""
         with self.writing(), self._file.transaction():
             for row in shorter:
                 self._file.run(
@@ -346,14 +354,14 @@ class SqliteTerm(Term):
         self._delete(f"sequence <= ? AND {kinds}", up_to)
 
     def drop(self, up_to: int) -> None:
-        """Forget what a snapshot at a sequence makes superfluous."""
+        """Forget what a snapshot at a sequence replaces; see `Term.drop`."""
         others = "kind IN ('prediction', 'fit', 'checkpoint', 'rollback', 'epoch')"
         samples = f"sequence <= ? AND kind IN {WITH_SAMPLES}"
         self._delete(f"({samples} OR sequence < ? AND {others})", up_to, up_to)
         self._high_water.sync()
 
     def drop_predictions(self, up_to: int) -> None:
-        """Forget predictions whose rows have all left; see `Term.drop_predictions`."""
+        """Forget predictions whose rows no longer wait; see `Term.drop_predictions`."""
         self._delete("kind = 'prediction' AND block <= ?", up_to)
 
     def _delete(self, where: str, *values: int) -> None:
@@ -362,15 +370,15 @@ class SqliteTerm(Term):
 
 
 def insert_keys(file: SqliteFile, keys: Sequence[KeyedRequest]) -> None:
-    """Insert keys that have no answer yet, and the answers to those that are there.
+    """Insert a key for each request without a response, and the response of each other.
 
-    A key or an answer that is there already stays as it is. Raises StorageFailed.
+    Existing keys and responses stay as they are. Raises StorageFailed, InDoubt.
     """
     time = now()
     rows = [answer_row(row, time) if row.answer is not None else key_row(row, time) for row in keys]
     file.insert("INSERT OR IGNORE INTO log", rows)
 
 
-def _block_of(entry: Entry) -> tuple[int, str, bool]:
-    """Return what the entries of a block have in common, and whether it may have several."""
+def _block_key(entry: Entry) -> tuple[int, str, bool]:
+    """Return what the entries of a block have in common; the last tells if it may be shared."""
     return entry.block, entry.kind, bool(entry.samples)

@@ -1,8 +1,8 @@
-"""Reading the journals of earlier versions, which had a table for each kind of row.
+"""Migration of journals of earlier versions, which had a table for each kind of row.
 
-They changed rows in place: a fit replaced the one before, an answer was written beside its key, and
-a rollback's row held the whole state. What they held at the end becomes rows of the one table, in
-the same transaction that removes the old tables; times are not known.
+They changed rows in place: a fit replaced the one before, a response was written beside its key,
+and a rollback's row held the whole state. Their last content becomes rows of the one table, in the
+transaction that removes the old tables. The times of these rows are unknown.
 """
 
 import json
@@ -31,16 +31,18 @@ _ROLLBACK_PLACE, _FIT_PLACE = LATER, LATER + 1
 
 
 def migrate(db: sqlite3.Connection, pin: Callable[[int, bytes], str] | None) -> None:
-    """Move what the tables of an earlier version hold into `log`, and remove them.
+    """Move the rows of an earlier version's tables into `log`, and remove these tables.
 
-    pin: keeps the bytes of a model's state and returns their digest. Raises BrokenSeal,
-    sqlite3.Error, OSError.
+    Args:
+        db: the database, within a transaction.
+        pin: saves the bytes of a model's state and returns their name.
+
+    Raises BrokenSeal, sqlite3.Error, OSError.
     """
-    named = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    there = {name for (name,) in named}
-    if there == {"log"}:
+    tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if tables == {"log"}:
         return
-    if not {"models", "entries"} <= there:
+    if not {"models", "entries"} <= tables:
         raise BrokenSeal
     epochs = dict[int, str]()
     readers = {
@@ -52,14 +54,14 @@ def migrate(db: sqlite3.Connection, pin: Callable[[int, bytes], str] | None) -> 
     }
     places = ", ".join("?" * len(Row._fields))
     for table, rows in readers.items():
-        if table in there:
+        if table in tables:
             db.executemany(f"INSERT INTO log VALUES ({places})", rows)
     for table in _TABLES:
         db.execute(f"DROP TABLE IF EXISTS {table}")
 
 
 def _models(db: sqlite3.Connection, epochs: dict[int, str]) -> Iterator[Row]:
-    """Yield the creations of all models, and the deletion of the last one that was deleted."""
+    """Yield the creation of each model, and a deletion if a higher number was used."""
     last = 0
     for model, name, sealed in db.execute("SELECT id, name, spec FROM models ORDER BY id"):
         text = sealed.encode() if isinstance(sealed, str) else sealed
@@ -70,10 +72,10 @@ def _models(db: sqlite3.Connection, epochs: dict[int, str]) -> Iterator[Row]:
         epochs[model], last = new_epoch(), model
         record = created_record(name, spec, epochs[model])
         yield event_row(OF_SERVER, model, SAMPLES, "created", _UNKNOWN_TIME, record)
-    given = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'models'").fetchone()
-    if given and given[0] > last:  # its number is not given again
-        record = json.dumps({"model": given[0], "name": ""}).encode()
-        yield event_row(OF_SERVER, given[0], SAMPLES, "deleted", _UNKNOWN_TIME, record)
+    highest = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'models'").fetchone()
+    if highest and highest[0] > last:  # its number must not be used again
+        record = json.dumps({"model": highest[0], "name": ""}).encode()
+        yield event_row(OF_SERVER, highest[0], SAMPLES, "deleted", _UNKNOWN_TIME, record)
 
 
 def _entries(db: sqlite3.Connection, table: str, kind: EntryKind, place: int) -> Iterator[Row]:
@@ -97,7 +99,7 @@ def _keys(db: sqlite3.Connection) -> Iterator[Row]:
 def _rollbacks(
     db: sqlite3.Connection, epochs: dict[int, str], pin: Callable[[int, bytes], str] | None
 ) -> Iterator[Row]:
-    # Fits at its sequence came after it: those before it were forgotten with it.
+    # A rollback comes before the fits at its sequence: earlier ones were deleted with it.
     for model, sequence in db.execute("SELECT DISTINCT model, sequence FROM rollbacks").fetchall():
         parts: list[tuple[Any, ...]] = db.execute(
             "SELECT part, told, record FROM rollbacks WHERE model = ? ORDER BY part", (model,)

@@ -1,7 +1,7 @@
-"""Cutting a journal off at a point in time: what came after it is forgotten.
+"""Cut a journal off at a point: delete what came after it.
 
-Requests that were learned as one block stay together, and so do the parts of a large request: a
-point inside of them is the one before them.
+Requests that were learned as one block stay together, as do the parts of a large request. A point
+inside such a group moves to the group's beginning.
 """
 
 from collections.abc import Iterator
@@ -16,19 +16,15 @@ _OF_MODEL = "FROM log WHERE model = ?"
 
 
 class Cut(NamedTuple):
-    """Where a model ends now.
+    """Where a model ends after a cut."""
 
-    dated: whether an entry that is left is known to be of before the point. events: whether
-    predictions, fits, rollbacks or epochs at the end itself were cut off.
-    """
-
-    end: int
-    dated: bool
-    events: bool
+    end: int  # its sequence
+    dated: bool  # whether an entry is left that is known to be from before the point
+    events: bool  # whether predictions, fits, rollbacks or epochs at the end itself were deleted
 
 
 def cut_at_sequence(file: SqliteFile, model: int, sequence: int) -> Cut:
-    """Forget what a model learned after a sequence. Raises StorageFailed."""
+    """Delete what a model learned after a sequence. Raises StorageFailed."""
     end = max((end for end in _ends(file, model) if end <= sequence), default=None)
     if end is None:
         first = f"SELECT min(sequence - samples) {_OF_MODEL} AND kind IN {WITH_SAMPLES}"
@@ -40,10 +36,10 @@ def cut_at_sequence(file: SqliteFile, model: int, sequence: int) -> Cut:
 
 
 def _ends(file: SqliteFile, model: int) -> Iterator[int]:
-    """Yield the sequences between what was learned together.
+    """Yield the sequences at which the log may be cut: the ends of groups that belong together.
 
-    The journal does not say which blocks are the parts of one request. They are consecutive and
-    have the same time and head, and the first one is no small block: such blocks count as one.
+    The journal does not say which blocks are parts of one request. Parts are consecutive, have the
+    same time and head, and the first is large. Blocks like that count as one group.
     """
     blocks = file.db.execute(
         f"SELECT block, time, head, sum(samples), sum(length(record)) {_OF_MODEL} "
@@ -51,19 +47,19 @@ def _ends(file: SqliteFile, model: int) -> Iterator[int]:
         (model,),
     )
     for (time, _), group in groupby(blocks, lambda block: (block[1], block[2])):
-        together = list(group)
-        n_bytes = sum(block[4] for block in together)
-        in_parts = time and (together[0][3] >= LEAST_PART_SAMPLES or n_bytes > PART_BYTES)
-        yield from (block for block, *_ in (together[-1:] if in_parts else together))
+        parts = list(group)
+        n_bytes = sum(block[4] for block in parts)
+        may_be_one = time and (parts[0][3] >= LEAST_PART_SAMPLES or n_bytes > PART_BYTES)
+        yield from (block for block, *_ in (parts[-1:] if may_be_one else parts))
 
 
 def cut_challenger(file: SqliteFile, model: int, sequence: int | None, time: int | None) -> bool:
-    """Forget what is in the own log of a model that follows another one, from after a point.
+    """Delete from a challenger's own log what came after a sequence or a time.
 
-    Those are fits, checkpoints and rollbacks after a sequence, or after a time. Whether the model
-    is there still; it may have been made after that time. Raises StorageFailed.
+    Its log has fits, checkpoints and rollbacks; its samples are in the champion's. Returns whether
+    the model still exists: not if it was created after that time. Raises StorageFailed.
     """
-    if time is not None and _made(file, model) > time:
+    if time is not None and _created(file, model) > time:
         return cut_at_time(file, model, time) is not None
     if time is not None:
         file.run(f"DELETE {_OF_MODEL} AND time > ?", (model, time))
@@ -72,19 +68,25 @@ def cut_challenger(file: SqliteFile, model: int, sequence: int | None, time: int
     return True
 
 
-def _made(file: SqliteFile, model: int) -> int:
-    """Return when a model was made."""
-    made = "SELECT time FROM log WHERE model = ? AND sequence = ?"
-    return int(file.db.execute(made, (OF_SERVER, model)).fetchone()[0])
+def _created(file: SqliteFile, model: int) -> int:
+    """Return when a model was created, in milliseconds since 1970."""
+    created = "SELECT time FROM log WHERE model = ? AND sequence = ?"
+    return int(file.db.execute(created, (OF_SERVER, model)).fetchone()[0])
 
 
 def cut_at_time(file: SqliteFile, model: int, time: int) -> Cut | None:
-    """Forget what happened to a model after a time; None if it was made after it, and is gone.
+    """Delete what happened to a model after a time; the whole model if it was created later.
 
-    time: in milliseconds since 1970. Where the clock was set back, the first entry of a later time
-    counts. Raises StorageFailed.
+    If the clock was ever set back, everything from the first entry of a later time on goes.
+
+    Args:
+        file: the database.
+        model: number of the model.
+        time: milliseconds since 1970.
+
+    Returns None if the whole model was deleted. Raises StorageFailed.
     """
-    if _made(file, model) > time:
+    if _created(file, model) > time:
         with file.transaction():
             file.run(f"DELETE {_OF_MODEL}", (model,))
             file.run(f"DELETE {_OF_MODEL} AND sequence = ?", (OF_SERVER, model))

@@ -1,12 +1,13 @@
-"""The rows of the SQLite journal: one table, to which rows are added and of which none is changed.
+"""The rows of the SQLite journal: one table, whose rows are added and deleted, never changed.
 
-The rows at a model's sequence are in order: its samples, their key, their answer, then
-what else happened before the next sample, as it came. The rows of model 0 are the server's own:
-which models were made and deleted; there the sequence counts these events, and that of a creation
-is the model's number.
+At each sequence of a model the rows are in this order: the samples, their key, their response, then
+whatever else happened before the next sample, in the order of arrival.
 
-Rows are deleted only together: after the snapshots that replace them, with their model, and
-where keys or answers are too many.
+The rows of model 0 record creations and deletions of models. There the sequence counts these
+events; that of a creation is the model's number.
+
+Rows are deleted only when snapshots have replaced them, with their model, and when there are too
+many keys or responses.
 """
 
 import json
@@ -18,10 +19,10 @@ from wolfstream.service.storage.seals import seal, unseal
 # Before 4 there was a table for each kind of row. 1 had no fits, 2 neither keys nor rollbacks.
 FORMAT = 4
 READABLE_FORMATS = (0, 1, 2, 3, FORMAT)
-OF_SERVER = 0
-# The places of rows at a sequence; from LATER on, rows are in the order of their arrival.
+OF_SERVER = 0  # the model of rows that record creations and deletions
+# Places of rows at a sequence; from LATER on they are in the order of arrival.
 SAMPLES, KEY, ANSWER, LATER = range(4)
-# The kinds of rows, and the place of each.
+# kind of row -> its place, or the first of its places.
 KINDS = {
     "samples": SAMPLES,
     "labels": SAMPLES,
@@ -35,7 +36,7 @@ KINDS = {
     "created": SAMPLES,
     "deleted": SAMPLES,
 }
-# As SQL lists them: kinds that bring samples, and those that share the sequence of another one.
+# As SQL lists: kinds of entries that have samples, and those that share another's sequence.
 WITH_SAMPLES = "('samples', 'labels')"
 WITHOUT_SAMPLES = "('prediction', 'fit', 'checkpoint')"
 SCHEMA = """
@@ -56,7 +57,7 @@ CREATE TABLE IF NOT EXISTS log (
 
 
 class Row(NamedTuple):
-    """A row of the journal, whose record is sealed together with the other columns."""
+    """A row of the table `log`, whose columns it has in order."""
 
     model: int
     sequence: int
@@ -78,31 +79,31 @@ def entry_row(entry: Entry, time: int, place: int = SAMPLES) -> Row:
 
 
 def key_row(keyed: KeyedRequest, time: int) -> Row:
-    """Return the row of a request's key."""
+    """Return the row of a keyed request, without its response."""
     record = bytes([len(keyed.key)]) + keyed.key + keyed.digest
     model, sequence, samples = keyed.model, keyed.sequence, keyed.samples
     return sealed(Row(model, sequence, KEY, "key", time, samples, sequence, "", 0, record))
 
 
 def answer_row(keyed: KeyedRequest, time: int) -> Row:
-    """Return the row of the answer to a request with a key."""
+    """Return the row of the response to a keyed request."""
     record = keyed.answer or b""
     return event_row(keyed.model, keyed.sequence, ANSWER, "answer", time, record)
 
 
 def event_row(model: int, sequence: int, place: int, kind: str, time: int, record: bytes) -> Row:
-    """Return a row that brings no samples."""
+    """Return a row without samples."""
     return sealed(Row(model, sequence, place, kind, time, 0, sequence, "", 0, record))
 
 
 def sealed(row: Row) -> Row:
-    """Return a row as it is written."""
+    """Return a row as it is stored: its record sealed together with the other columns."""
     columns = row[:-1]
     return Row(*columns, seal(row.record, *columns))
 
 
 def unsealed(values: tuple[Any, ...]) -> Row:
-    """Return a row as it was before it was written. Raises BrokenSeal."""
+    """Return the row in the columns that were stored. Raises BrokenSeal."""
     row = Row._make(values)
     *columns, record = row
     return row._replace(record=unseal(record, *columns))
@@ -116,17 +117,17 @@ def read_entry(values: tuple[Any, ...]) -> Entry:
         row.sequence,
         row.samples,
         row.block,
-        row.head,  # type: ignore[arg-type]  # it was one when it was sealed
+        row.head,  # type: ignore[arg-type]  # the seal proves that an entry's head was stored
         row.threads,
         row.record,
-        row.kind,  # type: ignore[arg-type]  # only such rows are read
+        row.kind,  # type: ignore[arg-type]  # callers select rows of entries only
     )
 
 
 def read_key(values: tuple[Any, ...], answer: tuple[Any, ...] | None) -> KeyedRequest:
-    """Return the key in a row, with the answer in another. Raises BrokenSeal."""
+    """Return the keyed request in a row, with the response in another. Raises BrokenSeal."""
     row = unsealed(values)
-    end = 1 + row.record[0]
+    end = 1 + row.record[0]  # the first byte is the length of the key
     answer_record = None if answer is None else unsealed(answer).record
     key, digest = row.record[1:end], row.record[end:]
     return KeyedRequest(row.model, row.sequence, key, digest, answer_record, row.samples)
@@ -151,6 +152,6 @@ def created_record(
 
 
 def read_created(values: tuple[Any, ...]) -> CatalogueEntry:
-    """Return the model whose creation is in a row. Raises BrokenSeal."""
+    """Return the model whose creation a row records. Raises BrokenSeal."""
     row = unsealed(values)
     return CatalogueEntry(row.sequence, **json.loads(row.record))

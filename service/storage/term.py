@@ -1,4 +1,4 @@
-"""A term: the right to write one model's log, held by one object that can lose it once.
+"""A term: the right to write one model's log, which one object has until it loses it for good.
 
     UnownedLog ──begin_term──► Term ──first refusal, unproven doubt, end()──► over
        ▲                         │  append, roll back, exchange, answers, drop, delete
@@ -9,7 +9,7 @@
                         │              └────► LIVE   it is not, or `replayed` was called
                         └───────────► OVER    the log refused it: another term has begun
 
-Whoever holds no living term cannot write: appending takes terms, never the numbers of models.
+Without a living term nobody can write: `Journal.append` takes terms, never numbers of models.
 """
 
 import enum
@@ -24,7 +24,7 @@ from wolfstream.service.storage.log import LogReader
 
 
 class TermState(enum.Enum):
-    """What a term may do now; see the picture above."""
+    """What a term may do now: the second diagram above."""
 
     LIVE = "live"
     UNFINISHED = "unfinished"
@@ -36,11 +36,11 @@ class Part(NamedTuple):
     """What one commit writes for one model.
 
     Attributes:
-        entries: in ascending order of their sequences. A prediction, a fit or a checkpoint comes
-            after everything else at its sequence. Without any, the commit proves that the term
-            is not over.
-        keys: those of the entries, without answers, and earlier ones whose answers are known by
-            now.
+        entries: in ascending order of their sequences. A prediction, fit or checkpoint comes
+            after everything else at its sequence. A part without entries only proves that the
+            term is not over.
+        keys: the keys of these entries, without responses, and earlier keys whose responses have
+            become known.
     """
 
     entries: Sequence[Entry] = ()
@@ -50,16 +50,16 @@ class Part(NamedTuple):
 class Term(ABC):
     """The right to write one model's log. Used by the writer's thread, except `confirm`.
 
-    Methods that write raise NotLeader if the term is over, and end it where the log refuses them
-    because another term has begun. They raise StorageFailed where nothing was written, and InDoubt
-    where that is unknown.
+    Methods that write raise NotLeader if the term is over; if the log refuses them because another
+    term has begun, they also end it. They raise StorageFailed if nothing was written, and InDoubt
+    if that is unknown.
 
     Attributes:
-        log: what the term has read and written. Nothing of a later term is ever in it.
+        log: what the term has read and written; nothing of a later term is ever in it.
         state: see `TermState`.
-        began: where the term began in the log; later terms of a model have larger numbers.
-        on_end: called once, with the term, when it is over; on any thread.
-        on_doubt: called with the term whenever a commit is in doubt.
+        began: offset in the log at which the term began; it grows from term to term of a model.
+        on_end: called once with the term when it is over; on any thread.
+        on_doubt: called with the term each time a commit is in doubt.
     """
 
     def __init__(self, log: LogReader, began: int) -> None:
@@ -67,12 +67,12 @@ class Term(ABC):
         self.state = TermState.LIVE
         self.on_end: Callable[[Term], None] = _nothing
         self.on_doubt: Callable[[Term], None] = _nothing
-        # Around changes of `state`: `confirm` may end the term on another thread.
+        # Guards changes of `state`: `confirm` may end the term on another thread.
         self._changing = threading.Lock()
-        # The part of the commit that is in doubt; None unless `state` is IN_DOUBT.
+        # The part of the commit in doubt; None unless `state` is IN_DOUBT.
         self._in_doubt: Part | None = None
-        # Whether that commit was found in the log, so that its learner has to replay it.
-        self._found = False
+        # Whether that part proved to be in the log, so that the learner has to replay it.
+        self._in_log = False
 
     @property
     def model(self) -> int:
@@ -92,7 +92,7 @@ class Term(ABC):
             self.on_end(self)
 
     def check(self) -> None:
-        """Raise NotLeader or StorageFailed unless something can be written now."""
+        """Raise NotLeader or StorageFailed unless the term can write now."""
         if self.state is TermState.OVER:
             raise self.not_leader()
         if self.state is TermState.UNFINISHED:
@@ -103,16 +103,16 @@ class Term(ABC):
             )
 
     def begin(self) -> None:
-        """Note that a commit is under way. Raises NotLeader, StorageFailed."""
+        """Record that a commit is under way. Raises NotLeader, StorageFailed."""
         with self._changing:
             self.check()
             self.state = TermState.UNFINISHED
 
     def finish(self) -> None:
-        """Note that the commit under way was stored, or that nothing of it was."""
-        self._go_on(TermState.UNFINISHED, TermState.LIVE)
+        """Record that the commit under way was stored, or that nothing of it was."""
+        self._change_state(TermState.UNFINISHED, TermState.LIVE)
 
-    def _go_on(self, before: TermState, after: TermState) -> None:
+    def _change_state(self, before: TermState, after: TermState) -> None:
         """Change from one state into another, unless the term is over."""
         with self._changing:
             if self.state is before:
@@ -123,39 +123,39 @@ class Term(ABC):
         return NotLeader(f"another replica writes the {self.log.name}; nothing was learned here")
 
     def doubt(self, part: Part) -> None:
-        """Write nothing more until it is known whether the part under way was stored."""
-        self._in_doubt, self._found = part, False
-        self._go_on(TermState.UNFINISHED, TermState.IN_DOUBT)
+        """Put the part under way in doubt: nothing else is written until the doubt ends."""
+        self._in_doubt, self._in_log = part, False
+        self._change_state(TermState.UNFINISHED, TermState.IN_DOUBT)
         self.on_doubt(self)
 
-    def settle(self) -> bool:
+    def resolve(self) -> bool:
         """Find out whether the commit in doubt was stored; return whether it was.
 
-        If it was not, it never will be, and the term goes on. If it was, the doubt lasts until
-        `replayed`: its samples are in the log, and not in the learner.
+        If not, it never will be, and the term goes on. If so, the doubt lasts until `replayed`:
+        the log has samples that the learner lacks.
 
-        Raises StorageFailed while it cannot be known, and NotLeader, which ends the term, where
+        Raises StorageFailed while it cannot be known, and NotLeader, which ends the term, if
         another one has begun.
         """
         if self.state is TermState.OVER:
             raise self.not_leader()
-        if self._in_doubt is not None and not self._found:
-            self._found = self._resolve(self._in_doubt)
-            if not self._found:
+        if self._in_doubt is not None and not self._in_log:
+            self._in_log = self._is_stored(self._in_doubt)
+            if not self._in_log:
                 self._end_doubt()
-        return self._found
+        return self._in_log
 
     def doubtful_blocks(self, sequence: int) -> Iterator[list[Entry]]:
-        """Yield the blocks of the commit that was in doubt, for a learner to replay.
+        """Yield the blocks of the commit that was in doubt, for the learner to replay.
 
         Args:
-            sequence: of the learner, which must be where the commit begins. Any other one would
-                learn samples twice, or not at all.
+            sequence: of the learner. It must be where the commit begins: from any other, samples
+                would be learned twice or not at all.
 
-        Raises StartupError for another learner, and where there is nothing to replay.
+        Raises StartupError for another sequence, and if there is nothing to replay.
         """
         part = self._in_doubt
-        if part is None or not part.entries or not self._found:
+        if part is None or not part.entries or not self._in_log:
             raise StartupError(f"the {self.log.name} has no commit that is to be replayed")
         first = part.entries[0]
         if sequence != first.sequence - first.samples:
@@ -163,15 +163,15 @@ class Term(ABC):
                 f"a commit of the {self.log.name} begins after sequence "
                 f"{first.sequence - first.samples}, and the learner is at {sequence}"
             )
-        return blocks_of(part.entries)
+        return split_blocks(part.entries)
 
     def replayed(self, up_to: int) -> None:
-        """End the doubt: the learner has the commit that was found.
+        """End the doubt: the learner has replayed the commit.
 
         Args:
             up_to: the sequence of the learner, which must be that of the commit's last sample.
 
-        Raises StartupError for a learner elsewhere.
+        Raises StartupError for another sequence.
         """
         part = self._in_doubt
         last = None if part is None else part.entries[-1].sequence
@@ -182,48 +182,47 @@ class Term(ABC):
         self._end_doubt()
 
     def abandon_replay(self) -> None:
-        """End the doubt of a model that is broken: its log has what it will never learn."""
+        """End the doubt of a broken model, which will never learn what its log has."""
         self._end_doubt()
 
     def _end_doubt(self) -> None:
-        self._in_doubt, self._found = None, False
-        self._go_on(TermState.IN_DOUBT, TermState.LIVE)
+        self._in_doubt, self._in_log = None, False
+        self._change_state(TermState.IN_DOUBT, TermState.LIVE)
 
-    def stands_behind(self, learned: int, snapshots: Sequence[int]) -> int:
-        """Return the sequence that a rollback must come after.
+    def highest_sequence(self, learned: int, snapshots: Sequence[int]) -> int:
+        """Return the highest sequence that the model ever had: a rollback must come after it.
 
-        A model that could not be loaded has an empty learner, and a log that was purged has no
-        samples. So all that names a sequence counts: learner, log, snapshots and the mark of what
-        was acknowledged.
+        The learner of a model that could not be loaded is empty, and a purged log has no samples.
+        So learner, log, snapshots and the mark of what was acknowledged all count.
 
         Args:
-            learned: the sequence of the learner.
-            snapshots: the sequences of the model's snapshots.
+            learned: sequence of the learner.
+            snapshots: sequences of the model's snapshots.
         """
         log = self.log
         return max(learned, log.end(), log.last_event(), self.acknowledged(), *snapshots)
 
     @abstractmethod
-    def _resolve(self, part: Part) -> bool:
-        """Return whether a part in doubt was stored; see `settle`."""
+    def _is_stored(self, part: Part) -> bool:
+        """Return whether a part in doubt was stored; raise as `resolve` does."""
 
     @abstractmethod
     def acknowledged(self) -> int:
-        """Return the sequence up to which the model was durable, known from outside the log.
+        """Return the sequence up to which the model was durable, recorded outside the log.
 
-        It is at most the true one; 0 where nothing is known.
+        It never exceeds the true one; 0 if nothing is recorded.
         """
 
     @abstractmethod
-    def note_durable(self, sequence: int) -> None:
-        """Note, outside the log, that the model is durable up to a sequence."""
+    def mark_durable(self, sequence: int) -> None:
+        """Record outside the log that the model is durable up to a sequence."""
 
     @abstractmethod
     def confirm(self) -> None:
-        """Raise NotLeader, and end the term, if the log has something of a later one.
+        """Raise NotLeader, and end the term, if the log has anything of a later one.
 
-        Called before something is answered that needs no append; on any thread but the event
-        loop. Raises StorageFailed where it cannot be known now.
+        Called before a response that needed no append, on any thread but the event loop. Raises
+        StorageFailed if it cannot be known now.
         """
 
     @abstractmethod
@@ -232,24 +231,24 @@ class Term(ABC):
     ) -> list[str]:
         """Write a rollback after everything else; durable on return.
 
-        Keys of entries after `learned` are forgotten: these entries never will be learned.
+        The keys of entries after `learned` are forgotten: these entries will never be learned.
 
         Args:
-            rollback: to write, at a sequence that `stands_behind` returned.
+            rollback: to write, at the sequence that `highest_sequence` returned.
             learned: the sequence up to which entries were, or may have been, learned.
-            pinned: the digests of all states that are pinned now.
+            pinned: digests of all states that are pinned now.
             kept: how many of the last rollbacks keep their pinned states.
 
-        Returns the digests that nothing needs any more. They may be unpinned at any later time.
+        Returns the digests that nothing needs any more; they may be unpinned at any later time.
         """
 
     @abstractmethod
     def write_answers(self, answered: Sequence[KeyedRequest]) -> None:
-        """Write the answers of known keys; the first answer of each key counts."""
+        """Write the responses of known keys; the first response of each key counts."""
 
     @abstractmethod
     def shorten_answers(self, shorter: Sequence[KeyedRequest]) -> None:
-        """Write shorter answers, which replace the first ones."""
+        """Replace stored responses by shorter ones."""
 
     @abstractmethod
     def forget_keys(self, up_to: int) -> None:
@@ -257,44 +256,47 @@ class Term(ABC):
 
     @abstractmethod
     def drop(self, up_to: int) -> None:
-        """Forget what a snapshot at a sequence makes superfluous, keys excepted.
+        """Forget what a snapshot at a sequence replaces, except keys.
 
-        Those are entries up to the sequence, and predictions, fits, checkpoints, rollbacks and
+        Those are samples up to the sequence, and predictions, fits, checkpoints, rollbacks and
         epochs before it.
         """
 
     @abstractmethod
     def drop_predictions(self, up_to: int) -> None:
-        """Forget predictions up to one, counted in rows, of which none waits any longer.
+        """Forget predictions whose rows no longer wait for labels.
 
-        Where no sample comes, no snapshot has a later sequence: `drop` would let them grow
-        without a bound.
+        Without it, predictions would pile up while no samples arrive: `drop` needs a snapshot of
+        a later sequence.
+
+        Args:
+            up_to: number of the last row to forget, counted over all predictions of the model.
         """
 
 
 class UnownedLog(LogReader, Protocol):
-    """A log that is read and not written here, and the one way to become its writer."""
+    """A log that this process reads, with the only way to become its writer."""
 
     def begin_term(self, sequence: int, epoch: str | None = None) -> Term:
-        """Become the only writer of the log, behind exactly what was read.
+        """Become the only writer of the log, directly after what was read.
 
-        From then on the log takes nothing from earlier terms, and is the new term's.
+        From then on the log refuses earlier terms, and this object belongs to the new one.
 
         Args:
-            sequence: that of the learner. The term begins there, or after what the log has.
-            epoch: that begins with the term; None goes on in the present one, where no other
-                process can write the log.
+            sequence: of the learner; the term begins there, or at the end of the log if later.
+            epoch: begins with the term. None stays in the current epoch, which is safe only where
+                no other process can write the log.
 
-        Raises NotLeader where the log has something that was not read or not learned here,
-        StorageFailed, StartupError.
+        Raises NotLeader if the log has anything that was not read or not learned here, and
+        StorageFailed or StartupError.
         """
 
 
-def blocks_of(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
-    """Yield the entries of one commit, block by block; only entries with samples share one."""
+def split_blocks(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
+    """Yield the entries of one commit, a list per block; only entries with samples share one."""
     block: list[Entry] = []
     for entry in entries:
-        if block and not (entry.samples and _shared(block[-1]) == _shared(entry)):
+        if block and not (entry.samples and _block_key(block[-1]) == _block_key(entry)):
             yield block
             block = []
         block.append(entry)
@@ -302,7 +304,7 @@ def blocks_of(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
         yield block
 
 
-def _shared(entry: Entry) -> tuple[int, str]:
+def _block_key(entry: Entry) -> tuple[int, str]:
     """Return what the entries of a block have in common."""
     return entry.block, entry.kind
 

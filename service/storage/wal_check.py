@@ -1,12 +1,12 @@
 """A check of SQLite's write-ahead file before SQLite opens it.
 
-SQLite stops reading at the first frame whose checksum is wrong, and takes everything after it for
-what a crash left unfinished. So damage in the middle would silently lose every later commit. A
-crash can leave one unfinished commit at the end, because each commit is fsynced before the next
-begins: where two end after a wrong frame, the file was damaged.
+SQLite stops reading at the first frame with a wrong checksum, and takes the rest for what a crash
+left unfinished. So damage in the middle would silently lose all later commits. A crash can leave
+only one unfinished commit, because each commit is fsynced before the next begins. If more than one
+follows a wrong frame, the file was damaged.
 
-The format is that of https://www.sqlite.org/fileformat2.html, section 4; damage to the last commit
-cannot be distinguished from a commit that a crash cut short.
+The format is section 4 of https://www.sqlite.org/fileformat2.html. Damage to the last commit cannot
+be told from a commit that a crash cut short.
 """
 
 import struct
@@ -23,9 +23,10 @@ Words = NDArray[np.uint64]
 
 _HEADER = struct.Struct(">8I")
 _FRAME = struct.Struct(">6I")
-# The magic number's last bit is the order of the bytes in the words that are summed.
+# magic number -> dtype of the words that checksums are computed from.
 _ORDERS = {0x377F0682: "<u4", 0x377F0683: ">u4"}
-# Frames of earlier generations stay where no later one has come yet. Each adds 1 to the first salt.
+# SQLite reuses the file from its beginning, so frames of earlier generations follow the last one.
+# Each generation adds 1 to the first salt; a frame's may be at most this many behind.
 _GENERATIONS = 1 << 20
 _MASK = np.uint64(0xFFFFFFFF)
 
@@ -36,9 +37,9 @@ def write_ahead_path(database: Path) -> Path:
 
 
 def check_write_ahead(path: Path) -> bool:
-    """Return whether anything follows the last complete commit, as after a crash.
+    """Return whether an unfinished commit follows the last complete one, as after a crash.
 
-    Raises StartupError if more than one commit does, or where the header is wrong.
+    Raises StartupError if more than one commit does, or if the header is wrong.
     """
     try:
         with path.open("rb") as file:
@@ -58,46 +59,50 @@ def check_write_ahead(path: Path) -> bool:
 
 
 def _unfinished(file: BinaryIO) -> int | None:
-    """Commits, complete or begun, from the first wrong frame on; None if the header is wrong."""
+    """Count commits, also unfinished ones, from the first wrong frame on.
+
+    Returns None if the header is wrong.
+    """
     head = file.read(_HEADER.size)
     if len(head) < _HEADER.size:
         return 0
     magic, _, page, _, *salts, sum_0, sum_1 = _HEADER.unpack(head)
     order = _ORDERS.get(magic)
     if order is None:
-        # Nothing is written before the header is on disk.
+        # SQLite writes frames only once the header is on disk.
         return None if file.read(1) else 0
-    sums = _added(np.zeros(2, np.uint64), head[:24], order, _weights(3))
+    sums = _add_words(np.zeros(2, np.uint64), head[:24], order, _weights(3))
     if sums.tolist() != [sum_0, sum_1]:
         return None
     weights = _weights((8 + page) // 8)
-    commits, begun, whole = 0, False, True
+    # `begun`: frames of a commit follow its predecessor; `valid`: all frames so far are right.
+    commits, begun, valid = 0, False, True
     for frame_head, data in _frames(file, page):
         _, size_after_commit, *own_salts, sum_0, sum_1 = _FRAME.unpack(frame_head)
         # The second salt is a random number of each generation.
         if own_salts[1] != salts[1] and 0 < (salts[0] - own_salts[0]) % 2**32 < _GENERATIONS:
             break
-        if whole:
-            sums = _added(sums, frame_head[:8] + data, order, weights)
-            whole = own_salts == salts and sums.tolist() == [sum_0, sum_1]
-        if not whole:
+        if valid:
+            sums = _add_words(sums, frame_head[:8] + data, order, weights)
+            valid = own_salts == salts and sums.tolist() == [sum_0, sum_1]
+        if not valid:
             begun = not size_after_commit
             commits += not begun
     return commits + begun
 
 
 def _frames(file: BinaryIO, page: int) -> Iterator[tuple[bytes, bytes]]:
-    """The headers and pages of all frames; a frame that was cut short is filled with zeros."""
+    """Yield (header, page) of each frame; one that was cut short is padded with zeros."""
     while head := file.read(_FRAME.size):
         yield head.ljust(_FRAME.size, b"\0"), file.read(page).ljust(page, b"\0")
 
 
 def _weights(pairs: int) -> Words:
-    """Return the contribution of each word to the two sums, (2, 2 + 2 pairs) modulo 2^32.
+    """Return the weight of each word in the two sums, (2, 2 + 2 pairs) modulo 2^32.
 
-    A pair (x, z) turns the sums (s, t) into s' = s + t + x and t' = s' + t + z, so the highest
-    power of that matrix belongs to the first pair. The first two columns are the contribution of
-    the sums themselves.
+    A pair of words (x, z) turns the sums (s, t) into s' = s + t + x and t' = s' + t + z. That is
+    linear, so the sums after all pairs are one product of a matrix and the words. The highest power
+    of the step's matrix belongs to the first pair. The first two columns weigh the sums before.
     """
     step = np.array([[1, 1], [1, 2]], np.uint64)
     power, columns = np.eye(2, dtype=np.uint64), list[Words]()
@@ -108,7 +113,8 @@ def _weights(pairs: int) -> Words:
     return np.hstack([power, *columns[::-1]])
 
 
-def _added(sums: Words, data: bytes, order: str, weights: Words) -> Words:
+def _add_words(sums: Words, data: bytes, order: str, weights: Words) -> Words:
+    """Return the two sums, (2,), after the words of some bytes."""
     words = np.concatenate([sums, np.frombuffer(data, order).astype(np.uint64)])
-    added: Words = weights @ words & _MASK
-    return added
+    result: Words = weights @ words & _MASK
+    return result

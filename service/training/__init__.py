@@ -1,6 +1,4 @@
-"""Learning from files without a server.
-
-The plan, passes over a stream or a batch solver, and evaluation.
+"""Training from files, without a server: the plan, the ways of training, and evaluation.
 
 It may import `service.storage`, `service.model`, `service.heads`, `service.files`,
 `service.samples`, `service.spec`, `solver.stream`, `solver.calibration`, `solver.frank_wolfe`,

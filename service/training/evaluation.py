@@ -1,4 +1,4 @@
-"""How predictions compare with labels: scores of classes, confusions; errors of numbers."""
+"""How predictions compare with labels: scores and confusions of classes, errors of numbers."""
 
 import math
 from collections import Counter
@@ -19,15 +19,19 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.ranking import Ranking, no_ranking, of_all, ranked
 from wolfstream.solver.stream.labels import LabelKey, key_of, text_of
 
-# A larger confusion matrix is no longer read, and no longer fits a screen.
+# A larger confusion matrix would not fit a screen.
 _LARGEST_MATRIX = 20
 
 
 @dataclass
 class Evaluation:
-    """Counts of (label, prediction) pairs. classes: those that the model knows, if they are known.
+    """Counts of (label, prediction) pairs.
 
-    ranking: of probabilities. seconds: spent predicting, not reading.
+    Attributes:
+        classes: of the model; [] if they are not known.
+        pairs: how often each pair came.
+        ranking: of probabilities.
+        seconds: spent predicting, without reading.
     """
 
     classes: list[Label]
@@ -36,6 +40,7 @@ class Evaluation:
     seconds: float = 0.0
 
     def __post_init__(self) -> None:
+        # The first spelling of each label: 1, "1" and true are one class.
         self._spelling: dict[LabelKey, Label] = {key_of(label): label for label in self.classes}
 
     def count(
@@ -44,20 +49,23 @@ class Evaluation:
         predicted: Sequence[Label],
         probability: Float64Array | None = None,
     ) -> None:
-        """Take predictions into account; a class is spelled as the model spells it.
+        """Count predictions; a class is spelled as the model spells it.
 
-        probability: (n, K) of the model's classes, if known.
+        Args:
+            labels: of n samples.
+            predicted: for these.
+            probability: of the model's classes, (n, K), if they are known.
         """
-        claimed = [self._spelled(label) for label in predicted]
-        given = [self._spelled(label) for label in labels]
-        self.pairs.update(zip(given, claimed, strict=True))
+        guesses = [self._spelled(label) for label in predicted]
+        truths = [self._spelled(label) for label in labels]
+        self.pairs.update(zip(truths, guesses, strict=True))
         if probability is not None:
-            codes = self._codes()
-            of_rows = np.array([codes[label] for label in given], np.int64)
-            self.ranking = ranked(self.ranking, probability, of_rows, 0)
+            code_of = self._codes()
+            codes = np.array([code_of[label] for label in truths], np.int64)
+            self.ranking = ranked(self.ranking, probability, codes, 0)
 
     def _spelled(self, label: Label) -> Label:
-        """Return a label as it was spelled at first."""
+        """Return a label as it was spelled first."""
         return self._spelling.setdefault(key_of(label), label)
 
     def _codes(self) -> dict[Label, int]:
@@ -70,7 +78,7 @@ class Evaluation:
 
     @property
     def accuracy(self) -> float:
-        """Share of right predictions."""
+        """The share of right predictions."""
         right = sum(count for (label, predicted), count in self.pairs.items() if label == predicted)
         return right / max(self.samples, 1)
 
@@ -78,8 +86,8 @@ class Evaluation:
     def kappa(self) -> float | None:
         """Cohen's kappa; None if labels and predictions are all of one class."""
         confusion = self.confusion()
-        given, claimed = (confusion.sum(axis=axis).tolist() for axis in (1, 0))
-        return kappa(given, claimed, int(confusion.trace()))
+        labels, predicted = (confusion.sum(axis=axis).tolist() for axis in (1, 0))
+        return kappa(labels, predicted, int(confusion.trace()))
 
     def to_text(self) -> str:
         """Return the score in a few words."""
@@ -93,7 +101,7 @@ class Evaluation:
         return list(dict.fromkeys([*self.classes, *others]))
 
     def confusion(self) -> NDArray[np.int64]:
-        """(K, K) counts in the order of `labels`: each row a label, each column a prediction."""
+        """Return counts, (K, K), in the order of `labels`: rows for labels, columns for guesses."""
         codes = self._codes()
         counts = np.zeros((len(codes), len(codes)), np.int64)
         for (label, predicted), count in self.pairs.items():
@@ -101,7 +109,7 @@ class Evaluation:
         return counts
 
     def scores(self) -> dict[str, Any]:
-        """Return the scores of classes; `majority` is that of the file's most frequent label."""
+        """Return the scores of classes; `majority` is of the file's most frequent label."""
         confusion = self.confusion()
         most = int(confusion.sum(axis=1).max(initial=0))
         majority = most / self.samples if self.samples else None
@@ -110,10 +118,14 @@ class Evaluation:
 
 @dataclass
 class RegressionEvaluation:
-    """Sums over errors and over true values. seconds: as in `Evaluation`.
+    """Sums over errors and over true values.
 
-    centre, scatter: mean of the targets and sum of their squared distances from it, each
-    sample at its time (Welford), so that a large mean costs no digits.
+    Attributes:
+        samples: their number.
+        absolute, square: sums of absolute and of squared errors.
+        centre, scatter: mean of the targets, and sum of their squared distances from it. They are
+            updated with each sample (Welford), so that a large mean costs no digits.
+        seconds: see `Evaluation`.
     """
 
     samples: int = 0
@@ -124,7 +136,7 @@ class RegressionEvaluation:
     seconds: float = 0.0
 
     def count(self, targets: Sequence[Any], predicted: Sequence[Any]) -> None:
-        """Take predictions, numbers like the targets, into account."""
+        """Count predictions, which are numbers as the targets are."""
         for y, value in zip(targets, predicted, strict=True):
             self.samples += 1
             self.absolute += abs(value - y)
@@ -135,12 +147,12 @@ class RegressionEvaluation:
 
     @property
     def mae(self) -> float:
-        """Mean absolute error."""
+        """The mean absolute error."""
         return self.absolute / max(self.samples, 1)
 
     @property
     def rmse(self) -> float:
-        """Root of the mean squared error."""
+        """The root of the mean squared error."""
         return math.sqrt(self.square / max(self.samples, 1))
 
     @property
@@ -155,19 +167,19 @@ class RegressionEvaluation:
 
 
 def balance(scores: dict[str, Any]) -> str:
-    """Return in a line what accuracy hides where one class is far more frequent than others."""
+    """Return in a line what an accuracy hides if one class is far more frequent than others."""
     words = {
         "majority": "always the most frequent label",
         "balanced_accuracy": "balanced accuracy",
         "roc_auc": "ROC AUC",
         "average_precision": "average precision",
     }
-    known = ((word, scores.get(name)) for name, word in words.items())
-    return ", ".join(f"{word} {value:.2%}" for word, value in known if value is not None)
+    values = ((word, scores.get(name)) for name, word in words.items())
+    return ", ".join(f"{word} {value:.2%}" for word, value in values if value is not None)
 
 
 def tables(result: Evaluation) -> list[Table]:
-    """Precision, recall, F1 and count of each class; and the confusion matrix, if it is small."""
+    """Return precision, recall, F1 and count of each class; and a small confusion matrix."""
     by_label = result.scores()["classes"]
     labels = sorted(result.labels, key=lambda label: (isinstance(label, str), label))
     by_class = Table(box=None, pad_edge=False)
@@ -175,10 +187,10 @@ def tables(result: Evaluation) -> list[Table]:
     for heading in ("precision", "recall", "F1", "samples"):
         by_class.add_column(heading, justify="right")
     for label in labels:
-        of_class = by_label[text_of(label)]
-        known = "" if label in (result.classes or labels) else " (unknown to the model)"
-        shares = (_share(of_class[name]) for name in ("precision", "recall", "f1"))
-        by_class.add_row(_shown(label) + known, *shares, f"{of_class['support']:,}")
+        row = by_label[text_of(label)]
+        note = "" if label in (result.classes or labels) else " (unknown to the model)"
+        shares = (_share(row[name]) for name in ("precision", "recall", "f1"))
+        by_class.add_row(_shown(label) + note, *shares, f"{row['support']:,}")
     if len(labels) > _LARGEST_MATRIX:
         return [by_class]
     matrix = Table(box=None, pad_edge=False)
@@ -196,5 +208,5 @@ def _share(value: float | None) -> str:
 
 
 def _shown(label: Label) -> Text:
-    """Return a label as it is, where a table would take [b] for markup."""
+    """Return a label as it is; as plain text, a table would take [b] for markup."""
     return Text(visible(str(label)))

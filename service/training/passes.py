@@ -1,4 +1,4 @@
-"""Training as a stream: pass after pass over the samples, as the server would learn them."""
+"""Training as a stream: pass after pass over the samples, each as a server would learn them."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -10,16 +10,19 @@ from wolfstream.service.heads.kind import Passes
 from wolfstream.service.training.plan import Plan
 from wolfstream.solver.frank_wolfe.driver import Progress
 
-# Samples between two looks at the progress; the learners work in blocks of 256.
+# How many samples are learned between two reports of progress; learners work in blocks of 256.
 _PART = 1024
 
 
-class Learned(NamedTuple):
-    """How far a stream has come: samples of all passes, and the quality of the model.
+class StreamProgress(NamedTuple):
+    """The progress of a stream.
 
-    objective, gap: over the head's own samples; None if it has no objective. accuracy, mae: of
-    the first pass's predictions, each made just before its sample was learned; None if there
-    were none.
+    Attributes:
+        samples: learned so far, in all passes.
+        total: to be learned in all passes.
+        objective, gap: over the head's own samples; None if it has no objective.
+        accuracy, mae: of the predictions in the first pass, each made just before its sample was
+            learned; None if there were none.
     """
 
     samples: int
@@ -30,11 +33,12 @@ class Learned(NamedTuple):
     mae: float | None
 
 
-Observe = Callable[[Learned | Progress | fit.Progress], bool | None]
+# Called with progress; training ends where it returns True.
+Observe = Callable[[StreamProgress | Progress | fit.Progress], bool | None]
 
 
 def learn_in_passes(passes: Passes, samples: int, plan: Plan, observe: Observe) -> dict[str, Any]:
-    """Learn samples pass after pass until `observe` stops it; return a report as plain data."""
+    """Learn samples pass after pass, until `observe` ends it; return a report as plain data."""
     random = np.random.default_rng(plan.seed)
     learned, stopped = 0, False
     for epoch in range(plan.epochs):
@@ -59,9 +63,9 @@ def learn_in_passes(passes: Passes, samples: int, plan: Plan, observe: Observe) 
     }
 
 
-def _progress(passes: Passes, learned: int, total: int) -> Learned:
+def _progress(passes: Passes, learned: int, total: int) -> StreamProgress:
     standing, score = passes.standing(), passes.score.to_dict()
-    return Learned(
+    return StreamProgress(
         learned,
         total,
         standing.get("objective"),

@@ -1,4 +1,4 @@
-"""The plan of `wolfstream train`, and the spec of the model that it trains."""
+"""The plan of `wolfstream train`: its checks, and the spec of the model that it trains."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ import numpy as np
 
 from wolfstream.service.errors import InvalidSamples
 from wolfstream.service.heads.kernel import check_norms, estimated_gamma, square_norm_limit
-from wolfstream.service.heads.kind import Asked
+from wolfstream.service.heads.kind import TrainingChoice
 from wolfstream.service.heads.kinds import KINDS
 from wolfstream.service.samples.targets import LARGEST_TARGET, LONGEST_LABEL, Label
 from wolfstream.service.samples.weights import read_weight
@@ -25,10 +25,14 @@ MOST_CLASSES = 100
 
 
 class Data(NamedTuple):
-    """All rows with their labels or numbers. first_index: of an svmlight file's, else None.
+    """All rows of a file, with their labels or numbers.
 
-    X: lists where values are texts or missing. names: of the columns, if they are known. weights:
-    None where all samples count 1.
+    Attributes:
+        X: rows; lists if values are texts or missing.
+        labels: labels or numbers, (n,).
+        first_index: of an svmlight file; None for other files.
+        names: of the columns, if they are known.
+        weights: of the samples; None if all count 1.
     """
 
     X: Matrix | list[list[Any]]
@@ -39,10 +43,18 @@ class Data(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What to train. kernel: the spec's, without gamma; gamma: None for P2's rule.
+    """What to train.
 
-    options: those of the head's part of the spec (`spec.heads.HEAD_OPTIONS`) that have a value.
-    class_weight: by a label's text. epochs, shuffle: of a stream. batch: of a batch solver.
+    Attributes:
+        task: of the model.
+        algorithm: one of `spec.heads.ALGORITHMS`.
+        kernel: of the spec, without gamma.
+        gamma: of the kernel; None for P2's rule.
+        options: those of `spec.heads.HEAD_OPTIONS` that have a value.
+        class_weight: by a label's text; "balanced"; None for none.
+        epochs, shuffle: of a stream.
+        seed: of everything that is random.
+        batch: settings of a batch solver.
     """
 
     task: Task
@@ -72,7 +84,7 @@ class CannotTrain(Exception):
 
 
 def check_labels(labels: list[Any]) -> list[Label]:
-    """Return the different labels. Raises CannotTrain for what the service does not take."""
+    """Return the distinct labels. Raises CannotTrain for labels that a server would refuse."""
     classes = list(dict.fromkeys(labels))
     if any(isinstance(label, float) for label in classes):
         raise CannotTrain(
@@ -92,7 +104,7 @@ def check_labels(labels: list[Any]) -> list[Label]:
 
 
 def check_targets(targets: list[Any]) -> Float64Array:
-    """Return the numbers to be regressed. Raises CannotTrain for what the service does not take."""
+    """Return the numbers to be regressed. Raises CannotTrain for what a server would refuse."""
     y = np.array(targets, np.float64)
     wrong = np.flatnonzero(~(np.abs(y) <= LARGEST_TARGET))
     if len(wrong):
@@ -102,7 +114,7 @@ def check_targets(targets: list[Any]) -> Float64Array:
 
 
 def check_weights(weights: list[Any] | None, plan: Plan) -> Weights:
-    """Return how much the samples count. Raises CannotTrain for what the service does not take."""
+    """Return the weights of samples. Raises CannotTrain for what a server would refuse."""
     if weights is None:
         return None
     if not plan.online:
@@ -118,7 +130,7 @@ def check_weights(weights: list[Any] | None, plan: Plan) -> Weights:
 
 
 def check_rows(X: Matrix, kernel: KernelSpec) -> None:
-    """Raise CannotTrain for rows that the service would refuse: too large for the kernel."""
+    """Raise CannotTrain for rows that a server would refuse, because they exceed the kernel."""
     try:
         check_norms(X, square_norm_limit(kernel))
     except InvalidSamples as error:
@@ -128,7 +140,7 @@ def check_rows(X: Matrix, kernel: KernelSpec) -> None:
 
 
 def gamma_for(X: Matrix, plan: Plan) -> float | None:
-    """P2's rule: over all rows, in a stream over the first ones, where the service settles it."""
+    """Return gamma: given, or by P2's rule from all rows; in a stream from the first ones."""
     if plan.kernel["type"] == "linear" or plan.gamma is not None:
         return plan.gamma
     rows = take_rows(X, slice(0, bandwidth.SAMPLES)) if plan.online else X
@@ -136,19 +148,27 @@ def gamma_for(X: Matrix, plan: Plan) -> float | None:
 
 
 def weights_for(
-    labels: list[Label], classes: list[Label], asked: Mapping[str, float] | str | None
+    labels: list[Label], classes: list[Label], requested: Mapping[str, float] | str | None
 ) -> dict[Label, float]:
-    """Weights by label. Raises CannotTrain for a label that does not occur, and for numbers."""
-    if asked and not classes:
+    """Return the weights of classes. Raises CannotTrain for an unknown label, and for numbers.
+
+    Args:
+        labels: of all samples.
+        classes: the distinct labels; [] for numbers.
+        requested: label as text -> weight; or "balanced"; or None.
+    """
+    if requested and not classes:
         raise CannotTrain("--class-weight: a regression has no classes: leave it out")
-    if isinstance(asked, Mapping):
+    if isinstance(requested, Mapping):
         by_text = {str(label): label for label in classes}
-        unknown = [text for text in asked if text not in by_text]
+        unknown = [text for text in requested if text not in by_text]
         if unknown:
-            known = ", ".join(by_text)[:200]
-            raise CannotTrain(f"--class-weight: no sample has the label {unknown[0]!r}: {known}")
-        return {by_text[text]: weight for text, weight in asked.items()}
-    if asked == "balanced":
+            labels_text = ", ".join(by_text)[:200]
+            raise CannotTrain(
+                f"--class-weight: no sample has the label {unknown[0]!r}; there are: {labels_text}"
+            )
+        return {by_text[text]: weight for text, weight in requested.items()}
+    if requested == "balanced":
         count = Counter(labels)
         return {label: len(labels) / (len(classes) * count[label]) for label in classes}
     return {}
@@ -157,19 +177,25 @@ def weights_for(
 def spec_for(
     plan: Plan, gamma: float | None, weights: Mapping[Label, float], samples: int
 ) -> ModelSpec:
-    """Return the spec for so many samples, every choice a number in it.
+    """Return the spec of the model, with every choice spelled out.
 
-    Raises Invalid if the service would refuse it.
+    Args:
+        plan: of the training.
+        gamma: of the kernel.
+        weights: of classes.
+        samples: their number.
+
+    Raises Invalid if a server would refuse it.
     """
     weighted = [{"label": label, "weight": weight} for label, weight in weights.items()]
-    asked = Asked(plan.algorithm, plan.options, weighted, plan.batch.tol, samples)
+    choice = TrainingChoice(plan.algorithm, plan.options, weighted, plan.batch.tol, samples)
     return read_spec(
         {
             "task": plan.task,
             "kernel": plan.kernel if gamma is None else {**plan.kernel, "gamma": gamma},
             "prepare": {} if KINDS[plan.head].prepared else None,
             **dict.fromkeys(HEADS),
-            plan.head: KINDS[plan.head].spec_part(asked),
+            plan.head: KINDS[plan.head].spec_part(choice),
             "serve": plan.head,
             "seed": plan.seed,
         }

@@ -1,4 +1,4 @@
-"""Training as one fit of all samples, as a refit in the server fits its window."""
+"""Training as one fit of all samples, as a server refits a window."""
 
 from typing import Any
 
@@ -13,9 +13,9 @@ from wolfstream.solver.arrays import Float64Array
 
 
 def fit_samples(learner: Learner, samples: Samples, plan: Plan, observe: Observe) -> dict[str, Any]:
-    """Fit all samples and leave the last ones in the head's window; a report in plain data.
+    """Fit all samples, and leave the last ones in the head's window; return a report as plain data.
 
-    Raises CannotTrain, and KeyboardInterrupt where `observe` ends it: half a fit is none.
+    Raises CannotTrain, and KeyboardInterrupt if `observe` ends it: half a fit is no fit.
     """
     head = learner.heads[plan.head]
     X, y = _dense(samples)

@@ -1,8 +1,8 @@
-"""Train a model from samples in memory: as a stream, or by a batch solver; a state comes out.
+"""Trains a model on samples in memory; the result is a state, as a server saves it.
 
-A stream goes through the same learner as in the server. A batch solver's support vectors and
-weights are adopted by a head, which can then go on learning; a head that is fitted as a whole keeps
-its last samples, and can be refitted with those that follow them.
+A stream goes through the learner that a server has. A batch solver's support vectors and weights
+are adopted by a head, which can then go on learning. A head that is fitted as a whole keeps its
+last samples, so that it can be refitted with later ones.
 """
 
 from importlib.metadata import version
@@ -45,10 +45,14 @@ from wolfstream.solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
 
 
 def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, Any]]:
-    """Train, and give the state that `write_state` takes with a report in plain data.
+    """Train a model; return its state, and a report as plain data.
 
-    observe: called now and then; where it returns True, training ends with what it has.
-    Raises CannotTrain, and Invalid for a spec that the service would refuse.
+    Args:
+        data: the samples.
+        plan: what to train.
+        observe: called now and then; if it returns True, training ends with what it has.
+
+    Raises CannotTrain, and Invalid for a spec that a server would refuse.
     """
     classes, y = _checked(data.labels, plan)
     weight = check_weights(data.weights, plan)
@@ -69,7 +73,7 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
         prepared = learner.rows.prepared(X, words)
         passes = kind.passes(learner.heads[plan.head], prepared, y, weight)
         report = learn_in_passes(passes, n_rows(X), plan, observe)
-        if plan.epochs == 1 and not plan.shuffle:  # else no sequence is that of one sample
+        if plan.epochs == 1 and not plan.shuffle:  # otherwise sample k does not come k-th
             learner.heads[plan.head].date_changes(report["samples"])
     elif way == "fit":
         report = fit_samples(learner, Samples(np.asarray(X), y), plan, observe)
@@ -102,7 +106,10 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
 
 
 def _checked(labels: list[Any], plan: Plan) -> tuple[list[Label], Targets]:
-    """The different labels, none of numbers; and all labels or numbers. Raises CannotTrain."""
+    """Return the distinct labels ([] for numbers), and all labels or numbers.
+
+    Raises CannotTrain.
+    """
     if plan.task == "regression":
         return [], check_targets(labels)
     return check_labels(labels), labels
@@ -120,7 +127,7 @@ def _rows(data: Data) -> Rows | SparseRows:
 def _encoded(
     rows: Rows | SparseRows, prepare: PrepareSpec | None
 ) -> tuple[Matrix, Float64Array | None, RowForm]:
-    """Return the rows as numbers and codes, their words, and what a server would take them for.
+    """Return rows as numbers and codes, their words, and the form that a server would give them.
 
     Raises CannotTrain.
     """
@@ -143,7 +150,7 @@ def _width(X: Matrix) -> int:
 def _batch(
     kind: Pairs[Any], spec: ModelSpec, X: Matrix, labels: list[Any], plan: Plan, observe: Observe
 ) -> tuple[Learner, dict[str, Any]]:
-    """Solve all pairs; a learner whose head has adopted the solutions."""
+    """Solve the problems of all pairs; return a learner whose head has adopted the solutions."""
     classes = list(dict.fromkeys(labels))
     problem = kind.problem(build(plan.head, spec), labels)
     random = np.random.default_rng(plan.seed)

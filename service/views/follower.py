@@ -1,4 +1,4 @@
-"""A copy of the view of a model that learns in another process."""
+"""A copy of a model's view, in a process that does not learn."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,58 +6,68 @@ from typing import Any
 import msgpack
 
 from wolfstream.service.model.feature_names import NamesReader
-from wolfstream.service.model.published import Published
-from wolfstream.service.views.differences import Bytes, changed
+from wolfstream.service.model.published import ModelView
+from wolfstream.service.views.differences import Bytes, apply_difference
 from wolfstream.service.views.tree import TreeReader
-from wolfstream.service.views.versions import FORMAT, NAMES, Position
+from wolfstream.service.views.versions import FORMAT, NAMES, ViewVersion
 
 
 class OutOfStep(Exception):
-    """A version does not continue the held one; ask for the whole view."""
+    """A version does not continue the one that is here; request the whole view."""
 
 
 class Follower:
     """The view of one model, version after version. Used by one thread at a time.
 
-    held: the version that it has; None before the first.
+    Attributes:
+        version: of the view that is here; None before the first.
     """
 
     def __init__(self) -> None:
-        self.held: Position | None = None
+        """Begin without a view."""
+        self.version: ViewVersion | None = None
         self._names = NamesReader()
-        self._arrays: dict[str, Bytes] = {}
+        self._arrays: dict[str, Bytes] = {}  # path -> bytes of the present view's arrays
 
-    def take(self, newer: bytes) -> Published:
-        """Return the view in the result of `Versions.newer` for `held`, bit for bit the leader's.
+    def take(self, newer: bytes) -> ModelView:
+        """Return the next view, bit for bit the leader's. Raises OutOfStep.
 
-        Earlier views do not change. Raises OutOfStep, and then nothing has changed.
+        Views that were returned before stay as they are. If it raises, nothing has changed.
+
+        Args:
+            newer: the result of `Versions.newer` for `version`.
         """
         try:
-            kind, life, number, base, named, tree, differences = msgpack.unpackb(newer)
-            if kind != FORMAT:
-                raise OutOfStep(f"it is of format {kind}, this version reads {FORMAT}")
-            if base is not None and self.held != Position(life, base):
-                raise OutOfStep(f"it follows version {base}, {self.held} is held")
-            arrays = self._changed(differences, None if base is None else self._arrays)
+            form, numbering, number, base, named, tree, differences = msgpack.unpackb(newer)
+            if form != FORMAT:
+                raise OutOfStep(f"it is of format {form}, this version reads {FORMAT}")
+            if base is not None and self.version != ViewVersion(numbering, base):
+                raise OutOfStep(f"it follows version {base}, {self.version} is here")
+            arrays = self._apply(differences, None if base is None else self._arrays)
             reader = TreeReader(arrays)
             view = reader.read(tree)
-            if named and isinstance(view, Published):
+            if named and isinstance(view, ModelView):
                 view = self._names.give(view, arrays[NAMES])
         except (ValueError, TypeError, KeyError, msgpack.UnpackException) as error:
             raise OutOfStep(f"it cannot be read: {error}") from None
-        if not isinstance(view, Published):
+        if not isinstance(view, ModelView):
             raise OutOfStep("it is not the view of a model")
         used = reader.used | {NAMES} if named else reader.used
         self._arrays = {path: arrays[path] for path in used}
-        self.held = Position(life, number)
+        self.version = ViewVersion(numbering, number)
         return view
 
-    def _changed(
-        self, steps: list[Mapping[str, Any]], held: dict[str, Bytes] | None
+    def _apply(
+        self, steps: list[Mapping[str, Any]], present: dict[str, Bytes] | None
     ) -> dict[str, Bytes]:
-        """Return the bytes of the arrays after all steps. Raises WrongDifference."""
-        arrays = dict(held or {})
+        """Return path -> bytes after all steps. Raises WrongDifference.
+
+        Args:
+            steps: path -> difference, for each version in turn.
+            present: path -> bytes before; None if the first step has all bytes.
+        """
+        arrays = dict(present or {})
         for step in steps:
             for path, plain in step.items():
-                arrays[path] = changed(arrays.get(path), plain)
+                arrays[path] = apply_difference(arrays.get(path), plain)
         return arrays

@@ -1,10 +1,12 @@
-"""A published view is taken apart into plain data and arrays, and put together again.
+"""A published view as plain data and arrays, and back.
 
-A view is a tree of named tuples, a few objects that are their attributes, and arrays. It is
-written node by node as lists that MessagePack can hold; arrays are written apart, by the path of
-their node, and the tree has their type and shape. What occurs in several places is written once,
-so that it is one object again. Classes are named by module, and only those of the packages that
-views are made of are ever looked up: nothing that is read can name another one.
+A view is a tree of named tuples, of a few objects that consist of their attributes, and of arrays.
+Each node is written as a list that MessagePack can hold. The bytes of arrays are separate, by the
+path of their node; the tree has their type and shape. A value that occurs in several places is
+written once, and is one object again when it is read.
+
+Classes are written by name. Only classes of the packages that views consist of are looked up, so
+nothing that is read can name any other.
 """
 
 import importlib
@@ -20,16 +22,15 @@ from wolfstream.service.views.differences import Bytes
 
 _PACKAGES = ("wolfstream.service.model.", "wolfstream.service.heads.", "wolfstream.solver.")
 _PLAIN = (bool, int, float, str, type(None))
-# The bound on a tree's depth; no view is deeper.
-_MOST_DEPTH = 64
+_MAX_DEPTH = 64  # no view is deeper
 
 
 class WrongTree(ValueError):
-    """The plain data is not a tree that this version can read."""
+    """Plain data is not a tree that this version can read."""
 
 
 class _Tag(IntEnum):
-    """The first element of a list, which says what the list represents."""
+    """The first element of a node, which says what the node represents."""
 
     TUPLE = 0
     LIST = 1
@@ -42,17 +43,22 @@ class _Tag(IntEnum):
 
 
 class TreeWriter:
-    """Takes one view apart.
+    """Writes one view.
 
-    arrays: the bytes of its arrays by their paths; they share memory with the view.
+    Attributes:
+        arrays: path -> bytes of an array, which share memory with the view.
     """
 
     def __init__(self) -> None:
+        """Begin before the root."""
         self.arrays: dict[str, Bytes] = {}
-        self._places: dict[int, int] = {}
+        self._places: dict[int, int] = {}  # id of a value -> its number, for Tag.AGAIN
 
     def write(self, value: Any, path: str = "") -> Any:
-        """Return a value as plain data. Raises TypeError for a type that no view has."""
+        """Return a value as plain data, and add its arrays to `arrays`.
+
+        Raises TypeError for a type that no view has.
+        """
         if isinstance(value, _PLAIN):
             return value
         if id(value) in self._places:
@@ -70,7 +76,7 @@ class TreeWriter:
             return [_Tag.DICT, list(value), *self._items(list(value.values()), path)]
         self._number(value)
         attributes = vars(value)
-        return [_Tag.OBJECT, _name_of(type(value)), *self._fields(attributes, path)]
+        return [_Tag.OBJECT, _class_name(type(value)), *self._fields(attributes, path)]
 
     def _tuple(self, value: tuple[Any, ...], path: str) -> list[Any]:
         fields = getattr(value, "_fields", None)
@@ -78,7 +84,7 @@ class TreeWriter:
             return [_Tag.TUPLE, *self._items(value, path)]
         self._number(value)
         named = dict(zip(fields, value, strict=True))
-        return [_Tag.RECORD, _name_of(type(value)), *self._fields(named, path)]
+        return [_Tag.RECORD, _class_name(type(value)), *self._fields(named, path)]
 
     def _items(self, values: Any, path: str) -> list[Any]:
         return [self.write(value, f"{path}/{k}") for k, value in enumerate(values)]
@@ -95,33 +101,42 @@ class TreeWriter:
         return [_Tag.ARRAY, array.dtype.str, list(array.shape), order]
 
     def _number(self, value: Any) -> None:
-        """Number a value that may occur again."""
+        """Give the next number to a value that may occur again."""
         self._places[id(value)] = len(self._places)
 
 
 class TreeReader:
-    """Puts one view together. arrays: the bytes by path. used: the paths that the view uses."""
+    """Reads one view.
+
+    Attributes:
+        used: paths of the arrays that the view uses.
+    """
 
     def __init__(self, arrays: Mapping[str, Bytes]) -> None:
+        """Begin before the root.
+
+        Args:
+            arrays: path -> bytes of an array.
+        """
         self.used: set[str] = set()
         self._arrays = arrays
-        self._values: list[Any] = []
+        self._values: list[Any] = []  # by number, for Tag.AGAIN
 
     def read(self, node: Any, path: str = "", depth: int = 0) -> Any:
-        """Return the value in plain data; the inverse of `TreeWriter.write`. Raises WrongTree."""
+        """Return the value that a node represents. Raises WrongTree."""
         if isinstance(node, _PLAIN):
             return node
-        if depth > _MOST_DEPTH or not isinstance(node, list) or not node:
+        if depth > _MAX_DEPTH or not isinstance(node, list) or not node:
             raise WrongTree(f"{path}: it is no node of a tree")
         tag, *parts = node
         try:
-            return self._of_tag(tag, parts, path, depth + 1)
+            return self._read_tagged(tag, parts, path, depth + 1)
         except (TypeError, ValueError, IndexError, AttributeError) as error:
             if isinstance(error, WrongTree):
                 raise
             raise WrongTree(f"{path}: {error}") from None
 
-    def _of_tag(self, tag: int, parts: list[Any], path: str, depth: int) -> Any:
+    def _read_tagged(self, tag: int, parts: list[Any], path: str, depth: int) -> Any:
         match tag:
             case _Tag.TUPLE:
                 return tuple(self._items(parts, path, depth))
@@ -135,20 +150,20 @@ class TreeReader:
                 return self._values[parts[0]]
         place = len(self._values)
         self._values.append(None)
-        self._values[place] = value = self._numbered(tag, parts, path, depth)
+        self._values[place] = value = self._read_numbered(tag, parts, path, depth)
         return value
 
-    def _numbered(self, tag: int, parts: list[Any], path: str, depth: int) -> Any:
-        """Keep a value that may occur again, under the next number."""
+    def _read_numbered(self, tag: int, parts: list[Any], path: str, depth: int) -> Any:
+        """Return a value that may occur again, to which the caller gives a number."""
         match tag:
             case _Tag.ARRAY:
-                of_type, shape, order = parts
-                return self._array(of_type, shape, order, path)
+                type_name, shape, order = parts
+                return self._array(type_name, shape, order, path)
             case _Tag.RECORD:
                 fields = self._fields(parts[1:], path, depth)
-                return _class_of(parts[0], record=True)(**fields)
+                return _find_class(parts[0], record=True)(**fields)
             case _Tag.OBJECT:
-                kind = _class_of(parts[0], record=False)
+                kind = _find_class(parts[0], record=False)
                 value: object = object.__new__(kind)
                 vars(value).update(self._fields(parts[1:], path, depth))
                 return value
@@ -164,12 +179,12 @@ class TreeReader:
             for name, node in zip(names, nodes, strict=True)
         }
 
-    def _array(self, of_type: str, shape: list[int], order: str, path: str) -> NDArray[Any]:
-        dtype, flat = np.dtype(of_type), self._bytes(path)
+    def _array(self, type_name: str, shape: list[int], order: str, path: str) -> NDArray[Any]:
+        dtype, flat = np.dtype(type_name), self._bytes(path)
         if dtype.kind not in "biuf" or any(type(n) is not int or n < 0 for n in shape):
-            raise WrongTree(f"{path}: it has no arrays of {of_type} and {shape}")
+            raise WrongTree(f"{path}: it has no arrays of {type_name} and {shape}")
         if math.prod(shape) * dtype.itemsize != len(flat):
-            raise WrongTree(f"{path}: {len(flat)} bytes are no array of {of_type} and {shape}")
+            raise WrongTree(f"{path}: {len(flat)} bytes are no array of {type_name} and {shape}")
         values = flat.view(dtype)
         return values.reshape(shape) if order == "C" else values.reshape(shape[::-1]).T
 
@@ -180,14 +195,19 @@ class TreeReader:
         return self._arrays[path]
 
 
-def _name_of(kind: type[Any]) -> str:
+def _class_name(kind: type[Any]) -> str:
     if not kind.__module__.startswith(_PACKAGES):
         raise TypeError(f"{kind.__module__}.{kind.__qualname__} is no part of a view")
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-def _class_of(name: str, record: bool) -> type[Any]:
-    """Return the class of a name: a named tuple, or a class that holds only attributes."""
+def _find_class(name: str, record: bool) -> type[Any]:
+    """Return the class of a name. Raises WrongTree for any that is no part of a view.
+
+    Args:
+        name: `module:class`.
+        record: whether it has to be a named tuple, rather than a class of attributes.
+    """
     module, _, qualname = name.partition(":")
     if not module.startswith(_PACKAGES) or not qualname.isidentifier():
         raise WrongTree(f"{name[:100]!r} is no part of a view")

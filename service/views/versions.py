@@ -1,8 +1,8 @@
-"""The versions of a model's view, for the processes that follow it.
+"""The versions of a model's view, for processes that have copies of it.
 
-A follower asks for a newer version than the one that it holds. It gets the differences since then
-if they are still kept, or else everything. Versions have numbers of their own, because a refit
-changes a view but not the model's sequence.
+A follower requests a newer version than its own. It gets the differences since then if they are
+still stored, otherwise the whole view. Versions have numbers of their own, because a refit changes
+a view but not the model's sequence.
 """
 
 import secrets
@@ -12,60 +12,62 @@ from typing import Any, NamedTuple
 import msgpack
 
 from wolfstream.service.model.feature_names import NamesWriter
-from wolfstream.service.model.published import Published
+from wolfstream.service.model.published import ModelView
 from wolfstream.service.views.differences import Bytes, difference
 from wolfstream.service.views.tree import TreeWriter
 
-# Followers may run another version of the program.
+# A follower may run another version of the program.
 FORMAT = 1
-# The path of the names; no array of a tree has it.
+# The path of the feature names; no array of a tree has it.
 NAMES = "names"
 
 
-class Position(NamedTuple):
-    """A version of a view. life: a random text, which changes whenever numbers start again."""
+class ViewVersion(NamedTuple):
+    """A version of a view."""
 
-    life: str
+    numbering: str  # a random text; another one whenever numbers start again
     number: int
 
 
 class _Step(NamedTuple):
-    """How a version differs from the one before it. n_bytes: the approximate size."""
+    """How a version differs from its predecessor."""
 
-    number: int
-    differences: dict[str, list[Any]]
-    n_bytes: int
+    number: int  # of the version
+    differences: dict[str, list[Any]]  # path -> difference of an array
+    n_bytes: int  # approximate size
 
 
 class Versions:
     """The versions of one model's view. Used by one thread at a time.
 
-    published: the last view that was recorded.
+    Attributes:
+        published: the view that was last recorded.
     """
 
     def __init__(self) -> None:
-        self._life, self._number = secrets.token_hex(8), 0
+        """Begin without a version."""
+        self._numbering, self._number = secrets.token_hex(8), 0
         self._names = NamesWriter()
-        self.published: Published | None = None
-        self._tree: Any = None
-        self._arrays: dict[str, Bytes] = {}
-        self._steps: deque[_Step] = deque()
+        self.published: ModelView | None = None
+        self._tree: Any = None  # of the latest version
+        self._arrays: dict[str, Bytes] = {}  # path -> bytes, of the latest version
+        self._steps: deque[_Step] = deque()  # the last versions' differences, oldest first
 
     @property
-    def latest(self) -> Position:
+    def latest(self) -> ViewVersion:
         """The last version that was recorded."""
-        return Position(self._life, self._number)
+        return ViewVersion(self._numbering, self._number)
 
     @property
     def n_bytes(self) -> int:
-        """The bytes of the latest version's arrays and of the differences that are kept."""
+        """The bytes of the latest version's arrays and of the stored differences."""
         steps = sum(step.n_bytes for step in self._steps)
         return sum(array.nbytes for array in self._arrays.values()) + steps
 
-    def note(self, published: Published) -> bool:
+    def record(self, published: ModelView) -> bool:
         """Record a model's published view; return whether it is a new version.
 
-        Arrays are copied, because the model stores its next rows in the same memory.
+        Arrays are copied, because the model will store its next rows in the same memory.
         """
         if published is self.published:
             return False
@@ -77,42 +79,53 @@ class Versions:
         arrays, differences = {}, {}
         for path, flat in writer.arrays.items():
             arrays[path] = flat.copy()
-            found = difference(self._arrays.get(path), arrays[path])
-            if found is not None:
-                differences[path] = found
+            change = difference(self._arrays.get(path), arrays[path])
+            if change is not None:
+                differences[path] = change
         self.published, self._arrays = published, arrays
         self._number += 1
-        self._keep(differences)
+        self._store_step(differences)
         return True
 
-    def newer(self, held: Position | None) -> bytes:
-        """Return the latest version for a follower that holds another one; see `Follower.take`.
+    def newer(self, version: ViewVersion | None) -> bytes:
+        """Return the latest version for `Follower.take`.
 
-        held: None if it holds none.
+        Args:
+            version: that the follower has, not the latest; None if it has none.
         """
-        differences = self._since(held)
-        everything = differences is None
+        differences = self._since(version)
+        is_whole = differences is None
         if differences is None:
             differences = [{path: [flat.tobytes()] for path, flat in self._arrays.items()}]
-        base = None if everything or held is None else held.number
+        base = None if is_whole or version is None else version.number
         packed: bytes = msgpack.packb(
-            [FORMAT, self._life, self._number, base, NAMES in self._arrays, self._tree, differences]
+            [
+                FORMAT,
+                self._numbering,
+                self._number,
+                base,
+                NAMES in self._arrays,
+                self._tree,
+                differences,
+            ]
         )
         return packed
 
-    def _since(self, held: Position | None) -> list[dict[str, list[Any]]] | None:
-        """Return the differences since a version; None if they are no longer kept."""
-        if held is None or held.life != self._life or held.number > self._number:
+    def _since(self, version: ViewVersion | None) -> list[dict[str, list[Any]]] | None:
+        """Return the differences since a version; None if they are no longer stored."""
+        if version is None or version.numbering != self._numbering:
             return None
-        steps = [step for step in self._steps if step.number > held.number]
-        if len(steps) != self._number - held.number:
+        if version.number > self._number:
+            return None
+        steps = [step for step in self._steps if step.number > version.number]
+        if len(steps) != self._number - version.number:
             return None
         return [step.differences for step in steps]
 
-    def _keep(self, differences: dict[str, list[Any]]) -> None:
-        """Drop old differences until all of them together are smaller than the whole view."""
-        n_bytes = sum(len(part[-1]) for part in differences.values())
+    def _store_step(self, differences: dict[str, list[Any]]) -> None:
+        """Store differences; drop the oldest while all together exceed the whole view."""
+        n_bytes = sum(len(plain[-1]) for plain in differences.values())
         self._steps.append(_Step(self._number, differences, n_bytes))
-        most = sum(array.nbytes for array in self._arrays.values())
-        while len(self._steps) > 1 and sum(step.n_bytes for step in self._steps) > most:
+        max_bytes = sum(array.nbytes for array in self._arrays.values())
+        while len(self._steps) > 1 and sum(step.n_bytes for step in self._steps) > max_bytes:
             self._steps.popleft()

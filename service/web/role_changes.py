@@ -13,14 +13,14 @@ from wolfstream.service.fleet.members import (
     BEAT_SECONDS,
     Members,
     Replica,
-    leaders_of,
+    leaders_by_model,
     ranked,
     should_hand_over,
     stands_by,
     successor,
 )
 from wolfstream.service.fleet.opening import Fleet
-from wolfstream.service.storage.partitions import partitions_of
+from wolfstream.service.storage.partitions import partition_names
 
 logger = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ class RoleChanges:
         What takes long is done beside: models whose leaders are gone wait for nothing.
         """
         living = self._members.living()
-        leaders = leaders_of(living)
+        leaders = leaders_by_model(living)
         standing_by = {
             name
             for name, leader in leaders.items()
@@ -159,7 +159,7 @@ class RoleChanges:
         learned all of its samples, and is not merged. Challengers are led with their champions.
         """
         families = [
-            [name, *partitions_of(name, learners)]
+            [name, *partition_names(name, learners)]
             for name, learners in self._fleet.catalogue.learners.items()
         ]
         awake = [family for family in families if not leaders.keys().isdisjoint(family)]
@@ -189,7 +189,7 @@ class RoleChanges:
         for name, leader in leaders.items():
             if leader.url != self._members.url:
                 led = leader.leads[name]
-                self._fleet.note_acknowledged(led.number, led.sequence)
+                self._fleet.mark_acknowledged(led.number, led.sequence)
                 if self._leads(name):
                     await self.release(name)
                 continue

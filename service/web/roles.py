@@ -7,11 +7,11 @@ from typing import Any
 
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.errors import NotReady
-from wolfstream.service.fleet.members import WRITTEN, Led, Members, Replica, successor
+from wolfstream.service.fleet.members import WRITTEN, Leadership, Members, Replica, successor
 from wolfstream.service.fleet.opening import Fleet
 from wolfstream.service.replicas.director import Target
 from wolfstream.service.settings import Settings
-from wolfstream.service.storage.partitions import partitions_of, whole_of
+from wolfstream.service.storage.partitions import partition_names, partitioned_model
 from wolfstream.service.web.role_changes import RoleChanges
 
 logger = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class Roles:
         """Return what this replica announces of itself; on any thread."""
         ready = self._engine.readiness.reached and not self._draining
         leads = {
-            model.name: Led(self._engine.term_of(model), model.published.sequence, model.id)
+            model.name: Leadership(self._engine.term_of(model), model.published.sequence, model.id)
             for model in self._engine.recovered()
         }
         followed = self._engine.leading.followed
@@ -89,7 +89,7 @@ class Roles:
         ranked_by = self._ranked_by(name)
         # What this replica knows of champions may be some moments old.
         for one in (ranked_by, name):
-            leader, own = self.members.leader_of(one), self._engine.recovered_model(one)
+            leader, own = self.members.find_leader(one), self._engine.recovered_model(one)
             if own is not None:
                 since = own.id, self._engine.term_of(own)
                 if leader is None or leader.leads[one].since < since:
@@ -117,11 +117,11 @@ class Roles:
         """
         own = self._engine.recovered_model(name)
         learners = self._fleet.catalogue.learners.get(name, 1) if own is None else own.spec.learners
-        return partitions_of(name, learners)
+        return partition_names(name, learners)
 
-    def whole_of(self, name: str) -> str | None:
+    def partitioned_model(self, name: str) -> str | None:
         """Return the model that a partition belongs to; None for what is no partition."""
-        return whole_of(name)
+        return partitioned_model(name)
 
     def is_gone(self, replica: Target) -> bool:
         """Return whether a replica has fallen silent."""

@@ -25,10 +25,10 @@ from wolfstream.service.web.http_server import (
 from wolfstream.service.web.layers.connections import watch_connections
 from wolfstream.service.web.routes.app import create_worker_app
 from wolfstream.service.web.routes.stream import Streams
-from wolfstream.service.workers.channel import Channel, Kind, open_channel
+from wolfstream.service.workers.channel import Channel, FrameKind, open_channel
 from wolfstream.service.workers.follower_engine import FollowerEngine
-from wolfstream.service.workers.messages import Use
-from wolfstream.service.workers.reports import Counted
+from wolfstream.service.workers.messages import ResourceUse
+from wolfstream.service.workers.reports import WorkerCounts
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class _Worker:
 
     def __init__(self, settings: Settings, keys: bytes | None) -> None:
         self._settings = settings
-        self._elsewhere = Use()
+        self._elsewhere = ResourceUse()
         self._keys = CopiedKeys(keys)
         self._ring = KeyRing(self._keys)
         self._memory = MemoryBudget(settings.shares.requests, lambda: self._elsewhere.held_bytes)
@@ -72,7 +72,7 @@ class _Worker:
             lambda: self._elsewhere.connections,
             self._use_changed.set,
         )
-        self._counted: Counted
+        self._counted: WorkerCounts
         self._server: _Server
         self._channel: Channel
         self._engine: FollowerEngine
@@ -81,14 +81,14 @@ class _Worker:
         """Serve until SIGTERM, then answer what was accepted."""
         settings, ring = self._settings, self._ring
         self._engine = engine = FollowerEngine(settings)
-        self._counted = Counted(engine)
+        self._counted = WorkerCounts(engine)
         self.config.app = create_worker_app(
             engine, settings, self._streams, ring, self._memory, self._counted.requests, forward
         )
         self._server = server = _Server(self.config, self._streams)
         self._channel = await open_channel(connection, self._take, self._lost)
         engine.connect(self._channel)
-        ring.spent = lambda key_id, n: self._channel.send(Kind.SPENT, key_id, n)
+        ring.spent = lambda key_id, n: self._channel.send(FrameKind.SPENT, key_id, n)
         beside = [
             asyncio.create_task(self._load()),
             asyncio.create_task(self._tell_use()),
@@ -99,28 +99,28 @@ class _Worker:
         await server.serve(sockets=[listener])
         for task in beside:
             task.cancel()
-        self._channel.send(Kind.REPORT, self._counted.since_last())
+        self._channel.send(FrameKind.REPORT, self._counted.since_last())
         self._channel.close()
 
     def _take(self, _: Channel, frame: list[Any]) -> None:
         if self._engine.take(frame):
             return
         match frame:
-            case [Kind.USE, *elsewhere]:
-                self._elsewhere = Use(*elsewhere)
-            case [Kind.SPENT, key_id, samples]:
+            case [FrameKind.USE, *elsewhere]:
+                self._elsewhere = ResourceUse(*elsewhere)
+            case [FrameKind.SPENT, key_id, samples]:
                 self._ring.spent_elsewhere(key_id, samples)
-            case [Kind.KEYS, keys]:
+            case [FrameKind.KEYS, keys]:
                 self._keys.take(keys)
                 self._ring.refresh()
                 self._streams.end_revoked(self._ring)
-            case [Kind.REPORT]:
-                self._channel.send(Kind.REPORT, self._counted.since_last())
+            case [FrameKind.REPORT]:
+                self._channel.send(FrameKind.REPORT, self._counted.since_last())
 
     def _lost(self, _: Channel) -> None:
         """End the process when the leader is gone: it could answer nothing."""
         if not self._server.should_exit:
-            logger.error("the process that learns is gone; so this one ends")
+            logger.error("leader process exited, worker stopping")
             logging.shutdown()
             os._exit(1)
 
@@ -132,12 +132,12 @@ class _Worker:
 
     async def _tell_use(self) -> None:
         """Tell the leader what requests use here, when it has changed."""
-        reported = Use()
+        reported = ResourceUse()
         while True:
             connections = len(self._server.server_state.connections)
-            use = Use(connections, len(self._streams), self._memory.held)
+            use = ResourceUse(connections, len(self._streams), self._memory.held)
             if use != reported:
-                self._channel.send(Kind.USE, *use)
+                self._channel.send(FrameKind.USE, *use)
                 reported = use
             # Connections may come and go by the thousand.
             await asyncio.sleep(_USE_SECONDS / 10)
@@ -149,7 +149,7 @@ class _Worker:
         """Report counts to the leader now and then, so that fewer are lost if this process dies."""
         while True:
             await asyncio.sleep(_REPORT_SECONDS)
-            self._channel.send(Kind.REPORT, self._counted.since_last())
+            self._channel.send(FrameKind.REPORT, self._counted.since_last())
 
 
 class _Server(HttpServer):

@@ -5,14 +5,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-from wolfstream.service.access.copied_keys import written
+from wolfstream.service.access.copied_keys import encode_keys
 from wolfstream.service.access.key_ring import KeyRing
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.errors import StartupError
 from wolfstream.service.settings import Settings
 from wolfstream.service.views.feeds import Feeds
 from wolfstream.service.web.formats.memory import MemoryBudget
-from wolfstream.service.workers.announcements import Fleet
+from wolfstream.service.workers.announcements import FleetLink
 from wolfstream.service.workers.leader import Leader
 from wolfstream.service.workers.processes import WorkerProcesses
 
@@ -42,12 +42,12 @@ class Workers:
         ring: KeyRing,
         memory: MemoryBudget,
         listeners: list[socket.socket],
-        fleet: Fleet | None,
+        fleet: FleetLink | None,
     ) -> None:
         self.leader = Leader(engine, feeds, ring.spent_elsewhere, lambda: memory.held, fleet)
         announcements = self.leader.announcements
         ring.spent = announcements.announce_spent
-        ring.changed = lambda: announcements.announce_keys(written(ring.keys))
+        ring.changed = lambda: announcements.announce_keys(encode_keys(ring.keys))
         memory.elsewhere = lambda: announcements.use.held_bytes
         # Only this user can reach what is in it.
         self._directory = tempfile.TemporaryDirectory(prefix="wolfstream-")
@@ -61,7 +61,7 @@ class Workers:
                 "another directory, or start without --workers"
             ) from None
         self._processes = WorkerProcesses(
-            settings, listeners, self.leader, lambda: written(ring.keys), str(path)
+            settings, listeners, self.leader, lambda: encode_keys(ring.keys), str(path)
         )
 
     async def run(self) -> None:

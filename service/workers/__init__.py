@@ -1,13 +1,14 @@
 """Worker processes, which answer requests on the machine of the process that learns.
 
     client -> worker: parse, check, decode -> (channel) -> leader: append, learn, publish
-    client <- worker: encode             <- (channel) <- leader: answers, views, states
+    client <- worker: encode               <- (channel) <- leader: replies, views, states
 
-The leader holds the data directory, appends and learns. Workers accept on the server's port, follow
-the views of the models that they are asked about and predict with them, and hand samples on as
-records. `leader` and `follower_engine` are the two ends of a channel between them: the leader's
-`announcements` keep all workers informed, and its `call_handlers` answer what a worker's `calls`
-ask. `processes` starts the workers, and restarts those that die.
+The leader owns the data directory, appends and learns. Workers accept connections on the server's
+port, predict with copies of the views of models, and send samples to the leader as records.
+
+`leader` and `follower_engine` are the two ends of a channel: the leader's `announcements` keep all
+workers informed, and its `call_handlers` reply to a worker's `calls`. `processes` starts the
+workers, and restarts those that die.
 
 It may import `service.settings`, `service.engine`, `service.views`, `service.model`,
 `service.samples`, `service.spec`, `service.diagnostics`, `service.native`.

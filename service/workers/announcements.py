@@ -1,4 +1,4 @@
-"""The leader's announcements: what all workers must know of the process that learns."""
+"""The leader's announcements: what all workers must know about the process that learns."""
 
 import asyncio
 import time
@@ -10,62 +10,71 @@ from wolfstream.service.errors import NotLeader, NotReady, UnknownModel
 from wolfstream.service.model.live import Model
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.model import ModelSpec
-from wolfstream.service.workers.channel import Channel, Kind
-from wolfstream.service.workers.messages import State, Use
+from wolfstream.service.workers.channel import Channel, FrameKind
+from wolfstream.service.workers.messages import LeaderState, ResourceUse
 
-# The interval at which changes are looked for that no call reports: phases, models in recovery.
+# Time between two searches for changes that no call reports: phases, models in recovery.
 _LOOK_SECONDS = 0.05
-# The interval at which the workers of a replica are told when its fleet was last heard.
+# How often a replica's workers are told when its fleet was last heard.
 _HEARD_SECONDS = 0.5
 # The phase of a replica that has lost its fleet.
 _ALONE = "without the other replicas of its fleet"
 
 
-class Fleet(Protocol):
-    """What a replica knows of its fleet."""
+class FleetLink(Protocol):
+    """A replica's link to its fleet."""
 
     def check(self) -> None:
-        """Raise NotReady if it is too little to answer."""
+        """Raise NotReady if the replica has not heard enough of its fleet to answer."""
 
     @property
     def lag_seconds(self) -> float:
-        """The seconds since the others could be heard; 0 if they can be now."""
+        """Seconds since the replica could last hear the others; 0 while it can."""
 
 
 class _Worker:
-    """A connected worker: what its requests use, and the specs that it knows."""
+    """A connected worker.
+
+    Attributes:
+        channel: to the worker.
+        use: what its requests use.
+        specs: number of a model -> spec that the worker was told.
+    """
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
-        self.use = Use()
+        self.use = ResourceUse()
         self.specs: dict[int, ModelSpec] = {}
 
 
 class Announcements:
-    """Keeps every worker informed of the phase, the models, the keys, and what the others use.
+    """Keeps every worker informed of the phase, the models, the keys, and what the others use."""
 
-    held: returns the bytes that requests hold in this process. fleet: of a replica; None for a
-    single server.
-    """
+    def __init__(self, engine: Engine, held: Callable[[], int], fleet: FleetLink | None) -> None:
+        """Begin without workers.
 
-    def __init__(self, engine: Engine, held: Callable[[], int], fleet: Fleet | None) -> None:
+        Args:
+            engine: of this process.
+            held: returns the bytes that requests hold in this process.
+            fleet: of a replica; None for a single server.
+        """
         self._engine, self._held, self._fleet = engine, held, fleet
-        self._heard_due = 0.0
+        self._heard_due = 0.0  # when HEARD is next announced, by time.monotonic()
         self._workers: dict[Channel, _Worker] = {}
-        self._models: dict[int, Model] = {}
-        self._specs: dict[int, ModelSpec] = {}
-        self._model_changes = -1
-        self._announced_held = 0
-        self._state = State()
-        engine.watch(self._published)
+        self._models: dict[int, Model] = {}  # that were announced, by number
+        self._specs: dict[int, ModelSpec] = {}  # of these models
+        self._model_changes = -1  # of the engine, when `_models` was read
+        self._announced_held = 0  # bytes of this process, as last announced
+        self._state = LeaderState()  # as last announced
+        engine.watch(self._announce_published)
 
     def __len__(self) -> int:
         return len(self._workers)
 
     @property
-    def use(self) -> Use:
+    def use(self) -> ResourceUse:
         """What the requests to all workers use."""
-        total = Use()
+        total = ResourceUse()
         for worker in self._workers.values():
             total = total.plus(worker.use)
         return total
@@ -90,7 +99,12 @@ class Announcements:
     ) -> None:
         """Count rows that a worker has predicted, unless their model was deleted.
 
-        requests, seconds: how many brought them, and how long they took together.
+        Args:
+            model_id: number of the model.
+            head: that predicted.
+            rows: how many.
+            requests: how many brought them.
+            seconds: how long these took together.
         """
         if model_id in self._models:
             counts = self._models[model_id].counts[head]
@@ -101,7 +115,7 @@ class Announcements:
     def connect(self, channel: Channel) -> None:
         """Tell a new worker everything, and keep it informed."""
         worker = self._workers[channel] = _Worker(channel)
-        channel.send(Kind.STATE, *self._state)
+        channel.send(FrameKind.STATE, *self._state)
         self._announce_models(worker)
         self._announce_use()
 
@@ -110,7 +124,7 @@ class Announcements:
         if self._workers.pop(channel, None) is not None:
             self._announce_use()
 
-    def set_use(self, channel: Channel, use: Use) -> None:
+    def set_use(self, channel: Channel, use: ResourceUse) -> None:
         """Record what the requests to a worker use, and tell the others."""
         self._workers[channel].use = use
         self._announce_use()
@@ -119,12 +133,12 @@ class Announcements:
         """Announce the samples admitted under a key's quota, except to the worker that did it."""
         for channel in self._workers:
             if channel is not but:
-                channel.send(Kind.SPENT, key_id, samples)
+                channel.send(FrameKind.SPENT, key_id, samples)
 
     def announce_keys(self, keys: bytes | None) -> None:
         """Announce which API keys are valid."""
         for channel in self._workers:
-            channel.send(Kind.KEYS, keys)
+            channel.send(FrameKind.KEYS, keys)
 
     async def run(self) -> None:
         """Announce changes of phase, models and use until cancelled."""
@@ -136,18 +150,18 @@ class Announcements:
                 self._announce_heard(self._fleet)
             await asyncio.sleep(_LOOK_SECONDS)
 
-    def _announce_heard(self, fleet: Fleet) -> None:
+    def _announce_heard(self, fleet: FleetLink) -> None:
         """Announce when the fleet was last heard, on the clock that all processes share.
 
-        So a worker knows also where this process is stopped, and announces nothing.
+        So a worker notices also if this process is stopped and announces nothing.
         """
         now = time.monotonic()
         self._heard_due = now + _HEARD_SECONDS
         for channel in self._workers:
-            channel.send(Kind.HEARD, now - fleet.lag_seconds)
+            channel.send(FrameKind.HEARD, now - fleet.lag_seconds)
 
-    def _published(self, models: Sequence[Model]) -> None:
-        """Announce new models and specs before the requests that made them are answered."""
+    def _announce_published(self, models: Sequence[Model]) -> None:
+        """Announce new models and specs before the requests that caused them are answered."""
         if self._engine.model_changes != self._model_changes or any(
             self._specs.get(model.id) is not model.spec for model in models
         ):
@@ -169,11 +183,11 @@ class Announcements:
         if state != self._state:
             self._state = state
             for channel in self._workers:
-                channel.send(Kind.STATE, *state)
+                channel.send(FrameKind.STATE, *state)
 
-    def _present_state(self) -> State:
+    def _present_state(self) -> LeaderState:
         engine = self._engine
-        state = State(
+        state = LeaderState(
             engine.phase,
             engine.accepting or engine.failed,
             engine.accepting,
@@ -188,7 +202,7 @@ class Announcements:
         return state
 
     def _announce_models(self, worker: _Worker) -> None:
-        """Send a worker the models that are new to it or have a new spec, and the deleted ones."""
+        """Send a worker the models that are new to it or have a new spec, and the deletions."""
         models = [
             [model_id, self._models[model_id].name, spec.plain()]
             for model_id, spec in self._specs.items()
@@ -196,11 +210,11 @@ class Announcements:
         ]
         deleted = [model_id for model_id in worker.specs if model_id not in self._specs]
         worker.specs = self._specs
-        worker.channel.send(Kind.MODELS, models, deleted)
+        worker.channel.send(FrameKind.MODELS, models, deleted)
 
     def _announce_use(self) -> None:
-        """Send each worker what the others and this process use."""
+        """Send each worker what the other workers and this process use."""
         use, self._announced_held = self.use, self._held()
         total = use._replace(held_bytes=use.held_bytes + self._announced_held)
         for worker in self._workers.values():
-            worker.channel.send(Kind.USE, *total.minus(worker.use))
+            worker.channel.send(FrameKind.USE, *total.minus(worker.use))

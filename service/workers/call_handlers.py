@@ -1,7 +1,7 @@
 """The leader's handlers of workers' calls: learning, labels, predicted rows, waiting, and views.
 
-A call that learns is submitted at once, before the next frame is read, so that the samples of one
-connection are learned in their order. The other calls wait as tasks of their own.
+A call that learns is submitted before the next frame is read, so that the samples of one connection
+are learned in order. The other calls wait in tasks of their own.
 """
 
 import asyncio
@@ -14,34 +14,37 @@ from wolfstream.service.engine.facade import Engine
 from wolfstream.service.engine.learn_request import Answer, LearnRequest
 from wolfstream.service.errors import InDoubt, ModelBroken, Refusal, ServerFailed
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment
-from wolfstream.service.samples.predicted import rows_of
+from wolfstream.service.model.revision import Revision
+from wolfstream.service.samples.predicted import decode_rows
 from wolfstream.service.samples.record import from_record
 from wolfstream.service.views.feeds import Feeds
-from wolfstream.service.views.versions import Position
-from wolfstream.service.workers.channel import Channel, Kind
-from wolfstream.service.workers.messages import labels_from_plain, moments, refused
+from wolfstream.service.views.versions import ViewVersion
+from wolfstream.service.workers.channel import Channel, FrameKind
+from wolfstream.service.workers.messages import labels_from_plain, refusal_to_plain, revisions
 
 logger = logging.getLogger(__name__)
 
 
 class CallHandlers:
-    """Handles the calls of all workers. Used on the event loop.
-
-    feeds: of the views that workers follow. model: returns the model of an id, or raises a
-    Refusal.
-    """
+    """Handles the calls of all workers. Used on the event loop."""
 
     def __init__(self, engine: Engine, feeds: Feeds, model: Callable[[int], Model]) -> None:
+        """Handle calls with an engine.
+
+        Args:
+            engine: of this process.
+            feeds: of its models' views.
+            model: returns the model of a number, or raises a Refusal.
+        """
         self._engine, self._feeds, self._model = engine, feeds, model
-        self._tasks: dict[Channel, set[asyncio.Task[None]]] = {}
+        self._tasks: dict[Channel, set[asyncio.Task[None]]] = {}  # calls that wait, by worker
         self._handlers: dict[int, Callable[..., None]] = {
-            Kind.LEARN: self._learn,
-            Kind.LABEL: self._label,
-            Kind.REMEMBER: self._as_task(self._remember),
-            Kind.COMPILED: self._as_task(self._compiled),
-            Kind.REACHED: self._as_task(self._reached),
-            Kind.NEWER: self._as_task(self._newer),
+            FrameKind.LEARN: self._learn,
+            FrameKind.LABEL: self._label,
+            FrameKind.REMEMBER: self._as_task(self._remember),
+            FrameKind.COMPILED: self._as_task(self._compiled),
+            FrameKind.REACHED: self._as_task(self._reached),
+            FrameKind.NEWER: self._as_task(self._newer),
         }
 
     def handles(self, kind: int) -> bool:
@@ -49,15 +52,22 @@ class CallHandlers:
         return kind in self._handlers
 
     def handle(self, channel: Channel, kind: int, call: int, *arguments: Any) -> None:
-        """Handle a call, whose number names it in the answer."""
+        """Handle a call; every failure becomes a reply.
+
+        Args:
+            channel: to the worker.
+            kind: of the call.
+            call: its number, which the reply repeats.
+            arguments: of the call.
+        """
         try:
             self._handlers[kind](channel, call, *arguments)
         except Refusal as error:
-            channel.send(Kind.REFUSED, call, *refused(error))
-        except Exception as failure:  # the other calls on this channel must still be handled
-            logger.exception("a call of a worker failed")
+            channel.send(FrameKind.REFUSED, call, *refusal_to_plain(error))
+        except Exception as failure:  # the channel's other calls must still be handled
+            logger.exception("worker's call failed: kind=%s", FrameKind(kind).name)
             unexpected = ServerFailed(f"{failure!r}; nothing was learned")
-            channel.send(Kind.REFUSED, call, *refused(unexpected))
+            channel.send(FrameKind.REFUSED, call, *refusal_to_plain(unexpected))
 
     def cancel(self, channel: Channel) -> None:
         """Stop the waiting calls of a worker that is gone."""
@@ -76,9 +86,9 @@ class CallHandlers:
         expected: list[list[Any]],
     ) -> None:
         model, samples = self._model(model_id), from_record(record)
-        answer = _Reply(channel, call, Kind.ANSWER)
-        durable = _Reply(channel, call, Kind.DURABLE) if wants_durable else None
-        states, now = moments(expected), time.monotonic()
+        answer = _Reply(channel, call, FrameKind.ANSWER)
+        durable = _Reply(channel, call, FrameKind.DURABLE) if wants_durable else None
+        states, now = revisions(expected), time.monotonic()
         self._engine.queue(
             LearnRequest(model, head, samples, answer, now, key, durable, states, record)
         )
@@ -93,14 +103,14 @@ class CallHandlers:
         expected: list[list[Any]],
     ) -> None:
         model = self._model(model_id)
-        answer = self._engine.label(model, head, labels_from_plain(labels), moments(expected))
-        reply = _Reply(channel, call, Kind.ANSWER)
+        answer = self._engine.label(model, head, labels_from_plain(labels), revisions(expected))
+        reply = _Reply(channel, call, FrameKind.ANSWER)
         answer.add_done_callback(lambda done: _forward(done, reply))
 
     async def _remember(
         self, model_id: int, ids: list[Any], rows: bytes, response: Answer
     ) -> Answer:
-        return await self._engine.remember(self._model(model_id), ids, rows_of(rows), response)
+        return await self._engine.remember(self._model(model_id), ids, decode_rows(rows), response)
 
     async def _compiled(self, model_id: int, sparse: bool, seconds: float | None) -> None:
         await self._engine.readiness.compiled_for(self._model(model_id).spec, sparse, seconds)
@@ -108,21 +118,25 @@ class CallHandlers:
     async def _reached(
         self, model_id: int, epoch: str | None, sequence: int | None, followed: bool
     ) -> list[Any]:
-        """Wait until a model has reached a moment; return its present one and its view's version.
+        """Wait until a model has reached a revision; return [epoch, sequence, version] as now.
 
-        followed: whether the worker wants the version, which is then sent to it soon.
+        Args:
+            model_id: number of the model.
+            epoch: of the revision; None for any.
+            sequence: of the revision; None for any.
+            followed: whether the worker needs the version of the view, which it will be sent soon.
         """
         model = self._model(model_id)
         if model.broken and not model.published.sequence:
             raise ModelBroken(f"model {model.name!r}: {model.broken}")
-        await self._engine.reached(model, Moment(epoch, sequence))
-        position = await self._feeds.noted(model) if followed else None
+        await self._engine.reached(model, Revision(epoch, sequence))
+        position = await self._feeds.current_version(model) if followed else None
         published = model.published
         return [published.epoch, published.sequence, position]
 
-    async def _newer(self, model_id: int, held: tuple[str, int] | None) -> bytes:
-        position = None if held is None else Position(*held)
-        return await self._feeds.newer(self._model(model_id), position)
+    async def _newer(self, model_id: int, plain: tuple[str, int] | None) -> bytes:
+        version = None if plain is None else ViewVersion(*plain)
+        return await self._feeds.newer(self._model(model_id), version)
 
     def _as_task(self, work: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., None]:
         """Return a handler that runs `work` as a task and sends its result."""
@@ -140,20 +154,20 @@ async def _answer(channel: Channel, call: int, work: Coroutine[Any, Any, Any]) -
     try:
         result = await work
     except Refusal as error:
-        channel.send(Kind.REFUSED, call, *refused(error))
+        channel.send(FrameKind.REFUSED, call, *refusal_to_plain(error))
     else:
-        channel.send(Kind.ANSWER, call, result)
+        channel.send(FrameKind.ANSWER, call, result)
 
 
 class _Reply:
-    """A `Waiter` that sends the answer to a worker at once.
+    """A `Waiter` that sends the reply to a worker at once.
 
-    A future would take a turn of the event loop for each request, and the leader has many.
+    A future would cost a turn of the event loop for each of the leader's many requests.
     """
 
     __slots__ = ("_call", "_channel", "_kind")
 
-    def __init__(self, channel: Channel, call: int, kind: Kind) -> None:
+    def __init__(self, channel: Channel, call: int, kind: FrameKind) -> None:
         self._channel, self._call, self._kind = channel, call, kind
 
     def done(self) -> bool:
@@ -161,7 +175,7 @@ class _Reply:
         return not self._channel.open
 
     def set_result(self, result: Any) -> None:
-        """Send the answer."""
+        """Send the reply."""
         self._channel.send(self._kind, self._call, result)
 
     def set_exception(self, error: Exception) -> None:
@@ -170,11 +184,11 @@ class _Reply:
             error = InDoubt(
                 f"the server failed: {error!r}; check the model before you send anything again"
             )
-        self._channel.send(Kind.REFUSED, self._call, *refused(error))
+        self._channel.send(FrameKind.REFUSED, self._call, *refusal_to_plain(error))
 
 
 def _forward(done: "asyncio.Future[Answer]", reply: _Reply) -> None:
-    """Send a worker the result of a future."""
+    """Send the result of a future as a reply."""
     error = done.exception()
     if isinstance(error, Exception):
         reply.set_exception(error)

@@ -1,56 +1,71 @@
-"""A worker's calls to the leader, and the futures that wait for their answers."""
+"""A worker's calls to the leader, and the futures that wait for the replies."""
 
 import asyncio
 from typing import Any
 
 from wolfstream.service.errors import NotReady
-from wolfstream.service.workers.channel import Channel, Kind
-from wolfstream.service.workers.messages import refusal
+from wolfstream.service.workers.channel import Channel, FrameKind
+from wolfstream.service.workers.messages import refusal_from_plain
 
 
 class Calls:
-    """Makes calls over one channel and numbers them. Used on the event loop."""
+    """Makes numbered calls over one channel. Used on the event loop.
+
+    Attributes:
+        channel: to the leader; None before the worker is connected.
+    """
 
     def __init__(self) -> None:
+        """Begin without a channel."""
         self.channel: Channel | None = None
         self._loop = asyncio.get_running_loop()
-        self._last = 0
-        self._answers: dict[int, asyncio.Future[Any]] = {}
-        self._durable: dict[int, asyncio.Future[Any]] = {}
+        self._last = 0  # number of the last call
+        self._replies: dict[int, asyncio.Future[Any]] = {}  # by the number of the call
+        self._durable: dict[int, asyncio.Future[Any]] = {}  # by the number of the call
 
     def begin(
-        self, kind: Kind, *given: Any, durable: "asyncio.Future[Any] | None" = None
+        self, kind: FrameKind, *arguments: Any, durable: "asyncio.Future[Any] | None" = None
     ) -> "asyncio.Future[Any]":
-        """Make a call; the future it returns is the answer, or raises the refusal.
+        """Make a call; return a future of the reply, which raises a refusal.
 
-        durable: set before the answer, as soon as the samples of the call are on disk.
+        Args:
+            kind: of the call.
+            arguments: of the call, as plain data.
+            durable: set before the reply, as soon as the samples of the call are on disk.
+
         Raises NotReady without a channel.
         """
         if self.channel is None:
             raise NotReady("the server is starting")
         self._last += 1
-        answer = self._answers[self._last] = self._loop.create_future()
+        reply = self._replies[self._last] = self._loop.create_future()
         if durable is not None:
             self._durable[self._last] = durable
-        self.channel.send(kind, self._last, *given)
-        return answer
+        self.channel.send(kind, self._last, *arguments)
+        return reply
 
-    async def answer(self, kind: Kind, *given: Any) -> Any:
-        """Make a call and return its answer. Raises the refusal, and NotReady without a channel."""
-        return await self.begin(kind, *given)
+    async def answer(self, kind: FrameKind, *arguments: Any) -> Any:
+        """Make a call and return the reply. Raises a refusal, and NotReady without a channel."""
+        return await self.begin(kind, *arguments)
 
-    def answered(self, kind: Kind, call: int, *given: Any) -> None:
-        """Deliver the leader's answer to a call. The client that waited for it may be gone."""
-        if kind == Kind.DURABLE:
+    def take_reply(self, kind: FrameKind, call: int, *content: Any) -> None:
+        """Deliver a reply to the caller, unless it no longer waits.
+
+        Args:
+            kind: ANSWER, DURABLE or REFUSED.
+            call: number of the call.
+            content: of the reply, as plain data.
+        """
+        if kind == FrameKind.DURABLE:
             durable = self._durable.pop(call, None)
             if durable is not None and not durable.done():
-                durable.set_result(*given)
+                durable.set_result(*content)
             return
         self._durable.pop(call, None)
-        answer = self._answers.pop(call, None)
-        if answer is None or answer.done():
+        reply = self._replies.pop(call, None)
+        if reply is None or reply.done():
             return
-        if kind == Kind.REFUSED:
-            answer.set_exception(refusal(list(given)))
+        if kind == FrameKind.REFUSED:
+            reply.set_exception(refusal_from_plain(list(content)))
         else:
-            answer.set_result(*given)
+            reply.set_result(*content)

@@ -1,8 +1,8 @@
 """Frames between a worker and the leader, over a pair of connected sockets.
 
-A frame is its length in four bytes and a MessagePack array, which begins with a `Kind`. All
-frames of one turn of the event loop are sent with one system call, because with many small
-requests in flight, system calls would cost more than the requests.
+A frame is its length in four bytes, then a MessagePack array that begins with a `FrameKind`. All
+frames of one turn of the event loop are sent with one system call: with many small requests in
+flight, a call for each would cost more than the requests.
 """
 
 import asyncio
@@ -14,17 +14,16 @@ from typing import Any, cast
 import msgpack
 
 _LENGTH_BYTES = 4
-# No request and no view is so large.
-_MOST_BYTES = 1 << 31
 
 
-class Kind(IntEnum):
+class FrameKind(IntEnum):
     """The kinds of frames.
 
-    A worker sends: LEARN, LABEL, REMEMBER, COMPILED, REACHED, NEWER and REPORT, which are calls
-    with a number that one answer names; USE and SPENT. The leader sends: ANSWER, DURABLE and
-    REFUSED to calls; STATE, MODELS, KEYS, USE, SPENT, HEARD of a fleet, and a REPORT that
-    it wants.
+    A worker sends the calls LEARN, LABEL, REMEMBER, COMPILED, REACHED and NEWER, each with a number
+    that the reply repeats, and announces USE, SPENT and REPORT.
+
+    The leader replies to calls with ANSWER, DURABLE and REFUSED, announces STATE, MODELS, KEYS,
+    USE, SPENT and, in a fleet, HEARD, and requests a REPORT.
     """
 
     LEARN = 0
@@ -46,19 +45,22 @@ class Kind(IntEnum):
 
 
 class Channel(asyncio.Protocol):
-    """One end of the connection. Used on the event loop.
-
-    received: called with each frame. lost: called once the other end is gone.
-    """
+    """One end of the connection. Used on the event loop."""
 
     def __init__(
         self, received: Callable[["Channel", list[Any]], None], lost: Callable[["Channel"], None]
     ) -> None:
+        """Begin without a connection.
+
+        Args:
+            received: called with each frame.
+            lost: called once the other end is gone.
+        """
         self._received, self._lost = received, lost
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
-        self._buffer = bytearray()
-        self._out: list[bytes] = []
+        self._buffer = bytearray()  # received bytes that are not a complete frame yet
+        self._out: list[bytes] = []  # frames of this turn of the loop, with their lengths
 
     @property
     def waiting_bytes(self) -> int:
@@ -114,7 +116,7 @@ class Channel(asyncio.Protocol):
         self._lost(self)
 
     def close(self) -> None:
-        """Close the channel after sending what is buffered."""
+        """Send what is buffered, and close the channel."""
         if self._transport is not None:
             self._flush()
             self._transport.close()
@@ -125,7 +127,7 @@ async def open_channel(
     received: Callable[[Channel, list[Any]], None],
     lost: Callable[[Channel], None],
 ) -> Channel:
-    """Return a channel over one of a pair of connected sockets."""
+    """Return a channel over one of a pair of connected sockets; see `Channel`."""
     connection.setblocking(False)
     loop = asyncio.get_running_loop()
     _, channel = await loop.create_unix_connection(lambda: Channel(received, lost), sock=connection)

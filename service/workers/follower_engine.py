@@ -1,4 +1,4 @@
-"""A worker's engine: it predicts with views that it follows, and sends samples to the leader."""
+"""A worker's engine: it predicts with copies of views, and sends samples to the leader."""
 
 import asyncio
 import logging
@@ -8,15 +8,15 @@ from typing import Any
 
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.compiled_parts import (
-    Part,
+    CompiledPart,
     collecting_seldom,
     load_later_parts,
     needed_first,
-    parts_of,
+    parts_for,
 )
 from wolfstream.service.engine.learn_request import Answer
 from wolfstream.service.engine.readiness import become_sparse
-from wolfstream.service.engine.serving import AskedRows
+from wolfstream.service.engine.serving import RequestRows
 from wolfstream.service.errors import (
     NotLeader,
     NotReached,
@@ -26,8 +26,8 @@ from wolfstream.service.errors import (
     UnknownModel,
 )
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment, check_moment
-from wolfstream.service.model.published import Published
+from wolfstream.service.model.published import ModelView
+from wolfstream.service.model.revision import Revision, check_revision
 from wolfstream.service.native.compile_cache import is_complete
 from wolfstream.service.samples.ids import LateLabels, RowId
 from wolfstream.service.samples.predicted import rows_record
@@ -36,57 +36,65 @@ from wolfstream.service.samples.validation import Samples
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.stored import read_stored_spec
-from wolfstream.service.views.versions import Position
+from wolfstream.service.views.versions import ViewVersion
 from wolfstream.service.workers.calls import Calls
-from wolfstream.service.workers.channel import Channel, Kind
-from wolfstream.service.workers.held_views import HeldViews
-from wolfstream.service.workers.messages import State, labels_to_plain
+from wolfstream.service.workers.channel import Channel, FrameKind
+from wolfstream.service.workers.messages import LeaderState, labels_to_plain
+from wolfstream.service.workers.worker_views import WorkerViews
 
 logger = logging.getLogger(__name__)
 
-# The leader tells so often when it has heard of its fleet, and may be late.
+# The leader announces twice a second when it last heard its fleet; this allows for delays.
 _HEARD_LATE_SECONDS = 1.0
 
 
 class FollowerEngine:
     """An `engine.serving.Serving` for models whose learner is in another process.
 
-    warm: done once the code of the default model's predictions is loaded.
+    Attributes:
+        metrics: of this worker.
+        warm: set once the code of the default model's predictions is loaded.
     """
 
     def __init__(self, settings: Settings) -> None:
+        """Begin without a channel to the leader.
+
+        Args:
+            settings: of the server.
+        """
         self._settings = settings
         self.metrics = Metrics()
         self.warm = asyncio.Event()
-        self._state = State()
-        # When the leader last heard of its fleet, by time.monotonic().
+        self._state = LeaderState()  # as last announced
+        # When the leader last heard its fleet, by time.monotonic().
         self._heard = time.monotonic()
-        self._state_changed = asyncio.Event()
-        self._models: dict[str, Model] = {}
+        self._state_changed = asyncio.Event()  # set, and replaced, with each state
+        self._models: dict[str, Model] = {}  # that were announced, by name
         self._calls = Calls()
-        self._views = HeldViews(self._calls, settings.wait_seconds)
+        self._views = WorkerViews(self._calls, settings.wait_seconds)
+        # (model, whether rows are sparse) whose compiled code is loaded.
         self._loaded: set[tuple[Model, bool]] = set()
-        self._parts: set[str] = set()
-        self._loading = asyncio.Lock()
+        self._parts: set[str] = set()  # keys of the parts of compiled code that are loaded
+        self._loading = asyncio.Lock()  # held while code is loaded
 
     def connect(self, channel: Channel) -> None:
         """Start calling the leader."""
         self._calls.channel = channel
 
     def take(self, frame: list[Any]) -> bool:
-        """Handle a frame from the leader, if it is for the engine."""
-        kind, *given = frame
+        """Handle a frame from the leader; return False if it is not for the engine."""
+        kind, *fields = frame
         match kind:
-            case Kind.ANSWER | Kind.REFUSED | Kind.DURABLE:
-                self._calls.answered(Kind(kind), *given)
-            case Kind.STATE:
-                self._state = State(*given)
+            case FrameKind.ANSWER | FrameKind.REFUSED | FrameKind.DURABLE:
+                self._calls.take_reply(FrameKind(kind), *fields)
+            case FrameKind.STATE:
+                self._state = LeaderState(*fields)
                 self._state_changed.set()
                 self._state_changed = asyncio.Event()
-            case Kind.HEARD:
-                (self._heard,) = given
-            case Kind.MODELS:
-                self._take_models(*given)
+            case FrameKind.HEARD:
+                (self._heard,) = fields
+            case FrameKind.MODELS:
+                self._take_models(*fields)
             case _:
                 return False
         return True
@@ -114,7 +122,7 @@ class FollowerEngine:
         return name in self._models
 
     def answers(self, name: str) -> bool:
-        """Return whether calls for a model may be answered here: not those that are divided."""
+        """Return whether calls for a model may be answered here; not if it has partitions."""
         return name in self._models and self._models[name].spec.learners == 1
 
     def model(self, name: str) -> Model:
@@ -128,7 +136,7 @@ class FollowerEngine:
         return model
 
     def _check_heard(self) -> None:
-        """Raise NotReady in a fleet of which the leader has not heard for too long."""
+        """Raise NotReady if the leader has not heard its fleet for too long."""
         lag = time.monotonic() - self._heard
         if self._settings.fleet and lag > self._settings.max_lag_seconds + _HEARD_LATE_SECONDS:
             raise NotReady(
@@ -137,45 +145,50 @@ class FollowerEngine:
             )
 
     def _not_announced(self, name: str) -> Refusal:
-        """Return why there is no model of a name: in a fleet it may be led elsewhere by now."""
+        """Return why there is no model of a name: in a fleet, another replica may lead it now."""
         if self._settings.fleet:
             return NotLeader(f"this replica does not lead model {name!r}")
         return UnknownModel.named(name)
 
     async def compiled(
-        self, model: Model, rows: AskedRows | None, seconds: float | None = None
+        self, model: Model, rows: RequestRows | None, seconds: float | None = None
     ) -> None:
-        """Wait until what a model runs to learn such rows is compiled. Raises NotReady.
+        """Wait until the code that a model runs on such rows is compiled. Raises NotReady.
 
-        While the leader compiles, rows of an unknown kind need a view, which shows what kind they
-        become.
+        While the leader compiles, the view is needed: it shows whether the rows become sparse.
         """
         if self._state.compiled:
             return
-        await self._views.hold(model)
+        await self._views.subscribe(model)
         await self._compiled_for(model, rows, seconds)
 
     async def view(
-        self, model: Model, head: HeadName, rows: AskedRows | None, awaited: Moment | None = None
-    ) -> Published:
-        """Return the view that this worker holds; see `Serving.view`.
+        self,
+        model: Model,
+        head: HeadName,
+        rows: RequestRows | None,
+        awaited: Revision | None = None,
+    ) -> ModelView:
+        """Return this worker's copy of a view; see `Serving.view`.
 
-        The leader is asked first about a head that cannot predict yet, as it may have learned
-        enough a moment ago, and about a missing one, as another spec may have brought it.
+        The leader is asked first if the head cannot predict yet, because it may have learned enough
+        a moment ago, and if it is missing, because a new spec may have added it.
         """
-        await self._views.hold(model)
+        await self._views.subscribe(model)
         if awaited is not None:
             await self._reach(model, awaited)
         elif head not in model.published.heads or model.published.heads[head].lacks:
-            await self._reach(model, Moment(None, None))
+            await self._reach(model, Revision(None, None))
         await self._load_for(model, rows)
         self._check_heard()
         return model.published
 
-    async def moment(self, model: Model) -> Moment:
+    async def revision(self, model: Model) -> Revision:
         """Return the epoch and sequence of a model now."""
-        epoch, sequence, _ = await self._calls.answer(Kind.REACHED, model.id, None, None, False)
-        return Moment(epoch, sequence)
+        epoch, sequence, _ = await self._calls.answer(
+            FrameKind.REACHED, model.id, None, None, False
+        )
+        return Revision(epoch, sequence)
 
     def submit(
         self,
@@ -184,45 +197,45 @@ class FollowerEngine:
         samples: Samples,
         key: bytes | None = None,
         durable: "asyncio.Future[Answer] | None" = None,
-        expected: tuple[Moment, ...] = (),
+        expected: tuple[Revision, ...] = (),
     ) -> "asyncio.Future[Answer]":
         """Send samples to the leader; see `Engine.submit`. Raises NotReady, QueueFull."""
         self._check_room()
-        given = (model.id, head, to_record(samples), key, durable is not None, expected)
-        return self._calls.begin(Kind.LEARN, *given, durable=durable)
+        arguments = (model.id, head, to_record(samples), key, durable is not None, expected)
+        return self._calls.begin(FrameKind.LEARN, *arguments, durable=durable)
 
     def label(
         self,
         model: Model,
         head: HeadName,
         labels: LateLabels,
-        expected: tuple[Moment, ...] = (),
+        expected: tuple[Revision, ...] = (),
     ) -> "asyncio.Future[Answer]":
         """Send labels to the leader; see `Engine.label`. Raises NotReady, QueueFull."""
         self._check_room()
-        return self._calls.begin(Kind.LABEL, model.id, head, labels_to_plain(labels), expected)
+        return self._calls.begin(FrameKind.LABEL, model.id, head, labels_to_plain(labels), expected)
 
     def allowing(self, max_lag_seconds: float) -> "FollowerEngine":
-        """Return this: the leading process answers such calls (`web.layers.to_leader`)."""
+        """Return self: the leader answers such calls (`web.layers.to_leader`)."""
         del max_lag_seconds
         return self
 
     def check_remembers(self, model: Model) -> None:
-        """Raise NotReady or QueueFull unless rows may be sent on; the leader checks the rest."""
+        """Raise NotReady or QueueFull unless rows may be forwarded; the leader checks the rest."""
         del model
         self._check_room()
 
     async def remember(
-        self, model: Model, ids: list[RowId], rows: AskedRows, response: Answer
+        self, model: Model, ids: list[RowId], rows: RequestRows, response: Answer
     ) -> Answer:
-        """Keep predicted rows until their labels come; see `Engine.remember`."""
+        """Have the leader store predicted rows until their labels come; see `Engine.remember`."""
         self.check_remembers(model)
-        given = (model.id, ids, rows_record(rows), response)
-        answer: Answer = await self._calls.answer(Kind.REMEMBER, *given)
+        arguments = (model.id, ids, rows_record(rows), response)
+        answer: Answer = await self._calls.answer(FrameKind.REMEMBER, *arguments)
         return answer
 
     def _check_room(self) -> None:
-        """Raise NotReady unless samples are accepted, QueueFull if too many wait to be sent."""
+        """Raise NotReady unless samples are accepted, QueueFull if too many bytes wait."""
         if not self._state.accepting:
             raise NotReady(f"the server is {self._state.text}")
         waiting = 0 if self._calls.channel is None else self._calls.channel.waiting_bytes
@@ -232,8 +245,9 @@ class FollowerEngine:
                 f"{self._settings.shares.waiting}; try again"
             )
 
-    def _take_models(self, models: list[list[Any]], gone: list[int]) -> None:
-        changed = {model for model in self._models.values() if model.id in set(gone)}
+    def _take_models(self, models: list[list[Any]], deleted: list[int]) -> None:
+        """Take [number, name, spec] of new and changed models, and the numbers of deleted ones."""
+        changed = {model for model in self._models.values() if model.id in set(deleted)}
         for model in changed:
             del self._models[model.name]
             self._views.drop(model, self._not_announced(model.name))
@@ -245,14 +259,14 @@ class FollowerEngine:
                 self._models[name] = Model(model_id, name, read_stored_spec(spec))
         self._loaded = {item for item in self._loaded if item[0] not in changed}
 
-    async def _reach(self, model: Model, awaited: Moment) -> None:
-        """Wait until this worker holds a view that has reached a moment, as the leader knows it."""
+    async def _reach(self, model: Model, awaited: Revision) -> None:
+        """Wait until this worker's copy of a view has reached a revision."""
         if _has_reached(model.published, awaited):
             return
-        given = (model.id, awaited.epoch, awaited.sequence, True)
-        _, _, position = await self._calls.answer(Kind.REACHED, *given)
+        arguments = (model.id, awaited.epoch, awaited.sequence, True)
+        _, _, version = await self._calls.answer(FrameKind.REACHED, *arguments)
         try:
-            await self._views.reach(model, Position(*position))
+            await self._views.reach(model, ViewVersion(*version))
         except TimeoutError:
             raise NotReached(
                 f"model {model.name!r} is at sequence {model.published.sequence} here, "
@@ -260,9 +274,9 @@ class FollowerEngine:
             ) from None
         if awaited.epoch is not None:
             epoch, sequence = model.published.epoch, model.published.sequence
-            check_moment(model.name, epoch, sequence, [awaited._replace(sequence=None)])
+            check_revision(model.name, epoch, sequence, [awaited._replace(sequence=None)])
 
-    async def _load_for(self, model: Model, rows: AskedRows | None) -> None:
+    async def _load_for(self, model: Model, rows: RequestRows | None) -> None:
         """Load the compiled code for a prediction into this process."""
         sparse = model.published.rows.form.sparse if rows is None else become_sparse(model, rows)
         if (model, sparse) in self._loaded:
@@ -270,19 +284,19 @@ class FollowerEngine:
         await self._compiled_for(model, rows, None)
         async with self._loading:
             if (model, sparse) not in self._loaded:
-                await asyncio.to_thread(self._load, parts_of(model.spec, sparse))
+                await asyncio.to_thread(self._load, parts_for(model.spec, sparse))
                 self._loaded.add((model, sparse))
 
     async def _compiled_for(
-        self, model: Model, rows: AskedRows | None, seconds: float | None
+        self, model: Model, rows: RequestRows | None, seconds: float | None
     ) -> None:
         if not self._state.compiled:
-            known = model.published.rows.form.sparse
-            sparse = known if rows is None else become_sparse(model, rows)
-            await self._calls.answer(Kind.COMPILED, model.id, sparse, seconds)
+            form = model.published.rows.form
+            sparse = form.sparse if rows is None else become_sparse(model, rows)
+            await self._calls.answer(FrameKind.COMPILED, model.id, sparse, seconds)
 
-    def _load(self, parts: list[Part]) -> None:
-        """Load compiled code, or compile it if the cache lacks it; on any thread."""
+    def _load(self, parts: list[CompiledPart]) -> None:
+        """Load compiled code, or compile what the cache lacks; on any thread."""
         with collecting_seldom():
             for part in parts:
                 if part.key not in self._parts:
@@ -290,7 +304,7 @@ class FollowerEngine:
                     self._parts.add(part.key)
 
 
-def _has_reached(published: Published, awaited: Moment) -> bool:
+def _has_reached(published: ModelView, awaited: Revision) -> bool:
     if awaited.sequence is None or published.sequence < awaited.sequence:
         return False
     return awaited.epoch in (None, published.epoch)

@@ -1,4 +1,4 @@
-"""The leader's end of the channels to its workers. Everything here runs on the event loop."""
+"""The leader's end of the channels to its workers, on the event loop."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,24 +7,24 @@ from typing import Any
 from wolfstream.service.diagnostics.metrics import Histogram
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.views.feeds import Feeds
-from wolfstream.service.workers.announcements import Announcements, Fleet
+from wolfstream.service.workers.announcements import Announcements, FleetLink
 from wolfstream.service.workers.call_handlers import CallHandlers
-from wolfstream.service.workers.channel import Channel, Kind
-from wolfstream.service.workers.messages import Use, count_more
+from wolfstream.service.workers.channel import Channel, FrameKind
+from wolfstream.service.workers.messages import ResourceUse, add_counts
 
 # How long `report` waits for the workers' counts.
 _REPORT_SECONDS = 1.0
 
-# The time from request to response by route, method and class of status.
+# (route, method, class of status) -> durations of requests.
 Requests = dict[tuple[str, str, str], Histogram]
 
 
 class Leader:
     """Serves the workers of the process that learns.
 
-    feeds: of the views that they follow. requests: the durations of this process's requests and,
-    once reported, of theirs. spent: called with a key's id and the samples that a worker has
-    admitted under its quota. held, fleet: see `Announcements`.
+    Attributes:
+        requests: durations of this process's requests and, once reported, of the workers'.
+        announcements: to the workers.
     """
 
     def __init__(
@@ -33,12 +33,23 @@ class Leader:
         feeds: Feeds,
         spent: Callable[[str, int], None],
         held: Callable[[], int],
-        fleet: Fleet | None = None,
+        fleet: FleetLink | None = None,
     ) -> None:
+        """Begin without workers.
+
+        Args:
+            engine: of this process.
+            feeds: of its models' views.
+            spent: called with a key's id and the samples that a worker has admitted under its
+                quota.
+            held: see `Announcements`.
+            fleet: see `Announcements`.
+        """
         self._engine, self._spent = engine, spent
         self.requests: Requests = {}
         self.announcements = Announcements(engine, held, fleet)
         self._calls = CallHandlers(engine, feeds, self.announcements.model)
+        # Worker whose report was requested -> done once it has arrived.
         self._reports: dict[Channel, asyncio.Future[None]] = {}
 
     def connect(self, channel: Channel) -> None:
@@ -56,31 +67,32 @@ class Leader:
         kind, *fields = frame
         if self._calls.handles(kind):
             self._calls.handle(channel, kind, *fields)
-        elif kind == Kind.USE:
-            self.announcements.set_use(channel, Use(*fields))
-        elif kind == Kind.SPENT:
+        elif kind == FrameKind.USE:
+            self.announcements.set_use(channel, ResourceUse(*fields))
+        elif kind == FrameKind.SPENT:
             key_id, samples = fields
             self._spent(key_id, samples)
             self.announcements.announce_spent(key_id, samples, but=channel)
-        elif kind == Kind.REPORT:
+        elif kind == FrameKind.REPORT:
             self._add_counts(channel, *fields)
 
     async def report(self) -> None:
-        """Add what workers have counted so far to the counts of this process."""
+        """Request the workers' counts, and add them to the counts of this process."""
         loop = asyncio.get_running_loop()
         for channel in self.announcements.channels():
             if channel not in self._reports:
                 self._reports[channel] = loop.create_future()
-                channel.send(Kind.REPORT)
+                channel.send(FrameKind.REPORT)
         if self._reports:
             await asyncio.wait(self._reports.values(), timeout=_REPORT_SECONDS)
 
-    def _add_counts(self, channel: Channel, counted: dict[str, Any]) -> None:
-        for route, method, status, counts in counted["requests"]:
+    def _add_counts(self, channel: Channel, report: dict[str, Any]) -> None:
+        """Add the result of `reports.WorkerCounts.since_last`."""
+        for route, method, status, counts in report["requests"]:
             histogram = self.requests.setdefault((route, method, status), Histogram())
-            count_more(histogram, counts)
-        count_more(self._engine.metrics.predict, counted["predict"])
-        for model_id, head, *predicted in counted["predicted"]:
+            add_counts(histogram, counts)
+        add_counts(self._engine.metrics.predict, report["predict"])
+        for model_id, head, *predicted in report["predicted"]:
             self.announcements.add_predicted(model_id, head, *predicted)
         self._end_report(channel)
 

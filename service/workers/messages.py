@@ -1,75 +1,67 @@
-"""The contents of frames as plain data: states, refusals, moments, labels and counts."""
+"""The contents of frames as plain data: states, refusals, revisions, labels and counts."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from wolfstream.service.diagnostics.metrics import Histogram
 from wolfstream.service.errors import QuotaExceeded, Refusal
-from wolfstream.service.model.moment import Moment
+from wolfstream.service.model.revision import Revision
 from wolfstream.service.samples.ids import LateLabels
 
 
-def _kinds(kind: type[Refusal]) -> Iterator[tuple[str, type[Refusal]]]:
-    yield kind.__name__, kind
-    for other in kind.__subclasses__():
-        yield from _kinds(other)
+def _classes(base: type[Refusal]) -> Iterator[tuple[str, type[Refusal]]]:
+    """Yield (name, class) of a class and all of its subclasses."""
+    yield base.__name__, base
+    for subclass in base.__subclasses__():
+        yield from _classes(subclass)
 
 
-_REFUSALS = dict(_kinds(Refusal))
+_REFUSALS = dict(_classes(Refusal))
 
 
-class State(NamedTuple):
-    """The state of the leader.
+class LeaderState(NamedTuple):
+    """The state of the leader."""
 
-    text: see `engine.phase.Phase`. readable: whether predictions are answered. accepting: whether
-    samples are accepted. ready: whether they are learned at once. compiled: whether nothing is left
-    to compile.
-    """
-
-    text: str = "starting"
-    readable: bool = False
-    accepting: bool = False
-    ready: bool = False
-    compiled: bool = False
+    text: str = "starting"  # see `engine.phase.Phase`
+    readable: bool = False  # whether predictions are answered
+    accepting: bool = False  # whether samples are accepted
+    ready: bool = False  # whether samples are learned at once
+    compiled: bool = False  # whether nothing is left to compile
 
 
-class Use(NamedTuple):
-    """The resources that requests to some of a server's processes use now.
+class ResourceUse(NamedTuple):
+    """The resources that requests to one or several processes of a server use now."""
 
-    connections, streams: how many are open. held_bytes: the memory that requests hold.
-    """
+    connections: int = 0  # open ones
+    streams: int = 0  # open ones
+    held_bytes: int = 0  # memory of requests
 
-    connections: int = 0
-    streams: int = 0
-    held_bytes: int = 0
-
-    def plus(self, other: "Use") -> "Use":
+    def plus(self, other: "ResourceUse") -> "ResourceUse":
         """Return the sum of both."""
-        return Use(*(one + two for one, two in zip(self, other, strict=True)))
+        return ResourceUse(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
-    def minus(self, other: "Use") -> "Use":
+    def minus(self, other: "ResourceUse") -> "ResourceUse":
         """Return the difference."""
-        return Use(*(one - two for one, two in zip(self, other, strict=True)))
+        return ResourceUse(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
 
 
-def refused(error: Refusal) -> list[Any]:
+def refusal_to_plain(error: Refusal) -> list[Any]:
     """Return a refusal as plain data."""
     retry = error.retry_after_seconds if isinstance(error, QuotaExceeded) else None
     return [type(error).__name__, error.detail, error.errors, retry]
 
 
-def refusal(plain: list[Any]) -> Refusal:
-    """Return the refusal in plain data; the inverse of `refused`."""
+def refusal_from_plain(plain: list[Any]) -> Refusal:
+    """Return the refusal in plain data."""
     name, detail, errors, retry = plain
-    kind = _REFUSALS[name]
     if retry is not None:
         return QuotaExceeded(detail, errors, retry)
-    return kind(detail, errors)
+    return _REFUSALS[name](detail, errors)
 
 
-def moments(plain: list[list[Any]]) -> tuple[Moment, ...]:
-    """Return moments that were packed as lists."""
-    return tuple(Moment(*one) for one in plain)
+def revisions(plain: list[list[Any]]) -> tuple[Revision, ...]:
+    """Return the revisions in plain data."""
+    return tuple(Revision(*fields) for fields in plain)
 
 
 def labels_to_plain(labels: LateLabels) -> list[Any]:
@@ -79,15 +71,20 @@ def labels_to_plain(labels: LateLabels) -> list[Any]:
 
 
 def labels_from_plain(plain: list[Any]) -> LateLabels:
-    """Return the labels in plain data; the inverse of `labels_to_plain`."""
+    """Return the labels in plain data."""
     import numpy as np
 
     ids, y = plain
     return LateLabels(ids, np.frombuffer(y, "<f8").copy() if isinstance(y, bytes) else y)
 
 
-def counted_since(histogram: Histogram, before: list[Any] | None) -> list[Any]:
-    """Return what a histogram has counted since it was at [counts, total]."""
+def counts_since(histogram: Histogram, before: list[Any] | None) -> list[Any]:
+    """Return [counts, total] of a histogram since a moment.
+
+    Args:
+        histogram: as it is now.
+        before: [counts, total] at that moment; None for the beginning.
+    """
     counts, total = list(histogram.counts), histogram.total
     if before is None:
         return [counts, total]
@@ -95,12 +92,9 @@ def counted_since(histogram: Histogram, before: list[Any] | None) -> list[Any]:
     return [more, total - before[1]]
 
 
-def count_more(histogram: Histogram, plain: list[Any]) -> None:
-    """Add the result of `counted_since` for another histogram."""
+def add_counts(histogram: Histogram, plain: list[Any]) -> None:
+    """Add the result of `counts_since` for another histogram."""
     counts, total = plain
     for k, number in enumerate(counts):
         histogram.counts[k] += number
     histogram.total += total
-
-
-Report = Mapping[str, Any]

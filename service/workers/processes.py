@@ -1,4 +1,4 @@
-"""Starts the worker processes, restarts those that die, and ends all before the leader ends."""
+"""Starts worker processes, restarts those that die, and ends all of them before the leader."""
 
 import asyncio
 import contextlib
@@ -17,21 +17,17 @@ from wolfstream.service.workers.leader import Leader
 
 logger = logging.getLogger(__name__)
 
-# The arguments of Python in a worker, before the numbers of its two sockets.
+# Arguments of Python for a worker; the file descriptors of its two sockets follow.
 COMMAND = ("-m", "wolfstream.service.web.worker")
-# A worker that dies sooner is restarted after a pause, which doubles up to a bound.
+# A worker that dies within this time is restarted after a pause, which doubles up to a bound.
 _YOUNG_SECONDS = 10.0
-_LATEST_SECONDS = 10.0
-# The time that workers have to answer what they accepted, longer than their own time limits.
-_PATIENCE_SECONDS = 12.0
+_MAX_PAUSE_SECONDS = 10.0
+# How long workers may take to answer the requests they have; longer than their own time limits.
+_STOP_SECONDS = 12.0
 
 
 class WorkerProcesses:
-    """One worker process for each listener. Used on the event loop.
-
-    leader: serves the channels. keys: returns the valid API keys, for a new worker. forward: the
-    path of the socket on which the leader answers requests that workers forward.
-    """
+    """One worker process for each listener. Used on the event loop."""
 
     def __init__(
         self,
@@ -41,11 +37,20 @@ class WorkerProcesses:
         keys: Callable[[], bytes | None],
         forward: str,
     ) -> None:
+        """Prepare the workers; `start` starts them.
+
+        Args:
+            settings: of the server.
+            listeners: on which the workers accept connections, one each.
+            leader: serves the channels.
+            keys: returns the valid API keys, encoded, for a new worker.
+            forward: path of the socket on which the leader answers requests that workers forward.
+        """
         self._settings, self._listeners = settings, listeners
         self._leader, self._keys, self._forward = leader, keys, forward
         self._living: set[Process] = set()
-        self._keeping: list[asyncio.Task[None]] = []
-        self._ending = False
+        self._keeping: list[asyncio.Task[None]] = []  # a task for each listener
+        self._ending = False  # whether `stop` was called: workers that end stay so
 
     def start(self) -> None:
         """Start all workers, and keep them running until `stop`."""
@@ -55,14 +60,14 @@ class WorkerProcesses:
         ]
 
     async def stop(self) -> None:
-        """Accept no more connections, and wait until all workers have answered their requests."""
+        """Close the listeners, and wait until all workers have answered their requests."""
         self._ending = True
         for listener in self._listeners:
             listener.close()
         for process in self._living:
             with contextlib.suppress(ProcessLookupError):
                 process.terminate()
-        _, late = await asyncio.wait(self._keeping, timeout=_PATIENCE_SECONDS)
+        _, late = await asyncio.wait(self._keeping, timeout=_STOP_SECONDS)
         for process in self._living:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
@@ -71,17 +76,18 @@ class WorkerProcesses:
 
     async def _keep(self, number: int, listener: socket.socket) -> None:
         """Run a worker, and restart it whenever it dies."""
-        wait = 0.0
+        pause = 0.0
         while not self._stopping():
             began = time.monotonic()
             code = await self._run(listener)
-            young = time.monotonic() - began < _YOUNG_SECONDS
-            wait = min(2.0 * wait + 0.1, _LATEST_SECONDS) if young else 0.0
+            is_young = time.monotonic() - began < _YOUNG_SECONDS
+            pause = min(2.0 * pause + 0.1, _MAX_PAUSE_SECONDS) if is_young else 0.0
             if not self._stopping():
-                logger.warning("worker %d ended with code %d; restarting it", number, code)
-                await asyncio.sleep(wait)
+                logger.warning("worker exited, restarting it: worker=%d code=%d", number, code)
+                await asyncio.sleep(pause)
 
     def _stopping(self) -> bool:
+        # A method, because a type checker does not expect an attribute to change during `await`.
         return self._ending
 
     async def _run(self, listener: socket.socket) -> int:
@@ -95,7 +101,7 @@ class WorkerProcesses:
                 *map(str, files),
                 pass_fds=files,
                 stdin=DEVNULL,
-                # Ctrl-C must reach only the leader, which then ends its workers.
+                # Ctrl-C must reach the leader only, which then stops its workers.
                 start_new_session=True,
             )
         self._living.add(process)
@@ -106,16 +112,16 @@ class WorkerProcesses:
             self._living.discard(process)
 
     async def _open(self, ours: socket.socket) -> Channel:
-        """Open the channel to a worker, and send its settings over it."""
+        """Open the channel to a worker, and send it the settings."""
         channel = await open_channel(ours, self._leader.receive, self._leader.disconnect)
-        unneeded = {"webhook", "webhook_secret"}
-        settings = self._settings.model_dump_json(exclude=unneeded)
+        secrets = {"webhook", "webhook_secret"}  # only the leader needs them
+        settings = self._settings.model_dump_json(exclude=secrets)
         channel.send(settings, self._forward, self._keys())
         return channel
 
 
 def read_settings(connection: socket.socket) -> tuple[Settings, str, bytes | None]:
-    """Read a channel's first frame in a worker: settings, the leader's socket, and keys."""
+    """Read a channel's first frame in a worker: settings, path of the leader's socket, and keys."""
     length = int.from_bytes(_read(connection, 4), "little")
     settings, forward, keys = msgpack.unpackb(_read(connection, length))
     return Settings.model_validate_json(settings), forward, keys

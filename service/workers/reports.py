@@ -4,16 +4,27 @@ from typing import Any
 
 from wolfstream.service.diagnostics.metrics import Histogram
 from wolfstream.service.workers.follower_engine import FollowerEngine
-from wolfstream.service.workers.messages import counted_since
+from wolfstream.service.workers.messages import counts_since
 
 
-class Counted:
-    """The counts of one worker since its last report. requests: see `leader.Leader`."""
+class WorkerCounts:
+    """The counts of one worker since its last report.
+
+    Attributes:
+        requests: durations of the worker's requests; see `leader.Requests`.
+    """
 
     def __init__(self, engine: FollowerEngine) -> None:
+        """Begin with nothing reported.
+
+        Args:
+            engine: of this worker.
+        """
         self.requests: dict[tuple[str, str, str], Histogram] = {}
         self._engine = engine
+        # Name or labels of a histogram -> its counts and total, as last reported.
         self._reported: dict[Any, list[Any]] = {}
+        # (model, head) -> (rows, requests, seconds), as last reported.
         self._predicted: dict[tuple[int, str], tuple[int, int, float]] = {}
 
     def since_last(self) -> dict[str, Any]:
@@ -29,14 +40,14 @@ class Counted:
         }
 
     def _since(self, name: Any, histogram: Histogram) -> list[Any]:
-        more = counted_since(histogram, self._reported.get(name))
+        more = counts_since(histogram, self._reported.get(name))
         self._reported[name] = [list(histogram.counts), histogram.total]
         return more
 
     def _rows(self) -> list[list[Any]]:
-        """Return predicted rows, their requests and the seconds of these, by model and head."""
+        """Return [model, head, rows, requests, seconds] of each head that has predicted since."""
         before, self._predicted = self._predicted, {}
-        found = []
+        lists = []
         for model in self._engine.models():
             for head, counts in model.counts.items():
                 key = model.id, head
@@ -45,5 +56,5 @@ class Counted:
                 rows, requests, seconds = before.get(key, (0, 0, 0.0))
                 if now[0] > rows:
                     more = now[0] - rows, now[1] - requests, now[2] - seconds
-                    found.append([model.id, head, *more])
-        return found
+                    lists.append([model.id, head, *more])
+        return lists

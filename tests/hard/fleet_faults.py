@@ -17,15 +17,15 @@ from tests.service.cable import Cable
 from tests.service.fleet.conftest import Replica
 from tests.service.nats import NatsServers
 from tests.service.process import ServerProcess
-from wolfstream.service.fleet.connection import NatsConnection, Refused, Unanswered
-from wolfstream.service.fleet.streams import log_of
-from wolfstream.service.storage.partitions import partitions_of
+from wolfstream.service.fleet.connection import NatsConnection, NatsRefusal, NatsTimeout
+from wolfstream.service.fleet.streams import log_location
+from wolfstream.service.storage.partitions import partition_names
 
 _PATIENCE_SECONDS = 60.0
 # What the logs may grow by where their bound is set to what they have.
 _ROOM_BYTES = 1 << 16
 _STOPPED_SECONDS = 20.0
-_LOGS = sorted({log_of(number)[0] for number in range(8)})
+_LOGS = sorted({log_location(number)[0] for number in range(8)})
 
 
 class Parts:
@@ -273,7 +273,7 @@ def _called(nats: NatsConnection, name: str, request: dict[str, Any]) -> dict[st
     def answer() -> dict[str, Any] | None:
         try:
             return nats.run(nats.call(name, request), 30)
-        except (Refused, Unanswered):
+        except (NatsRefusal, NatsTimeout):
             return None
 
     return found(answer)
@@ -290,7 +290,7 @@ def wait_until_merged(url: str, model: str, learners: int) -> None:
         return answer.json() if answer.is_success else None
 
     def is_whole() -> bool:
-        told = [described(name) for name in [model, *partitions_of(model, learners)]]
+        told = [described(name) for name in [model, *partition_names(model, learners)]]
         whole, *parts = (None if one is None else one["sequence"] for one in told)
         return None not in (whole, *parts) and whole == sum(part or 0 for part in parts)
 

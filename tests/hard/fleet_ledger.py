@@ -18,7 +18,7 @@ from tests.simulation.log_reader import Commit, Log, Row, first_numbers, has_sam
 
 # Commits before and after a fault that are printed, and requests of its model.
 _BEFORE, _AFTER, _REQUESTS = 6, 6, 12
-_TERM = re.compile(r"model (\S+): led from sequence \d+ on, in epoch ([0-9a-f]+(?:\.\d+)?)")
+_TERM = re.compile(r"model led: model=(\S+) sequence=\d+ epoch=([0-9a-f]+(?:\.\d+)?)")
 
 
 @dataclass

@@ -16,9 +16,9 @@ from tests.hard.fleet_learner import STEPS, entries_of, new_learner, steps
 from tests.hard.fleet_log import BEGIN_A_TERM, RecordedModel
 from tests.simulation.log_reader import Row
 from wolfstream.service.engine.absorb import learn_again
-from wolfstream.service.engine.admission import limits_of
+from wolfstream.service.engine.admission import model_limits
 from wolfstream.service.engine.followed_log import FollowedBlock, learn_block
-from wolfstream.service.model.losses import nothing_known
+from wolfstream.service.model.losses import unknown_losses
 from wolfstream.service.settings import Settings
 
 
@@ -101,7 +101,7 @@ def check_pair(
 
 
 def _learn_again(champion: _Half, challenger: _Half, probe: Any) -> None:
-    limits = limits_of(Settings())
+    limits = model_limits(Settings())
     challenger.apply_checkpoints()
     for rows in steps(champion.model):
         if rows[0].kind == "checkpoint":
@@ -114,7 +114,7 @@ def _learn_again(champion: _Half, challenger: _Half, probe: Any) -> None:
         else:
             entries = entries_of(champion.model, rows)
             learn_again(champion.learner, entries)
-            unknown = nothing_known(sum(row.samples for row in rows))
+            unknown = unknown_losses(sum(row.samples for row in rows))
             learn_block(challenger.learner, FollowedBlock(entries, unknown), limits)
         champion.compare(probe)
         challenger.compare(probe)

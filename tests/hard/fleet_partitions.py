@@ -20,7 +20,7 @@ from wolfstream.service.model.live import Model
 from wolfstream.service.model.merging import merged
 from wolfstream.service.spec.stored import read_stored_spec
 from wolfstream.service.storage.snapshot_format import State, decode_state, encode_state
-from wolfstream.service.storage.snapshots import Snapshots, is_content_of
+from wolfstream.service.storage.snapshots import Snapshots, matches_pinned_name
 
 
 class Checked(NamedTuple):
@@ -100,7 +100,7 @@ def _other_bits(
         learners = [again[part["partition"]].at(part["sequence"]) for part in named]
         content = _bytes_of(merged(whole.name, spec, learners))
         at = merge["description"]["at"]
-        if not is_content_of(merge["digest"], content):
+        if not matches_pinned_name(merge["digest"], content):
             yield f"{whole.name}: the merge at {at} has other bits than the logs"
         published = _restored(whole, content).model.published
         for answer in by_sequence.pop(at, []):

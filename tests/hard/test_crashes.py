@@ -28,7 +28,7 @@ from tests.hard.conftest import Report
 from tests.hard.processes import together
 from tests.service.process import CommandProcess
 from tests.service.specs import PAPERS
-from wolfstream.service.engine.absorb import recorded
+from wolfstream.service.engine.absorb import decode_block
 from wolfstream.service.heads.fit import fit_from_record
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
@@ -89,7 +89,7 @@ class Replica:
                     self.learner.adopt(block[0].head, fit_from_record(block[0].record))
                 continue
             first = block[0].sequence - block[0].samples
-            samples = recorded(block).samples
+            samples = decode_block(block).samples
             for k, row in enumerate(samples.X.tolist()):  # type: ignore[union-attr]
                 sample = int(row[0]), int(row[1])
                 held = self.sequence_of.setdefault(sample, first + 1 + k)

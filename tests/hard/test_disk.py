@@ -15,7 +15,7 @@ from tests.hard.faults import Poster, failing, fill, small_disk
 from tests.service.process import CommandProcess
 from wolfstream.service.access.key_file import KeyFile
 from wolfstream.service.access.keys import KeysError, add_key
-from wolfstream.service.engine.absorb import recorded
+from wolfstream.service.engine.absorb import decode_block
 from wolfstream.service.storage.sqlite_rows import read_entry
 
 pytestmark = [pytest.mark.hard, pytest.mark.timeout(600)]
@@ -54,7 +54,7 @@ def held(server: CommandProcess) -> list[int]:
     with closing(sqlite3.connect(server.data / "log.sqlite")) as database:
         rows = database.execute("SELECT * FROM log WHERE kind = 'samples' ORDER BY sequence")
         blocks = [[read_entry(row)] for row in rows]
-    return [int(row[1]) for block in blocks for row in recorded(block).samples.X.tolist()]  # type: ignore[union-attr]
+    return [int(row[1]) for block in blocks for row in decode_block(block).samples.X.tolist()]  # type: ignore[union-attr]
 
 
 def sequence(server: CommandProcess) -> int:
@@ -173,7 +173,7 @@ def test_snapshots_whose_fsync_fails(server: CommandProcess, poster: Poster) -> 
     server.settings["snapshot_samples"] = 40
     server.start()
     with failing(server, "fsync", "EIO"):
-        while "no snapshot" not in server.log():
+        while "snapshot failed" not in server.log():
             assert poster.post() in (200, 503)  # 503 where SQLite flushes with fsync too
     assert not list(server.data.glob("snapshots/*/*.partial"))
     for _ in range(100):

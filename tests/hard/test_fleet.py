@@ -32,7 +32,7 @@ from tests.service.nats import MISSING
 from tests.service.specs import PAPERS
 from tests.simulation.log_reader import Log, logs
 from wolfstream.service.fleet.opening import connect, open_fleet
-from wolfstream.service.storage.partitions import partitions_of
+from wolfstream.service.storage.partitions import partition_names
 
 pytestmark = [
     pytest.mark.hard,
@@ -77,7 +77,7 @@ def test_a_fleet_keeps_its_word(parts: Parts, tmp_path: Path, report: Report) ->
         url = f"{parts.urls[number % len(parts.urls)]}/v1/models/{model}"
         found(lambda to=url, body=spec: httpx.put(to, json=body, timeout=30).is_success)  # type: ignore[misc]
     clients = Clients(parts.urls, [*MODELS, DIVIDED], CHALLENGERS, SEED)
-    faults = Faults(parts, [*MODELS, DIVIDED, *partitions_of(DIVIDED, 3)], Random(SEED))
+    faults = Faults(parts, [*MODELS, DIVIDED, *partition_names(DIVIDED, 3)], Random(SEED))
     began = time.monotonic()
     clients.begin()
     try:

@@ -13,8 +13,8 @@ from tests.simulation.stream_link import Archived
 OLD, NEW = b"writer", b"rival!"
 NAMES = {2: "a"}
 PRINTED = {
-    "http://old": "model b: led from sequence 0 on, in epoch e",
-    "http://new": "model a: led from sequence 2 on, in epoch abc.1",
+    "http://old": "model led: model=b sequence=0 epoch=e",
+    "http://new": "model led: model=a sequence=2 epoch=abc.1",
 }
 
 

@@ -27,7 +27,7 @@ from tests.service.streams import (
 from wolfstream.service.heads.kinds import fit_window, head_of_call
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.samples.predicted import Predicted, rows_record, to_prediction_record
+from wolfstream.service.samples.predicted import PredictedRows, rows_record, to_prediction_record
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.model import read_spec
 from wolfstream.service.storage.snapshot_format import State
@@ -142,7 +142,7 @@ def state_of(name: str) -> State:
         learner.adopt("semiparametric", fit_window(learner.window(), "", lambda _: None))
     if learner.pending is not None:
         rows = rows_between(samples.X, 0, 3)
-        predicted = Predicted(
+        predicted = PredictedRows(
             0, 1_700_000_000_000, ["a", "b", 3], rows_record(rows), [None] * 3, 150, "e"
         )
         learner.remember(predicted, to_prediction_record(predicted))

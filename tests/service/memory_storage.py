@@ -12,7 +12,7 @@ from wolfstream.service.storage.interfaces import Storage
 from wolfstream.service.storage.journal import LogDeleted, LogFull, Unfinished
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State
 from wolfstream.service.storage.snapshots import SnapshotDescription
-from wolfstream.service.storage.term import Part, Term, blocks_of
+from wolfstream.service.storage.term import Part, Term, split_blocks
 
 Fate: TypeAlias = Literal["refused", "full", "lost", "written", "late"]
 
@@ -82,7 +82,7 @@ class _Log:
         pass
 
     def blocks(self, after: int) -> Iterator[list[Entry]]:
-        return blocks_of(
+        return split_blocks(
             [
                 e
                 for e in self._entries
@@ -156,7 +156,7 @@ class _Term(Term):
         yield
         self.finish()
 
-    def commit(self, part: Part, patience: float | None) -> StorageFailed | None:
+    def commit(self, part: Part, timeout: float | None) -> StorageFailed | None:
         """Write a part as the model's fate has it; why it was not written, if it was not."""
         try:
             self.begin()
@@ -164,7 +164,7 @@ class _Term(Term):
             return error
         fate = self.memory.fate.pop(self.model, None)
         if fate == "late":
-            assert patience is not None
+            assert timeout is not None
             self.memory.late[self.model] = self, part
             return Unfinished("no answer from the journal yet")
         errors: dict[Fate, StorageFailed] = {
@@ -189,7 +189,7 @@ class _Term(Term):
             self.finish()
         return error
 
-    def _resolve(self, _part: Part) -> bool:
+    def _is_stored(self, _part: Part) -> bool:
         if self.model in self.memory.unsettled:
             raise StorageFailed("no answer from the journal")
         return self._stored
@@ -197,7 +197,7 @@ class _Term(Term):
     def acknowledged(self) -> int:
         return 0
 
-    def note_durable(self, sequence: int) -> None:
+    def mark_durable(self, sequence: int) -> None:
         pass
 
     def confirm(self) -> None:
@@ -246,15 +246,15 @@ class _Term(Term):
 
 
 class _Replays:
-    most = 2
+    max_crashes = 2
 
     def begin(self, _model: int, _after: int) -> int:
         return 0
 
-    def leave_out(self, model: int, after: int, times: int) -> None:
+    def leave_out(self, model: int, after: int, crashes: int) -> None:
         raise NotImplementedError
 
-    def ended(self, _model: int) -> int:
+    def crashes(self, _model: int) -> int:
         return 0
 
     def end(self, _model: int) -> None:
@@ -275,10 +275,10 @@ class _Journal(_Part):
         return _Log(self.memory, model)
 
     def append(
-        self, parts: Mapping[Term, Part], patience: float | None = None
+        self, parts: Mapping[Term, Part], timeout: float | None = None
     ) -> dict[Term, StorageFailed]:
         of_terms = cast(Mapping[_Term, Part], parts)
-        results = {term: term.commit(part, patience) for term, part in of_terms.items()}
+        results = {term: term.commit(part, timeout) for term, part in of_terms.items()}
         return {term: error for term, error in results.items() if error is not None}
 
     def finished(self, _seconds: float) -> dict[Term, StorageFailed | None]:

@@ -33,7 +33,7 @@ for _name in ("encodings.cp437", "encodings.idna", "pydantic.v1"):
 standard_library.install_late()
 
 from tests.simulation.specs import SPECS  # noqa: E402
-from wolfstream.service.engine.compiled_parts import parts_of  # noqa: E402
+from wolfstream.service.engine.compiled_parts import parts_for  # noqa: E402
 from wolfstream.service.settings import Settings  # noqa: E402
 from wolfstream.service.spec.model import read_spec  # noqa: E402
 from wolfstream.service.web.formats.memory import MemoryBudget  # noqa: E402
@@ -41,7 +41,7 @@ from wolfstream.service.web.routes.app import create_app  # noqa: E402
 from wolfstream.service.web.routes.stream import Streams  # noqa: E402
 
 for _spec in SPECS:
-    for _part in parts_of(read_spec(_spec), False):
+    for _part in parts_for(read_spec(_spec), False):
         _part.compile()
 # FastAPI imports much, and typing and re keep what they have read, only when routes are made.
 create_app(None, None, Settings(_env_file=None), Streams(), None, MemoryBudget(1))  # type: ignore[arg-type]

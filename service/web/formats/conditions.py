@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from starlette.types import Scope
 
-from wolfstream.service.model.moment import Moment
+from wolfstream.service.model.revision import Revision
 from wolfstream.service.web.formats.moments import read_if_match
 from wolfstream.service.web.formats.prefer import Preference, read_preference
 
@@ -16,7 +16,7 @@ class Conditions(NamedTuple):
 
     keys: list[str]
     preference: Preference | None
-    expected: tuple[Moment, ...]
+    expected: tuple[Revision, ...]
 
 
 _NONE = Conditions([], None, ())

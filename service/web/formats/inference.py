@@ -29,7 +29,7 @@ from wolfstream.service.calls.inference import (
 from wolfstream.service.calls.problems import Problem
 from wolfstream.service.errors import Invalid, Unreadable
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment, read_awaited
+from wolfstream.service.model.revision import Revision, read_awaited
 from wolfstream.service.samples.validation import read_rows
 from wolfstream.service.web.formats.bounds import Bounds
 from wolfstream.service.web.formats.finite import finite_json
@@ -59,7 +59,7 @@ class Inference(NamedTuple):
     id: str | None
     rows: Rows
     head: str | None
-    awaited: Moment | None
+    awaited: Revision | None
     outputs: list[tuple[str, bool]]
 
     @property

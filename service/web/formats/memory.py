@@ -12,7 +12,7 @@ from typing import Self
 
 from wolfstream.service.errors import MemoryFull, OutOfMemory
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.published import Published
+from wolfstream.service.model.published import ModelView
 from wolfstream.service.settings import usable_bytes
 
 # Smaller parts of a body are not counted: there are not more of them than connections.
@@ -81,7 +81,7 @@ class MemoryBudget:
         self.held += n_bytes
 
     @contextmanager
-    def reading(self, model: Model, published: Published) -> Iterator[None]:
+    def reading(self, model: Model, published: ModelView) -> Iterator[None]:
         """Read a view of a model for a while, in which another may replace it.
 
         From then on it takes its own memory, until it is no longer read. Raises MemoryFull if such
@@ -109,7 +109,7 @@ class MemoryBudget:
 class _Read:
     """A view that predictions read."""
 
-    def __init__(self, model: Model, published: Published) -> None:
+    def __init__(self, model: Model, published: ModelView) -> None:
         self._model, self._published = model, published
         self.n_bytes = published.n_bytes
         self.readers = 0
@@ -149,7 +149,7 @@ class Lease:
             self.count(n_bytes)
 
     @contextmanager
-    def reading(self, model: Model, published: Published) -> Iterator[None]:
+    def reading(self, model: Model, published: ModelView) -> Iterator[None]:
         """See `MemoryBudget.reading`. Raises MemoryFull."""
         with self._budget.reading(model, published):
             yield

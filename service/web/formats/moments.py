@@ -11,13 +11,13 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from wolfstream.service.errors import Invalid
-from wolfstream.service.model.moment import Moment, read_awaited, read_tag
+from wolfstream.service.model.revision import Revision, read_awaited, read_tag
 
 _MOST_TAGS, _MOST_DIGITS = 16, 18
 _SECONDS = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
 
 
-def read_min_sequence(given: str | None) -> Moment | None:
+def read_min_sequence(given: str | None) -> Revision | None:
     """What the query parameter asks to wait for: a number or EPOCH:SEQUENCE. Raises Invalid."""
     if given is not None and given.isascii() and given.isdecimal() and len(given) <= _MOST_DIGITS:
         return read_awaited(int(given))
@@ -39,7 +39,7 @@ def max_lag_of(query: bytes) -> float | None:
     return float(seconds)
 
 
-def read_if_match(values: Sequence[str]) -> tuple[Moment, ...]:
+def read_if_match(values: Sequence[str]) -> tuple[Revision, ...]:
     """Return the states that a request is for, of its `If-Match` headers; nothing for any state.
 
     Raises Invalid.

@@ -27,7 +27,7 @@ class DividedModels:
 
     def check_sent(self, name: str, scope: Scope) -> None:
         """Raise Divided for a client's call to a partition, which it may only look at."""
-        whole = self._director.whole_of(name)
+        whole = self._director.partitioned_model(name)
         if whole is not None and scope.get("method", "GET") not in _READING:
             raise Divided(f"{name!r} is a partition of model {whole!r}: send calls to {whole!r}")
 

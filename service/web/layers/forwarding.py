@@ -103,7 +103,7 @@ class Forwarding:
             if message["type"] == "http.response.start" and message["status"] == _OK:
                 tags = [value for header, value in message["headers"] if header == b"etag"]
                 for tag in tags:
-                    self._followed.views.note_told(name, tag.decode("latin-1"))
+                    self._followed.views.record_shown(name, tag.decode("latin-1"))
             await send(message)
 
         return send_and_note
@@ -205,7 +205,7 @@ class Forwarding:
                 for model in one.json()["models"]
             }
             prefix = scope["state"]["grant"].prefix
-            partitions = {one for one in {*names, *listed} if self._director.whole_of(one)}
+            partitions = {one for one in {*names, *listed} if self._director.partitioned_model(one)}
             listed = {name: one for name, one in listed.items() if name not in partitions}
             names = [name for name in names if name not in partitions]
             missing = [name for name in names if name.startswith(prefix) and name not in listed]
@@ -326,7 +326,7 @@ class Forwarding:
         try:
             async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
                 exists = await self._director.lead(name)
-            if learns and not exists and self._director.whole_of(name) is not None:
+            if learns and not exists and self._director.partitioned_model(name) is not None:
                 raise NotLeader(f"there is no partition {name!r}, or not any more")
         except TimeoutError:
             raise NotReady(self._not_led_yet(name)) from None

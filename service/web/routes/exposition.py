@@ -32,7 +32,7 @@ def metrics_endpoints(
     server = ServerCollector(
         engine, settings.data, requests, membership.describe if membership else None
     )
-    followed = membership.followed.views.held if membership else list
+    followed = membership.followed.views.models if membership else list
     for collector in (server, ModelCollector(engine, followed)):
         registry.register(collector)
     ProcessCollector(registry=registry)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from wolfstream.service.calls.samples import BODIES
 from wolfstream.service.calls.table import CALLS, Call
 from wolfstream.service.errors import Invalid, SampleError, Unreadable
-from wolfstream.service.model.moment import read_awaited, read_expected
+from wolfstream.service.model.revision import read_awaited, read_expected
 from wolfstream.service.web.formats.bounds import Bounds
 from wolfstream.service.web.formats.wire import JSON, MSGPACK, Format
 

@@ -27,13 +27,13 @@ from wolfstream.service.heads.answers import Predictions
 from wolfstream.service.heads.kinds import BESIDE, call_of_head, how_to_teach
 from wolfstream.service.model.columns import notices_of_rows, plain_notices
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment
-from wolfstream.service.model.published import Published
+from wolfstream.service.model.published import ModelView
+from wolfstream.service.model.revision import Revision
 from wolfstream.service.samples.ids import LateLabels
 from wolfstream.service.samples.targets import Label
 from wolfstream.service.samples.validation import Question, Samples, check_explained
 from wolfstream.service.spec.heads import HEADS, HeadName, LearningCall
-from wolfstream.service.storage.partitions import whole_of
+from wolfstream.service.storage.partitions import partitioned_model
 from wolfstream.service.web.formats.memory import UNCOUNTED_BYTES, VALUE_BYTES, Lease
 from wolfstream.solver.prepare.named_rows import NamedRows, Rows, n_bytes, n_entries, n_rows
 
@@ -53,7 +53,7 @@ def learn(
     samples: Samples,
     key: bytes | None = None,
     durable: "asyncio.Future[Answer] | None" = None,
-    expected: tuple[Moment, ...] = (),
+    expected: tuple[Revision, ...] = (),
 ) -> "asyncio.Future[Answer]":
     """Queue checked samples, in the order of the calls; the future is the answer.
 
@@ -82,11 +82,11 @@ def check_learner(model: Model, samples: Samples) -> None:
             f"model {model.name!r} has {model.spec.learners} learners, which learn in a fleet "
             "only: bring it there with `wolfstream fleet import`"
         )
-    if not isinstance(samples.X, np.ndarray) and whole_of(model.name) is not None:
+    if not isinstance(samples.X, np.ndarray) and partitioned_model(model.name) is not None:
         raise InvalidSamples("rows must be arrays of numbers where a model has several learners")
 
 
-def check_awaited(model: Model, awaited: Moment | None) -> None:
+def check_awaited(model: Model, awaited: Revision | None) -> None:
     """Raise Divided for a sequence without an epoch, of a model with several learners."""
     if awaited is not None and awaited.epoch is None and model.spec.learners > 1:
         raise Divided(
@@ -101,7 +101,7 @@ async def predict(
     grant: Grant,
     model: Model,
     head: str | None,
-    awaited: Moment | None,
+    awaited: Revision | None,
     question: Question,
     lease: Lease,
 ) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def label(
     grant: Grant,
     model: Model,
     labels: LateLabels,
-    expected: tuple[Moment, ...] = (),
+    expected: tuple[Revision, ...] = (),
 ) -> "asyncio.Future[Answer]":
     """Queue labels of predicted rows, in the order of the calls; the future is the answer.
 
@@ -203,7 +203,7 @@ async def check_predicts(engine: Predicting, model: Model, row: Rows, lease: Lea
 
 
 async def _predictions(
-    model: Model, published: Published, head: HeadName, question: Question, lease: Lease
+    model: Model, published: ModelView, head: HeadName, question: Question, lease: Lease
 ) -> tuple[Predictions, dict[str, Any]]:
     """Predictions, and the fields of what else is asked; on a thread if it takes long.
 

@@ -12,7 +12,7 @@ from wolfstream.service.engine.facade import Engine
 from wolfstream.service.engine.serving import Predicting
 from wolfstream.service.errors import UnknownModel
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.published import Published
+from wolfstream.service.model.published import ModelView
 from wolfstream.service.samples.validation import Question
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.body import receive_inference, respond_binary, respond_json
@@ -122,7 +122,7 @@ def _model_endpoints(engine: Engine, memory: MemoryBudget) -> Endpoints:
     )
 
 
-def _has_names(published: Published) -> bool:
+def _has_names(published: ModelView) -> bool:
     schema = published.rows.form.schema
     return published.rows.names is not None or (schema is not None and schema.named)
 

@@ -24,7 +24,7 @@ from wolfstream.service.engine.learn_request import Answer
 from wolfstream.service.engine.serving import Serving
 from wolfstream.service.errors import NotLeader, NotReady, Refusal, Unavailable
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import read_awaited, read_expected
+from wolfstream.service.model.revision import read_awaited, read_expected
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.heads import LearningCall
 from wolfstream.service.web.formats.body import (
@@ -246,7 +246,7 @@ class Session:
         self._outbox.put(named, self._memory.lease())
 
     async def _greeting(self) -> dict[str, Any]:
-        epoch, sequence = await self._engine.moment(self._model)
+        epoch, sequence = await self._engine.revision(self._model)
         greeting = {"model": self._model.name, "window": self._window}
         return {"hello": {**greeting, "sequence": sequence, "epoch": epoch}}
 

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import Request, Response
 
 from wolfstream.service.calls.models import Created
-from wolfstream.service.engine.admission import limits_of
+from wolfstream.service.engine.admission import model_limits
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.engine.uploads import read_uploaded, usable
 from wolfstream.service.errors import TooLarge, UnsupportedFormat
@@ -78,7 +78,7 @@ async def _upload(
     StorageFailed.
     """
     check_name(name)
-    limits, most = limits_of(settings), settings.body_bytes
+    limits, most = model_limits(settings), settings.body_bytes
     state, spec = await beside_the_loop(
         lambda: read_uploaded(content, limits, most), len(content), lease
     )

@@ -67,7 +67,7 @@ class TestRealServer:
         assert scores[0].judged == prequential["samples"]
         assert scores[0].accuracy == pytest.approx(prequential["accuracy"])
         assert scores[0].accuracy > 0.9
-        assert scores[0].answer["size"] == model["heads"]["working_set"]["size"]
+        assert scores[0].description["size"] == model["heads"]["working_set"]["size"]
 
     def test_command_creates_the_model_and_goes_on_with_it(self, server: ServerProcess, name: str):
         common = [str(PENDIGITS), "--url", server.url + "/", "--model", name]
@@ -436,7 +436,7 @@ class TestScore:
         score.count([1, 1, 2, 1, "a"], answer)
         assert (score.samples, score.judged, score.correct) == (5, 4, 2)
         assert score.accuracy == 0.5
-        assert score.answer == {"size": 3}
+        assert score.description == {"size": 3}
 
     def test_numbers_are_measured_by_how_far_they_are_off(self):
         score = Score("asset")
@@ -473,7 +473,7 @@ class TestDisplay:
 
     def test_a_regression_has_a_mean_error(self):
         out = io.StringIO()
-        score = Score("asset", samples=50, seconds=0.5, measured=40, off=30.0)
+        score = Score("asset", samples=50, seconds=0.5, measured=40, absolute_error=30.0)
         with Display(
             Console(file=out, force_terminal=True, width=100), "rents", ["asset"], 50
         ) as d:

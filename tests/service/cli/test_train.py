@@ -345,7 +345,7 @@ class TestRefusals:
     def test_a_weight_for_a_label_that_does_not_occur(self, npz: Path):
         result = run(npz, "--model", npz.with_suffix(".m"), "--class-weight", "30=2")
         assert result.exit_code == 1
-        assert "no sample has the label '30': 0, 10, 20" in error_line(result)
+        assert "no sample has the label '30'; there are: 0, 10, 20" in error_line(result)
 
     def test_out_is_not_overwritten_unless_forced(self, npz: Path):
         out = npz.with_suffix(".m")

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from tests.service.client.frames import Frame
 from wolfstream.service.client import batches as client_batches
-from wolfstream.service.client.batches import Batches, fields_of, one_batch, rows_of
+from wolfstream.service.client.batches import Batches, as_rows, one_batch, row_fields
 from wolfstream.service.client.errors import ClientError
-from wolfstream.service.client.results import learned, predicted, result_of
-from wolfstream.service.client.wire import packed
+from wolfstream.service.client.results import learned, predicted, read_result
+from wolfstream.service.client.wire import pack
 from wolfstream.service.samples.validation import read_rows, read_samples
 
 FORMS: list[Callable[[Any, Any], tuple[Any, Any]]] = [
@@ -45,7 +45,7 @@ class TestBatches:
         read = []
         while batch := batches.take():
             assert len(batch.y) <= most
-            body = msgpack.unpackb(packed({"x": batch.X, "y": batch.y}))
+            body = msgpack.unpackb(pack({"x": batch.X, "y": batch.y}))
             read.append(read_samples(body))
         assert np.array_equal(np.concatenate([part.X for part in read]), X)
         assert [label for part in read for label in part.y] == y.tolist()
@@ -53,7 +53,7 @@ class TestBatches:
     def test_labels_stay_what_they_are(self):
         labels = ["a", 1, True, np.str_("b"), np.int32(4), np.bool_(False)]
         batch = one_batch(np.zeros((6, 1)), labels)
-        read = read_samples(msgpack.unpackb(packed({"x": batch.X, "y": batch.y})))
+        read = read_samples(msgpack.unpackb(pack({"x": batch.X, "y": batch.y})))
         assert read.y == ["a", 1, True, "b", 4, False]
         assert [type(label) for label in read.y] == [str, int, bool, str, int, bool]
 
@@ -64,10 +64,10 @@ class TestBatches:
         assert one_batch({"a": 1.5}, 2.5)[:2] == ([{"a": 1.5}], [2.5])
 
     def test_float32_stays_half_as_large(self):
-        assert len(packed(np.zeros((100, 10), np.float32))) < 4100
+        assert len(pack(np.zeros((100, 10), np.float32))) < 4100
 
     def test_wide_rows_make_small_batches(self, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(client_batches, "MOST_BYTES", 1000)
+        monkeypatch.setattr(client_batches, "MAX_BYTES", 1000)
         batches = Batches(np.zeros((10, 50)), range(10), 1024)
         batch = batches.take()
         assert batch
@@ -98,16 +98,16 @@ class TestBatches:
 
     def test_rows_are_read_by_the_server_as_they_were(self):
         named = [{"a": np.float32(1.5), "b": np.int64(2)}]
-        rows = read_rows(msgpack.unpackb(packed({"x": rows_of(named)})))
+        rows = read_rows(msgpack.unpackb(pack({"x": as_rows(named)})))
         assert rows.value.tolist() == [1.5, 2.0]
         with pytest.raises(TypeError, match="cannot be sent"):
-            packed({"x": [{"a": object()}]})
+            pack({"x": [{"a": object()}]})
 
 
 class TestTables:
     def read(self, X: Any) -> Any:
         batch = one_batch(X, [0] * len(X))
-        body = msgpack.unpackb(packed({**fields_of(batch.X), "y": batch.y}))
+        body = msgpack.unpackb(pack({**row_fields(batch.X), "y": batch.y}))
         return read_samples(body, prepared=True).X
 
     def test_a_data_frame_keeps_its_names(self):
@@ -135,17 +135,17 @@ class TestTables:
         batches = Batches(Frame({"a": list(range(5)), "b": ["x"] * 5}), range(5), 2)
         parts = []
         while batch := batches.take():
-            parts.append(fields_of(batch.X))
+            parts.append(row_fields(batch.X))
         assert [part["names"] for part in parts] == [["a", "b"]] * 3
         assert [row for part in parts for row in part["x"]] == [[k, "x"] for k in range(5)]
 
     def test_columns_without_names_are_an_array(self):
-        assert rows_of(Frame({0: [1, 2], 1: [3, 4]})).tolist() == [[1.0, 3.0], [2.0, 4.0]]
+        assert as_rows(Frame({0: [1, 2], 1: [3, 4]})).tolist() == [[1.0, 3.0], [2.0, 4.0]]
 
     def test_lists_of_values_stay_what_they_are(self):
-        assert rows_of([[1, "a"], [None, "b"]]) == [[1, "a"], [None, "b"]]
+        assert as_rows([[1, "a"], [None, "b"]]) == [[1, "a"], [None, "b"]]
         with pytest.raises(TypeError, match="neither a number nor a text"):
-            rows_of([[1, {}], [2, "b"]])
+            as_rows([[1, {}], [2, "b"]])
 
 
 def told(prediction: list[Any], decision: list[Any], **more: Any) -> dict[str, Any]:
@@ -185,18 +185,18 @@ class TestResults:
             with pytest.raises(ClientError, match="lacks"):
                 read()
         with pytest.raises(ClientError):
-            result_of(answer)
+            read_result(answer)
 
 
 @pytest.mark.parametrize("frame_of", [pd.DataFrame, pl.DataFrame])
 def test_data_frames_are_tables_with_their_dates_as_texts(frame_of: Any):
     at = datetime(2026, 5, 17, 12, 30)
-    table = rows_of(frame_of({"at": [at, None], "level": [1.5, 2.0], "open": [True, None]}))
+    table = as_rows(frame_of({"at": [at, None], "level": [1.5, 2.0], "open": [True, None]}))
     assert table.names == ["at", "level", "open"]
     assert table.rows == [["2026-05-17T12:30:00", 1.5, True], [None, 2.0, None]]
-    (row,) = rows_of(frame_of({"at": [at], "level": [1.5]})).rows
+    (row,) = as_rows(frame_of({"at": [at], "level": [1.5]})).rows
     assert row == ["2026-05-17T12:30:00", 1.5]
-    numbers = rows_of(frame_of({"a": [1, 2], "b": [0.5, None]})).rows
+    numbers = as_rows(frame_of({"a": [1, 2], "b": [0.5, None]})).rows
     np.testing.assert_array_equal(numbers, [[1.0, 0.5], [2.0, np.nan]])
 
 
@@ -204,7 +204,7 @@ def test_a_name_that_comes_twice_is_refused():
     frame = Frame({"a": [1.0]})
     frame.columns = ["a", "a"]
     with pytest.raises(ValueError, match="same name"):
-        rows_of(frame)
+        as_rows(frame)
 
 
 class TestWeights:

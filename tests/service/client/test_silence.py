@@ -15,7 +15,7 @@ import pytest
 from tests.service.process import ServerProcess, free_port
 from wolfstream import AsyncClient, Client
 from wolfstream.service.client.errors import Unreachable
-from wolfstream.service.client.steps import Patience, Retry, logger
+from wolfstream.service.client.steps import Backoff, Retry, logger
 
 AT_ONCE = 2.0
 
@@ -105,9 +105,9 @@ def test_a_server_that_goes_is_waited_for_with_one_warning(
 
 def test_each_outage_is_told_once(caplog: pytest.LogCaptureFixture):
     now = [0.0]
-    patience = Patience(Retry(60.0), clock=lambda: now[0], chance=lambda: 1.0)
+    backoff = Backoff(Retry(60.0), clock=lambda: now[0], chance=lambda: 1.0)
     for outage in (1, 2):
         for _ in range(6):
-            now[0] += patience.pause(Unreachable("cannot reach it")).seconds
+            now[0] += backoff.pause(Unreachable("cannot reach it")).seconds
         assert len(warnings(caplog)) == outage
-        patience.renew()
+        backoff.reset()

@@ -1,4 +1,4 @@
-"""Steps without sockets: patience, what answers mean, and calls over a server in memory."""
+"""Steps without sockets: backoff, what answers mean, and calls over a server in memory."""
 
 import json
 from typing import Any
@@ -21,8 +21,8 @@ from wolfstream.service.client.errors import (
     may_pass,
 )
 from wolfstream.service.client.sample_calls import SampleCalls
-from wolfstream.service.client.steps import Effect, Patience, Pause, Reply, Request, Retry, run
-from wolfstream.service.client.wire import MSGPACK, decode_reply, trusted
+from wolfstream.service.client.steps import Backoff, Effect, Pause, Reply, Request, Retry, run
+from wolfstream.service.client.wire import MSGPACK, decode_reply, tls_context
 
 GET = Request("GET", "/v1/models/m")
 
@@ -37,18 +37,18 @@ def full(seconds: float | None = None) -> Refused:
     return Refused(503, {} if seconds is None else {"retry_after_seconds": seconds})
 
 
-class TestPatience:
-    def pauses(self, patience: Patience, error: ClientError, count: int) -> list[float]:
-        return [patience.pause(error).seconds for _ in range(count)]
+class TestBackoff:
+    def pauses(self, backoff: Backoff, error: ClientError, count: int) -> list[float]:
+        return [backoff.pause(error).seconds for _ in range(count)]
 
     def test_pauses_double_to_a_bound(self):
-        pauses = self.pauses(Patience(Retry(1e9), chance=lambda: 1.0), AnswerLost(), 8)
+        pauses = self.pauses(Backoff(Retry(1e9), chance=lambda: 1.0), AnswerLost(), 8)
         assert pauses == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0])
 
     @given(st.floats(0, 1, exclude_max=True))
     def test_half_of_a_pause_is_chance(self, chance: float):
         for seconds, longest in zip(
-            self.pauses(Patience(Retry(1e9), chance=lambda: chance), Unreachable(), 3),
+            self.pauses(Backoff(Retry(1e9), chance=lambda: chance), Unreachable(), 3),
             (0.1, 0.2, 0.4),
             strict=True,
         ):
@@ -56,29 +56,29 @@ class TestPatience:
 
     @given(st.floats(0, 30), st.floats(0, 1, exclude_max=True))
     def test_never_sooner_than_the_server_wants(self, asked: float, chance: float):
-        (seconds,) = self.pauses(Patience(Retry(1e9), chance=lambda: chance), full(asked), 1)
+        (seconds,) = self.pauses(Backoff(Retry(1e9), chance=lambda: chance), full(asked), 1)
         assert max(0.05, asked) <= seconds <= max(0.05, asked) * 1.1
 
     def test_it_ends_some_time_after_the_first_failure(self):
         now = [0.0]
-        patience = Patience(Retry(10.0), clock=lambda: now[0], chance=lambda: 0.0)
+        backoff = Backoff(Retry(10.0), clock=lambda: now[0], chance=lambda: 0.0)
         now[0] = 100.0
-        patience.pause(full(4))
+        backoff.pause(full(4))
         now[0] = 105.9
-        patience.pause(full(4))
+        backoff.pause(full(4))
         now[0] = 106.1
         with pytest.raises(Refused):
-            patience.pause(full(4))
+            backoff.pause(full(4))
         now[0] = 200.0
-        patience.pause(full(4))
+        backoff.pause(full(4))
 
     def test_success_renews_it(self):
         now = [0.0]
-        patience = Patience(Retry(1.0), clock=lambda: now[0], chance=lambda: 1.0)
-        self.pauses(patience, AnswerLost(), 3)
-        patience.renew()
+        backoff = Backoff(Retry(1.0), clock=lambda: now[0], chance=lambda: 1.0)
+        self.pauses(backoff, AnswerLost(), 3)
+        backoff.reset()
         now[0] = 5.0
-        assert patience.pause(AnswerLost()).seconds == pytest.approx(0.1)
+        assert backoff.pause(AnswerLost()).seconds == pytest.approx(0.1)
 
     @pytest.mark.parametrize(
         ("error", "passes"),
@@ -90,7 +90,7 @@ class TestPatience:
         assert may_pass(error) is passes
         if not passes:
             with pytest.raises(ClientError):
-                Patience(Retry(1e9)).pause(error)
+                Backoff(Retry(1e9)).pause(error)
 
 
 class TestAnswers:
@@ -125,10 +125,10 @@ class TestAnswers:
             decode_reply(GET, Reply(200, "OK", {"content-type": "text/html"}, b"<html>"))
 
     def test_tls_is_for_https(self):
-        assert trusted("http://example.com", verify=True) is False
-        context = trusted("https://example.com", verify=False)
+        assert tls_context("http://example.com", verify=True) is False
+        context = tls_context("https://example.com", verify=False)
         assert context
-        assert trusted("https://example.com", verify=context) is context
+        assert tls_context("https://example.com", verify=context) is context
 
 
 class InMemory:

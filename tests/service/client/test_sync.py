@@ -106,7 +106,7 @@ class TestRealServer:
     def test_what_is_too_large_is_divided(
         self, client: Client, name: str, monkeypatch: pytest.MonkeyPatch
     ):
-        monkeypatch.setattr("wolfstream.service.client.sample_calls.MOST_BYTES", 600)
+        monkeypatch.setattr("wolfstream.service.client.sample_calls.MAX_BYTES", 600)
         samples = two_classes(50)
         client.create(name, SPEC)
         assert client.learn(name, plain_rows(samples), samples.y).sequence == 50

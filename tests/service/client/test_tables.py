@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from tests.service.decoding import BOUNDS
 from tests.service.process import ServerProcess
 from wolfstream.service.client.aio import AsyncClient
-from wolfstream.service.client.batches import Batches, fields_of, rows_and_ids, rows_of
+from wolfstream.service.client.batches import Batches, as_rows, row_fields, rows_and_ids
 from wolfstream.service.client.sync import Client
-from wolfstream.service.client.wire import packed
+from wolfstream.service.client.wire import pack
 from wolfstream.service.files.roles import Roles
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
@@ -51,7 +51,7 @@ def of_client(X: Any, roles: Roles = ROLES) -> Any:
     """What a server reads of the only batch that a client sends."""
     batch = Batches(X, None, 1000, roles=roles).take()
     assert batch is not None
-    return MSGPACK.decode(packed(batch.fields()), BOUNDS)
+    return MSGPACK.decode(pack(batch.fields()), BOUNDS)
 
 
 def as_csv(rows: list[dict[str, Any]]) -> str:
@@ -157,7 +157,7 @@ class TestValues:
             "na": pd.NA,
             "nat": pd.NaT,
         }
-        assert rows_of([row]) == [
+        assert as_rows([row]) == [
             {
                 "decimal": 1.5,
                 "day": "2025-03-01",
@@ -176,15 +176,15 @@ class TestValues:
 
     def test_values_that_are_none(self):
         with pytest.raises(TypeError, match=r"\[1\] is a list, neither a number nor a text"):
-            rows_of([{"a": [1]}])
+            as_rows([{"a": [1]}])
         with pytest.raises(TypeError, match="leave its column out"):
-            rows_of(pl.DataFrame({"a": [[1], [2]]}))
+            as_rows(pl.DataFrame({"a": [[1], [2]]}))
 
     def test_cells_of_texts_alone_are_those_of_csv(self):
-        assert rows_of([{"a": "12.5", "b": "x", "c": "", "d": "747_380"}]) == [
+        assert as_rows([{"a": "12.5", "b": "x", "c": "", "d": "747_380"}]) == [
             {"a": 12.5, "b": "x", "c": None, "d": "747_380"}
         ]
-        assert rows_of([{"a": "12.5", "b": 1}]) == [{"a": "12.5", "b": 1}]
+        assert as_rows([{"a": "12.5", "b": 1}]) == [{"a": "12.5", "b": 1}]
 
     def test_a_sparse_matrix(self):
         X = scipy.sparse.csr_matrix(np.array([[0, 1.5, 0], [2.0, 0, 0], [0, 0, 0]]))
@@ -196,19 +196,19 @@ class TestValues:
             assert first.fields()["x"] == [{"1": 1.5}, {"0": 2.0}]
             assert second.fields() == {"x": [{}], "y": ["a"]}
             assert batches.take() is None
-        assert fields_of(rows_of(X[:1])) == {"x": [{"1": 1.5}]}
+        assert row_fields(as_rows(X[:1])) == {"x": [{"1": 1.5}]}
 
     @pytest.mark.parametrize("y", [np.array([0.0, 1.0]), [0.0, 1.0], pd.Series([0.0, 1.0])])
     def test_labels_that_are_floats(self, y: Any):
         batch = Batches(np.zeros((2, 1)), y, 9).take()
         assert batch is not None
-        assert read_samples(MSGPACK.decode(packed(batch.fields()), BOUNDS)).y == [0, 1]
+        assert read_samples(MSGPACK.decode(pack(batch.fields()), BOUNDS)).y == [0, 1]
 
     def test_what_narwhals_reads(self):
         narwhals = pytest.importorskip("narwhals")
         frame = narwhals.from_native(pl.DataFrame(ROWS))
-        assert packed(fields_of(rows_of(frame))) == packed(fields_of(rows_of(pl.DataFrame(ROWS))))
-        assert packed(of_client(frame.lazy())) == packed(of_client(pl.DataFrame(ROWS)))
+        assert pack(row_fields(as_rows(frame))) == pack(row_fields(as_rows(pl.DataFrame(ROWS))))
+        assert pack(of_client(frame.lazy())) == pack(of_client(pl.DataFrame(ROWS)))
 
 
 class TestColumns:
@@ -248,7 +248,7 @@ class TestColumns:
         for X in (rows, pd.DataFrame(rows), pl.DataFrame(rows).lazy()):
             found, ids = rows_and_ids(X, roles)
             assert list(ids or ()) == [0, 1, 2]
-            read = fields_of(found)
+            read = row_fields(found)
             assert read.get("names", ["amount", "shop"]) == ["amount", "shop"]
 
     def test_rows_are_read_as_they_are_taken(self):

@@ -439,12 +439,12 @@ class TestLineLimit:
         return record
 
     def test_each_kind_has_lines_of_its_own(self):
-        limit = LineLimit(2, of_connections=1)
+        limit = LineLimit(2, connection_lines=1)
         passed = [limit.filter(self.record(line, 0.5)) for line in (1, 1, 1, 2, 2, 2)]
         assert passed == [True, True, False] * 2
 
     def test_what_was_left_out_is_counted_in_the_next_line(self):
-        limit = LineLimit(1, of_connections=1)
+        limit = LineLimit(1, connection_lines=1)
         for _ in range(4):
             limit.filter(self.record(1, 0.5))
         later = self.record(1, 2.0, fields={"model": "m"})
@@ -452,10 +452,10 @@ class TestLineLimit:
         assert later.__dict__["fields"] == {"model": "m", "left_out": 3}
 
     def test_all_of_connections_is_one_kind(self):
-        limit = LineLimit(9, of_connections=1)
+        limit = LineLimit(9, connection_lines=1)
         passed = [limit.filter(self.record(line, 0.5, "uvicorn.error")) for line in (1, 2)]
         assert passed == [True, False]
 
     def test_lines_without_a_limit_all_pass(self):
-        limit = LineLimit(1, of_connections=1)
+        limit = LineLimit(1, connection_lines=1)
         assert all(limit.filter(self.record(1, 0.5, unlimited=True)) for _ in range(9))

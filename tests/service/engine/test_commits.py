@@ -55,7 +55,7 @@ class Server:
             for model, number, key in asked
         ]
         work_off(self.writer, list(group))
-        return [self.replies[request.answer] for request in group]
+        return [self.replies[request.waiter] for request in group]
 
     def predictions(self, model: Model) -> Any:
         return model.published.heads["asset"].predict(SAMPLES.X)

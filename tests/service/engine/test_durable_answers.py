@@ -54,14 +54,14 @@ class Server:
         """Samples of somebody who wants to know when they are durable."""
         samples = part(SAMPLES, 0, 10)
         request = LearnRequest(model, "asset", samples, Future(), 0.0, durable=Future())
-        self._models |= {request.answer: model, request.durable: model}
+        self._models |= {request.waiter: model, request.durable: model}
         return request
 
     def durable(self, request: LearnRequest) -> Told | None:
         return self._told.get(request.durable)
 
     def answer(self, request: LearnRequest) -> Told | None:
-        return self._told.get(request.answer)
+        return self._told.get(request.waiter)
 
 
 @pytest.fixture

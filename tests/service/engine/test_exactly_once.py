@@ -91,7 +91,7 @@ class Bench:
             head_name = head[0] if head else "working_set"
             group.append(LearnRequest(self.model, head_name, samples, future, 0.0, request_key))
         work_off(self.writer, list(group))
-        return [self.replies.get(request.answer) for request in group]
+        return [self.replies.get(request.waiter) for request in group]
 
     def ask(self, key: str | None, number: int, *head: str) -> Any:
         (answer,) = self.send((key, number, *head))
@@ -189,7 +189,7 @@ def test_the_key_of_a_request_that_is_refused_goes_to_the_next(bench: Bench) -> 
         for samples in (narrow, part(SAMPLES, 3, 6))
     ]
     work_off(bench.writer, list(requests))
-    refused, learned = (bench.replies[request.answer] for request in requests)
+    refused, learned = (bench.replies[request.waiter] for request in requests)
     assert refused.slug == "invalid-samples"
     assert learned["sequence"] == 6
 
@@ -279,7 +279,7 @@ def test_a_window_that_was_refitted_in_between(opened: Callable[..., Bench]) -> 
     def learn() -> Any:
         request = LearnRequest(bench.model, "semiparametric", curve(20), Future(), 0.0, key("k"))
         work_off(bench.writer, [request])
-        return bench.replies[request.answer]
+        return bench.replies[request.waiter]
 
     first = learn()
     window = bench.writer.window(bench.model)

@@ -119,7 +119,7 @@ def test_one_that_was_rolled_back_asks_again():
 
     async def story(bench: Bench) -> None:
         ready: Any = SimpleNamespace(wait=lambda: asyncio.sleep(0))
-        queue: Any = SimpleNamespace(put=lambda order, *_, **__: order.answer.set_result({}))
+        queue: Any = SimpleNamespace(put=lambda order, *_, **__: order.waiter.set_result({}))
         unused: Any = None
         orders = Orders(Settings(), unused, queue, unused, ready, bench.followers.start)
         await orders.roll_back(bench.challenger, 0)

@@ -176,9 +176,9 @@ class TestThreads:
     def test_items_that_are_held_are_taken_together_when_they_are_released(self):
         queue: GroupQueue[int] = GroupQueue(10, 10**6, 10)
         taker = Taker(queue)
-        queue.put(1, 1, 0, held=True)
+        queue.put(1, 1, 0, deferred=True)
         assert not taker.took.acquire(timeout=0.05)
-        queue.put(2, 1, 0, held=True)
+        queue.put(2, 1, 0, deferred=True)
         queue.release()
         assert taker.took.acquire(timeout=SOON)
         queue.close()
@@ -187,7 +187,7 @@ class TestThreads:
     def test_an_item_that_is_not_held_takes_those_that_are_along(self):
         queue: GroupQueue[int] = GroupQueue(10, 10**6, 10)
         taker = Taker(queue)
-        queue.put(1, 1, 0, held=True)
+        queue.put(1, 1, 0, deferred=True)
         queue.put(2, 1, 0)
         assert taker.took.acquire(timeout=SOON)
         queue.close()
@@ -196,12 +196,12 @@ class TestThreads:
     def test_no_item_is_held_behind_one_that_is_not(self):
         queue: GroupQueue[int] = GroupQueue(10, 10**6, 10)
         queue.put(1, 1, 0)
-        queue.put(2, 1, 0, held=True)
+        queue.put(2, 1, 0, deferred=True)
         assert queue.take() == [1, 2]
 
     def test_closing_releases_what_is_held(self):
         queue: GroupQueue[int] = GroupQueue(10, 10**6, 10)
-        queue.put(1, 1, 0, held=True)
+        queue.put(1, 1, 0, deferred=True)
         assert drained(queue) == [[1]]
 
     def test_closing_wakes_the_taker(self):

@@ -13,7 +13,7 @@ from tests.service.writer_bench import Bench, state_of, work_off
 from wolfstream.service.engine import expected_time
 from wolfstream.service.engine.late_labels import LabelRequest
 from wolfstream.service.engine.model_files import ModelFileError, load_model
-from wolfstream.service.engine.predictions import RememberRequest
+from wolfstream.service.engine.predictions import WaitingRowsRequest
 from wolfstream.service.engine.verification import verify
 from wolfstream.service.errors import (
     AnotherState,
@@ -25,8 +25,8 @@ from wolfstream.service.errors import (
 )
 from wolfstream.service.model import pending
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment
 from wolfstream.service.model.pending import PendingCounts
+from wolfstream.service.model.revision import Revision
 from wolfstream.service.samples.ids import LateLabels, RowId
 from wolfstream.service.samples.predicted import (
     from_prediction_record,
@@ -68,7 +68,7 @@ def model(bench: Bench) -> Model:
     return model
 
 
-def asked(model: Model, ids: list[RowId], X: Rows) -> RememberRequest:
+def asked(model: Model, ids: list[RowId], X: Rows) -> WaitingRowsRequest:
     published = model.published
     predictions = published.predict(model.spec.serve, published.seen(X))
     told = {
@@ -80,10 +80,12 @@ def asked(model: Model, ids: list[RowId], X: Rows) -> RememberRequest:
         "ids": ids,
     }
     answer: Any = object()
-    return RememberRequest(model, ids, X, told, answer, 0.0)
+    return WaitingRowsRequest(model, ids, X, told, answer, 0.0)
 
 
-def came(model: Model, ids: list[RowId], y: Any, expected: tuple[Moment, ...] = ()) -> LabelRequest:
+def came(
+    model: Model, ids: list[RowId], y: Any, expected: tuple[Revision, ...] = ()
+) -> LabelRequest:
     answer: Any = object()
     head = model.spec.serve
     return LabelRequest(model, head, LateLabels(ids, y), answer, 0.0, expected)
@@ -93,7 +95,7 @@ def handle(bench: Bench, *requests: Any) -> list[Any]:
     """The answers to a group of requests."""
     work_off(bench.writer, list(requests))
     answers = {id(waiter): said for waiter, said in bench.replies}
-    return [answers[id(request.answer)] for request in requests]
+    return [answers[id(request.waiter)] for request in requests]
 
 
 def predict(bench: Bench, model: Model, ids: list[Any], X: Rows) -> Any:
@@ -333,7 +335,7 @@ def test_labels_that_cannot_be_learned_are_refused_as_a_whole(bench: Bench) -> N
 
 def test_labels_for_another_state_are_refused(bench: Bench, model: Model) -> None:
     predict(bench, model, ["a"], rows(SAMPLES, 60))
-    (refused,) = handle(bench, came(model, ["a"], [0], (Moment(model.published.epoch, 49),)))
+    (refused,) = handle(bench, came(model, ["a"], [0], (Revision(model.published.epoch, 49),)))
     assert isinstance(refused, AnotherState)
     assert waiting(model) == (1, 0, 0)
 

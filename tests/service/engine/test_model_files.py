@@ -76,7 +76,7 @@ def test_a_real_server_loads_learns_is_killed_and_goes_on(
     data.start(*load)
     assert said(data, "rooms") == after
     assert said(data, "second")["decision"] == first["decision"]
-    assert f"exists at sequence 407 and goes on; {trained} is not loaded" in data.log()
+    assert f"model exists, file not loaded: model=rooms sequence=407 file={trained}" in data.log()
     data.kill()
 
     data.start()

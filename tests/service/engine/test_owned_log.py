@@ -20,7 +20,7 @@ from wolfstream.service.engine.group_learning import GroupRequest
 from wolfstream.service.engine.late_labels import LabelRequest
 from wolfstream.service.engine.learn_request import LearnRequest
 from wolfstream.service.engine.model_files import load_content
-from wolfstream.service.engine.predictions import RememberRequest
+from wolfstream.service.engine.predictions import WaitingRowsRequest
 from wolfstream.service.engine.salvage import recover_directory
 from wolfstream.service.engine.transfer import export_model
 from wolfstream.service.errors import InDoubt, ModelBroken, Refusal, StartupError, StorageFailed
@@ -65,7 +65,7 @@ def asked(model: Model, samples: Samples, key: bytes | None = None) -> LearnRequ
 
 def answer_to(bench: Bench, request: GroupRequest) -> Any:
     work_off(bench.writer, [request])
-    return next(result for answer, result in bench.replies if answer is request.answer)
+    return next(result for answer, result in bench.replies if answer is request.waiter)
 
 
 def model_in(bench: Bench, name: str) -> Model:
@@ -100,7 +100,7 @@ def predict(bench: Bench, model: Model, *ids: str) -> Any:
         "epoch": published.epoch,
         "head": "asset",
     }
-    return answer_to(bench, RememberRequest(model, list(ids), rows, response, Future(), 0.0))
+    return answer_to(bench, WaitingRowsRequest(model, list(ids), rows, response, Future(), 0.0))
 
 
 def label(bench: Bench, model: Model, *ids: str) -> list[str]:
@@ -163,7 +163,7 @@ class TestCommitsInDoubt:
 def answer_to_begun(bench: Bench, request: LearnRequest) -> Any:
     """The answer to a small request, while large ones of other models wait for their turns."""
     bench.writer.begin([request])
-    return next(result for answer, result in bench.replies if answer is request.answer)
+    return next(result for answer, result in bench.replies if answer is request.waiter)
 
 
 def _fail(*_: Any) -> None:
@@ -230,7 +230,7 @@ class TestRollbacks:
         with closing(
             ReplayMarks(replays_path(bench.data))
         ) as marks:  # loading it ended two processes
-            marks.leave_out(model.id, LOADING, marks.most)
+            marks.leave_out(model.id, LOADING, marks.max_crashes)
         bench = Bench(bench.data)
         model = model_in(bench, "m")
         bench.writer.roll_back(model, 50)
@@ -244,7 +244,7 @@ class TestRollbacks:
         learn(bench, model)
         bench.kill()
         with closing(ReplayMarks(replays_path(bench.data))) as marks:
-            marks.leave_out(model.id, LOADING, marks.most)
+            marks.leave_out(model.id, LOADING, marks.max_crashes)
         bench = Bench(bench.data)
         model = model_in(bench, "m")
         assert "ended the server" in model.broken

@@ -238,11 +238,11 @@ def test_the_log_tells_the_phases_but_not_each_probe(gated: Gated) -> None:
     assert soon(lambda: gated.detail() == "ready")
     assert gated.terminate() == 0
     told = [json.loads(line)["message"] for line in gated.log().splitlines()]
-    assert sorted(line for line in told if "recovered at" in line) == [
-        f"model {name}: recovered at sequence 3" for name in "abc"
+    assert sorted(line for line in told if line.startswith("model recovered")) == [
+        f"model recovered: model={name} sequence=3" for name in "abc"
     ]
     ready = f"ready: open {gated.url}"
-    assert told.index("models recovered: 3") < told.index(ready)
+    assert told.index("recovery finished: models=3") < told.index(ready)
     assert not [line for line in told if line.startswith("GET ")]
 
 
@@ -259,7 +259,7 @@ class TestSignals:
         assert gated.exit_code() == 0
         # Replays that it breaks off have not ended the process.
         with closing(ReplayMarks(gated.data / "replays", read_only=True)) as marks:
-            assert [marks.ended(model) for model in range(1, 4)] == [0, 0, 0]
+            assert [marks.crashes(model) for model in range(1, 4)] == [0, 0, 0]
 
     def test_a_recovery_that_it_breaks_off_is_no_error(self, left: ServerProcess, tmp_path: Path):
         with closing(Gated(left, tmp_path / "gates", drain_seconds=2)) as gated:

@@ -24,7 +24,7 @@ from tests.service.streams import (
     three_classes,
     two_classes,
 )
-from wolfstream.service.engine.absorb import recorded
+from wolfstream.service.engine.absorb import decode_block
 from wolfstream.service.storage.data_directory import open_storage
 
 DEFAULT = {"working_set": {"max_size": 150, "corrective_steps": 2}, "asset": {"dimension": 32}}
@@ -181,7 +181,7 @@ def logged(data: Path) -> dict[int, list[int]]:
     storage = open_storage(data)
     found: dict[int, list[int]] = {}
     for block in storage.journal.reader(1).blocks(0):
-        for client, number in recorded(block).samples.X.astype(int).tolist():
+        for client, number in decode_block(block).samples.X.astype(int).tolist():
             found.setdefault(client, []).append(number)
     storage.close()
     return found

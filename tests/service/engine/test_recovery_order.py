@@ -12,7 +12,7 @@ import pytest
 
 from tests.service.specs import read_papers_spec
 from wolfstream.service.engine import replay
-from wolfstream.service.engine.recovery_order import Room, Sharing, recover
+from wolfstream.service.engine.recovery_order import Room, SharedResources, recover
 from wolfstream.service.errors import NotReady
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.samples.record import to_record
@@ -127,7 +127,7 @@ class TestThreads:
 
     def test_who_uses_another_number_waits(self):
         used: list[int] = []
-        sharing, inside = Sharing(used.append), threading.Event()
+        sharing, inside = SharedResources(used.append), threading.Event()
         with ThreadPoolExecutor() as pool:
 
             def other() -> None:
@@ -142,7 +142,7 @@ class TestThreads:
         assert used == [1, 2]
 
     def test_one_reads_while_another_computes(self):
-        sharing, done = Sharing(lambda _: None), threading.Event()
+        sharing, done = SharedResources(lambda _: None), threading.Event()
 
         def read() -> None:
             with sharing.using_storage():
@@ -174,7 +174,7 @@ def test_stop_ends_each_replay_before_its_next_block(
 def test_none_uses_the_storage_after_the_end(left: Storage, monkeypatch: pytest.MonkeyPatch):
     """One fails for good while another computes; then the storage is closed."""
     begun, closed, over = threading.Event(), threading.Event(), threading.Event()
-    of_recovery, of_sharing = replay._replay_block, Sharing.using_storage
+    of_recovery, of_sharing = replay._replay_block, SharedResources.using_storage
 
     def replay_block(learner: Learner, *given: Any) -> Any:
         if learner.model.name == "a":
@@ -185,7 +185,7 @@ def test_none_uses_the_storage_after_the_end(left: Storage, monkeypatch: pytest.
         return of_recovery(learner, *given)
 
     @contextmanager
-    def using(sharing: Sharing) -> Iterator[None]:
+    def using(sharing: SharedResources) -> Iterator[None]:
         try:
             with of_sharing(sharing):
                 yield
@@ -195,7 +195,7 @@ def test_none_uses_the_storage_after_the_end(left: Storage, monkeypatch: pytest.
             raise
 
     monkeypatch.setattr(replay, "_replay_block", replay_block)
-    monkeypatch.setattr(Sharing, "using_storage", using)
+    monkeypatch.setattr(SharedResources, "using_storage", using)
     with pytest.raises(KeyboardInterrupt):
         recovered(left, Room(2, PLENTY))
     monkeypatch.setattr(left.journal.replays, "end", lambda _: pytest.fail("it went on"))

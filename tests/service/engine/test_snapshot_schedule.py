@@ -158,8 +158,8 @@ def test_the_last_snapshots_are_given_up_when_time_is_up(
     monkeypatch.setattr(snapshots._snapshots, "save", lambda *_: ended.wait())
     snapshots.close()
     ended.set()
-    assert "model a: no snapshot after 0 s" in caplog.text
-    assert "model b: no snapshot after 0 s" in caplog.text
+    assert "snapshot given up, journal kept: model=a seconds=0" in caplog.text
+    assert "snapshot given up, journal kept: model=b seconds=0" in caplog.text
 
 
 def test_no_other_snapshot_is_begun_when_time_is_up(

@@ -9,11 +9,11 @@ import pytest
 
 from tests.service.streams import few_words, part, plain_rows, three_classes
 from tests.service.writer_bench import Bench, state_of, work_off
-from wolfstream.service.engine import expected_time, journal_parts
+from wolfstream.service.engine import blocks, expected_time
+from wolfstream.service.engine.blocks import CheckedRequest, in_parts
 from wolfstream.service.engine.duplicates import Duplicates
-from wolfstream.service.engine.expected_time import seconds_of_sample
-from wolfstream.service.engine.journal_parts import Accepted, in_parts
-from wolfstream.service.engine.late_labels import Run
+from wolfstream.service.engine.expected_time import seconds_per_sample
+from wolfstream.service.engine.late_labels import SampleRun
 from wolfstream.service.engine.learn_request import LearnRequest
 from wolfstream.service.engine.queue_items import Order
 from wolfstream.service.engine.turns import Work
@@ -21,7 +21,7 @@ from wolfstream.service.errors import NotYetLearned
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.learning_time import LearningTime
 from wolfstream.service.model.live import Model
-from wolfstream.service.samples.record import from_record, part_of, to_record
+from wolfstream.service.samples.record import from_record, slice_samples, to_record
 from wolfstream.service.samples.validation import Samples
 
 SPEC = {"working_set": {"max_size": 60}, "asset": {"dimension": 8}}
@@ -52,12 +52,12 @@ def test_others_are_answered_between_its_parts_and_it_is_seen_as_a_whole(tmp_pat
     seen = []
     while bench.writer.busy:
         bench.writer.begin([request(other, three_classes(3, len(seen)))])
-        seen.append((one.published.sequence, id(large.answer) in replies(bench)))
+        seen.append((one.published.sequence, id(large.waiter) in replies(bench)))
         bench.writer.go_on()
     work_off(bench.writer, [small])
     assert seen == [(0, False)] * 5
     assert (one.published.sequence, other.published.sequence) == (450, 18)
-    answer = replies(bench)[id(large.answer)]
+    answer = replies(bench)[id(large.waiter)]
     assert (answer["sequence"], answer["learned"]) == (450, 450)
     assert {len(column) for column in answer["results"].values()} == {450}
     bench.close()
@@ -108,7 +108,7 @@ def test_its_answer_is_kept_where_others_are_committed_between_its_parts(tmp_pat
     while bench.writer.busy:
         bench.writer.begin([request(other, three_classes(3), b"of %d" % len(bench.replies))])
         bench.writer.go_on()
-    first = replies(bench)[id(large.answer)]
+    first = replies(bench)[id(large.waiter)]
     assert bench.learn(one, three_classes(450), key=b"key") == first | {"replayed": True}
     bench.close()
 
@@ -120,7 +120,7 @@ def test_a_duplicate_in_its_group_waits_for_its_answer(tmp_path: Path) -> None:
     bench.writer.begin(list(group))
     assert bench.replies == []
     work_off(bench.writer, [])
-    first, second = (replies(bench)[id(item.answer)] for item in group)
+    first, second = (replies(bench)[id(item.waiter)] for item in group)
     assert second == first | {"replayed": True}
     assert first["sequence"] == 450
     bench.close()
@@ -132,8 +132,8 @@ def test_what_follows_it_for_the_same_model_comes_behind_it(tmp_path: Path) -> N
     group = [request(model, three_classes(n, n)) for n in (3, 450, 5, 350)]
     work_off(bench.writer, list(group))
     said = replies(bench)
-    assert [said[id(item.answer)]["sequence"] for item in group] == [3, 453, 458, 808]
-    assert [len(said[id(item.answer)]["results"]["prediction"]) for item in group] == [
+    assert [said[id(item.waiter)]["sequence"] for item in group] == [3, 453, 458, 808]
+    assert [len(said[id(item.waiter)]["results"]["prediction"]) for item in group] == [
         *(3, 450),
         *(5, 350),
     ]
@@ -195,7 +195,7 @@ def test_a_failure_in_one_of_its_parts(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_parts_are_bounded_in_bytes_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal_parts, "PART_BYTES", 500)
+    monkeypatch.setattr(blocks, "PART_BYTES", 500)
     bench = Bench(tmp_path)
     model = bench.create(SPEC)
     bench.learn(model, three_classes(60))
@@ -209,7 +209,7 @@ def test_parts_are_bounded_in_bytes_too(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_part_is_what_its_rows_would_be(make: Any) -> None:
     samples = make(40, 3)
     for start, stop in ((0, 40), (0, 1), (7, 23), (39, 40)):
-        found, rows = part_of(samples, start, stop), part(samples, start, stop)
+        found, rows = slice_samples(samples, start, stop), part(samples, start, stop)
         assert to_record(found) == to_record(rows)
         assert plain_rows(from_record(to_record(found))) == plain_rows(rows)
         assert list(found.y) == list(rows.y)
@@ -275,21 +275,21 @@ class TestOrder:
 
 
 def work_of(model: Model, n: int) -> Work:
-    accepted = Accepted(request(model, three_classes(n)), n, [run_of(three_classes(n))])
+    accepted = CheckedRequest(request(model, three_classes(n)), n, [run_of(three_classes(n))])
     return Work(model, [[item] for item in in_parts([accepted], 1)], Duplicates(None))  # type: ignore[arg-type]
 
 
-def run_of(samples: Samples) -> Run:
-    return Run(samples, to_record(samples))
+def run_of(samples: Samples) -> SampleRun:
+    return SampleRun(samples, to_record(samples))
 
 
 class TestBlocks:
     @pytest.mark.parametrize(
-        ("of_sample", "expected"),
+        ("seconds", "expected"),
         [(0.0, SMALL), (0.001, SMALL), (0.01, 40), (0.1, 16), (10.0, 16)],
     )
-    def test_they_are_bounded_by_expected_time(self, of_sample: float, expected: int) -> None:
-        assert expected_time.samples_of_a_block(of_sample) == expected
+    def test_they_are_bounded_by_expected_time(self, seconds: float, expected: int) -> None:
+        assert expected_time.block_size(seconds) == expected
 
     def test_slow_samples_are_learned_in_smaller_blocks(self, tmp_path: Path) -> None:
         """A request is divided, and small ones that come together are not one block."""
@@ -314,17 +314,17 @@ class TestBlocks:
     def test_one_slow_block_says_nothing(self) -> None:
         """It may have waited for a compiler."""
         time = LearningTime()
-        assert time.of_sample("working_set") is None
+        assert time.seconds_per_sample("working_set") is None
         for seconds in (5.0, 0.012, 7.0):
             time.add("working_set", 10, seconds)
-        assert time.of_sample("working_set") == pytest.approx(0.001)
-        assert time.of_sample("asset") is None
+        assert time.seconds_per_sample("working_set") == pytest.approx(0.001)
+        assert time.seconds_per_sample("asset") is None
 
     def test_before_anything_was_measured_size_counts(self, tmp_path: Path) -> None:
         bench = Bench(tmp_path)
         model = bench.create(SPEC)
         narrow, wide = three_classes(50), Samples(np.zeros((50, 2_000)), [*range(50)])
-        seconds = [seconds_of_sample(model, "working_set", samples) for samples in (narrow, wide)]
+        seconds = [seconds_per_sample(model, "working_set", samples) for samples in (narrow, wide)]
         assert seconds[0] < 0.0002
         assert seconds[1] > 0.003
         bench.close()

@@ -16,12 +16,12 @@ from tests.service.specs import read_papers_spec
 from tests.service.streams import part, two_classes
 from wolfstream.service.engine.late_labels import LabelRequest
 from wolfstream.service.engine.learn_request import LearnRequest
-from wolfstream.service.engine.predictions import RememberRequest
+from wolfstream.service.engine.predictions import WaitingRowsRequest
 from wolfstream.service.engine.queue_items import Item, Order
 from wolfstream.service.engine.writer import Writer
 from wolfstream.service.errors import AnotherState, InDoubt, NotLeader, StorageFailed
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment, check_moment
+from wolfstream.service.model.revision import Revision, check_revision
 from wolfstream.service.samples.ids import LateLabels
 from wolfstream.service.settings import Settings
 from wolfstream.service.storage.term import Term
@@ -55,7 +55,7 @@ class Server:
         self.writer.go_on()
 
     def answers(self, *group: Item) -> list[Any]:
-        return [self.replies.get(request.answer) for request in group]
+        return [self.replies.get(request.waiter) for request in group]
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_others_are_answered_and_it_is_too_once_it_ends(server: Server) -> None:
     assert waiting is None
     assert answer["sequence"] == 10
     assert server.writer.busy == {server.a}
-    assert server.writer.waiting() == [first.answer]
+    assert server.writer.waiting() == [first.waiter]
     (another,) = server.begin(learn(server.b, 1))
     assert another["sequence"] == 20
     server.finish()
@@ -150,7 +150,7 @@ def test_an_order_waits_for_it(server: Server) -> None:
 def refused_order(model: Model) -> Order:
     """Return an order for a state in which the model is not."""
     return Order(
-        lambda: check_moment("a", model.published.epoch, 0, [Moment("another", 9)]),
+        lambda: check_revision("a", model.published.epoch, 0, [Revision("another", 9)]),
         Future(),
         model,
     )
@@ -180,7 +180,7 @@ def test_all_that_wait_for_it_are_known(server: Server) -> None:
     """So that they are answered where the writer fails."""
     request, again = learn(server.a, 0, b"k"), learn(server.a, 0, b"k")
     labels = LabelRequest(server.a, "asset", LateLabels(["unknown"], [1]), Future(), 0.0)
-    predicted = RememberRequest(
+    predicted = WaitingRowsRequest(
         server.a,
         ["row"],
         SAMPLES.X[:1],
@@ -188,16 +188,16 @@ def test_all_that_wait_for_it_are_known(server: Server) -> None:
         Future(),
         0.0,
     )
-    unsure = learn(server.a, 0)._replace(expected=(Moment("another", 9),))
+    unsure = learn(server.a, 0)._replace(expected=(Revision("another", 9),))
     group: list[Item] = [request, again, labels, predicted, unsure]
     server.begin(*group)
-    assert set(server.writer.waiting()) == {item.answer for item in group}
+    assert set(server.writer.waiting()) == {item.waiter for item in group}
     server.finish()
     assert server.writer.waiting() == []
     server.memory.fate[server.a.id] = "late"
     order = refused_order(server.a)
     server.begin(order)
-    assert server.writer.waiting() == [order.answer]
+    assert server.writer.waiting() == [order.waiter]
     server.finish()
 
 

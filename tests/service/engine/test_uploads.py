@@ -69,7 +69,7 @@ def test_text_that_no_response_can_have_is_refused():
     _, state = MODELS["a table's first rows"]
     for late in ("\ud800", ["a\udfff"]):
         schema = {**state.plain["schema"], "late": late}
-        with pytest.raises(UnusableState, match="text that is no Unicode"):
+        with pytest.raises(UnusableState, match="text that is not valid Unicode"):
             made(state._replace(plain={**state.plain, "schema": schema}))
 
 

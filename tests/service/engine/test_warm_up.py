@@ -19,11 +19,11 @@ from tests.service.specs import read_papers_spec
 from wolfstream.service.engine import compilation
 from wolfstream.service.engine.compilation import Process
 from wolfstream.service.engine.compiled_parts import (
-    Part,
+    CompiledPart,
     compile_all,
     needed_first,
     parts,
-    parts_of,
+    parts_for,
     wanted_first,
 )
 from wolfstream.service.engine.facade import Engine
@@ -50,7 +50,7 @@ class Compiling:
         self._code: int | None = None
         self._ended = threading.Event()
 
-    def compile(self, *compiled: Part) -> None:
+    def compile(self, *compiled: CompiledPart) -> None:
         self._lines.writelines(f"{part.key}\n" for part in compiled)
         self._lines.flush()
 
@@ -87,16 +87,16 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Part]:
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[CompiledPart]:
     """The parts that are asked for, and not compiled."""
-    seen: list[Part] = []
+    seen: list[CompiledPart] = []
 
-    def compile_part(part: Part) -> None:
+    def compile_part(part: CompiledPart) -> None:
         # Servers of earlier tests in this process may still load what is needed later.
         if threading.current_thread().name != "later parts":
             seen.append(part)
 
-    monkeypatch.setattr(Part, "compile", compile_part)
+    monkeypatch.setattr(CompiledPart, "compile", compile_part)
     return seen
 
 
@@ -104,7 +104,7 @@ def warm_up(process: Compiling | None) -> WarmUp:
     return WarmUp(cast(Process | None, process))
 
 
-def keys(those: list[Part]) -> set[str]:
+def keys(those: list[CompiledPart]) -> set[str]:
     return {part.key for part in those}
 
 
@@ -133,13 +133,13 @@ def test_every_part_has_a_key_of_its_own() -> None:
 
 
 def test_sparse_rows_have_parts_of_their_own_but_are_not_prepared() -> None:
-    more = keys(parts_of(ModelSpec(), sparse=True)) - keys(needed_first())
+    more = keys(parts_for(ModelSpec(), sparse=True)) - keys(needed_first())
     assert len(more) == len(needed_first()) - 1
     assert all("sparse rows" in key for key in more)
 
 
 def test_models_that_exist_are_compiled_before_the_server_is_ready(
-    process: Compiling, compiled: list[Part], caplog: pytest.LogCaptureFixture
+    process: Compiling, compiled: list[CompiledPart], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
 
@@ -155,13 +155,13 @@ def test_models_that_exist_are_compiled_before_the_server_is_ready(
         assert phases[-1] == f"compiling: 0 of {n} parts are left"
         compiled.clear()
         started.before_ready([(LINEAR, False), (ModelSpec(), True)], phases.append)
-        others = parts_of(LINEAR, sparse=False) + parts_of(ModelSpec(), sparse=True)
+        others = parts_for(LINEAR, sparse=False) + parts_for(ModelSpec(), sparse=True)
         assert keys(compiled) == keys(others)
 
     asyncio.run(run())
 
 
-def test_what_another_process_has_compiled_is_loaded(compiled: list[Part]) -> None:
+def test_what_another_process_has_compiled_is_loaded(compiled: list[CompiledPart]) -> None:
     async def run() -> None:
         for part in needed_first():
             assert compile_once(part.key, lambda: None, wait=False)
@@ -171,18 +171,18 @@ def test_what_another_process_has_compiled_is_loaded(compiled: list[Part]) -> No
     asyncio.run(run())
 
 
-def test_a_part_is_compiled_once(compiled: list[Part]) -> None:
-    told: list[Part] = []
+def test_a_part_is_compiled_once(compiled: list[CompiledPart]) -> None:
+    told: list[CompiledPart] = []
     for _ in range(2):
         compile_all(parts(), told.append)
     assert len(compiled) == len(parts())
     assert len(told) == 2 * len(parts())
 
 
-def test_a_part_that_another_is_at_comes_last(compiled: list[Part]) -> None:
+def test_a_part_that_another_is_at_comes_last(compiled: list[CompiledPart]) -> None:
     """One that waits for it would compile it after the other has failed."""
     first, second = parts()[:2]
-    told: list[Part] = []
+    told: list[CompiledPart] = []
 
     def fail() -> None:
         thread.start()
@@ -197,10 +197,10 @@ def test_a_part_that_another_is_at_comes_last(compiled: list[Part]) -> None:
     assert told == compiled == [second, first]
 
 
-def test_waiting_for_another_is_used(compiled: list[Part]) -> None:
+def test_waiting_for_another_is_used(compiled: list[CompiledPart]) -> None:
     """What the caller has to do meanwhile is done once, after all parts that nobody is at."""
     first, second = parts()[:2]
-    seen: list[list[Part]] = []
+    seen: list[list[CompiledPart]] = []
 
     def meanwhile() -> None:
         seen.append([*compiled])
@@ -215,22 +215,22 @@ def test_waiting_for_another_is_used(compiled: list[Part]) -> None:
 
 def test_a_part_that_another_has_finished_is_reported_next() -> None:
     first, second, third = parts()[:3]
-    told: list[Part] = []
+    told: list[CompiledPart] = []
 
-    def compiled(part: Part) -> None:
+    def compiled(part: CompiledPart) -> None:
         told.append(part)
         if part is second:
             held.close()
 
     held = contextlib.ExitStack()
     held.enter_context(_at_it(first))
-    with mock.patch.object(Part, "compile"):
+    with mock.patch.object(CompiledPart, "compile"):
         compile_all((first, second, third), compiled)
     assert told == [second, first, third]
 
 
 @contextlib.contextmanager
-def _at_it(part: Part) -> Iterator[None]:
+def _at_it(part: CompiledPart) -> Iterator[None]:
     """Another thread is compiling a part."""
     begun, end = threading.Event(), threading.Event()
 
@@ -260,7 +260,7 @@ def test_a_cache_that_cannot_be_written_keeps_no_marks(
 
 @pytest.mark.parametrize(
     ("code", "logged"),
-    [(0, "everything is compiled"), (1, "exit code 1"), (-9, "exit code -9")],
+    [(0, "compilation finished"), (1, "exit_code=1"), (-9, "exit_code=-9")],
     ids=["compiled", "failed", "killed"],
 )
 def test_a_model_of_another_kind_waits_for_its_parts(
@@ -272,12 +272,12 @@ def test_a_model_of_another_kind_waits_for_its_parts(
         started = warm_up(process)
         waiting = asyncio.create_task(started.wait_for(LINEAR, False))
         whole = asyncio.create_task(started.wait_for(LINEAR, True))
-        process.compile(*parts_of(LINEAR, sparse=False)[:-1])
+        process.compile(*parts_for(LINEAR, sparse=False)[:-1])
         await asyncio.sleep(0.05)
         assert not waiting.done()
-        process.compile(parts_of(LINEAR, sparse=False)[-1])
+        process.compile(parts_for(LINEAR, sparse=False)[-1])
         await asyncio.wait_for(waiting, 10)
-        n = len(parts_of(LINEAR, sparse=False))
+        n = len(parts_for(LINEAR, sparse=False))
         assert started.progress == f"{n} of {len(parts())} parts of the code are compiled"
         assert not whole.done()
         process.end(code)
@@ -291,7 +291,7 @@ def test_a_model_of_another_kind_waits_for_its_parts(
 def test_what_is_waited_for_is_wanted_once(process: Compiling) -> None:
     async def run() -> None:
         started = warm_up(process)
-        linear = parts_of(LINEAR, sparse=False)
+        linear = parts_for(LINEAR, sparse=False)
         process.compile(linear[0])
         await asyncio.sleep(0.05)
         waiting = [asyncio.create_task(started.wait_for(LINEAR, False)) for _ in range(2)]
@@ -339,7 +339,7 @@ def test_sparse_rows_wait_and_arrays_and_tables_do_not(process: Compiling, tmp_p
         waiting = asyncio.create_task(engine.readiness.compiled(model, named))
         await asyncio.sleep(0.05)
         assert not waiting.done()
-        process.compile(*parts_of(SPARSE, sparse=True))
+        process.compile(*parts_for(SPARSE, sparse=True))
         await asyncio.wait_for(waiting, 10)
         await engine.stop()
 

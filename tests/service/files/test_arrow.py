@@ -143,7 +143,7 @@ class TestHostile:
         ids=["lists", "structures", "bytes", "maps"],
     )
     def test_types_that_are_no_values(self, write: Any, read: Any, values: Any):
-        assert "numbers, texts, truths and times are read" in refused(
+        assert "numbers, texts, booleans and times are read" in refused(
             read, write(pa.table({"a": [1, 2], "b": values}))
         )
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.fleet.trio import Trio, asked, wait_for_places
+from tests.service.fleet.trio import Trio, call, wait_for_places
 from tests.service.nats import MISSING, NatsServers
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
@@ -98,5 +98,5 @@ def trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trio]:
 def name(trio: Trio) -> str:
     """A model, which was made through some replica."""
     made = f"a..{uuid.uuid4().hex[:8]}"
-    asked(trio.clients[1], "PUT", f"/v1/models/{made}", json=PAPERS)
+    call(trio.clients[1], "PUT", f"/v1/models/{made}", json=PAPERS)
     return made

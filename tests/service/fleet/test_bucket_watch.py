@@ -21,8 +21,8 @@ from nats.js.kv import KeyValue
 
 from tests.service.fleet.trio import wait_for
 from wolfstream.service.fleet import bucket_watch
-from wolfstream.service.fleet.bucket_watch import follow
-from wolfstream.service.fleet.connection import NatsConnection, Unanswered
+from wolfstream.service.fleet.bucket_watch import watch_entries
+from wolfstream.service.fleet.connection import NatsConnection, NatsTimeout
 from wolfstream.service.fleet.opening import keys_at
 
 KEY = Key(
@@ -90,7 +90,7 @@ def followed(
         return looks.pop(0) if looks else False
 
     async def run() -> None:
-        following = asyncio.create_task(follow(bucket, "some.>", took, look, 0.01))
+        following = asyncio.create_task(watch_entries(bucket, "some.>", took, look, 0.01))
         while not until(taken):  # noqa: ASYNC110 - nobody would set an event
             await asyncio.sleep(0)
         following.cancel()
@@ -174,7 +174,7 @@ def test_keys_of_which_only_a_copy_tells_that_there_are_none_cannot_be_read(
         raise KeyNotFoundError
 
     async def unanswered(*_: object) -> None:
-        raise Unanswered("no answer")
+        raise NatsTimeout("no answer")
 
     monkeypatch.setattr(KeyValue, "get", not_yet)
     monkeypatch.setattr(NatsConnection, "last_of_leader", unanswered)

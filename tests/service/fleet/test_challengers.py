@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.service.fleet.trio import Trio, X, Y, asked, learn, predicted, wait_for
+from tests.service.fleet.trio import Trio, X, Y, call, learn, predict, wait_for
 from tests.service.specs import PAPERS
 
 OTHER = PAPERS | {"working_set": {"max_size": 7, "C": 3.0}, "asset": None}
@@ -18,7 +18,7 @@ def pair(trio: Trio, name: str) -> tuple[str, str]:
     learn(trio.clients[0], name)
     challenger = f"{name}-b"
     other = (trio.leader(name) + 1) % 3
-    asked(trio.clients[other], "PUT", f"/v1/models/{challenger}", json=follows(name))
+    call(trio.clients[other], "PUT", f"/v1/models/{challenger}", json=follows(name))
     return name, challenger
 
 
@@ -28,13 +28,13 @@ def follows(champion: str, **more: Any) -> dict[str, Any]:
 
 def standing(client: httpx.Client, champion: str) -> Any:
     """The first row of the scoreboard."""
-    return asked(client, "GET", f"/v1/models/{champion}/challengers").json()["challengers"][0]
+    return call(client, "GET", f"/v1/models/{champion}/challengers").json()["challengers"][0]
 
 
 def decisions(trio: Trio, name: str, sequence: int) -> list[Any]:
     """What each replica says once it knows a sequence, in the epoch that the leader has now."""
-    epoch = asked(trio.clients[0], "GET", f"/v1/models/{name}").json()["epoch"]
-    answers = [predicted(one, name, min_sequence=f"{epoch}:{sequence}") for one in trio.clients]
+    epoch = call(trio.clients[0], "GET", f"/v1/models/{name}").json()["epoch"]
+    answers = [predict(one, name, min_sequence=f"{epoch}:{sequence}") for one in trio.clients]
     assert [answer["sequence"] for answer in answers] == [sequence] * 3
     return [answer["decision"] for answer in answers]
 
@@ -65,7 +65,7 @@ class TestEveryReplica:
         champion, challenger = pair
         assert trio.leader(challenger) == trio.leader(champion)
         again = [
-            asked(client, "PUT", f"/v1/models/{challenger}", json=follows(champion)).status_code
+            call(client, "PUT", f"/v1/models/{challenger}", json=follows(champion)).status_code
             for client in trio.clients
         ]
         assert again == [200] * 3
@@ -73,7 +73,7 @@ class TestEveryReplica:
     def test_predicts_with_what_they_learned(self, trio: Trio, pair: tuple[str, str]):
         champion, challenger = pair
         twin = f"{champion}-c"
-        asked(trio.clients[0], "PUT", f"/v1/models/{twin}", json=OTHER)
+        call(trio.clients[0], "PUT", f"/v1/models/{twin}", json=OTHER)
         for client in trio.clients:
             learn(client, champion)
             learn(client, twin)
@@ -87,7 +87,7 @@ class TestEveryReplica:
         for client in trio.clients:  # all that it learned but the first two: it knew one class
             assert standing(client, champion)["samples"] == 38
         other = trio.clients[(trio.leader(champion) + 1) % 3]
-        told = asked(other, "POST", f"/v1/models/{champion}/promote", json={"model": challenger})
+        told = call(other, "POST", f"/v1/models/{champion}/promote", json={"model": challenger})
         assert told.json()["spec"]["working_set"]["max_size"] == 7
         assert decisions(trio, champion, 80) == [decided] * 3
 
@@ -99,15 +99,15 @@ class TestEveryReplica:
     def test_deletes_them(self, trio: Trio, pair: tuple[str, str]):
         champion, challenger = pair
         other = trio.clients[(trio.leader(champion) + 1) % 3]
-        assert asked(other, "DELETE", f"/v1/models/{challenger}").status_code == 204
-        assert asked(other, "GET", f"/v1/models/{champion}/challengers").json()["challengers"] == []
+        assert call(other, "DELETE", f"/v1/models/{challenger}").status_code == 204
+        assert call(other, "GET", f"/v1/models/{champion}/challengers").json()["challengers"] == []
 
     def test_frees_them_with_their_champion(self, trio: Trio, pair: tuple[str, str]):
         champion, challenger = pair
         learn(trio.clients[0], champion)
         decided = decisions(trio, challenger, 80)[0]
         other = trio.clients[(trio.leader(champion) + 1) % 3]
-        assert asked(other, "DELETE", f"/v1/models/{champion}").status_code == 204
+        assert call(other, "DELETE", f"/v1/models/{champion}").status_code == 204
         assert decisions(trio, challenger, 80) == [decided] * 3
         assert learn(other, challenger)["sequence"] == 120
 
@@ -117,10 +117,10 @@ class TestRefusal:
     def test_of_a_name_that_is_taken(self, trio: Trio, name: str, taken: str):
         names = {"another": f"{name}-taken", "champion": f"{name}-other"}
         for one in names.values():
-            asked(trio.clients[0], "PUT", f"/v1/models/{one}", json=PAPERS)
+            call(trio.clients[0], "PUT", f"/v1/models/{one}", json=PAPERS)
             learn(trio.clients[0], one)
         if taken == "champion":  # of whom it is already
-            asked(trio.clients[0], "PUT", f"/v1/models/{name}-b", json=follows(names["champion"]))
+            call(trio.clients[0], "PUT", f"/v1/models/{name}-b", json=follows(names["champion"]))
         of = f"{name}-b" if taken == "champion" else names["another"]
         for client in trio.clients:
             answer = refused(client, "PUT", of, follows(name))
@@ -132,7 +132,7 @@ class TestRefusal:
             assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/follows")
 
     def test_of_a_promotion_of_who_does_not_follow(self, trio: Trio, name: str):
-        asked(trio.clients[0], "PUT", f"/v1/models/{name}-alone", json=PAPERS)
+        call(trio.clients[0], "PUT", f"/v1/models/{name}-alone", json=PAPERS)
         for client in trio.clients:
             answer = refused(client, "POST", f"{name}/promote", {"model": f"{name}-alone"})
             assert answer.json()["type"] == "urn:wolfstream:not-following"
@@ -156,7 +156,7 @@ class TestTakeover:
             new = wait_until_moved(trio, pair, leader)
             assert learn(trio.clients[new], champion)["sequence"] == 120
             assert learn(trio.clients[new], champion)["sequence"] == 160
-            answer = predicted(trio.clients[new], challenger, min_sequence="160")
+            answer = predict(trio.clients[new], challenger, min_sequence="160")
             assert answer["sequence"] == 160
             assert answer["decision"] != decided
             assert standing(trio.clients[new], champion)["samples"] >= 80
@@ -169,7 +169,7 @@ class TestTakeover:
         champion, challenger = pair
         learn(trio.clients[0], champion)
         promotion = {"model": challenger}
-        asked(trio.clients[0], "POST", f"/v1/models/{champion}/promote", json=promotion)
+        call(trio.clients[0], "POST", f"/v1/models/{champion}/promote", json=promotion)
         decided = [decisions(trio, name, 80)[0] for name in pair]
         leader = trio.leader(champion)
         process = trio.replicas[leader].process
@@ -177,11 +177,11 @@ class TestTakeover:
         process.send_signal(signal.SIGSTOP)
         try:
             other = trio.clients[(leader + 1) % 3]
-            history = asked(other, "GET", f"/v1/models/{challenger}/history")
+            history = call(other, "GET", f"/v1/models/{challenger}/history")
             assert history.json()["snapshots"]
-            answers = [predicted(other, name)["decision"] for name in pair]
+            answers = [predict(other, name)["decision"] for name in pair]
         finally:
             process.send_signal(signal.SIGCONT)
         assert answers == decided
-        asked(other, "POST", f"/v1/models/{champion}/rollback", json={"sequence": 80})
+        call(other, "POST", f"/v1/models/{champion}/rollback", json={"sequence": 80})
         assert [decisions(trio, name, 80)[0] for name in pair] == [decided[1]] * 2

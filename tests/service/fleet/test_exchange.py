@@ -16,8 +16,8 @@ if MISSING:
 
 from tests.service.fleet.test_log import Replica, be_patient, bound_of_log
 from tests.service.fleet.trio import wait_for
-from wolfstream.service.fleet.connection import Unanswered
-from wolfstream.service.fleet.streams import log_of, shares_stream
+from wolfstream.service.fleet.connection import NatsTimeout
+from wolfstream.service.fleet.streams import log_location, shares_stream
 from wolfstream.service.storage.catalogue import NameTaken
 from wolfstream.service.storage.term import Part
 
@@ -119,7 +119,7 @@ def test_without_an_answer_in_time_it_ends_both_terms(
 def test_a_full_log_takes_it(replicas: Pair, models: tuple[int, int]):
     leader, reader = replicas
     before = bound_of_log(leader, models[0])
-    stream, _ = log_of(models[0])
+    stream, _ = log_location(models[0])
     found = leader.nats.run(leader.nats.call(f"STREAM.INFO.{stream}", {}), 60)
     full = {**found["config"], "max_bytes": found["state"]["bytes"] + 1}
     leader.nats.run(leader.nats.call(f"STREAM.UPDATE.{stream}", full), 60)
@@ -167,7 +167,7 @@ class TestCatalogue:
         other.watch()
 
         async def unanswered(*_: Any) -> None:
-            raise Unanswered("no answer")
+            raise NatsTimeout("no answer")
 
         monkeypatch.setattr(replicas[1].nats, "get", unanswered)
         with own.creating("over", {}, "epoch") as champion:

@@ -17,8 +17,8 @@ from nats.js.kv import KeyValue
 from wolfstream.service.access.keys import KeysError, add_key
 from wolfstream.service.fleet import identity as identity_module
 from wolfstream.service.fleet.api_keys import FleetKeys
-from wolfstream.service.fleet.connection import NatsConnection, Unanswered
-from wolfstream.service.fleet.entries import EntryTaken, create_entry
+from wolfstream.service.fleet.bucket_entries import EntryTaken, create_entry
+from wolfstream.service.fleet.connection import NatsConnection, NatsTimeout
 from wolfstream.service.fleet.identity import identity
 from wolfstream.service.fleet.streams import KEYS_BUCKET, MODELS_BUCKET, make_streams
 
@@ -50,7 +50,7 @@ class TestCopiesThatLag:
         keys, others = FleetKeys(nats), FleetKeys(nats)
         with pytest.raises(KeysError, match="changed at the same time"), keys.changing():
             add_key(others, "a", ("admin",))
-        others.look()
+        others.refresh()
         assert [key.name for key in others.read() or []] == ["a"]
 
     def test_do_not_hide_a_model(self, nats: NatsConnection):
@@ -90,7 +90,7 @@ def test_identity_is_asked_for_again_while_nobody_answers(
     async def unanswered_at_first(_: str, subject: str) -> None:
         asked.append(subject)
         if len(asked) < 3:
-            raise Unanswered("no server holds the stream now")
+            raise NatsTimeout("no server holds the stream now")
 
     monkeypatch.setattr(identity_module, "PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(nats, "last_of_leader", unanswered_at_first)

@@ -61,18 +61,18 @@ def test_a_directory_remembers_nothing_of_another_fleet(
 ):
     data = tmp_path / "data"
     first = join(servers, data)
-    first.note_acknowledged(made(first, "m"), 80)
+    first.mark_acknowledged(made(first, "m"), 80)
     first.storage.close()
     side_path(data).write_bytes(b"numbers of the last hours")
     again = join(servers, data)
     number = again.storage.catalogue.find("m").number  # type: ignore[union-attr]
-    assert again.high_water.of(number) == 80
+    assert again.high_water.sequence(number) == 80
     again.storage.close()
     with caplog.at_level(logging.WARNING, "wolfstream"):
         elsewhere = join(other, data)
-    assert elsewhere.high_water.of(number) == 0
+    assert elsewhere.high_water.sequence(number) == 0
     (aside,) = data.glob("aside-*")
-    assert f"is in {aside} now" in caplog.text
+    assert f"aside={aside}" in caplog.text
     assert {path.name for path in aside.iterdir()} >= {"high-water", "replays", "monitor.sqlite"}
 
 
@@ -81,10 +81,10 @@ def test_a_directory_of_an_older_version_is_remembered(
 ):
     data = tmp_path / "data"
     fleet = join(servers, data)
-    fleet.note_acknowledged(number := made(fleet, "older"), 80)
+    fleet.mark_acknowledged(number := made(fleet, "older"), 80)
     fleet.storage.close()
     (data / "fleet").unlink()
-    assert join(servers, data).high_water.of(number) == 80
+    assert join(servers, data).high_water.sequence(number) == 80
 
 
 def test_a_directory_with_models_of_its_own_is_refused(servers: NatsServers, tmp_path: Path):
@@ -129,7 +129,7 @@ def test_of_two_replicas_with_one_address_the_second_takes_no_requests_until_the
         for name in names:
             assert learn(client, name)["sequence"] == 40
         assert _terms(third) == terms  # nothing was taken over
-    assert "another replica has the address" in second.log()
+    assert "another replica has the same address" in second.log()
     first.close()
     wait_for(lambda: httpx.get(f"{second.url}/readyz", timeout=30).is_success)
 

@@ -13,7 +13,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from tests.service.fleet.conftest import LoneReplica, Replica
-from tests.service.fleet.trio import Trio, X, Y, asked, learn, predicted, wait_for
+from tests.service.fleet.trio import Trio, X, Y, call, learn, predict, wait_for
 from tests.service.nats import NatsServers
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
@@ -24,20 +24,20 @@ SEVERAL: dict[str, Any] = {"learners": 2, **PAPERS}
 
 @pytest.fixture
 def name(trio: Trio) -> str:
-    """A model with two learners, which was made through some replica."""
-    made = f"hot..{uuid.uuid4().hex[:8]}"
-    asked(trio.clients[1], "PUT", f"/v1/models/{made}", json=SEVERAL)
-    return made
+    """Create a model with two learners through a replica, and return its name."""
+    new_name = f"hot..{uuid.uuid4().hex[:8]}"
+    call(trio.clients[1], "PUT", f"/v1/models/{new_name}", json=SEVERAL)
+    return new_name
 
 
-def answered(client: httpx.Client, method: str, path: str, **given: Any) -> httpx.Response:
-    """Return the answer to a call, which is made again while it is refused for now."""
+def final_response(client: httpx.Client, method: str, path: str, **request: Any) -> httpx.Response:
+    """Make a call again while its status is 503, and return its response, refused or not."""
 
-    def answer() -> httpx.Response | None:
-        found = client.request(method, path, **given)
-        return None if found.status_code == 503 else found
+    def attempt() -> httpx.Response | None:
+        response = client.request(method, path, **request)
+        return None if response.status_code == 503 else response
 
-    return wait_for(answer)
+    return wait_for(attempt)
 
 
 def merged(trio: Trio, name: str, samples: int) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class TestLearning:
     def test_has_two_leaders(self, trio: Trio, name: str):
         for number in range(4):
             learn(trio.clients[number % 3], name, key=f"key-{number}")
-        # A replica that was asked first may lead one until another one stands by.
+        # A replica that was asked first may lead a part until another replica follows it.
         wait_for(lambda: trio.leader(f"{name}:0") != trio.leader(f"{name}:1"))
 
     def test_meets_a_repeated_request_wherever_it_is_sent(self, trio: Trio, name: str):
@@ -89,7 +89,7 @@ class TestLearning:
         for number in range(4):
             learn(trio.clients[0], name, key=f"key-{number}")
         epoch = merged(trio, name, 160)["epoch"]
-        answers = [predicted(client, name, min_sequence=f"{epoch}:160") for client in trio.clients]
+        answers = [predict(client, name, min_sequence=f"{epoch}:160") for client in trio.clients]
         assert answers[0] == answers[1] == answers[2]
         assert (answers[0]["model"], answers[0]["sequence"]) == (name, 160)
 
@@ -97,7 +97,7 @@ class TestLearning:
         def taught(width: int, number: int) -> httpx.Response:
             body, key = {"x": [[1.0] * width] * 2, "y": [0, 1]}, {"Idempotency-Key": f"{number}"}
             path = f"/v1/models/{name}/samples"
-            return answered(trio.clients[0], "POST", path, json=body, headers=key)
+            return final_response(trio.clients[0], "POST", path, json=body, headers=key)
 
         assert taught(2, 0).is_success
         # The partition that has rows of two numbers refuses others.
@@ -105,7 +105,10 @@ class TestLearning:
         wait_for(
             lambda: (
                 "arrays of 2 and 3 numbers"
-                in (answered(trio.clients[0], "GET", f"/v1/models/{name}").json()["notice"] or "")
+                in (
+                    final_response(trio.clients[0], "GET", f"/v1/models/{name}").json()["notice"]
+                    or ""
+                )
             )
         )
 
@@ -117,12 +120,12 @@ class TestTakeover:
         epoch, path = merged(trio, name, 160)["epoch"], f"/v1/models/{name}"
         leader = trio.leader(name)
         other = trio.clients[(leader + 1) % 3]
-        before = predicted(other, name, min_sequence=f"{epoch}:160")
+        before = predict(other, name, min_sequence=f"{epoch}:160")
         trio.replicas[leader].kill()
         try:
-            after = asked(other, "GET", path, params={"min_sequence": f"{epoch}:160"}).json()
+            after = call(other, "GET", path, params={"min_sequence": f"{epoch}:160"}).json()
             assert after["epoch"] != epoch
-            assert predicted(other, name)["decision"] == before["decision"]
+            assert predict(other, name)["decision"] == before["decision"]
             learn(other, name, key="one-more")
             assert merged_of(other, name, 200)["epoch"] == after["epoch"]
         finally:
@@ -146,7 +149,7 @@ class TestHousekeeping:
     def test_hides_the_partitions(self, trio: Trio, name: str):
         learn(trio.clients[0], name)
         for client in trio.clients:
-            listed = [one["model"] for one in asked(client, "GET", "/v1/models").json()["models"]]
+            listed = [one["model"] for one in call(client, "GET", "/v1/models").json()["models"]]
             assert name in listed
             assert not [one for one in listed if ":" in one]
 
@@ -154,38 +157,42 @@ class TestHousekeeping:
         for number in range(3):
             learn(trio.clients[0], name, key=f"key-{number}")
         path = f"/v1/models/{name}"
-        assert asked(trio.clients[2], "DELETE", path).status_code == 204
+        assert call(trio.clients[2], "DELETE", path).status_code == 204
         paths = [path, f"{path}:0", f"{path}:1"]
-        assert [answered(trio.clients[0], "GET", one).status_code for one in paths] == [404] * 3
-        assert asked(trio.clients[0], "PUT", path, json=SEVERAL).status_code == 201
+        assert [final_response(trio.clients[0], "GET", one).status_code for one in paths] == [
+            404
+        ] * 3
+        assert call(trio.clients[0], "PUT", path, json=SEVERAL).status_code == 201
         assert learn(trio.clients[1], name, key="key-0")["sequence"] == 40
 
     def test_keeps_its_partitions_where_it_is_not_deleted(self, trio: Trio, name: str):
         learn(trio.clients[0], name)
         for path in (f"/v1/models/{name}?force=true", f"/v2/models/{name}"):
-            assert answered(trio.clients[0], "DELETE", path).status_code in (405, 422)
+            assert final_response(trio.clients[0], "DELETE", path).status_code in (405, 422)
         paths = [f"/v1/models/{name}{part}" for part in ("", ":0", ":1")]
-        assert [answered(trio.clients[0], "GET", one).status_code for one in paths] == [200] * 3
+        assert [final_response(trio.clients[0], "GET", one).status_code for one in paths] == [
+            200
+        ] * 3
 
     def test_is_the_same_where_it_is_created_again(self, trio: Trio, name: str):
         learn(trio.clients[0], name)
         path = f"/v1/models/{name}"
-        assert asked(trio.clients[0], "PUT", path, json=SEVERAL).status_code == 200
-        other = answered(trio.clients[0], "PUT", path, json=SEVERAL | {"learners": 3})
+        assert call(trio.clients[0], "PUT", path, json=SEVERAL).status_code == 200
+        other = final_response(trio.clients[0], "PUT", path, json=SEVERAL | {"learners": 3})
         assert (other.status_code, other.json()["type"]) == (409, "urn:wolfstream:model-exists")
 
     def test_gives_its_state_to_a_model_with_one_learner(self, trio: Trio, name: str):
         learn(trio.clients[0], name)
         merged(trio, name, 40)
-        state = asked(trio.clients[1], "GET", f"/v1/models/{name}/state").content
+        state = call(trio.clients[1], "GET", f"/v1/models/{name}/state").content
         copy = f"copy-{uuid.uuid4().hex[:8]}"
-        asked(trio.clients[2], "PUT", f"/v1/models/{copy}/state", content=state)
+        call(trio.clients[2], "PUT", f"/v1/models/{copy}/state", content=state)
         assert learn(trio.clients[0], copy)["sequence"] == 80
 
 
 class TestRefusals:
     @pytest.mark.parametrize(
-        ("method", "call", "given"),
+        ("method", "suffix", "request_parts"),
         [
             ("POST", "/labels", {"json": {"ids": ["a"], "y": [0]}}),
             ("POST", "/snapshot", {}),
@@ -199,11 +206,11 @@ class TestRefusals:
         ],
     )
     def test_of_what_its_learners_cannot_do_together(
-        self, trio: Trio, name: str, method: str, call: str, given: dict[str, Any]
+        self, trio: Trio, name: str, method: str, suffix: str, request_parts: dict[str, Any]
     ):
         for client in trio.clients:
-            found = answered(client, method, f"/v1/models/{name}{call}", **given)
-            assert (found.status_code, found.json()["type"]) == (409, "urn:wolfstream:divided")
+            refusal = final_response(client, method, f"/v1/models/{name}{suffix}", **request_parts)
+            assert (refusal.status_code, refusal.json()["type"]) == (409, "urn:wolfstream:divided")
 
     def test_of_streams(self, trio: Trio, name: str):
         for one in trio.replicas:
@@ -215,12 +222,12 @@ class TestRefusals:
 
     def test_of_challengers(self, trio: Trio, name: str):
         body = PAPERS | {"follows": name}
-        found = answered(trio.clients[0], "PUT", f"/v1/models/{name}-challenger", json=body)
+        found = final_response(trio.clients[0], "PUT", f"/v1/models/{name}-challenger", json=body)
         assert (found.status_code, found.json()["type"]) == (409, "urn:wolfstream:divided")
 
     def test_of_rows_with_names(self, trio: Trio, name: str):
         body = {"x": [{"a": 1.0}, {"a": 2.0}], "y": [0, 1]}
-        found = answered(trio.clients[0], "POST", f"/v1/models/{name}/samples", json=body)
+        found = final_response(trio.clients[0], "POST", f"/v1/models/{name}/samples", json=body)
         assert found.status_code == 422
         assert "arrays of numbers" in found.json()["detail"]
 
@@ -232,7 +239,7 @@ class TestRestart:
         one = replica(LoneReplica, merge_seconds=3600)
         one.wait()
         with httpx.Client(base_url=one.url, timeout=30) as client:
-            asked(client, "PUT", "/v1/models/asleep", json=SEVERAL)
+            call(client, "PUT", "/v1/models/asleep", json=SEVERAL)
             for number in range(4):
                 learn(client, "asleep", key=f"key-{number}")
         one.kill()
@@ -247,18 +254,18 @@ class TestRestart:
         one = replica(LoneReplica, merge_seconds=0.05)
         one.wait()
         with httpx.Client(base_url=one.url, timeout=30) as client:
-            asked(client, "PUT", "/v1/models/moved", json=SEVERAL)
+            call(client, "PUT", "/v1/models/moved", json=SEVERAL)
             for number in range(8):  # more merges than are kept
                 learn(client, "moved", key=f"key-{number}")
                 merged_of(client, "moved", 40 * (number + 1))
-            before = predicted(client, "moved")
+            before = predict(client, "moved")
         one.close()
         exported = tmp_path / "exported"
         run("fleet", "export", exported, "--fleet", one.settings["fleet"])
         alone = ServerProcess(exported)
         alone.start()
         with httpx.Client(base_url=alone.url, timeout=30) as client:
-            assert predicted(client, "moved")["decision"] == before["decision"]
+            assert predict(client, "moved")["decision"] == before["decision"]
             refused = client.post("/v1/models/moved/samples", json={"x": X, "y": Y})
             assert refused.json()["type"] == "urn:wolfstream:divided"
         alone.close()

@@ -27,13 +27,13 @@ from wolfstream.service.fleet import (
     jetstream_term,
     subject_messages,
 )
-from wolfstream.service.fleet.connection import NatsConnection, Refused, Unanswered
+from wolfstream.service.fleet.connection import NatsConnection, NatsRefusal, NatsTimeout
+from wolfstream.service.fleet.fleet_models import fleet_models
 from wolfstream.service.fleet.jetstream_catalogue import JetStreamCatalogue
 from wolfstream.service.fleet.jetstream_journal import JetStreamJournal
 from wolfstream.service.fleet.jetstream_log import JetStreamLog
 from wolfstream.service.fleet.jetstream_snapshots import JetStreamSnapshots
-from wolfstream.service.fleet.known_models import known
-from wolfstream.service.fleet.streams import log_of, make_streams
+from wolfstream.service.fleet.streams import log_location, make_streams
 from wolfstream.service.storage.catalogue import NameTaken
 from wolfstream.service.storage.high_water import HighWater
 from wolfstream.service.storage.journal import LogFull, Unfinished
@@ -86,14 +86,14 @@ class Replica:
     async def _ask_with_fate(self, subject: str, *rest: Any) -> dict[str, Any]:
         fate = self.fate.pop(0) if self.fate and subject.startswith(self.fated) else None
         if isinstance(fate, int):
-            raise Refused(fate, "refused by the test")
+            raise NatsRefusal(fate, "refused by the test")
         if fate == "held":
             await self._let_go.wait()
             fate = None
         if fate != "lost":
             answer = await self._ask(subject, *rest)
         if fate is not None:
-            raise Unanswered("no answer, says the test")
+            raise NatsTimeout("no answer, says the test")
         return answer
 
     def let_go(self) -> None:
@@ -129,14 +129,14 @@ class Replica:
         entries = [self.entry(model, at, record) for at in sequences]
         return self.commit(model, Part(entries))
 
-    def commit(self, model: int, part: Part, patience: float | None = None) -> StorageFailed | None:
+    def commit(self, model: int, part: Part, timeout: float | None = None) -> StorageFailed | None:
         term = self.term(model)
-        return self.journal.append({term: part}, patience).get(term)
+        return self.journal.append({term: part}, timeout).get(term)
 
     def replay(self, model: int, after: int) -> list[int]:
         """Settle the doubt of a model that has learned so far; the sequences that it replays."""
         term = self.terms[model]
-        if not term.settle():
+        if not term.resolve():
             return []
         blocks = term.doubtful_blocks(after)
         replayed = [entry.sequence for block in blocks for entry in block]
@@ -149,15 +149,15 @@ class Replica:
         while True:
             try:
                 replayed = self.replay(model, after)
-                self.nats.run(self.nats.last(*log_of(model)), 10)
+                self.nats.run(self.nats.last(*log_location(model)), 10)
                 return replayed
-            except (StorageFailed, Unanswered):
+            except (StorageFailed, NatsTimeout):
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.02)
 
     def purge(self, model: int) -> None:
-        stream, subject = log_of(model)
+        stream, subject = log_location(model)
         self.nats.run(self.nats.call(f"STREAM.PURGE.{stream}", {"filter": subject, "keep": 1}), 60)
 
     def told(self, model: int, after: int = 0) -> list[int]:
@@ -176,7 +176,7 @@ def told(log: LogReader, after: int = 0) -> list[int]:
 def be_patient(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     """Send commits again for so long."""
     for module in (commits_under_way, jetstream_log, jetstream_term):
-        monkeypatch.setattr(module, "PATIENCE_SECONDS", seconds)
+        monkeypatch.setattr(module, "RETRY_SECONDS", seconds)
 
 
 def filled(replica: Replica, model: int) -> int:
@@ -190,7 +190,7 @@ def filled(replica: Replica, model: int) -> int:
 
 
 def bound_of_log(replica: Replica, model: int) -> int:
-    info = replica.nats.run(replica.nats.call(f"STREAM.INFO.{log_of(model)[0]}", {}), 60)
+    info = replica.nats.run(replica.nats.call(f"STREAM.INFO.{log_location(model)[0]}", {}), 60)
     return int(info["config"]["max_bytes"])
 
 
@@ -204,7 +204,7 @@ def replicas(servers: NatsServers, tmp_path: Path) -> Iterator[tuple[Replica, Re
 
 @pytest.fixture(autouse=True)
 def settling_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jetstream_term, "_SETTLE_SECONDS", 60.0)
+    monkeypatch.setattr(jetstream_term, "_WAIT_SECONDS", 60.0)
     monkeypatch.setattr(jetstream_term, "_RESOLVE_SECONDS", 60.0)
     monkeypatch.setattr(batches, "_ANSWER_SECONDS", 60.0)
 
@@ -385,7 +385,7 @@ class TestCopyThatIsBehind:
     def test_keeps_no_model_from_its_deletion(self, replicas: Pair):
         catalogue = replicas[0].catalogue
         name = f"kept-{next(_numbers)}"
-        everything = catalogue._all
+        everything = catalogue._read_all
         before = asyncio.run_coroutine_threadsafe(everything(), replicas[0].nats.loop).result(30)
         answers = [before, before]
 
@@ -394,7 +394,7 @@ class TestCopyThatIsBehind:
 
         with catalogue.creating(name, {}, "epoch") as term:
             pass
-        catalogue._all = late  # type: ignore[method-assign]
+        catalogue._read_all = late  # type: ignore[method-assign]
         catalogue.delete(term)
         assert catalogue.find(name) is None
 
@@ -405,7 +405,7 @@ class TestCopyThatIsBehind:
         for name in (first, second):
             with catalogue.creating(name, {}, "epoch"):
                 pass
-        everything = reading._all
+        everything = reading._read_all
         shown = list[list[str]]()
 
         async def in_parts() -> Any:
@@ -413,10 +413,10 @@ class TestCopyThatIsBehind:
             whole = await everything()
             if len(shown) > 1:
                 return whole
-            made = [one for one in whole.made if one[0].name != second]
-            return known(whole.revision - 1, made)
+            made = [one for one in whole.created if one[0].name != second]
+            return fleet_models(whole.revision - 1, made)
 
-        reading._all = in_parts  # type: ignore[method-assign]
+        reading._read_all = in_parts  # type: ignore[method-assign]
         assert {first, second} <= {entry.name for entry in reading.models()}
         assert [first in names for names in shown] == [False, False]
 
@@ -549,7 +549,7 @@ class TestUnfinished:
         leader.make(other)
         leader.fate = ["held"]
         part, term = Part([leader.entry(model, 2)]), leader.terms[model]
-        assert isinstance(leader.commit(model, part, patience=0.001), Unfinished)
+        assert isinstance(leader.commit(model, part, timeout=0.001), Unfinished)
         assert leader.append(other, 1) is None
         assert leader.journal.finished(0) == {}
         leader.let_go()
@@ -564,7 +564,7 @@ class TestUnfinished:
         leader.append(model, 1)
         term = leader.terms[model]
         leader.fate = ["held"]
-        leader.commit(model, Part([leader.entry(model, 2)]), patience=0.001)
+        leader.commit(model, Part([leader.entry(model, 2)]), timeout=0.001)
         refused = leader.append(model, 2)
         assert isinstance(refused, StorageFailed)
         assert not isinstance(refused, (InDoubt, NotLeader))
@@ -579,7 +579,7 @@ class TestUnfinished:
         leader, _ = replicas
         term, part = leader.make(model), Part([leader.entry(model, 1)])
         leader.fate = ["unheard"]
-        error = leader.commit(model, part, patience=0.0)
+        error = leader.commit(model, part, timeout=0.0)
         if isinstance(error, Unfinished):
             error = leader.journal.finished(60)[term]
         assert isinstance(error, InDoubt)
@@ -591,7 +591,7 @@ class TestUnfinished:
         leader.append(model, 1)
         first, held = leader.terms[model], Part([leader.entry(model, 2)])
         leader.fate = ["held"]
-        assert isinstance(leader.commit(model, held, patience=0.001), Unfinished)
+        assert isinstance(leader.commit(model, held, timeout=0.001), Unfinished)
         first.end()
         second = leader.lead(model)
         assert leader.append(model, 2) is None
@@ -685,7 +685,7 @@ class TestDamage:
         leader, reader = replicas
         for sequence in (1, 2, 3):
             leader.append(model, sequence)
-        stream, _ = log_of(model)
+        stream, _ = log_location(model)
         gone = leader.terms[model].log.chain.last - 1
         leader.nats.run(leader.nats.call(f"STREAM.MSG.DELETE.{stream}", {"seq": gone}), 5)
         with pytest.raises(StartupError, match="gap"):
@@ -694,13 +694,13 @@ class TestDamage:
     def test_a_message_that_nobody_here_wrote_is_refused(self, replicas: Pair, model: int):
         leader, reader = replicas
         leader.append(model, 1)
-        leader.nats.run(leader.nats.ask(log_of(model)[1], b"\x93\x02\x02\x03"), 5)
+        leader.nats.run(leader.nats.ask(log_location(model)[1], b"\x93\x02\x02\x03"), 5)
         with pytest.raises(StartupError, match="damaged"):
             reader.told(model)
 
     def test_a_message_of_another_format_says_how_to_go_on(self, replicas: Pair, model: int):
         leader, reader = replicas
         leader.append(model, 1)
-        leader.nats.run(leader.nats.ask(log_of(model)[1], b"\x93\x01\x02\x03"), 5)
+        leader.nats.run(leader.nats.ask(log_location(model)[1], b"\x93\x01\x02\x03"), 5)
         with pytest.raises(StartupError, match="has format 1"):
             reader.told(model)

@@ -177,7 +177,7 @@ class TestNkeys:
     def test_are_checked_at_the_start(self, tmp_path: Path):
         file = tmp_path / "seed"
         file.write_text("no seed")
-        assert "is no seed of an nkey" in refused(["nats://x:1"], login(nats_nkey_seed=file))
+        assert "is not the seed of an nkey" in refused(["nats://x:1"], login(nats_nkey_seed=file))
 
 
 class Tokens:
@@ -284,7 +284,7 @@ class TestPermissions:
     def test_of_an_account_without_storage_are_named(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
-        monkeypatch.setattr(streams, "_PATIENCE_SECONDS", 2.0)
+        monkeypatch.setattr(streams, "_RETRY_SECONDS", 2.0)
         account = "accounts { A { users: [{ user: a, password: b }] } }"
         with serving(tmp_path, account) as servers:
             assert "enable JetStream for the servers and for this user's account" in refused(

@@ -74,7 +74,7 @@ def test_a_log_that_has_lost_its_end_takes_no_samples(replica: Replica):
     number = told["leads"]["lost-end"]["number"]
     replica.kill()
     with closing(HighWater(replica.data / "high-water")) as heard:
-        heard.note(number, 41)
+        heard.mark(number, 41)
     replica.start()
     answer = httpx.post(f"{url}/samples", json={"x": X, "y": Y}, timeout=30)
     assert answer.status_code == 503

@@ -29,7 +29,7 @@ from wolfstream.service.errors import (
     StorageFailed,
 )
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment
+from wolfstream.service.model.revision import Revision
 from wolfstream.service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
 from wolfstream.service.storage.journal import Unfinished
 from wolfstream.service.storage.snapshot_format import State, UnreadableSnapshot, encode_state
@@ -42,9 +42,9 @@ from tests.service.fleet.test_log import Pair, Replica, be_patient, told
 from tests.service.fleet.trio import wait_for
 from tests.service.fleet.writers import Server
 from wolfstream.service.engine import commits
-from wolfstream.service.fleet import jetstream_catalogue, jetstream_term, kept_keys
-from wolfstream.service.fleet.connection import Unanswered
-from wolfstream.service.fleet.entries import create_entry
+from wolfstream.service.fleet import jetstream_catalogue, jetstream_term, key_archive
+from wolfstream.service.fleet.bucket_entries import create_entry
+from wolfstream.service.fleet.connection import NatsTimeout
 from wolfstream.service.fleet.streams import STATES
 
 # Above those that catalogues give.
@@ -73,7 +73,7 @@ def writers(servers: NatsServers, tmp_path: Path) -> Iterator[Trio]:
 
 @pytest.fixture(autouse=True)
 def settling_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jetstream_term, "_SETTLE_SECONDS", 60.0)
+    monkeypatch.setattr(jetstream_term, "_WAIT_SECONDS", 60.0)
     monkeypatch.setattr(jetstream_term, "_RESOLVE_SECONDS", 60.0)
 
 
@@ -119,7 +119,7 @@ class TestReplacedLeader:
             lambda: term.drop(1),
             lambda: term.roll_back(Rollback({"to": 1, "at": 1}, "d", "e"), 1, [], 4),
             term.confirm,
-            term.settle,
+            term.resolve,
         ):
             with pytest.raises(NotLeader):
                 write()
@@ -161,7 +161,7 @@ class TestDoubt:
         leader.fate = ["unheard"]
         assert isinstance(learn(leader, model, 2), InDoubt)
         for _ in range(2):  # the second time as after a replay that failed
-            assert term.settle()
+            assert term.resolve()
             assert term.state is TermState.IN_DOUBT
             refused = learn(leader, model, 2)
             assert isinstance(refused, StorageFailed)
@@ -186,9 +186,9 @@ class TestDoubt:
         assert isinstance(learn(leader, model, 2), InDoubt)
         leader.behind = 1_000_000
         with pytest.raises(StorageFailed):
-            term.settle()
+            term.resolve()
         leader.behind = 0
-        assert not term.settle()
+        assert not term.resolve()
         assert learn(leader, model, 2) is None
         assert told(leader.journal.reader(model)) == [1, 2]
 
@@ -240,7 +240,7 @@ class TestDoubt:
         be_patient(monkeypatch, 60.0)
         learned_and_purged(new, model)
         with pytest.raises(NotLeader):
-            old.terms[model].settle()
+            old.terms[model].resolve()
         assert old.terms[model].over
 
     def test_about_what_another_commit_replaced_is_a_refusal(self, replicas: Pair, model: int):
@@ -250,7 +250,7 @@ class TestDoubt:
         old.fate = ["lost", "held"]
         term = old.terms[model]
         part = Part([old.entry(model, 2)])
-        assert isinstance(old.commit(model, part, patience=0.001), Unfinished)
+        assert isinstance(old.commit(model, part, timeout=0.001), Unfinished)
         new.lead(model)
         learn(new, model, 2)
         old.let_go()
@@ -267,7 +267,7 @@ def sent_again_later(old: Replica, new: Replica, model: int) -> Any:
     """Append sample 2, which is stored unheard, and sent again at `let_go`; the term."""
     old.fate = ["unheard", "held"]
     part = Part([old.entry(model, 2)], [keyed(model, 2)])
-    assert isinstance(old.commit(model, part, patience=0.001), Unfinished)
+    assert isinstance(old.commit(model, part, timeout=0.001), Unfinished)
     wait_for(lambda: new.told(model) == [1, 2] and not old.fate)
     return old.terms[model]
 
@@ -309,7 +309,7 @@ class TestPurge:
         learn(leader, model, 1)
         leader.terms[model].write_answers([keyed(model, 1, b"first answer")])
         checkpoint(leader, model, 1)
-        monkeypatch.setattr(kept_keys, "_PATIENCE_SECONDS", 0.0)
+        monkeypatch.setattr(key_archive, "_RETRY_SECONDS", 0.0)
         leader.fated, leader.fate = "wolfstream.states", [fate]
         with pytest.raises(StorageFailed):
             leader.terms[model].drop(1)
@@ -374,7 +374,7 @@ class TestPurge:
         leader.terms[model].write_answers([keyed(model, 1, b"first answer")])
         learned_and_purged_by(leader, model)
         log = reader.journal.new_log(model)
-        read_on, behind = log.kept.chain.read_on, [1, 2, 3]
+        read_on, behind = log.archive.chain.read_on, [1, 2, 3]
 
         def read_from_copy() -> None:
             if behind:
@@ -382,7 +382,7 @@ class TestPurge:
             else:
                 read_on()
 
-        monkeypatch.setattr(log.kept.chain, "read_on", read_from_copy)
+        monkeypatch.setattr(log.archive.chain, "read_on", read_from_copy)
         log.read_on()
         assert told(log) == [2]
         assert log.find(1) == keyed(model, 1, b"first answer")
@@ -455,10 +455,10 @@ class TestDeletion:
         old, new, _ = writers
         model = old.create(name)
         old.learn(name)
-        moment = Moment(model.published.epoch, 1)
+        revision = Revision(model.published.epoch, 1)
         new.lead(name)
         new.learn(name)
-        old.writer.models.check(model, [moment])
+        old.writer.models.check(model, [revision])
         with pytest.raises(NotLeader):
             old.writer.delete(model)
         assert new.learn(name)["sequence"] == 3
@@ -499,7 +499,7 @@ class TestDeletion:
 
         async def unheard(*given: Any) -> Any:
             await create_entry(*given)
-            raise Unanswered("no answer in time")
+            raise NatsTimeout("no answer in time")
 
         def fails_later(of: str) -> Any:
             looked.append(of)
@@ -614,7 +614,7 @@ class TestSnapshot:
 
         async def without_parts(stream: str, request: dict[str, Any], *rest: Any) -> Any:
             if stream == STATES and ".parts." in str(request.get("last_by_subj")):
-                raise Unanswered("no answer")
+                raise NatsTimeout("no answer")
             return await get(stream, request, *rest)
 
         with monkeypatch.context() as patch:
@@ -778,7 +778,7 @@ class TestWithoutAppend:
     def test_another_state_is_confirmed_by_the_log(self, writers: Trio, name: str):
         old, new, _ = writers
         model = old.create(name)
-        expected = [Moment(model.published.epoch, 9)]
+        expected = [Revision(model.published.epoch, 9)]
         assert isinstance(old.learn(name, expected=expected), AnotherState)
         new.lead(name)
         assert isinstance(old.learn(name, expected=expected), NotLeader)

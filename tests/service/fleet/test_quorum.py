@@ -15,9 +15,9 @@ if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
 from wolfstream.service.fleet import members, quorum
-from wolfstream.service.fleet.connection import Unanswered
+from wolfstream.service.fleet.connection import NatsTimeout
 from wolfstream.service.fleet.members import Members, Replica
-from wolfstream.service.fleet.quorum import StreamState, majority_heard_ago, state_of
+from wolfstream.service.fleet.quorum import StreamState, majority_heard_ago, stream_state
 
 
 def info(*ages: float, leader: str = "n0") -> dict[str, Any]:
@@ -66,19 +66,19 @@ def test_leader_tells_when_most_copies_were_heard(told: dict[str, Any], seconds:
     ],
 )
 def test_copies_that_lag_or_are_gone_are_missing(told: dict[str, Any], missing: int):
-    assert state_of(told) == StreamState(missing, 10, 1000)
+    assert stream_state(told) == StreamState(missing, 10, 1000)
 
 
 def test_offline_copy_is_missing():
     told = info(0.1, 0.2)
     told["cluster"]["replicas"][1]["offline"] = True
-    assert state_of(told).missing_copies == 1
+    assert stream_state(told).missing_copies == 1
 
 
 def test_bound_of_a_stream_is_the_one_without_a_reserve():
     told = info()
     told["config"] |= {"max_bytes": 5000, "metadata": {"wolfstream-bytes": "1000"}}
-    assert state_of(told).most_bytes == 1000
+    assert stream_state(told).most_bytes == 1000
 
 
 class Servers:
@@ -90,7 +90,7 @@ class Servers:
 
     async def call(self, _: str, __: Any) -> dict[str, Any]:
         if self.info is None:
-            raise Unanswered("no answer from NATS")
+            raise NatsTimeout("no answer from NATS")
         return self.info
 
     async def subscribe(self, _: str, cb: Any) -> None:

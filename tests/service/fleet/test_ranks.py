@@ -16,7 +16,7 @@ from wolfstream.service.fleet import members
 from wolfstream.service.fleet.connection import NatsConnection
 from wolfstream.service.fleet.members import (
     Formats,
-    Led,
+    Leadership,
     Members,
     Replica,
     ranked,
@@ -94,7 +94,7 @@ class TestStandby:
 
     def of(self, *followed: int | None) -> list[bool]:
         *order, last = ranked("m", LIVING)
-        leader = last._replace(leads={"m": Led(7, 10_000, 1)})
+        leader = last._replace(leads={"m": Leadership(7, 10_000, 1)})
         others = [
             one if at is None else one._replace(follows={"m": at})
             for one, at in zip(order, followed, strict=True)

@@ -6,7 +6,7 @@ import signal
 import httpx
 from websockets.sync.client import connect
 
-from tests.service.fleet.trio import Trio, X, Y, asked, learn, predicted, wait_for
+from tests.service.fleet.trio import Trio, X, Y, call, learn, predict, wait_for
 from tests.service.specs import PAPERS
 
 
@@ -14,12 +14,12 @@ class TestEveryReplica:
     def test_takes_samples_and_predicts_the_same(self, trio: Trio, name: str):
         sequences = [learn(client, name)["sequence"] for client in trio.clients]
         assert sequences == [40, 80, 120]
-        answers = [predicted(client, name, min_sequence="120") for client in trio.clients]
+        answers = [predict(client, name, min_sequence="120") for client in trio.clients]
         assert answers[0] == answers[1] == answers[2]
         assert {answer["sequence"] for answer in answers} == {120}
 
     def test_lists_all_models(self, trio: Trio, name: str):
-        listed = [asked(client, "GET", "/v1/models").json()["models"] for client in trio.clients]
+        listed = [call(client, "GET", "/v1/models").json()["models"] for client in trio.clients]
         names = [[model["model"] for model in models] for models in listed]
         assert names[0] == names[1] == names[2]
         assert name in names[0]
@@ -62,10 +62,10 @@ class TestEveryReplica:
 
     def test_deletes(self, trio: Trio, name: str):
         learn(trio.clients[0], name)
-        assert asked(trio.clients[2], "DELETE", f"/v1/models/{name}").status_code == 204
+        assert call(trio.clients[2], "DELETE", f"/v1/models/{name}").status_code == 204
         answers = [client.get(f"/v1/models/{name}").status_code for client in trio.clients]
         assert answers == [404] * 3
-        assert asked(trio.clients[0], "PUT", f"/v1/models/{name}", json=PAPERS).status_code == 201
+        assert call(trio.clients[0], "PUT", f"/v1/models/{name}", json=PAPERS).status_code == 201
         assert learn(trio.clients[1], name)["sequence"] == 40
 
 
@@ -74,12 +74,12 @@ class TestFollowedViews:
         learn(trio.clients[0], name)
         trio.following(name, 40)
         learn(trio.clients[0], name)
-        answers = [predicted(client, name, min_sequence="80") for client in trio.clients]
+        answers = [predict(client, name, min_sequence="80") for client in trio.clients]
         assert answers[0] == answers[1] == answers[2]
         data = [value for row in X for value in row]
         tensor = {"name": "x", "datatype": "FP64", "shape": [40, 2], "data": data}
         inferred = [
-            asked(client, "POST", f"/v2/models/{name}/infer", json={"inputs": [tensor]}).json()
+            call(client, "POST", f"/v2/models/{name}/infer", json={"inputs": [tensor]}).json()
             for client in trio.clients
         ]
         assert inferred[0]["outputs"] == inferred[1]["outputs"] == inferred[2]["outputs"]
@@ -88,22 +88,22 @@ class TestFollowedViews:
         learn(trio.clients[0], name)
         for number in trio.following(name, 40):
             client, path, ids = trio.clients[number], f"/v1/models/{name}", [f"row-{number}"]
-            asked(client, "POST", f"{path}/predict", json={"x": [X[number]], "ids": ids})
-            labelled = asked(client, "POST", f"{path}/labels", json={"ids": ids, "y": [1]}).json()
+            call(client, "POST", f"{path}/predict", json={"x": [X[number]], "ids": ids})
+            labelled = call(client, "POST", f"{path}/labels", json={"ids": ids, "y": [1]}).json()
             assert labelled["learned"] == 1, labelled
 
 
 class TestTakeover:
     def test_of_a_leader_that_was_killed(self, trio: Trio, name: str):
         first = learn(trio.clients[0], name, key="first")
-        before = predicted(trio.clients[0], name)
+        before = predict(trio.clients[0], name)
         leader, standby = trio.leader(name), trio.standby(name, 40)
         trio.replicas[leader].kill()
         try:
             other = trio.clients[standby]
             again = learn(other, name, key="first")
             assert again == first
-            after = predicted(other, name, min_sequence=f"{before['epoch']}:40")
+            after = predict(other, name, min_sequence=f"{before['epoch']}:40")
             assert after["decision"] == before["decision"]
             taken = learn(other, name)
             assert taken["sequence"] == 80

@@ -9,7 +9,7 @@ import httpx
 
 from tests.service.engine.test_readiness import wait_at
 from tests.service.fleet.conftest import LoneReplica, Replica, look_for_others_briefly
-from tests.service.fleet.trio import X, asked, learn, wait_for
+from tests.service.fleet.trio import X, call, learn, wait_for
 from tests.service.specs import PAPERS
 
 
@@ -38,10 +38,10 @@ def test_snapshot_predicts_during_a_takeover(replica: Callable[..., Replica]):
     first = replica(LoneReplica)
     first.wait()
     with httpx.Client(base_url=first.url, timeout=60) as client:
-        asked(client, "PUT", "/v1/models/restored", json=PAPERS)
+        call(client, "PUT", "/v1/models/restored", json=PAPERS)
         learn(client, "restored")
-        asked(client, "POST", "/v1/models/restored/snapshot")
-        before = asked(client, "POST", "/v1/models/restored/predict", json={"x": X}).json()
+        call(client, "POST", "/v1/models/restored/snapshot")
+        before = call(client, "POST", "/v1/models/restored/predict", json={"x": X}).json()
         learn(client, "restored")
     first.kill()
     second = replica(Gated)
@@ -49,19 +49,19 @@ def test_snapshot_predicts_during_a_takeover(replica: Callable[..., Replica]):
     second.wait()
     with httpx.Client(base_url=second.url, timeout=60) as client:
 
-        def predicted(**query: float) -> httpx.Response:
+        def predict(**query: float) -> httpx.Response:
             return client.post("/v1/models/restored/predict", json={"x": X}, params=query)
 
         def allowed() -> dict[str, Any] | None:
-            answer = predicted(max_lag=600)
+            answer = predict(max_lag=600)
             return answer.json() if answer.status_code == 200 else None
 
         assert wait_for(allowed) == before
-        refused = predicted()
+        refused = predict()
         assert refused.status_code == 503
         assert "has learned 40 of 80 samples" in refused.json()["detail"]
-        assert predicted(max_lag=0.001).status_code == 503
-        assert predicted(max_lag=600, min_sequence=80).status_code == 503
+        assert predict(max_lag=0.001).status_code == 503
+        assert predict(max_lag=600, min_sequence=80).status_code == 503
         (second.gates / "replay restored").touch()
-        assert wait_for(lambda: predicted().status_code == 200)
-        assert predicted(max_lag=600).json()["sequence"] == 80
+        assert wait_for(lambda: predict().status_code == 200)
+        assert predict(max_lag=600).json()["sequence"] == 80

@@ -120,7 +120,7 @@ def test_a_snapshot_far_ahead_is_loaded_instead_of_learning(
     for end in (15, 20):
         assert not leader.journal.append({term: Part([entry_of(number, end)])})
     leader.snapshots.save(number, State(*live.state()))
-    monkeypatch.setattr(LearningTime, "of_sample", lambda *_: 1.0)
+    monkeypatch.setattr(LearningTime, "seconds_per_sample", lambda *_: 1.0)
     follower.catch_up()
     assert (follower.learner.sequence, learned) == (20, [5, 10, 20])
 

@@ -15,10 +15,10 @@ if MISSING:
 
 from wolfstream.service.errors import StartupError
 from wolfstream.service.fleet import connection as connection_module
-from wolfstream.service.fleet.connection import NatsConnection, NotConnected, Stored
+from wolfstream.service.fleet.connection import NatsConnection, NatsDisconnected, StreamMessage
 from wolfstream.service.fleet.flushing import warn_of_flushing
-from wolfstream.service.fleet.reserve import bounded
-from wolfstream.service.fleet.streams import STATES, grow_streams, log_of, make_streams
+from wolfstream.service.fleet.reserve import with_bound
+from wolfstream.service.fleet.streams import STATES, grow_streams, log_location, make_streams
 
 _BYTES = 8 << 20
 
@@ -32,7 +32,7 @@ def nats(servers: NatsServers) -> Iterator[NatsConnection]:
 
 
 def bounds(nats: NatsConnection) -> list[int]:
-    names = [*(log_of(number)[0] for number in range(8)), STATES]
+    names = [*(log_location(number)[0] for number in range(8)), STATES]
     told = [nats.run(nats.call(f"STREAM.INFO.{name}", {}), 10) for name in names]
     return [one["config"]["max_bytes"] for one in told]
 
@@ -46,10 +46,10 @@ def test_streams_grow_and_never_shrink(nats: NatsConnection):
 
 
 def test_a_bound_that_a_replica_left_raised_is_put_back(nats: NatsConnection):
-    before, stream = bounds(nats), log_of(0)[0]
+    before, stream = bounds(nats), log_location(0)[0]
 
     config = nats.run(nats.call(f"STREAM.INFO.{stream}", {}), 10)["config"]
-    left = bounded(config, before[0], before[0] + 1)
+    left = with_bound(config, before[0], before[0] + 1)
     nats.run(nats.call(f"STREAM.UPDATE.{stream}", left), 10)
     assert bounds(nats)[0] == before[0] + 1
     grow_streams(nats, 8, 8)
@@ -90,7 +90,7 @@ def test_a_connection_that_was_closed_says_so(servers: NatsServers):
     """To whoever still uses it on another thread while the server stops."""
     connection = NatsConnection(servers.addresses, "test")
     connection.close()
-    with pytest.raises(NotConnected, match="is closed"):
+    with pytest.raises(NatsDisconnected, match="is closed"):
         connection.run(connection.call(f"STREAM.INFO.{STATES}", {}), 10)
 
 
@@ -121,10 +121,10 @@ def test_what_no_copy_answers_is_read_from_the_leader(
         request = {"seq": 1, "next_by_subj": subject, "batch": most, "max_bytes": 1000}
         for seconds in (20, 0.9):  # it is remembered that the copies are silent
             found = connection.run(connection.get(stream, request, most), seconds)
-            assert found == [Stored(1, subject, b"one")]
+            assert found == [StreamMessage(1, subject, b"one")]
         assert connection.run(connection.get(stream, {**request, "seq": 3}, most), 1) == []
         last = connection.run(connection.last(stream, subject), 1)
-        assert last == Stored(2, subject, b"two")
+        assert last == StreamMessage(2, subject, b"two")
     finally:
         connection.close()
 

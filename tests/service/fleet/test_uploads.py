@@ -21,7 +21,7 @@ from tests.service.fleet.writers import SAMPLES, SPEC, Server
 from tests.service.streams import part
 from wolfstream.service.access.key_file import KeyFile
 from wolfstream.service.fleet.exporting import export_models
-from wolfstream.service.fleet.importing import MovingError, import_models
+from wolfstream.service.fleet.importing import MoveError, import_models
 from wolfstream.service.fleet.opening import Fleet, connect, open_fleet
 
 _BYTES = 64 << 20
@@ -84,5 +84,5 @@ def test_without_its_snapshot_it_is_not_exported_as_an_empty_model(
         raise UnreadableSnapshot("it", "cannot be read")
 
     monkeypatch.setattr(fleet.storage.snapshots, "load", unreadable)
-    with pytest.raises(MovingError, match="'m'"):
+    with pytest.raises(MoveError, match="'m'"):
         list(export_models(fleet, tmp_path / "data"))

@@ -15,7 +15,7 @@ from wolfstream.service.cli.main import main
 from wolfstream.service.engine.standby import Standby
 from wolfstream.service.fleet.chain import new_writer
 from wolfstream.service.fleet.commit_messages import event_row
-from wolfstream.service.fleet.jetstream_term import rows_of
+from wolfstream.service.fleet.jetstream_term import part_rows
 from wolfstream.service.fleet.opening import Fleet, connect, open_fleet
 from wolfstream.service.fleet.planned_commits import store
 from wolfstream.service.fleet.verification import verify
@@ -60,7 +60,7 @@ def entry(term: Term, sequence: int) -> Entry:
 def force(fleet: Fleet, term: Term, part: Part, writer: bytes) -> None:
     """Store a commit that no term would write."""
     log = fleet.journal.reader(term.model)
-    planned = log.chain.planned(writer, rows_of(part))
+    planned = log.chain.plan(writer, part_rows(part))
     fleet.nats.run(store(fleet.nats, [planned], 10), 20)
 
 
@@ -112,7 +112,7 @@ def test_model_of_a_forked_log_stops_until_a_rollback(fleet: Fleet, term: Term):
     standby.catch_up()
     model = standby.learner.model
     assert model.log_faults
-    assert "what cannot be" in model.broken
+    assert "impossible records" in model.broken
     next_term = standby.begin_term()
     assert model.broken
     log = fleet.journal.reader(next_term.model)
@@ -134,7 +134,7 @@ def test_older_format_is_refused_with_words(fleet: Fleet, term: Term):
     import msgpack
 
     log = fleet.journal.reader(term.model)
-    (body,) = log.chain.planned(writer_of(fleet, term), [event_row("epoch", 2, 0, b"{}")]).bodies
+    (body,) = log.chain.plan(writer_of(fleet, term), [event_row("epoch", 2, 0, b"{}")]).bodies
     old = msgpack.packb([1, *msgpack.unpackb(body)[1:]])
     fleet.nats.run(fleet.nats.ask(log.chain.messages.subject, old), 10)
     (fault,) = faults(fleet)

@@ -1,4 +1,4 @@
-"""Three replicas of a fleet, and what its clients ask them."""
+"""Three replicas of a fleet, and the calls that tests make to them."""
 
 import time
 import uuid
@@ -11,7 +11,7 @@ import httpx
 if TYPE_CHECKING:
     from tests.service.fleet.conftest import Replica
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 X = [[i % 7, i % 5] for i in range(40)]
 Y = [i % 2 for i in range(40)]
 
@@ -19,16 +19,16 @@ Y = [i % 2 for i in range(40)]
 def wait_for_places(clients: Sequence[httpx.Client]) -> None:
     """Wait until each of some replicas knows that all of them take models.
 
-    Until then one may lead a model for which another ranks first, and hand it over when it hears
-    of that one.
+    Until then a replica may lead a model for which another replica ranks first, and hand the model
+    over when it hears of that replica.
     """
     for client in clients:
         wait_for(partial(_all_take_models, client, len(clients)))
 
 
 def _all_take_models(client: httpx.Client, replicas: int) -> bool:
-    told = client.get("/v1/fleet").json()["replicas"]
-    return sum(one["ready"] for one in told) == replicas
+    rows = client.get("/v1/fleet").json()["replicas"]
+    return sum(bool(row["ready"]) for row in rows) == replicas
 
 
 class Trio:
@@ -36,41 +36,41 @@ class Trio:
 
     def __init__(self, replicas: "list[Replica]") -> None:
         self.replicas = replicas
-        self.clients = [httpx.Client(base_url=one.url, timeout=30) for one in replicas]
+        self.clients = [httpx.Client(base_url=replica.url, timeout=30) for replica in replicas]
 
     def fleet(self) -> dict[str, dict[str, Any]]:
-        """Return what the replicas say of themselves, by their addresses."""
-        living = [number for number, one in enumerate(self.replicas) if runs(one)]
-        told = self.clients[living[0]].get("/v1/fleet").json()
-        return {replica["url"]: replica for replica in told["replicas"]}
+        """Return the row of each replica in the fleet's list, by the replica's address."""
+        running = [number for number, replica in enumerate(self.replicas) if runs(replica)]
+        rows = self.clients[running[0]].get("/v1/fleet").json()["replicas"]
+        return {row["url"]: row for row in rows}
 
     def leader(self, name: str) -> int:
         """Return the number of the replica that leads a model, once the others have heard so."""
-        urls = [one.url for one in self.replicas]
+        urls = [replica.url for replica in self.replicas]
         return wait_for(
-            lambda: [urls.index(url) for url, one in self.fleet().items() if name in one["leads"]]
+            lambda: [urls.index(url) for url, row in self.fleet().items() if name in row["leads"]]
         )[0]
 
     def standby(self, name: str, sequence: int) -> int:
         """Return the number of the replica that follows a model, once it has reached a sequence."""
-        urls = [one.url for one in self.replicas]
+        urls = [replica.url for replica in self.replicas]
 
-        def found() -> list[int]:
-            told = self.fleet().items()
-            return [urls.index(u) for u, one in told if one["follows"].get(name) == sequence]
+        def standbys() -> list[int]:
+            rows = self.fleet().items()
+            return [urls.index(url) for url, row in rows if row["follows"].get(name) == sequence]
 
-        return wait_for(found)[0]
+        return wait_for(standbys)[0]
 
     def following(self, name: str, sequence: int) -> list[int]:
-        """Return the replicas that do not lead a model, once they hold its view of a sequence."""
+        """Return the replicas that do not lead a model, once each has its view of a sequence."""
         others = [number for number in range(3) if number != self.leader(name)]
 
-        def held(number: int) -> bool:
-            predicted(self.clients[number], name)
+        def has_view(number: int) -> bool:
+            predict(self.clients[number], name)
             views = self.clients[number].get("/v1/fleet").json()["views"]
             return name in views and bool(views[name]["sequence"] == sequence)
 
-        wait_for(lambda: all(held(number) for number in others))
+        wait_for(lambda: all(has_view(number) for number in others))
         return others
 
 
@@ -78,37 +78,38 @@ def runs(replica: "Replica") -> bool:
     return replica.process is not None and replica.process.poll() is None
 
 
-def wait_for(look: Callable[[], Found | None]) -> Found:
-    """Return the first result that is true."""
+def wait_for(look: Callable[[], Result | None]) -> Result:
+    """Return the first result of a function that is true, within a minute."""
     deadline = time.monotonic() + 60
-    while not (found := look()):
+    while not (result := look()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    return found
+    return result
 
 
-def asked(client: httpx.Client, method: str, path: str, **request: Any) -> httpx.Response:
-    """The answer to a call, which is made again while it is refused for now, as by a busy machine.
+def call(client: httpx.Client, method: str, path: str, **request: Any) -> httpx.Response:
+    """Make a call again while its status is 503, as on a busy machine, and return its response.
 
-    Where it must not be done twice, it has a key.
+    A call that must not be done twice needs an Idempotency-Key in `headers`.
     """
 
-    def answer() -> httpx.Response | None:
-        found = client.request(method, path, **request)
-        return None if found.status_code == 503 else found
+    def attempt() -> httpx.Response | None:
+        response = client.request(method, path, **request)
+        return None if response.status_code == 503 else response
 
-    found: httpx.Response = wait_for(answer)
-    assert found.is_success, found.text
-    return found
+    response: httpx.Response = wait_for(attempt)
+    assert response.is_success, response.text
+    return response
 
 
 def learn(client: httpx.Client, name: str, n: int = 40, key: str | None = None) -> Any:
-    """Return the answer to samples that are learned once."""
+    """Return the response to samples that are learned once."""
     headers = {"Idempotency-Key": key or uuid.uuid4().hex}
     path, body = f"/v1/models/{name}/samples", {"x": X[:n], "y": Y[:n]}
-    return asked(client, "POST", path, json=body, headers=headers).json()
+    return call(client, "POST", path, json=body, headers=headers).json()
 
 
-def predicted(client: httpx.Client, name: str, **query: str) -> Any:
+def predict(client: httpx.Client, name: str, **query: str) -> Any:
+    """Return the response to the rows of `X`."""
     path = f"/v1/models/{name}/predict"
-    return asked(client, "POST", path, json={"x": X}, params=query).json()
+    return call(client, "POST", path, json={"x": X}, params=query).json()

@@ -15,7 +15,7 @@ from wolfstream.service.engine.group_learning import GroupRequest
 from wolfstream.service.engine.late_labels import LabelRequest
 from wolfstream.service.engine.learn_request import LearnRequest
 from wolfstream.service.engine.model_files import load_content
-from wolfstream.service.engine.predictions import RememberRequest
+from wolfstream.service.engine.predictions import WaitingRowsRequest
 from wolfstream.service.engine.writer import Writer
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
@@ -99,7 +99,7 @@ class Server:
         return self.reply_to(request)
 
     def reply_to(self, request: GroupRequest) -> Any:
-        return next(result for answer, result in self.replies if answer is request.answer)
+        return next(result for answer, result in self.replies if answer is request.waiter)
 
     def learn(self, name: str, n: int = 1, key: bytes | None = None, **more: Any) -> Any:
         """The answer to a request with samples."""
@@ -115,7 +115,7 @@ class Server:
             "epoch": published.epoch,
             "head": "asset",
         }
-        return self.answer_to(RememberRequest(model, list(ids), rows, response, Future(), 0.0))
+        return self.answer_to(WaitingRowsRequest(model, list(ids), rows, response, Future(), 0.0))
 
     def label(self, name: str, *ids: str) -> Any:
         """The answer to labels for the rows of these ids."""

@@ -10,9 +10,9 @@ import pytest
 from nats.js.kv import KeyValue
 
 from wolfstream.service.fleet import jetstream_snapshots, jetstream_term, planned_commits
-from wolfstream.service.fleet.commit_messages import LogRow, Part
+from wolfstream.service.fleet.commit_messages import Fragment, LogRow
 from wolfstream.service.fleet.jetstream_log import JetStreamLog
-from wolfstream.service.fleet.kept_keys import KeptKeys
+from wolfstream.service.fleet.key_archive import KeyArchive
 from wolfstream.service.fleet.log_index import Purge
 from wolfstream.service.fleet.subject_messages import SubjectMessages
 from wolfstream.service.storage import snapshots
@@ -38,7 +38,7 @@ def _believe_any_successor(patch: pytest.MonkeyPatch) -> None:
     """Take a commit for absent if another one comes next, whatever that one follows."""
     find = planned_commits._find
 
-    async def found(number: int, planned: planned_commits.Planned, _: bool) -> int | None:
+    async def found(number: int, planned: planned_commits.PlannedCommit, _: bool) -> int | None:
         return await find(number, planned, sent_before=False)
 
     patch.setattr(planned_commits, "_find", found)
@@ -55,19 +55,19 @@ def _purge_without_kept_position(patch: pytest.MonkeyPatch) -> None:
 
 def _keep_keys_unread(patch: pytest.MonkeyPatch) -> None:
     """Append kept keys behind what was read once, also if more was written without an answer."""
-    append = KeptKeys.append
+    append = KeyArchive.append
 
-    def appended(kept: KeptKeys, rows: Sequence[LogRow]) -> None:
+    def appended(kept: KeyArchive, rows: Sequence[LogRow]) -> None:
         with pytest.MonkeyPatch.context() as one:
             one.setattr(kept.chain, "read_on", lambda: None)
             append(kept, rows)
 
-    patch.setattr(KeptKeys, "append", appended)
+    patch.setattr(KeyArchive, "append", appended)
 
 
 def _pin_by_digest(patch: pytest.MonkeyPatch) -> None:
     """Give pinned states of the same bytes the same name."""
-    patch.setattr(jetstream_snapshots, "pinned_name", snapshots._digest)
+    patch.setattr(jetstream_snapshots, "new_pinned_name", snapshots._digest)
 
 
 def _delete_by_name(patch: pytest.MonkeyPatch) -> None:
@@ -95,9 +95,9 @@ def _read_answers_anywhere(patch: pytest.MonkeyPatch) -> None:
     after = SubjectMessages.after
 
     def renumbered(
-        messages: SubjectMessages, last: int, known: int, patience: float | None = None, **more: int
-    ) -> Iterator[tuple[Part, int]]:
-        found = after(messages, last, known, patience, **more)
+        messages: SubjectMessages, last: int, known: int, timeout: float | None = None, **more: int
+    ) -> Iterator[tuple[Fragment, int]]:
+        found = after(messages, last, known, timeout, **more)
         if more.get("at_once") != 1:  # it is not one commit that is read
             yield from found
             return

@@ -65,7 +65,7 @@ class Standby:
 
 
 @dataclass(eq=False)
-class Led:
+class LedModel:
     """A model that is led, or was.
 
     unwritten: the answers that are not in the log yet, by their sequences and keys.
@@ -90,7 +90,7 @@ class Replica:
         folder.mkdir()
         self.name = name
         self.fleet: Fleet = open_fleet(nats, folder, snapshots_kept=3)
-        self.led: dict[int, Led] = {}
+        self.led: dict[int, LedModel] = {}
         self.standby: dict[int, Standby] = {}
 
     def catch_up(self, entry: CatalogueEntry) -> Standby:

@@ -14,7 +14,7 @@ import pytest
 from tests.service.fleet_schedules.checker import PINNED, Broken, Checker, Learned
 from tests.service.fleet_schedules.network import CHECKER, StormyNetwork
 from tests.service.fleet_schedules.profiles import PROFILES, Profile
-from tests.service.fleet_schedules.replica import Learner, Led, Replica, Standby, learner_of
+from tests.service.fleet_schedules.replica import Learner, LedModel, Replica, Standby, learner_of
 from tests.service.jetstream.server import Server
 from tests.service.jetstream.virtual_time import (
     VirtualLoop,
@@ -30,7 +30,7 @@ from wolfstream.service.fleet import (
     jetstream_log,
     jetstream_snapshots,
     jetstream_term,
-    kept_keys,
+    key_archive,
     log_index,
     planned_commits,
     subject_messages,
@@ -69,8 +69,8 @@ def patch_time(
     patch.setattr("os.fsync", lambda _: None)  # no machine fails here
     seconds = random.choice(patience)
     for module in (jetstream_log, jetstream_term, commits_under_way):
-        patch.setattr(module, "PATIENCE_SECONDS", seconds)
-    patch.setattr(kept_keys, "_PATIENCE_SECONDS", seconds)
+        patch.setattr(module, "RETRY_SECONDS", seconds)
+    patch.setattr(key_archive, "_RETRY_SECONDS", seconds)
     patch.setattr(log_index, "_COMMITS_OF_SEGMENT", random.choice((1, 2, 5)))
 
 
@@ -118,11 +118,11 @@ class Schedule:
         self.trace: list[str] = []
         self._numbers, self._keys = 0, 0
         # Snapshots to save: the replica, the model as it was led, the state; then those to note.
-        self._saves: list[tuple[Replica, Led, State]] = []
-        self._drops: list[tuple[Replica, Led, bool]] = []
+        self._saves: list[tuple[Replica, LedModel, State]] = []
+        self._drops: list[tuple[Replica, LedModel, bool]] = []
         self._unpins: list[tuple[Replica, int, list[str]]] = []
         # Parts of commits that were unfinished.
-        self._under_way: dict[Term, tuple[Led, Part]] = {}
+        self._under_way: dict[Term, tuple[LedModel, Part]] = {}
         self._told: dict[bytes, tuple[int, int, bytes]] = {}  # key -> model, sequence, answer
 
     def close(self) -> None:
@@ -170,7 +170,7 @@ class Schedule:
         if self.checker.logs and self._random.random() < 0.1:
             self._check_reader(self._random.choice(list(self.checker.logs)))
 
-    def _check_learner(self, led: Led) -> None:
+    def _check_learner(self, led: LedModel) -> None:
         log, term = self.checker.logs[led.term.model], led.term
         if term.state is not TermState.LIVE or led.broken:
             return
@@ -230,7 +230,7 @@ class Schedule:
 
     # ---------------------------------------------------------------------------------- what fails
 
-    def _write(self, led: Led, work: Callable[[], Any]) -> Any:
+    def _write(self, led: LedModel, work: Callable[[], Any]) -> Any:
         """Do something with a term; return its result, or the StorageFailed that it raised."""
         try:
             return work()
@@ -239,7 +239,7 @@ class Schedule:
             self._check_refusal(led, error)
             return error
 
-    def _check_refusal(self, led: Led, error: StorageFailed) -> None:
+    def _check_refusal(self, led: LedModel, error: StorageFailed) -> None:
         if isinstance(error, NotLeader) and not led.term.over:
             raise Broken(f"{led.term.model}: a term that was refused goes on")
         if isinstance(error, InDoubt) and led.term.state is TermState.LIVE:
@@ -249,19 +249,19 @@ class Schedule:
         if led.term.over:
             self._forget(led)
 
-    def _forget(self, led: Led) -> None:
+    def _forget(self, led: LedModel) -> None:
         """Lead a model no more."""
         for replica in self._replicas:
             if replica.led.get(led.term.model) is led:
                 # A replaced leader may have work under way for a long time.
                 del replica.led[led.term.model]
 
-    def _any_led(self, replica: Replica, *states: TermState) -> Led | None:
+    def _any_led(self, replica: Replica, *states: TermState) -> LedModel | None:
         wanted = states or (TermState.LIVE,)
         found = [led for led in replica.led.values() if led.term.state in wanted]
         return self._random.choice(found) if found else None
 
-    def _live(self, replica: Replica) -> Led | None:
+    def _live(self, replica: Replica) -> LedModel | None:
         """A model that is whole, and whose term looks alive."""
         led = self._any_led(replica)
         return led if led is not None and not led.broken else None
@@ -298,7 +298,7 @@ class Schedule:
         if not self.checker.logs[term.model].listed:
             raise Broken(f"{term.model} was made, and is not in the catalogue")
         entry = CatalogueEntry(term.model, name, {}, epoch, follows)
-        replica.led[term.model] = Led(entry, learner, term)
+        replica.led[term.model] = LedModel(entry, learner, term)
 
     def _follow(self, replica: Replica) -> Standby | None:
         entries = [one for one in self._entries(replica) if one.number not in replica.led]
@@ -336,7 +336,7 @@ class Schedule:
         del replica.standby[model]
         self.checker.look()
         self._check_index(model, term.log)
-        led = replica.led[model] = Led(standby.entry, learner, term)
+        led = replica.led[model] = LedModel(standby.entry, learner, term)
         if term.acknowledged() > learner.sequence:
             raise Broken(f"{model}: acknowledged up to {term.acknowledged()}")
         for keyed in log.unanswered(0):
@@ -360,21 +360,21 @@ class Schedule:
         parts: dict[Term, Part] = {}
         others = [one for one in replica.led.values() if one is not led and not one.broken]
         chosen = [led, *self._random.sample(others, min(len(others), 1))]
-        kept: dict[Term, tuple[Led, Part]] = {}
+        kept: dict[Term, tuple[LedModel, Part]] = {}
         for one in chosen:
             part = self._part(one)
             parts[one.term] = part
             kept[one.term] = one, part
         before = {term: term.state for term in parts}
-        patience = self._random.choice((0.0, 0.0, 0.001, 60.0, 60.0, 60.0))
-        failures = replica.fleet.journal.append(parts, patience)
+        timeout = self._random.choice((0.0, 0.0, 0.001, 60.0, 60.0, 60.0))
+        failures = replica.fleet.journal.append(parts, timeout)
         for term, (one, part) in kept.items():
             error = failures.get(term)
             if error is None and before[term] is not TermState.LIVE:
                 raise Broken(f"{term.model}: a term that is {before[term]} has written")
             self._take_result(one, part, error)
 
-    def _part(self, led: Led) -> Part:
+    def _part(self, led: LedModel) -> Part:
         random, model = self._random, led.term.model
         n = random.choice((1, 1, 2, 3))
         at, made, keys = led.learner.sequence, list[Entry](), list[KeyedRequest]()
@@ -399,14 +399,14 @@ class Schedule:
         ]
         return Part(made, keys)
 
-    def _new_key(self, led: Led) -> bytes:
+    def _new_key(self, led: LedModel) -> bytes:
         """A key that is not known where it is used; perhaps one that was sent before."""
         self._keys += 1
         old = b"key %d" % self._random.randint(max(1, self._keys - 8), self._keys)
         known = _keys(led).values()
         return b"key %d" % self._keys if old in known else old
 
-    def _take_result(self, led: Led, part: Part, error: StorageFailed | None) -> None:
+    def _take_result(self, led: LedModel, part: Part, error: StorageFailed | None) -> None:
         term = led.term
         self._note(term.model, type(error).__name__ if error else "stored")
         records = [_number(entry) for entry in part.entries if entry.samples]
@@ -424,7 +424,7 @@ class Schedule:
         if term.over:
             self._forget(led)
 
-    def _learn(self, led: Led, part: Part) -> None:
+    def _learn(self, led: LedModel, part: Part) -> None:
         led.learner.apply([list(part.entries)])
         for keyed in part.keys:
             if keyed.answer is not None:
@@ -447,7 +447,7 @@ class Schedule:
             return
         part = led.sent
         assert part is not None
-        found = self._write(led, led.term.settle)
+        found = self._write(led, led.term.resolve)
         records = [_number(entry) for entry in part.entries if entry.samples]
         self._note(led.term.model, found)
         if found is True:
@@ -463,10 +463,10 @@ class Schedule:
             return
         self._settle_doubt(led, give_up=self._random.random() < 0.1)
 
-    def _settle_doubt(self, led: Led, *, give_up: bool) -> None:
+    def _settle_doubt(self, led: LedModel, *, give_up: bool) -> None:
         part, term = led.sent, led.term
         assert part is not None
-        found = self._write(led, term.settle)
+        found = self._write(led, term.resolve)
         if found is False:
             self.checker.note_refused([_number(one) for one in part.entries if one.samples])
             led.sent = None
@@ -488,7 +488,7 @@ class Schedule:
         if led is not None:
             self._write_unwritten(led)
 
-    def _write_unwritten(self, led: Led) -> bool:
+    def _write_unwritten(self, led: LedModel) -> bool:
         rows = [
             KeyedRequest(led.term.model, at, key, b"digest", answer)
             for at, (key, answer) in led.unwritten.items()
@@ -535,7 +535,7 @@ class Schedule:
         self.checker.look()
         return self.checker.logs[model].answers.get(sequence, set())
 
-    def _forget_keys(self, led: Led) -> None:
+    def _forget_keys(self, led: LedModel) -> None:
         known = sorted(_keys(led))
         if known:
             up_to = known[len(known) // 2]
@@ -550,7 +550,7 @@ class Schedule:
 
     # ------------------------------------------------------------------------------------ snapshots
 
-    def _append_alone(self, replica: Replica, led: Led, entry: Entry) -> bool:
+    def _append_alone(self, replica: Replica, led: LedModel, entry: Entry) -> bool:
         failures = replica.fleet.journal.append({led.term: Part([entry])})
         error = failures.get(led.term)
         if error is not None:
@@ -614,7 +614,7 @@ class Schedule:
             index = self._random.randrange(len(self._drops))
             self._drop_one(*self._drops.pop(index))
 
-    def _drop_one(self, replica: Replica, led: Led, full: bool) -> None:
+    def _drop_one(self, replica: Replica, led: LedModel, full: bool) -> None:
         term = led.term
         if term.state is not TermState.LIVE:
             return
@@ -649,7 +649,7 @@ class Schedule:
             self._unpins.append((replica, term.model, unneeded))
 
     def _pinned_state(
-        self, replica: Replica, led: Led
+        self, replica: Replica, led: LedModel
     ) -> tuple[str, Learner, int, list[str]] | None:
         """Pin a state to go back to: its name, itself, where it begins, and all that are pinned."""
         snapshots, model = replica.fleet.snapshots, led.term.model
@@ -658,7 +658,7 @@ class Schedule:
             if not kept:
                 return None
             state = learner_of(snapshots.load(model, self._random.choice(kept)))
-            at = led.term.stands_behind(led.learner.sequence, kept)
+            at = led.term.highest_sequence(led.learner.sequence, kept)
             if not self._write_unwritten(led):
                 return None
             name = snapshots.pin(model, b"".join(encode_state(state.state())))
@@ -667,7 +667,9 @@ class Schedule:
             self._note(type(error).__name__)
             return None
 
-    def _go_back(self, replica: Replica, led: Led, state: Learner, at: int, learned: int) -> None:
+    def _go_back(
+        self, replica: Replica, led: LedModel, state: Learner, at: int, learned: int
+    ) -> None:
         led.learner, led.broken = Learner((at, state.records)), False
         gone = [one for one in led.unwritten if one > learned]
         for one in gone:
@@ -791,7 +793,7 @@ class Schedule:
         for model in list(self.checker.logs):
             self._check_reader(model)
 
-    def _check_works(self, replica: Replica, led: Led) -> None:
+    def _check_works(self, replica: Replica, led: LedModel) -> None:
         """Raise Broken unless a term can do everything, or is not the last one."""
         term, log = led.term, self.checker.logs[led.term.model]
         present = log.writer == term._writer and not log.deleted  # type: ignore[attr-defined]
@@ -815,7 +817,7 @@ class Schedule:
             raise Broken(f"{term.model}: the last term is {term.state}")
 
 
-def _keys(led: Led) -> dict[int, bytes]:
+def _keys(led: LedModel) -> dict[int, bytes]:
     return dict(led.term.log.keys())
 
 

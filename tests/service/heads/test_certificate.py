@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from wolfstream.service.heads.certificate import certificate, in_words
+from wolfstream.service.heads.certificate import certificate, gap_text
 
 OBJECTIVE = np.array([-4.0, -1.0, -2.0])
 GAP = np.array([0.4, 0.5, 0.1])
@@ -26,5 +26,5 @@ def test_one_unknown_gap_leaves_none():
 
 def test_words():
     report = certificate(OBJECTIVE, GAP) | {"gap_over": "the set"}
-    assert in_words(report) == "gap 1, 0.5 relative over the set"
-    assert "not positive semidefinite" in in_words(report | {"gap": None})
+    assert gap_text(report) == "gap 1, 0.5 relative over the set"
+    assert "not positive semidefinite" in gap_text(report | {"gap": None})

@@ -31,7 +31,7 @@ def wrong(random: np.random.Generator, *parts: tuple[float, int]) -> "np.ndarray
 )
 def test_a_rise_is_found_soon_after_it(before: float, after: float, within: int):
     losses = wrong(np.random.default_rng(0), (before, 5000), (after, 5000))
-    (change,) = fed(losses, 64).found
+    (change,) = fed(losses, 64).latest
     assert 5000 < change.sequence <= 5000 + within
     assert change.before == pytest.approx(before, abs=0.03)
     assert change.after == pytest.approx(after, abs=0.15)
@@ -60,7 +60,7 @@ def test_learning_is_no_change():
 
 def test_a_rise_after_a_long_time_of_learning_is_found():
     losses = wrong(np.random.default_rng(2), (0.5, 2000), (0.05, 3000), (0.2, 1500))
-    (change,) = fed(losses, 64).found
+    (change,) = fed(losses, 64).latest
     assert change.before < 0.1
 
 
@@ -77,9 +77,9 @@ def test_a_constant_chance_is_seldom_said_to_change(chance: float):
 def test_errors_of_numbers_are_judged_whatever_their_unit(times: float):
     random = np.random.default_rng(4)
     errors = np.abs(random.standard_cauchy(8000)) * np.repeat([1.0, 3.0], 4000) * times
-    found = fed(errors, 64, scaled=True).found
-    assert len(found) == 1
-    assert 4000 < found[0].sequence < 4800
+    changes = fed(errors, 64, scaled=True).latest
+    assert len(changes) == 1
+    assert 4000 < changes[0].sequence < 4800
     assert fed(errors[:4000], scaled=True).total == 0
 
 
@@ -109,7 +109,7 @@ def test_a_state_goes_on_as_if_nothing_had_been():
         looking.add(losses[3500:].tolist())
         looking.date(5000)
     assert first.state() == again.state()
-    assert first.found[-1].sequence == 5000
+    assert first.latest[-1].sequence == 5000
     assert copied.state() != first.state()
 
 
@@ -123,8 +123,8 @@ def test_scores_look_for_changes_of_their_losses():
     errors.count(y, y + random.standard_normal(4000) * np.repeat([0.1, 1.0], 2000))
     for score in (hits, errors):
         score.changes.date(4000)
-        (change,) = score.changes.found
+        (change,) = score.changes.latest
         assert change.before < change.after
         again = type(score)()
         again.restore(json.loads(json.dumps(score.state())))
-        assert again.changes.found == score.changes.found
+        assert again.changes.latest == score.changes.latest

@@ -227,7 +227,7 @@ class TestClassWeights:
         spec["adaptive"] = {"class_weight": "balanced"}
         parts = []
         for seed in (1, 2):
-            learner = Learner(Model(0, f"m:{seed}", read_spec(spec).of_one_learner))
+            learner = Learner(Model(0, f"m:{seed}", read_spec(spec).single_learner))
             learner.absorb("adaptive", frauds(400, seed=seed))
             parts.append(learner)
         found = merged("m", read_spec(spec), parts)

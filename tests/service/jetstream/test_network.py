@@ -31,7 +31,12 @@ from tests.service.jetstream.network import (
 from tests.service.jetstream.server import Server
 from tests.service.jetstream.wire import Wire
 from wolfstream.service.fleet.batches import Message, send
-from wolfstream.service.fleet.connection import NatsConnection, NotConnected, Refused, Unanswered
+from wolfstream.service.fleet.connection import (
+    NatsConnection,
+    NatsDisconnected,
+    NatsRefusal,
+    NatsTimeout,
+)
 from wolfstream.service.fleet.streams import make_bucket
 
 _SECONDS = 30.0
@@ -73,14 +78,14 @@ def read(nats: NatsConnection, most: int = 1) -> list[int]:
 
 def test_unheard_append_is_stored(pair: Pair, network: ScriptedNetwork) -> None:
     network.next(Unheard(), kind=Kind.APPEND)
-    with pytest.raises(Unanswered):
+    with pytest.raises(NatsTimeout):
         append(pair[0], 0)
     assert read(pair[1]) == [1]
 
 
 def test_lost_append_is_not_stored(pair: Pair, network: ScriptedNetwork) -> None:
     network.next(Lost(), kind=Kind.APPEND)
-    with pytest.raises(Unanswered):
+    with pytest.raises(NatsTimeout):
         append(pair[0], 0)
     assert append(pair[1], 0) == 1
 
@@ -88,7 +93,7 @@ def test_lost_append_is_not_stored(pair: Pair, network: ScriptedNetwork) -> None
 def test_held_append_passes_later_ones(pair: Pair, network: ScriptedNetwork, wire: Wire) -> None:
     network.next(Held(past=2), Held(), client="a", kind=Kind.APPEND)
     for _ in range(2):
-        with pytest.raises(Unanswered):
+        with pytest.raises(NatsTimeout):
             append(pair[0], 2)
     assert [append(pair[1], expected) for expected in (0, 1)] == [1, 2]
     assert read(pair[1], 9) == [1, 2, 3]
@@ -109,7 +114,7 @@ def test_held_append_may_be_heard(pair: Pair, network: ScriptedNetwork, wire: Wi
 def test_refusals_have_the_given_code(pair: Pair, network: ScriptedNetwork) -> None:
     network.next(RefusedWith(10164), kind=Kind.APPEND, client="a")
     assert append(pair[1], 0) == 1
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(NatsRefusal) as refused:
         append(pair[0], 1)
     assert refused.value.code == 10164
     assert append(pair[0], 1) == 2
@@ -118,14 +123,14 @@ def test_refusals_have_the_given_code(pair: Pair, network: ScriptedNetwork) -> N
 def test_no_quorum_is_no_answer(pair: Pair, network: ScriptedNetwork) -> None:
     network.next(RefusedWith(10158, status=503), Unserved(), kind=Kind.APPEND)
     for _ in range(2):
-        with pytest.raises(Unanswered):
+        with pytest.raises(NatsTimeout):
             append(pair[0], 0)
 
 
 def test_lost_part_refuses_its_batch(pair: Pair, network: ScriptedNetwork) -> None:
     network.next(Lost(), kind=Kind.PART)
     messages = [Message("S.m", b"m", 0), Message("S.m", b"m", None)]
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(NatsRefusal) as refused:
         pair[0].run(send(pair[0], messages), _SECONDS)
     assert refused.value.code == 10176
     assert pair[0].run(send(pair[0], messages), _SECONDS) == 2
@@ -230,7 +235,7 @@ def test_disconnected_client_sends_later(pair: Pair, monkeypatch: pytest.MonkeyP
 
     async def use() -> None:
         client.disconnect()
-        with pytest.raises(NotConnected):
+        with pytest.raises(NatsDisconnected):
             await nats.ask("S.m", b"")
         with pytest.raises(TimeoutError):
             await client.request("S.m", b"later")

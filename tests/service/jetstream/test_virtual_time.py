@@ -30,7 +30,7 @@ from tests.service.jetstream.server import Server
 from tests.service.jetstream.virtual_time import VirtualLoop, connected
 from tests.service.jetstream.wire import Wire
 from wolfstream.service.fleet.batches import Message, send
-from wolfstream.service.fleet.connection import NatsConnection, Refused, Unanswered
+from wolfstream.service.fleet.connection import NatsConnection, NatsRefusal, NatsTimeout
 from wolfstream.service.fleet.streams import make_bucket
 
 
@@ -47,7 +47,7 @@ def test_time_out_passes_virtually(loop: VirtualLoop) -> None:
     nats.run(on.create()(nats.client, "S"), 9)
     network.next(Lost(timed=True), Late(there=1.5, back=9), kind=Kind.APPEND)
     for passed in (2.0, 4.0):
-        with pytest.raises(Unanswered):
+        with pytest.raises(NatsTimeout):
             nats.run(send(nats, [Message("S.m", b"m", 0)]), 9)
         assert loop.time() == passed
     assert nats.run(nats.last_of_leader("S", "S.m"), 9) is not None
@@ -127,7 +127,7 @@ def recorded(seed: int) -> tuple[list[tuple[float, Call, Fate]], list[int]]:
                 found = await nats.get("S", {"last_by_subj": "S.m"})
                 last = found[0].sequence if found else 0
                 await send(nats, [Message("S.m", nats.servers.encode(), last)])
-            except (Refused, Unanswered):
+            except (NatsRefusal, NatsTimeout):
                 await asyncio.sleep(0.05)
 
     async def write_all() -> None:

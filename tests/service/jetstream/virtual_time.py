@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from tests.service.jetstream.client import connector
 from tests.service.jetstream.wire import Wire
-from wolfstream.service.fleet.connection import NatsConnection, Unanswered
+from wolfstream.service.fleet.connection import NatsConnection, NatsTimeout
 
 T = TypeVar("T")
 
@@ -69,7 +69,7 @@ class DrivenConnection(NatsConnection):
         try:
             return self.loop.run_until_complete(asyncio.wait_for(work, seconds))
         except TimeoutError as error:
-            raise Unanswered(f"no answer from NATS: {error or 'time-out'}") from None
+            raise NatsTimeout(f"no answer from NATS: {error or 'time-out'}") from None
 
     def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         future = DrivenFuture[T](self.loop)

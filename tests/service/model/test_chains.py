@@ -83,7 +83,7 @@ def test_need_a_set_that_votes_alone(given):
 def test_of_another_process_have_the_same_bits():
     learner, X = learner_of({})
     versions, follower = Versions(), Follower()
-    versions.note(learner.model.published)
+    versions.record(learner.model.published)
     other = Model(1, "m", read_spec({}))
     other.published = follower.take(versions.newer(None))
     here, there = (both(model, X) for model in (learner.model, other))

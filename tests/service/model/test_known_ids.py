@@ -4,15 +4,17 @@ import numpy as np
 import pytest
 
 from wolfstream.service.model.known_ids import KnownIds
-from wolfstream.service.model.waiting_rows import Labelled, Request
+from wolfstream.service.model.waiting_rows import LabelledRow, WaitingRequest
 from wolfstream.service.samples.ids import RowId
-from wolfstream.service.samples.predicted import Predicted
+from wolfstream.service.samples.predicted import PredictedRows
 
 BYTES = 1 << 30
 
 
-def request_of(ids: list[RowId]) -> Request:
-    return Request(Predicted(0, 0, ids, b"", [1] * len(ids), 0, "epoch"), b"", bytearray(len(ids)))
+def request_of(ids: list[RowId]) -> WaitingRequest:
+    return WaitingRequest(
+        PredictedRows(0, 0, ids, b"", [1] * len(ids), 0, "epoch"), b"", bytearray(len(ids))
+    )
 
 
 class Lists:
@@ -20,14 +22,14 @@ class Lists:
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self.waiting: list[tuple[RowId, Request]] = []
-        self.settled: list[tuple[RowId, Labelled | None]] = []
+        self.waiting: list[tuple[RowId, WaitingRequest]] = []
+        self.settled: list[tuple[RowId, LabelledRow | None]] = []
 
-    def wait(self, ids: list[RowId], request: Request) -> None:
+    def wait(self, ids: list[RowId], request: WaitingRequest) -> None:
         self.take(ids)
         self.waiting += [(one, request) for one in ids]
 
-    def leave(self, request: Request) -> None:
+    def leave(self, request: WaitingRequest) -> None:
         left = [one for one, there in self.waiting if there is request]
         self.waiting = [pair for pair in self.waiting if pair[1] is not request]
         self.settled += [(one, None) for one in left]
@@ -35,7 +37,7 @@ class Lists:
 
     def join(self, ids: list[RowId]) -> None:
         self.take(ids)
-        self.settled += [(one, Labelled(1, 0)) for one in ids]
+        self.settled += [(one, LabelledRow(1, 0)) for one in ids]
         self.settled = self.settled[-self.most :]
 
     def take(self, ids: list[RowId]) -> None:
@@ -47,7 +49,7 @@ class Lists:
 def test_ids_that_wait_leave_have_their_label_and_come_again(seed: int) -> None:
     random = np.random.default_rng(seed)
     most = int(random.integers(1, 40))
-    known, lists, requests = KnownIds(most, BYTES), Lists(most), list[Request]()
+    known, lists, requests = KnownIds(most, BYTES), Lists(most), list[WaitingRequest]()
     for _ in range(300):
         ids: list[RowId] = random.choice(60, random.integers(1, 8), replace=False).tolist()
         what = random.integers(3)
@@ -60,7 +62,7 @@ def test_ids_that_wait_leave_have_their_label_and_come_again(seed: int) -> None:
             known.leave(oldest)
             lists.leave(oldest)
         elif what == 2:
-            known.settle({one: Labelled(1, 0) for one in ids})
+            known.settle({one: LabelledRow(1, 0) for one in ids})
             lists.join(ids)
         assert list(known.settled()) == lists.settled
         assert known.waiting == len(lists.waiting)
@@ -81,7 +83,7 @@ def test_bytes_are_bounded_and_come_back() -> None:
         known.leave(request)
         assert known.settled_bytes <= 4_000
     assert 5 < len(list(known.settled())) < 15
-    known.settle({f"label {number}": Labelled("x" * 100, 0) for number in range(50)})
+    known.settle({f"label {number}": LabelledRow("x" * 100, 0) for number in range(50)})
     assert all(label is not None for _, label in known.settled())
     assert known.settled_bytes <= 4_000
 

@@ -47,7 +47,7 @@ def test_growth_is_not_underestimated(spec: ModelSpec):
         samples = samples_of(spec, n, seed)
         memory.note(learner.model, learner.n_bytes)
         Draft(learner, Limits(100, 1000, memory=memory)).add(head, samples)
-        taken = memory.held
+        taken = memory.n_bytes
         learner.absorb(head, samples)
         learner.publish()
         assert learner.n_bytes <= taken + SLACK
@@ -63,7 +63,7 @@ def test_default_model_grows_no_more_once_its_set_is_full():
     memory.note(learner.model, learner.n_bytes)
     limits = Limits(100, 1000, memory=memory)
     Draft(learner, limits).add("working_set", samples_of(spec, 1, 99, classes=2))
-    assert memory.held == learner.n_bytes
+    assert memory.n_bytes == learner.n_bytes
     assert learner.steady_until > learner.sequence
 
 
@@ -72,7 +72,7 @@ def test_samples_without_room_are_refused_and_nothing_is_counted():
     draft = Draft(learner, Limits(100, 1000, memory=memory))
     with pytest.raises(ModelsFull, match=r"model 'rooms' would grow by .*DELETE models"):
         draft.add("working_set", samples_of(ModelSpec(), 10, 0))
-    assert memory.held == 0
+    assert memory.n_bytes == 0
     assert draft.sequence == 0
 
 
@@ -84,7 +84,7 @@ def test_requests_of_a_group_take_once_what_they_need_together():
         draft.add("working_set", samples_of(spec, 1, seed, classes=1))
     whole = Draft(learner_of(spec), Limits(100, 1000, memory=alone))
     whole.add("working_set", samples_of(spec, 40, 0, classes=1))
-    assert together.held == pytest.approx(alone.held, rel=0.1)
+    assert together.n_bytes == pytest.approx(alone.n_bytes, rel=0.1)
 
 
 class TestBound:
@@ -103,13 +103,13 @@ class TestBound:
             memory.take(small, 3 * MB)
         memory.forget(large)
         memory.take(small, 3 * MB)
-        assert memory.held == 5 * MB
+        assert memory.n_bytes == 5 * MB
 
     def test_what_was_measured_replaces_the_estimate(self):
         memory, model = ModelMemory(NO_BOUND), Model(1, "m", ModelSpec())
         memory.take(model, 10 * MB)
         memory.note(model, 4 * MB)
-        assert memory.held == 4 * MB
+        assert memory.n_bytes == 4 * MB
 
     def test_new_model_needs_room_to_learn(self):
         memory = ModelMemory(20 * MB)

@@ -9,7 +9,7 @@ from tests.service.specs import PAPERS
 from wolfstream.service.engine.model_files import fill_model
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.merging import Unlike, merged
+from wolfstream.service.model.merging import NotMergeable, merged
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.model import ModelSpec, read_spec
@@ -46,7 +46,7 @@ def parts_of(given: dict[str, Any], head: HeadName, *taught: Samples) -> list[Le
     """Return a learner for each part of a stream."""
     parts = []
     for number, part in enumerate(taught):
-        learner = Learner(Model(0, f"m:{number}", read_spec(given).of_one_learner))
+        learner = Learner(Model(0, f"m:{number}", read_spec(given).single_learner))
         for start in range(0, len(part.y), 32):
             rows = slice(start, start + 32)
             learner.absorb(head, Samples(part.X[rows], part.y[rows], None))  # type: ignore[index]
@@ -150,11 +150,11 @@ class TestMerged:
 
     def test_is_refused_where_no_part_has_samples(self):
         parts = parts_of(FAST, "working_set", samples(0, 1))
-        with pytest.raises(Unlike, match="has learned a sample"):
+        with pytest.raises(NotMergeable, match="has learned a sample"):
             merged("m", read_spec(FAST), parts)
 
     def test_is_refused_where_rows_have_another_length(self):
         narrow = samples(50, 2)._replace(X=np.ones((50, 2)))
         parts = parts_of(FAST, "working_set", samples(50, 1), narrow)
-        with pytest.raises(Unlike, match="arrays of 2 and 3 numbers"):
+        with pytest.raises(NotMergeable, match="arrays of 2 and 3 numbers"):
             merged("m", read_spec(FAST), parts)

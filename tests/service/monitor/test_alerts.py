@@ -73,7 +73,7 @@ def test_a_change_is_described_counted_logged_sent_and_posted(tmp_path: Path):
             assert 'prequential_changes_total{head="working_set",model="m"} 1.0' in metrics
             until(lambda: got)
             assert json.loads(got[0][1])["data"] == alert
-            assert "the predictions of the head working_set became worse" in server.log()
+            assert "predictions became worse: model=m head=working_set" in server.log()
             assert SECRET not in server.log()
         finally:
             server.close()

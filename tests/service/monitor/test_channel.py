@@ -4,12 +4,12 @@ import asyncio
 import json
 from typing import Any
 
-from wolfstream.service.monitor.channel import Channel
+from wolfstream.service.monitor.channel import EventChannel
 
 LARGE = "x" * 60_000
 
 
-async def first(channel: Channel, n: int, last_id: str | None = None) -> list[dict[str, str]]:
+async def first(channel: EventChannel, n: int, last_id: str | None = None) -> list[dict[str, str]]:
     found: list[dict[str, str]] = []
     events = channel.listen(last_id)
     async for event in events:
@@ -25,8 +25,8 @@ def told(events: list[dict[str, str]]) -> list[Any]:
     return [json.loads(event["data"]).get("n") for event in events]
 
 
-def published(n: int, **more: Any) -> Channel:
-    channel = Channel()
+def published(n: int, **more: Any) -> EventChannel:
+    channel = EventChannel()
     for i in range(n):
         channel.publish("state", {"n": i, **more})
     return channel

@@ -24,7 +24,7 @@ def test_numbers_come_back_by_their_names(tmp_path: Path):
 
 
 def test_the_oldest_of_too_many_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(points, "MOST_OF_MODEL", 5)
+    monkeypatch.setattr(points, "MAX_PER_MODEL", 5)
     _, kept = opened(tmp_path)
     for i in range(20):
         kept.write([Point(1, i, {"n": i})], [1])
@@ -32,7 +32,7 @@ def test_the_oldest_of_too_many_are_forgotten(tmp_path: Path, monkeypatch: pytes
 
 
 def test_all_models_together_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(points, "_MOST", 10)
+    monkeypatch.setattr(points, "_MAX_POINTS", 10)
     monkeypatch.setattr(points, "_WRITES", 1)
     _, kept = opened(tmp_path)
     for i in range(20):

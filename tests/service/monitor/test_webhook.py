@@ -23,7 +23,7 @@ from wolfstream.service.errors import StartupError
 from wolfstream.service.monitor import alerts, webhook
 from wolfstream.service.monitor.alerts import Alert, Alerts
 from wolfstream.service.monitor.side_file import SideFile
-from wolfstream.service.monitor.webhook import NotDelivered, Webhook, deliver, signed
+from wolfstream.service.monitor.webhook import NotDelivered, Webhook, deliver, signature_headers
 
 SECRET = "a secret of enough characters"
 ALERT = Alert(3, "adaptive", 700, {"model": "rooms", "time": "2026-03-01T09:30:00.000Z"})
@@ -108,7 +108,7 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_posted_is_signed(tmp_path: Path):
     kept = noted(tmp_path)
-    assert kept.note([ALERT]) == [ALERT]
+    assert kept.record([ALERT]) == [ALERT]
     with receiving() as (url, got):
         delivered(Webhook(url, SECRET, private=True), kept)
     ((headers, body),) = got
@@ -125,13 +125,14 @@ def test_what_is_posted_is_signed(tmp_path: Path):
 
 def test_the_signature_is_that_of_standard_webhooks():
     secret = base64.b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
-    headers = signed(secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}')
+    number, body = "msg_p5jXN8AQM9LWM0D4loKWxJek", b'{"test": 2432232314}'
+    headers = signature_headers(secret, number, 1614265330, body)
     assert headers["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
 def test_it_is_posted_again_under_one_id_until_it_is_taken(tmp_path: Path):
     kept = noted(tmp_path)
-    kept.note([ALERT])
+    kept.record([ALERT])
     with receiving(500, 302, 429, 200) as (url, got):
         delivered(Webhook(url, SECRET, private=True), kept)
     assert len(got) == 4
@@ -140,9 +141,9 @@ def test_it_is_posted_again_under_one_id_until_it_is_taken(tmp_path: Path):
 
 
 def test_it_is_given_up_at_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(webhook, "_MOST_TRIES", 2)
+    monkeypatch.setattr(webhook, "_MAX_TRIES", 2)
     kept = noted(tmp_path)
-    kept.note([ALERT])
+    kept.record([ALERT])
     with receiving(500, 500, 500) as (url, got):
         delivered(Webhook(url, SECRET, private=True), kept)
     assert len(got) == 2
@@ -360,18 +361,18 @@ def test_a_secret_is_needed(secret: str):
 
 def test_without_a_file_the_newest_alert_is_told(tmp_path: Path):
     older = ALERT._replace(sequence=1)
-    assert noted(tmp_path / "missing").note([older, ALERT]) == [ALERT]
+    assert noted(tmp_path / "missing").record([older, ALERT]) == [ALERT]
 
 
 def test_alerts_are_noted_once_and_those_that_wait_are_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(alerts, "_MOST_WAITING", 5)
+    monkeypatch.setattr(alerts, "_MAX_WAITING", 5)
     kept = noted(tmp_path)
     several = [ALERT._replace(sequence=i) for i in range(9)]
     for alert in several:
-        assert kept.note([alert]) == [alert]
-    assert noted(tmp_path).note(several) == []
+        assert kept.record([alert]) == [alert]
+    assert noted(tmp_path).record(several) == []
     assert kept._file.use(_waiting, 0) == 5
     kept.forget([])
     assert kept._file.use(_waiting, 0) == 5

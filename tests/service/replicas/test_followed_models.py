@@ -13,12 +13,12 @@ from tests.service.specs import PAPERS
 from wolfstream.service.errors import NotLeader, NotReached, Unauthenticated, UnknownModel
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.moment import Moment
+from wolfstream.service.model.revision import Revision
 from wolfstream.service.replicas import peers as peers_module
 from wolfstream.service.replicas.followed_models import FollowedModels
-from wolfstream.service.replicas.peers import NoAnswer, Peers
+from wolfstream.service.replicas.peers import PeerFailed, Peers
 from wolfstream.service.replicas.served_views import ServedViews
-from wolfstream.service.replicas.view_messages import SEAL, read_question, sealed_question
+from wolfstream.service.replicas.view_messages import SEAL, read_request, seal_request
 from wolfstream.service.samples.validation import read_samples
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.model import ModelSpec
@@ -174,7 +174,7 @@ def test_a_view_predicts_what_the_leader_does():
             for _ in range(3):
                 leader.learn()
                 sequence = leader.learner.sequence
-                view = await followed.view(model, "working_set", ROWS, Moment(None, sequence))
+                view = await followed.view(model, "working_set", ROWS, Revision(None, sequence))
                 assert view.sequence == sequence
                 of_leader = leader.learner.model.published
                 decisions = [
@@ -189,11 +189,11 @@ def test_a_position_of_an_earlier_term_is_met_and_that_of_another_life_is_the_le
     async def work() -> None:
         async with following() as (_, followed):
             model = await model_of(followed)
-            view = await followed.view(model, "working_set", ROWS, Moment("life", 10))
+            view = await followed.view(model, "working_set", ROWS, Revision("life", 10))
             assert view.epoch == "life.1"
             for epoch in ("life.2", "another"):
                 with pytest.raises(NotLeader):
-                    await followed.view(model, "working_set", ROWS, Moment(epoch, 10))
+                    await followed.view(model, "working_set", ROWS, Revision(epoch, 10))
 
     run(work)
 
@@ -203,7 +203,7 @@ def test_what_never_comes_is_not_waited_for_without_end():
         async with following(wait_seconds=0.01) as (_, followed):
             model = await model_of(followed)
             with pytest.raises(NotReached):
-                await followed.view(model, "working_set", ROWS, Moment(None, 11))
+                await followed.view(model, "working_set", ROWS, Revision(None, 11))
 
     run(work)
 
@@ -220,7 +220,7 @@ def test_predictions_go_on_without_a_leader():
             assert view.sequence == 10
             leader.answering = True
             leader.learn()
-            await followed.view(model, "working_set", ROWS, Moment(None, 20))
+            await followed.view(model, "working_set", ROWS, Revision(None, 20))
 
     run(work)
 
@@ -292,7 +292,7 @@ def test_successor_that_takes_over_confirms_no_view():
             await confirmed_no_more(followed)
             leader.takes_over = False
             leader.learn()
-            await followed.view(followed.model("m"), "working_set", ROWS, Moment(None, 20))
+            await followed.view(followed.model("m"), "working_set", ROWS, Revision(None, 20))
 
     run(work)
 
@@ -329,7 +329,7 @@ class TestSequences:
                 model = await model_of(followed)
                 leader.answering = False
                 leader.learn()
-                followed.views.note_told("m", '"life.1:20"')
+                followed.views.record_shown("m", '"life.1:20"')
                 waiting = asyncio.ensure_future(followed.view(model, "working_set", ROWS))
                 await asyncio.sleep(0.1)
                 assert not waiting.done()
@@ -343,7 +343,7 @@ class TestSequences:
         async def work() -> None:
             async with following(wait_seconds=0.01) as (_, followed):
                 model = await model_of(followed)
-                followed.views.note_told("m", told)
+                followed.views.record_shown("m", told)
                 with pytest.raises(NotLeader):
                     await followed.view(model, "working_set", ROWS)
 
@@ -354,7 +354,7 @@ class TestSequences:
             async with following() as (leader, followed):
                 model, behind = await model_of(followed), leader.learner.model.published
                 leader.learn()
-                await followed.view(model, "working_set", ROWS, Moment(None, 20))
+                await followed.view(model, "working_set", ROWS, Revision(None, 20))
                 leader.learner.model.published = behind
                 await confirmed_no_more(followed)
                 assert model.published.sequence == 20
@@ -406,38 +406,38 @@ class TestBytes:
     """Nobody but the replica that was asked is listened to."""
 
     def test_a_question_needs_the_word(self):
-        _, content, seal = sealed_question("another secret", {"m": None})
+        _, content, seal = seal_request("another secret", {"m": None})
         with pytest.raises(Unauthenticated):
-            read_question(SECRET, content, seal)
+            read_request(SECRET, content, seal)
 
     @pytest.mark.parametrize("seal", ["", "é", "0" * 64])
     def test_a_question_needs_its_seal(self, seal: str):
-        _, content, _ = sealed_question(SECRET, {"m": None})
+        _, content, _ = seal_request(SECRET, {"m": None})
         with pytest.raises(Unauthenticated):
-            read_question(SECRET, content, seal)
+            read_request(SECRET, content, seal)
 
     def test_an_answer_to_another_question_is_none(self):
         async def work() -> None:
             async with following() as (leader, _):
-                _, content, seal = sealed_question(SECRET, {"m": None})
+                _, content, seal = seal_request(SECRET, {"m": None})
                 told, sealed = await leader.served.answer(content, seal)
 
                 def again(_: httpx.Request) -> httpx.Response:
                     return response(told, sealed)
 
                 peers = peers_of(again)
-                with pytest.raises(NoAnswer, match="not of the replica"):
+                with pytest.raises(PeerFailed, match="not from the replica"):
                     await peers.views(leader, {"m": None})
 
         run(work)
 
     def test_an_answer_is_not_read_without_end(self, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(peers_module, "MOST_BYTES", 100)
+        monkeypatch.setattr(peers_module, "MAX_BYTES", 100)
 
         async def work() -> None:
             async with following() as (leader, _):
                 peers = peers_of(leader.respond)
-                with pytest.raises(NoAnswer, match="100 bytes"):
+                with pytest.raises(PeerFailed, match="100 bytes"):
                     await peers.views(leader, {"m": None})
 
         run(work)

@@ -9,9 +9,9 @@ from hypothesis.extra import numpy as arrays
 from tests.service.streams import plain_rows
 from wolfstream.service.samples.record import (
     as_recorded,
+    concatenate_samples,
     from_record,
-    one_after_another,
-    part_of,
+    slice_samples,
     to_record,
 )
 from wolfstream.service.samples.validation import Samples, read_samples
@@ -98,7 +98,7 @@ class TestRecordOfTargets:
     def test_joined_they_stand_one_after_another(self, parts: list[Samples]):
         kind = isinstance(parts[0].X, NamedRows)
         parts = [part for part in parts if isinstance(part.X, NamedRows) == kind]
-        together = one_after_another(parts)
+        together = concatenate_samples(parts)
         assert together.y.tobytes() == b"".join(part.y.tobytes() for part in parts)
         assert n_rows(together.X) == len(together.y)
 
@@ -128,7 +128,7 @@ class TestRecordOfNamedRows:
 
     @given(st.lists(NAMED_SAMPLES, min_size=1, max_size=3))
     def test_joined_they_are_what_one_request_would_have_been(self, parts: list[Samples]):
-        together = one_after_another(parts)
+        together = concatenate_samples(parts)
         # As they came: the order of a row's names is part of the record.
         x = [row for part in parts for row in plain_rows(part)]
         labels = [label for part in parts for label in part.y]
@@ -229,7 +229,7 @@ class TestAsRecorded:
 def test_a_part_of_a_table_has_its_own_texts_alone():
     rows = [[f"text {k}", float(k), None] for k in range(100)]
     samples = read_samples({"x": rows, "y": [0] * 100}, prepared=True)
-    part = part_of(samples, 40, 42)
+    part = slice_samples(samples, 40, 42)
     assert isinstance(part.X, Cells)
     assert part.X.texts == ("text 40", "text 41")
     assert part.X.text.tolist() == [[0, -1, -1], [1, -1, -1]]

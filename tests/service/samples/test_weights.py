@@ -17,9 +17,9 @@ from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.samples.record import (
     as_recorded,
+    concatenate_samples,
     from_record,
-    one_after_another,
-    part_of,
+    slice_samples,
     to_record,
 )
 from wolfstream.service.samples.validation import Samples, read_rows, read_samples
@@ -114,13 +114,13 @@ def test_without_them_a_record_is_what_it_was() -> None:
 
 def test_requests_with_and_without_become_one_block() -> None:
     with_weights, without = WEIGHTED[0], three_classes(2, seed=1)
-    block = one_after_another([without, with_weights])
+    block = concatenate_samples([without, with_weights])
     assert block.weight is not None
     assert block.weight.tolist() == [1.0, 1.0, 0.5, 1.0, 2.0, 3.0, 1e6]
-    part = part_of(block, 2, 4).weight
+    part = slice_samples(block, 2, 4).weight
     assert part is not None
     assert part.tolist() == [0.5, 1.0]
-    assert one_after_another([without, without]).weight is None
+    assert concatenate_samples([without, without]).weight is None
 
 
 def learner_of(**spec: Any) -> Learner:

@@ -29,7 +29,7 @@ from wolfstream.service.engine.group_learning import GroupRequest
 from wolfstream.service.engine.late_labels import LabelRequest
 from wolfstream.service.engine.learn_request import LearnRequest
 from wolfstream.service.engine.model_files import load_content
-from wolfstream.service.engine.predictions import RememberRequest
+from wolfstream.service.engine.predictions import WaitingRowsRequest
 from wolfstream.service.engine.queue_items import Order
 from wolfstream.service.errors import Refusal, StartupError
 from wolfstream.service.heads.kinds import fit_window
@@ -407,7 +407,7 @@ class Schedule:
         row = _GRID[:1] + self._row
         row[0, 0] = -self._row * UNIT
         self._note(model.name, row_id)
-        self._begin(RememberRequest(model, [row_id], row, response, future, 0.0))
+        self._begin(WaitingRowsRequest(model, [row_id], row, response, future, 0.0))
 
     def _hear_predicted(self, life: Life, row_id: str, reply: Any) -> None:
         self._note("->", _short(reply))
@@ -633,7 +633,7 @@ class Schedule:
         self._note(model.name)
         self._end_well()
         with closing(ReplayMarks(replays_path(self.server.data))) as marks:
-            marks.leave_out(model.id, _LOADING, marks.most)
+            marks.leave_out(model.id, _LOADING, marks.max_crashes)
         self._marked.add(model.id)
         self._start(unreadable=True)
 

@@ -661,7 +661,7 @@ class TestLearners:
         assert spec.pending is None
         prepare = {"codes": "numbers"}
         alone = {"asset": None, "pending": None, "prepare": prepare}
-        assert spec.of_one_learner == read_spec(alone)
+        assert spec.single_learner == read_spec(alone)
 
     def test_are_left_out_of_what_is_stored_where_there_is_one(self):
         assert "learners" not in read_spec({}).plain()

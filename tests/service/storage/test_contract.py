@@ -369,24 +369,24 @@ def leave_in_doubt(term: Term, part: Part, stored: bool = False) -> None:
         with suppress(InDoubt), term.writing(part):
             raise InDoubt("the disk has failed")
     else:
-        from wolfstream.service.fleet.connection import Unanswered
-        from wolfstream.service.fleet.jetstream_term import JetStreamTerm, rows_of
+        from wolfstream.service.fleet.connection import NatsTimeout
+        from wolfstream.service.fleet.jetstream_term import JetStreamTerm, part_rows
         from wolfstream.service.fleet.planned_commits import store
 
         assert isinstance(term, JetStreamTerm)
-        planned = term.planned(rows_of(part))
+        planned = term.begin_commit(part_rows(part))
         if stored:
             term._nats.run(store(term._nats, [planned], 30), 60)
-        assert isinstance(term.failed(planned, part, Unanswered("no answer")), InDoubt)
+        assert isinstance(term.failed(planned, part, NatsTimeout("no answer")), InDoubt)
     assert term.state is TermState.IN_DOUBT
 
 
-def settle(term: Term) -> bool:
+def resolve(term: Term) -> bool:
     """What a doubt comes to, which may not be known at once."""
     until = time.monotonic() + 30
     while True:
         try:
-            return term.settle()
+            return term.resolve()
         except StorageFailed:
             if term.over or time.monotonic() > until:
                 raise
@@ -469,7 +469,7 @@ class TestTerms:
         term.on_doubt = told.append
         leave_in_doubt(term, Part([samples(model, 3, 2, record=b"lost")], [keyed(model, 3)]))
         assert told == [term]
-        assert not settle(term)
+        assert not resolve(term)
         assert term.state is TermState.LIVE
         commit(storage, term, Part([samples(model, 2, record=b"2")], [keyed(model, 2)]))
         assert list(term.log.blocks(1)) == [[samples(model, 2, record=b"2")]]
@@ -490,14 +490,14 @@ class TestTerms:
         model = term.model
         part = Part([samples(model, 3, 2, record=b"2"), event(model, 3)], [keyed(model, 3)])
         leave_in_doubt(term, part, stored=True)
-        assert settle(term)
-        assert settle(term)
+        assert resolve(term)
+        assert resolve(term)
         assert list(term.doubtful_blocks(1)) == [[one] for one in part.entries]
         assert term.log.unanswered(1) == [keyed(model, 3)]
         with pytest.raises(StorageFailed):
             commit(storage, term, Part([samples(model, 4)]))
         term.replayed(3)
-        assert not settle(term)
+        assert not resolve(term)
         commit(storage, term, Part([samples(model, 4)]))
         assert told(storage, model, 1) == [[b"2"], [b"e"], [b"r"]]
 
@@ -507,7 +507,7 @@ class TestTerms:
         self, storage: Storage, term: Term, sequence: int
     ):
         leave_in_doubt(term, Part([samples(term.model, 3, 2)]), stored=True)
-        assert settle(term)
+        assert resolve(term)
         with pytest.raises(StartupError):
             term.doubtful_blocks(sequence)
         with pytest.raises(StartupError):
@@ -518,7 +518,7 @@ class TestTerms:
     @ONLY_IN_FLEETS
     def test_abandoned_replay_ends_the_doubt(self, storage: Storage, term: Term):
         leave_in_doubt(term, Part([samples(term.model, 2)]), stored=True)
-        assert settle(term)
+        assert resolve(term)
         term.abandon_replay()
         commit(storage, term, Part([samples(term.model, 3)]))
         assert told(storage, term.model) == [[b"r"]] * 3
@@ -529,7 +529,7 @@ class TestTerms:
         new_term(storage, term.model)
         append(storage, [samples(term.model, 2)])
         with pytest.raises(NotLeader):
-            settle(term)
+            resolve(term)
         assert term.over
 
     @ONLY_IN_FLEETS
@@ -537,14 +537,14 @@ class TestTerms:
         leave_in_doubt(term, Part([samples(term.model, 2)]), stored=True)
         new_term(storage, term.model)
         append(storage, [samples(term.model, 3)])
-        assert settle(term)
+        assert resolve(term)
         term.replayed(2)
         with pytest.raises(NotLeader):
             commit(storage, term, Part([samples(term.model, 3, record=b"other")]))
         assert told(storage, term.model) == [[b"r"]] * 3
 
     def test_no_doubt_has_nothing_to_replay(self, term: Term):
-        assert not settle(term)
+        assert not resolve(term)
         with pytest.raises(StartupError):
             term.doubtful_blocks(1)
         with pytest.raises(StartupError):
@@ -561,21 +561,21 @@ class TestTerms:
         term.finish()
         commit(storage, term, Part([samples(term.model, 2)]))
 
-    def test_rollback_stands_behind_all(self, storage: Storage, model: int):
+    def test_rollback_comes_after_everything(self, storage: Storage, model: int):
         term = term_of(storage, model)
-        assert term.stands_behind(0, []) == 0
+        assert term.highest_sequence(0, []) == 0
         commit(storage, term, Part([samples(model, 5, 5)]))
-        assert term.stands_behind(3, [4]) == 5
-        assert term.stands_behind(7, [6, 2]) == 7
-        assert term.stands_behind(3, [2, 9]) == 9
-        term.note_durable(11)
-        assert term.stands_behind(7, [9]) == 11
+        assert term.highest_sequence(3, [4]) == 5
+        assert term.highest_sequence(7, [6, 2]) == 7
+        assert term.highest_sequence(3, [2, 9]) == 9
+        term.mark_durable(11)
+        assert term.highest_sequence(7, [9]) == 11
         commit(storage, term, Part([event(model, 13)]))
-        assert term.stands_behind(7, [9]) == 13
+        assert term.highest_sequence(7, [9]) == 13
         later = new_term(storage, model)
-        assert later.stands_behind(7, [9]) == 13
+        assert later.highest_sequence(7, [9]) == 13
         later.drop(14)
-        assert later.stands_behind(0, []) >= 11
+        assert later.highest_sequence(0, []) >= 11
 
     def test_rollback_names_pins_without_a_need(self, storage: Storage, term: Term):
         names = [f"{number}" * 32 for number in range(4)]

@@ -204,7 +204,7 @@ model = create(storage, "a", {})
 os.kill(os.getpid(), signal.SIGSTOP)  # from here on the tracer lets fsync fail
 for n in range(1, 1 + int(sys.argv[2])):
     try:
-        term_of(storage, model).settle()
+        term_of(storage, model).resolve()
         append(storage, [Entry(model, n, 1, n, "asset", 1, b"%d" % n)])
     except StorageFailed as error:
         print("failed", n, error.detail, flush=True)

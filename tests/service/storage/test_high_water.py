@@ -26,13 +26,13 @@ def test_a_mark_that_could_not_be_written_is_written_with_the_next_commit(
         raise OSError("no space left on device")
 
     with closing(HighWater(tmp_path / "high-water")) as marks:
-        marks.note(3, 7)
+        marks.mark(3, 7)
         with monkeypatch.context() as full:
             full.setattr(os, "pwrite", fail)
-            marks.note(3, 8)
-        assert marks.of(3) == 7
-        marks.note(3, 8)
-        assert marks.of(3) == 8
+            marks.mark(3, 8)
+        assert marks.sequence(3) == 7
+        marks.mark(3, 8)
+        assert marks.sequence(3) == 8
 
 
 def test_a_mark_never_goes_back(tmp_path: Path):
@@ -40,8 +40,8 @@ def test_a_mark_never_goes_back(tmp_path: Path):
     for _ in range(2):
         with closing(HighWater(tmp_path / "high-water")) as marks:
             for sequence in (7, 8, 7):
-                marks.note(3, sequence)
-            assert marks.of(3) == 8
+                marks.mark(3, sequence)
+            assert marks.sequence(3) == 8
 
 
 class TestLossOfPower:
@@ -64,7 +64,7 @@ class TestLossOfPower:
         left = self.log.with_name("left")
         self.disk.lose_power(Random(0), "drop", left)
         with closing(HighWater(high_water_path(left), read_only=True)) as marks:
-            return marks.of(model)
+            return marks.sequence(model)
 
     def test_keeps_that_of_a_model_that_begins_with_a_snapshot(self, directory: Path):
         """Its log has no samples: without the mark it is as if it had none."""

@@ -9,12 +9,12 @@ from tests.service.specs import PAPERS
 from wolfstream.service.heads.kinds import KINDS
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.published import Published
+from wolfstream.service.model.published import ModelView
 from wolfstream.service.samples.validation import Samples, read_rows, read_samples
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.views.follower import Follower, OutOfStep
 from wolfstream.service.views.tree import TreeWriter
-from wolfstream.service.views.versions import Position, Versions
+from wolfstream.service.views.versions import Versions, ViewVersion
 
 SPECS: dict[str, dict[str, Any]] = {
     # So few members that slots are freed and filled again.
@@ -38,7 +38,7 @@ class Stream:
         self._names = 5
 
     @property
-    def published(self) -> Published:
+    def published(self) -> ModelView:
         return self.model.published
 
     def rows(self, n: int) -> list[Any]:
@@ -69,7 +69,7 @@ class Stream:
         self.learner.publish()
 
 
-def said(published: Published, rows: list[Any], prepared: bool) -> list[Any]:
+def said(published: ModelView, rows: list[Any], prepared: bool) -> list[Any]:
     X = published.seen(read_rows({"x": rows}, prepared=prepared))
     heads = [head for head, view in published.heads.items() if not view.lacks]
     assert heads
@@ -77,7 +77,7 @@ def said(published: Published, rows: list[Any], prepared: bool) -> list[Any]:
     return [(one.prediction, one.decision) for one in answers]
 
 
-def written(published: Published) -> tuple[Any, dict[str, bytes]]:
+def written(published: ModelView) -> tuple[Any, dict[str, bytes]]:
     """All that a view is, as plain data."""
     writer = TreeWriter()
     names = published.rows.names
@@ -95,9 +95,9 @@ def test_a_follower_that_misses_versions_has_the_bits_of_the_latest(kind: str):
     for missed in (1, 1, 3, 2, 1, 30, 1):
         for _ in range(missed):
             stream.learn(7)
-            assert versions.note(stream.published)
-        view = follower.take(versions.newer(follower.held))
-        assert follower.held == versions.latest
+            assert versions.record(stream.published)
+        view = follower.take(versions.newer(follower.version))
+        assert follower.version == versions.latest
         assert written(view) == written(stream.published)
         rows = stream.rows(9)
         assert said(view, rows, prepared) == said(stream.published, rows, prepared)
@@ -117,58 +117,58 @@ def test_the_view_of_every_kind_of_head_can_be_followed(spec: ModelSpec):
         samples = read_samples({"x": X.tolist(), "y": y}, spec.task)
         learner.absorb(model.head_of["samples"], samples)
         learner.publish()
-        versions.note(model.published)
-        assert written(follower.take(versions.newer(follower.held))) == written(model.published)
+        versions.record(model.published)
+        assert written(follower.take(versions.newer(follower.version))) == written(model.published)
 
 
 def test_a_view_that_is_held_does_not_change_when_the_next_one_comes():
     stream, versions, follower = Stream("working set"), Versions(), Follower()
     stream.learn(40)
-    versions.note(stream.published)
+    versions.record(stream.published)
     before = follower.take(versions.newer(None))
     as_it_was = written(before)
     stream.learn(40)
-    versions.note(stream.published)
-    follower.take(versions.newer(follower.held))
+    versions.record(stream.published)
+    follower.take(versions.newer(follower.version))
     assert written(before) == as_it_was
 
 
 def test_differences_are_shorter_than_everything():
     stream, versions = Stream("default"), Versions()
     stream.learn(600)
-    versions.note(stream.published)
+    versions.record(stream.published)
     held = versions.latest
     stream.learn(1)
-    versions.note(stream.published)
+    versions.record(stream.published)
     assert len(versions.newer(held)) < len(versions.newer(None)) / 2
 
 
 def test_the_same_view_is_no_new_version():
     stream, versions = Stream("working set"), Versions()
-    assert versions.note(stream.published)
-    assert not versions.note(stream.published)
+    assert versions.record(stream.published)
+    assert not versions.record(stream.published)
 
 
 def test_versions_that_begin_again_are_sent_whole():
     stream, follower = Stream("working set"), Follower()
     stream.learn(40)
     for versions in (Versions(), Versions()):
-        versions.note(stream.published)
-        view = follower.take(versions.newer(follower.held))
+        versions.record(stream.published)
+        view = follower.take(versions.newer(follower.version))
         assert view.sequence == 40
-        assert follower.held == versions.latest
+        assert follower.version == versions.latest
 
 
 def test_what_follows_another_version_is_refused():
     stream, versions, follower = Stream("working set"), Versions(), Follower()
     stream.learn(40)
-    versions.note(stream.published)
+    versions.record(stream.published)
     held = versions.latest
     stream.learn(3)
-    versions.note(stream.published)
+    versions.record(stream.published)
     with pytest.raises(OutOfStep, match="follows version 1"):
         follower.take(versions.newer(held))
-    assert follower.held is None
+    assert follower.version is None
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00", b"\x93\x01\x02\x03", b"\xc1"])
@@ -180,7 +180,7 @@ def test_what_is_no_version_is_refused(content: bytes):
 def test_a_damaged_version_is_refused_or_read_and_never_runs_anything():
     stream, versions = Stream("working set"), Versions()
     stream.learn(30)
-    versions.note(stream.published)
+    versions.record(stream.published)
     whole = versions.newer(None)
     random = np.random.default_rng(3)
     for _ in range(200):
@@ -190,7 +190,7 @@ def test_a_damaged_version_is_refused_or_read_and_never_runs_anything():
         try:
             follower.take(bytes(damaged))
         except OutOfStep:
-            assert follower.held is None
+            assert follower.version is None
 
 
 def test_differences_that_are_kept_take_no_more_than_everything():
@@ -198,6 +198,8 @@ def test_differences_that_are_kept_take_no_more_than_everything():
     stream.learn(40)
     for _ in range(50):
         stream.learn(5)
-        versions.note(stream.published)
+        versions.record(stream.published)
     assert versions.n_bytes <= 2.1 * len(versions.newer(None))
-    assert len(versions.newer(Position(versions.latest.life, 1))) <= len(versions.newer(None))
+    assert len(versions.newer(ViewVersion(versions.latest.numbering, 1))) <= len(
+        versions.newer(None)
+    )

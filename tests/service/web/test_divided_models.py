@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from wolfstream.service.errors import Divided
-from wolfstream.service.storage.partitions import partitions_of, whole_of
+from wolfstream.service.storage.partitions import partition_names, partitioned_model
 from wolfstream.service.web.layers.divided_models import DividedModels
 
 
@@ -13,10 +13,10 @@ class Fleet:
     """A director that knows one model with four learners."""
 
     def partitions(self, name: str) -> list[str]:
-        return partitions_of(name, 4) if name == "hot" else []
+        return partition_names(name, 4) if name == "hot" else []
 
-    def whole_of(self, name: str) -> str | None:
-        return whole_of(name)
+    def partitioned_model(self, name: str) -> str | None:
+        return partitioned_model(name)
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def call(path: str, method: str = "POST", **headers: str) -> dict[str, Any]:
 class TestRouted:
     def test_takes_turns_without_a_key(self, divided: DividedModels):
         names = [divided.routed("hot", call("/v1/models/hot/samples"))[0] for _ in range(8)]
-        assert sorted(names) == sorted(2 * partitions_of("hot", 4))
+        assert sorted(names) == sorted(2 * partition_names("hot", 4))
 
     def test_goes_by_the_key_in_either_notation(self, divided: DividedModels):
         found = {}
@@ -42,7 +42,7 @@ class TestRouted:
             first, again = (divided.routed("hot", one)[0] for one in sent)
             assert first == again
             found[first] = number
-        assert sorted(found) == partitions_of("hot", 4)
+        assert sorted(found) == partition_names("hot", 4)
 
     def test_sends_the_call_as_one_of_the_partition(self, divided: DividedModels):
         name, scope = divided.routed("hot", call("/v1/models/hot/samples"))

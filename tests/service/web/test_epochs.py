@@ -17,7 +17,7 @@ from wolfstream.service.client.sync import Client
 from wolfstream.service.engine.learn_request import LearnRequest
 from wolfstream.service.engine.salvage import recover_directory
 from wolfstream.service.errors import AnotherState, Invalid
-from wolfstream.service.model.moment import Moment, check_moment, read_awaited, read_tag
+from wolfstream.service.model.revision import Revision, check_revision, read_awaited, read_tag
 from wolfstream.service.web.formats.moments import read_if_match
 
 SPEC = PAPERS | {"kernel": {"type": "linear"}, "asset": None}
@@ -188,7 +188,7 @@ class TestIfMatch:
     def test_two_in_one_group_cannot_both_find_the_state(self, tmp_path: Path):
         bench = Bench(tmp_path)
         model = bench.create({"asset": None})
-        expected = (Moment(model.published.epoch, 0),)
+        expected = (Revision(model.published.epoch, 0),)
         answers: list[Any] = [object(), object()]
         work_off(
             bench.writer,
@@ -220,9 +220,9 @@ class TestIfMatch:
     def test_weak_tags_and_those_of_others_match_nothing(self):
         for tag in ('W/"e:1"', '"e:1x"', '"other"', '"e:2"', '""'):
             with pytest.raises(AnotherState):
-                check_moment("m", "e", 1, read_if_match([tag]))
-        check_moment("m", "e", 1, [read_tag('"e:1"')])
-        check_moment("m", "e", 1, read_if_match([]))
+                check_revision("m", "e", 1, read_if_match([tag]))
+        check_revision("m", "e", 1, [read_tag('"e:1"')])
+        check_revision("m", "e", 1, read_if_match([]))
 
 
 class TestFrames:

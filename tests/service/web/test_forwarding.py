@@ -40,7 +40,7 @@ class Alone:
     def partitions(self, _: str) -> list[str]:
         return []
 
-    def whole_of(self, _: str) -> None:
+    def partitioned_model(self, _: str) -> None:
         return None
 
     def responsible(self, _: str) -> "Alone":
@@ -205,7 +205,7 @@ class Views:
     def predicts(self, _: str) -> bool:
         return self._held
 
-    def note_told(self, _: str, tag: str) -> None:
+    def record_shown(self, _: str, tag: str) -> None:
         self.told.append(tag)
 
     def is_stale(self, name: str) -> bool:

@@ -20,7 +20,7 @@ from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS, read_papers_spec
 from wolfstream.service.errors import MemoryFull
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.published import Published
+from wolfstream.service.model.published import ModelView
 from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.solver.prepare.row_form import RowForm
 from wolfstream.solver.stream.rows import RowsView
@@ -123,10 +123,10 @@ class TestViews:
                 stack.enter_context(lease.reading(model, model.published))
 
 
-def view_of(n_bytes: int) -> Published:
+def view_of(n_bytes: int) -> ModelView:
     """A view whose one head takes so many bytes."""
     head: Any = SimpleNamespace(gauges={"head_memory_bytes": n_bytes})
-    return Published(0, "", RowsView(RowForm(None)), {"working_set": head})
+    return ModelView(0, "", RowsView(RowForm(None)), {"working_set": head})
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from wolfstream.service.settings import Settings
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
-from wolfstream.service.fleet.members import Led, Replica
+from wolfstream.service.fleet.members import Leadership, Replica
 from wolfstream.service.web import role_changes
 from wolfstream.service.web import roles as module
 from wolfstream.service.web.roles import Roles
@@ -119,7 +119,7 @@ class Roled:
                 names=self.names,
                 find=lambda _: None,
             ),
-            note_acknowledged=lambda *_: None,
+            mark_acknowledged=lambda *_: None,
         )
         self.roles = Roles(engine, fleet, Settings(advertise=OWN))
 
@@ -144,7 +144,7 @@ def test_a_follow_without_end_delays_no_takeover(monkeypatch: pytest.MonkeyPatch
 
     async def live() -> None:
         replica = Roled(monkeypatch)
-        leads = {"slow": Led(3, 7), "quick": Led(3, 7)}
+        leads = {"slow": Leadership(3, 7), "quick": Leadership(3, 7)}
         replica.members.there = [Replica(OTHER, True, leads, {})]
         await until(lambda: "slow" in replica.leading.begun and "quick" in replica.leading.followed)
         replica.members.there = []
@@ -162,7 +162,7 @@ def test_refused_follow_is_a_warning(
 
     async def live() -> None:
         replica = Roled(monkeypatch)
-        replica.members.there = [Replica(OTHER, True, {"away": Led(3, 7)}, {})]
+        replica.members.there = [Replica(OTHER, True, {"away": Leadership(3, 7)}, {})]
         await until(lambda: "away" in replica.leading.followed)
         replica.roles.stop()
 
@@ -177,7 +177,7 @@ def test_challengers_are_led_with_their_champion_and_nobody_stands_by_for_them(
     async def live() -> None:
         replica = Roled(monkeypatch)
         replica.champions["below"] = "above"
-        leads = {"above": Led(3, 7), "below": Led(3, 7)}
+        leads = {"above": Leadership(3, 7), "below": Leadership(3, 7)}
         replica.members.there = [Replica(OTHER, True, leads, {})]
         await until(lambda: "above" in replica.leading.followed)
         replica.members.there = []
@@ -192,7 +192,7 @@ def test_partitions_are_led_as_soon_as_their_model_is(monkeypatch: pytest.Monkey
     async def live() -> None:
         replica = Roled(monkeypatch)
         replica.learners |= {"hot": 2, "cold": 2}
-        replica.members.there = [Replica(OTHER, False, {"hot": Led(3, 7)}, {})]
+        replica.members.there = [Replica(OTHER, False, {"hot": Leadership(3, 7)}, {})]
         await until(lambda: replica.leading.led == ["hot:0", "hot:1"])
         replica.roles.stop()
 
@@ -226,7 +226,7 @@ class TestWithoutLeader:
     async def followed(self, monkeypatch: pytest.MonkeyPatch) -> Roled:
         """Return the roles of a replica that stands by for a model."""
         replica = Roled(monkeypatch)
-        replica.members.there = [Replica(OTHER, True, {"m": Led(3, 7)}, {})]
+        replica.members.there = [Replica(OTHER, True, {"m": Leadership(3, 7)}, {})]
         await until(lambda: "m" in replica.leading.followed)
         return replica
 

@@ -9,9 +9,9 @@ from wolfstream.service.errors import NotLeader, NotReady, Refusal, UnknownModel
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.workers.calls import Calls
-from wolfstream.service.workers.channel import Kind
+from wolfstream.service.workers.channel import FrameKind
 from wolfstream.service.workers.follower_engine import FollowerEngine
-from wolfstream.service.workers.messages import State
+from wolfstream.service.workers.messages import LeaderState
 
 FLEET = {"fleet": "nats://nowhere:4222", "advertise": "http://here:8000"}
 
@@ -19,15 +19,17 @@ FLEET = {"fleet": "nats://nowhere:4222", "advertise": "http://here:8000"}
 class Silent(Calls):
     """Calls that are never answered."""
 
-    async def answer(self, _: Kind, *given: object) -> None:
+    async def answer(self, _: FrameKind, *given: object) -> None:
         del given
         await asyncio.Event().wait()
 
 
 async def engine_with_a_model(**settings: str) -> FollowerEngine:
     engine = FollowerEngine(Settings(**settings))  # type: ignore[arg-type]
-    engine.take([Kind.STATE, *State("ready", readable=True, accepting=True, compiled=True)])
-    engine.take([Kind.MODELS, [[1, "m", ModelSpec().plain()]], []])
+    engine.take(
+        [FrameKind.STATE, *LeaderState("ready", readable=True, accepting=True, compiled=True)]
+    )
+    engine.take([FrameKind.MODELS, [[1, "m", ModelSpec().plain()]], []])
     return engine
 
 
@@ -37,7 +39,7 @@ def test_a_call_that_was_on_its_way(settings: dict[str, str], expected: type[Ref
     async def ask() -> None:
         engine = await engine_with_a_model(**settings)
         assert engine.answers("m")
-        engine.take([Kind.MODELS, [], [1]])
+        engine.take([FrameKind.MODELS, [], [1]])
         engine.model("m")
 
     with pytest.raises(expected):
@@ -51,7 +53,7 @@ def test_a_prediction_that_waits_for_its_view(settings: dict[str, str], expected
         engine._views._calls = Silent()
         waiting = asyncio.ensure_future(engine.view(engine.model("m"), "adaptive", None))
         await asyncio.sleep(0)
-        engine.take([Kind.MODELS, [], [1]])
+        engine.take([FrameKind.MODELS, [], [1]])
         async with asyncio.timeout(30):
             await waiting
 
@@ -71,7 +73,7 @@ class TestFleetThatWasNotHeard:
     def check_refused(self, settings: dict[str, str], age: float) -> None:
         async def ask() -> None:
             engine = await engine_with_a_model(**FLEET, **settings)
-            engine.take([Kind.HEARD, time.monotonic() - age])
+            engine.take([FrameKind.HEARD, time.monotonic() - age])
             if not age:
                 model = engine.model("m")
                 await asyncio.sleep(1.1)

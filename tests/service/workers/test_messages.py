@@ -12,15 +12,15 @@ import pytest
 from wolfstream.service.diagnostics.metrics import Histogram
 from wolfstream.service.errors import QuotaExceeded, Refusal
 from wolfstream.service.samples.ids import LateLabels
-from wolfstream.service.workers.channel import Channel, Kind, open_channel
+from wolfstream.service.workers.channel import Channel, FrameKind, open_channel
 from wolfstream.service.workers.messages import (
-    Use,
-    count_more,
-    counted_since,
+    ResourceUse,
+    add_counts,
+    counts_since,
     labels_from_plain,
     labels_to_plain,
-    refusal,
-    refused,
+    refusal_from_plain,
+    refusal_to_plain,
 )
 
 
@@ -33,13 +33,15 @@ def kinds(kind: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
 @pytest.mark.parametrize("kind", list(kinds()), ids=lambda kind: kind.__name__)
 def test_a_refusal_is_the_same_at_the_other_end(kind: type[Refusal]):
     error = kind("it was wrong", [{"row": 3, "pointer": "/x/3", "detail": "is NaN"}])
-    again = refusal(msgpack.unpackb(msgpack.packb(refused(error))))
+    again = refusal_from_plain(msgpack.unpackb(msgpack.packb(refusal_to_plain(error))))
     assert type(again) is kind
     assert (again.detail, again.errors) == (error.detail, error.errors)
 
 
 def test_a_quota_says_when_to_come_again():
-    again = refusal(msgpack.unpackb(msgpack.packb(refused(QuotaExceeded("wait", None, 7)))))
+    again = refusal_from_plain(
+        msgpack.unpackb(msgpack.packb(refusal_to_plain(QuotaExceeded("wait", None, 7))))
+    )
     assert isinstance(again, QuotaExceeded)
     assert again.retry_after_seconds == 7
 
@@ -55,15 +57,15 @@ def test_labels_for_ids_are_the_same_at_the_other_end(y: Any):
 def test_what_was_counted_since_adds_up():
     here, there = Histogram(), Histogram()
     here.observe(0.001)
-    count_more(there, counted_since(here, None))
+    add_counts(there, counts_since(here, None))
     before = [list(here.counts), here.total]
     here.observe(0.2)
-    count_more(there, counted_since(here, before))
+    add_counts(there, counts_since(here, before))
     assert (there.counts, there.total) == (here.counts, here.total)
 
 
 def test_the_use_of_others_is_that_of_all_without_ones_own():
-    one, other = Use(3, 1, 100), Use(2, 0, 7)
+    one, other = ResourceUse(3, 1, 100), ResourceUse(2, 0, 7)
     assert one.plus(other).minus(one) == other
 
 
@@ -84,7 +86,8 @@ async def exchange(frames: list[list[Any]]) -> tuple[list[list[Any]], bool]:
 
 def test_frames_arrive_in_order_whatever_their_length():
     frames: list[list[Any]] = [
-        [Kind.LEARN, k, b"x" * length] for k, length in enumerate([0, 1, 5_000_000, 3, 70_000, 2])
+        [FrameKind.LEARN, k, b"x" * length]
+        for k, length in enumerate([0, 1, 5_000_000, 3, 70_000, 2])
     ]
     assert asyncio.run(exchange(frames)) == (frames, True)
 
@@ -96,7 +99,7 @@ def test_a_channel_without_another_end_takes_frames_and_forgets_them():
         channel: Channel = await open_channel(ours, lambda *_: None, lambda _: ended.set())
         theirs.close()
         await asyncio.wait_for(ended.wait(), 10)
-        channel.send(Kind.REPORT)
+        channel.send(FrameKind.REPORT)
         await asyncio.sleep(0)
         return channel.open
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from wolfstream.service.model.foretold import latest_foretold
 from wolfstream.service.model.pending import Pending
+from wolfstream.service.model.predicted_rows import latest_predicted
 from wolfstream.service.samples.predicted import (
-    Joined,
-    Predicted,
+    JoinedRows,
+    PredictedRows,
     rows_record,
     to_prediction_record,
 )
@@ -19,12 +19,12 @@ def predicted(pending: Pending, time: int, *ids: str) -> None:
     """Rows that are predicted to be dry."""
     rows = rows_record(np.zeros((len(ids), 1)))
     said = ["dry"] * len(ids)
-    request = Predicted(pending.remembered, time, list(ids), rows, said, 0, "epoch")
+    request = PredictedRows(pending.remembered, time, list(ids), rows, said, 0, "epoch")
     pending.remember(request, to_prediction_record(request))
 
 
 def told(pending: Pending, time: int) -> list[tuple[object, ...]]:
-    found = latest_foretold(pending.counts(), time, pending.spec.max_age_seconds)
+    found = latest_predicted(pending.counts(), time, pending.spec.max_age_seconds)
     return [tuple(row) for row in found]
 
 
@@ -32,7 +32,7 @@ def test_rows_that_had_their_labels_come_before_those_that_wait():
     pending = Pending(PendingSpec())
     predicted(pending, 1000, "attic", "hall")
     predicted(pending, 2000, "bath")
-    pending.join(Joined(3000, ["hall"], ["dry"]), ["humid"])
+    pending.join(JoinedRows(3000, ["hall"], ["dry"]), ["humid"])
     assert told(pending, 4000) == [
         ("hall", "joined", "dry", "humid", None),
         ("attic", "waiting", "dry", None, 1000),
@@ -54,5 +54,5 @@ def test_rows_expire_where_there_are_too_many_or_they_are_too_old():
 def test_no_more_than_the_last_five_of_each_are_told():
     pending = Pending(PendingSpec())
     predicted(pending, 0, *map(str, range(20)))
-    pending.join(Joined(1, list(map(str, range(10))), ["dry"] * 10), ["dry"] * 10)
+    pending.join(JoinedRows(1, list(map(str, range(10))), ["dry"] * 10), ["dry"] * 10)
     assert [row[0] for row in told(pending, 2)] == [*"56789", "15", "16", "17", "18", "19"]

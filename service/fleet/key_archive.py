@@ -1,9 +1,8 @@
-"""Idempotency keys and answers that the log no longer has, in a chain of their own.
+"""The archive of a log's idempotency keys: keys and responses that the log no longer has.
 
-Before a part of a log is purged, its keys and answers are copied here. A copy is a fact that stays
-true: who may write the log does not matter for it, and neither does how late it comes. So anybody
-appends, behind whatever there is. A row of the log says up to where the copies were written that a
-purge made necessary, and whoever reads that row reads the chain as far.
+It is a chain of its own. Before a part of the log is purged, its keys and responses are copied
+here. A copy stays true for ever, so it does not matter which replica appends it, or how late. The
+row of the purge in the log says how far the archive must be read.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,18 +10,18 @@ from collections.abc import Callable, Sequence
 from wolfstream.service.errors import InDoubt, StorageFailed
 from wolfstream.service.fleet.chain import Chain, new_writer
 from wolfstream.service.fleet.commit_messages import LogRow
-from wolfstream.service.fleet.connection import NatsConnection, Refused, Unanswered
+from wolfstream.service.fleet.connection import NatsConnection, NatsRefusal, NatsTimeout
 from wolfstream.service.fleet.log_index import Commit
-from wolfstream.service.fleet.planned_commits import Overtaken, store
-from wolfstream.service.fleet.streams import STATES, states_of
+from wolfstream.service.fleet.planned_commits import PlaceTaken, store
+from wolfstream.service.fleet.streams import STATES, states_subject
 
-# How long an append is sent again, and how long it is waited for.
-_PATIENCE_SECONDS, _SECONDS = 10.0, 60.0
+# How long an append is sent again, and how long the caller waits for it.
+_RETRY_SECONDS, _SECONDS = 10.0, 60.0
 # How often others may come first.
 _ATTEMPTS = 5
 
 
-class KeptKeys:
+class KeyArchive:
     """The chain of one model. Used by one thread at a time.
 
     Attributes:
@@ -37,32 +36,32 @@ class KeptKeys:
             model: whose keys these are.
             take: is handed each commit, once and in order.
         """
-        self.chain = Chain(nats, model, STATES, states_of(model, "answers"), take)
+        self.chain = Chain(nats, model, STATES, states_subject(model, "answers"), take)
         self._nats, self._writer = nats, new_writer()
 
     def append(self, rows: Sequence[LogRow]) -> None:
-        """Write keys and answers, behind all that is there; durable on return.
+        """Append keys and responses; durable on return.
 
-        After a doubt they may be there twice, which is the same as once. Raises StorageFailed.
+        After a timeout they may be stored twice, which is harmless. Raises StorageFailed.
         """
         for _ in range(_ATTEMPTS):
             self.chain.read_on()
-            planned = self.chain.planned(self._writer, rows)
+            planned = self.chain.plan(self._writer, rows)
             try:
-                first = self._nats.run(store(self._nats, [planned], _PATIENCE_SECONDS), _SECONDS)
-            except Overtaken:
+                first = self._nats.run(store(self._nats, [planned], _RETRY_SECONDS), _SECONDS)
+            except PlaceTaken:  # another replica appended meanwhile
                 continue
             except InDoubt as error:
                 raise StorageFailed(error.detail) from None
-            except Unanswered as error:
+            except NatsTimeout as error:
                 raise StorageFailed(f"the {self.chain.name} has not answered: {error}") from None
             self.chain.take_stored(planned, first)
             return
         raise StorageFailed(f"others write the {self.chain.name} all the time; try again")
 
     def purge(self, before: int) -> None:
-        """Delete the messages before one. Raises StorageFailed."""
+        """Delete the messages before a sequence of the stream. Raises StorageFailed."""
         try:
             self._nats.run(self.chain.messages.purge(before), _SECONDS)
-        except (Refused, Unanswered) as error:
+        except (NatsRefusal, NatsTimeout) as error:
             raise StorageFailed(f"the {self.chain.name} could not be purged: {error}") from None

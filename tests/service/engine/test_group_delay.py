@@ -10,7 +10,7 @@ import pytest
 
 from tests.service.engine.test_failures import NoWarmUp
 from wolfstream.service.engine.facade import Engine
-from wolfstream.service.engine.gathering import Gathering
+from wolfstream.service.engine.group_delay import GroupDelay
 from wolfstream.service.samples.ids import RowId
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.settings import Settings
@@ -21,13 +21,13 @@ ROWS = np.array([[0.0, 1.0], [2.0, 3.0]])
 
 
 def turns_until_released(monkeypatch: pytest.MonkeyPatch, seconds_a_turn: float) -> list[int]:
-    """The turns of the loop after which each of two gatherings was released, one after another."""
+    """The turns of the loop after which each of two delays ended, one after another."""
     clock = [0.0]
-    monkeypatch.setattr("wolfstream.service.engine.gathering.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("wolfstream.service.engine.group_delay.time.monotonic", lambda: clock[0])
 
     async def run() -> list[int]:
         turn, released = 0, list[int]()
-        gathered = Gathering(lambda: released.append(turn))
+        gathered = GroupDelay(lambda: released.append(turn))
         for _ in range(2):
             gathered.begin()
             gathered.begin()
@@ -43,7 +43,7 @@ def turns_until_released(monkeypatch: pytest.MonkeyPatch, seconds_a_turn: float)
     return asyncio.run(run())
 
 
-class TestGathering:
+class TestGroupDelay:
     def test_it_is_released_once_after_a_few_turns(self, monkeypatch: pytest.MonkeyPatch):
         first, second = turns_until_released(monkeypatch, 0.0)
         assert first == second > 1

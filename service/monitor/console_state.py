@@ -1,34 +1,34 @@
-"""A model at one moment as plain data: everything that the console shows of it."""
+"""A model as the console shows it: its state at one moment, as plain data."""
 
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from wolfstream.service.model.foretold import latest_foretold
 from wolfstream.service.model.live import Model, rfc3339
+from wolfstream.service.model.predicted_rows import latest_predicted
 from wolfstream.service.model.scoreboard import scoreboard
 from wolfstream.service.monitor.meters import Meter, ratio
 
-# By task: the score that is drawn, and the rules that know no features, whose scores are drawn too.
+# task -> the score that is plotted; and baselines that use no features, whose scores are, too.
 _DRAWN = {"classification": "accuracy", "regression": "mae"}
 _RULES = {
     "classification": ("majority", "last_label"),
     "regression": ("running_mean", "last_value"),
 }
-_OF_HEADS = ("size", "gap", "support_vectors")
+_PLOTTED_STATS = ("size", "gap", "support_vectors")
 _LATEST = 10
-# A form with more fields would not be filled in (`model.last_row`), and each listener that reads
-# slowly has an event of its own in memory: that of 16,000 long names is 4 MB.
-_MOST_COLUMNS = 64
-# A larger matrix would not be read, and one of 100 classes takes 50 kB of each event.
-_MOST_CONFUSED = 25
-# Significant digits of what is drawn.
+# Nobody would fill in a form with more fields (`model.last_row`). Each listener that reads slowly
+# has an event of its own in memory: with 16,000 long names it would take 4 MB.
+_MAX_COLUMNS = 64
+# Nobody would read a larger confusion matrix: with 100 classes it would take 50 kB of each event.
+_MAX_CONFUSION_CLASSES = 25
+# Significant digits of what is plotted.
 _DIGITS = 6
 
 
 def read_counters(meter: Meter, now: float, model: Model) -> None:
-    """Read the counters by whose growth `values` measures rates."""
+    """Read the counters whose growth gives the rates in `values`."""
     counts = list(model.counts.values())
     meter.read(
         now,
@@ -44,16 +44,21 @@ def read_counters(meter: Meter, now: float, model: Model) -> None:
 def values(
     model: Model, heads: Mapping[str, Mapping[str, Any]], meter: Meter
 ) -> dict[str, float | None]:
-    """The numbers of a model that are drawn over time. heads: their parts of its description.
+    """Return the numbers of a model that are plotted over time.
 
-    Scores such as `HEAD.accuracy` are over the last 1,000 samples; those of a rule, such as
+    Scores such as `HEAD.accuracy` are over the last 1,000 samples; those of a baseline, such as
     `majority.accuracy`, over the samples of the head that serves. `learn_seconds` and
-    `predict_seconds` are means over the model's requests since the meter's oldest reading,
-    None if there were none.
+    `predict_seconds` are means over the model's requests since the meter's oldest reading; None
+    without requests.
+
+    Args:
+        model: the model.
+        heads: head -> its part of the model's description.
+        meter: that `read_counters` has read.
     """
     seconds, learned, predicted, learns, predicts, learn_total, predict_total = meter.growth()
     task = model.spec.task
-    found: dict[str, float | None] = {
+    numbers: dict[str, float | None] = {
         "samples_per_second": ratio(learned, seconds),
         "rows_per_second": ratio(predicted, seconds),
         "learn_seconds": ratio(learn_total, learns),
@@ -62,20 +67,24 @@ def values(
     drawn = _DRAWN[task]
     for head, stats in heads.items():
         scores = stats["prequential"]
-        found[f"{head}.{drawn}"] = scores.get(f"recent_{drawn}")
-        found |= {f"{head}.{name}": stats[name] for name in _OF_HEADS if name in stats}
+        numbers[f"{head}.{drawn}"] = scores.get(f"recent_{drawn}")
+        numbers |= {f"{head}.{name}": stats[name] for name in _PLOTTED_STATS if name in stats}
         if head == model.spec.serve:
             for rule in _RULES[task]:
-                found[f"{rule}.{drawn}"] = scores[f"recent_{rule}_{drawn}"]
-    return {name: _short(value) for name, value in found.items()}
+                numbers[f"{rule}.{drawn}"] = scores[f"recent_{rule}_{drawn}"]
+    return {name: _short(value) for name, value in numbers.items()}
 
 
-def picture(
+def console_state(
     model: Model, meter: Meter, waiting_samples: int, challengers: list[Model]
 ) -> dict[str, Any]:
-    """Return the model as it is now.
+    """Return the state of a model.
 
-    waiting_samples: how many the server's queue holds. challengers: those that follow the model.
+    Args:
+        model: the model.
+        meter: that `read_counters` has read.
+        waiting_samples: how many are in the server's queue.
+        challengers: that follow the model.
     """
     description = model.describe()
     heads = description["heads"]
@@ -104,22 +113,22 @@ def picture(
 
 
 def _few(columns: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
-    return columns if columns is not None and len(columns) <= _MOST_COLUMNS else None
+    return columns if columns is not None and len(columns) <= _MAX_COLUMNS else None
 
 
 def _without_large_matrices(stats: dict[str, Any]) -> dict[str, Any]:
-    if "scores" not in stats or len(stats["classes"]) <= _MOST_CONFUSED:
+    if "scores" not in stats or len(stats["classes"]) <= _MAX_CONFUSION_CLASSES:
         return stats
-    scores = {over: {**of, "confusion": None} for over, of in stats["scores"].items()}
+    scores = {window: {**score, "confusion": None} for window, score in stats["scores"].items()}
     return {**stats, "scores": scores}
 
 
 def _foretold(model: Model) -> list[dict[str, Any]]:
-    """Return the last rows that were predicted under ids; the time of those that wait as text."""
+    """Return the last rows that were predicted under ids, with times as text."""
     counts, spec = model.pending, model.spec.pending
     if counts is None or spec is None:
         return []
-    rows = latest_foretold(counts, round(1000 * time.time()), spec.max_age_seconds)
+    rows = latest_predicted(counts, round(1000 * time.time()), spec.max_age_seconds)
     return [row._asdict() | {"since": row.since and _as_text(row.since / 1000.0)} for row in rows]
 
 

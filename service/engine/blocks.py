@@ -1,0 +1,171 @@
+"""Divides accepted requests into blocks, and encodes them as entries of the log.
+
+A block is what one matrix product learns. Its size is bounded by the time that it is expected to
+take, so that a model's turn is short (see `engine.turns`). Blocks are divided before they are
+written: the log names them, so a replay learns the same blocks and computes the same bits, even
+where it would have expected other times.
+"""
+
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from wolfstream.service.engine.absorb import BlockSamples
+from wolfstream.service.engine.expected_time import block_size, seconds_per_sample
+from wolfstream.service.engine.late_labels import LabelOutcomes, LabelRequest, SampleRun
+from wolfstream.service.engine.learn_request import LearnRequest
+from wolfstream.service.samples.predicted import to_labels_record
+from wolfstream.service.samples.record import slice_samples, with_record
+from wolfstream.service.storage.entries import PART_BYTES, Entry
+from wolfstream.solver.prepare.named_rows import form_of
+
+
+class CheckedRequest(NamedTuple):
+    """A request that passed its checks.
+
+    Attributes:
+        request: of samples, or of labels.
+        sequence: of its last sample.
+        runs: its samples: one run of a `LearnRequest`, any number of a `LabelRequest`.
+        outcomes: see `AdmittedRequest`.
+    """
+
+    request: LearnRequest | LabelRequest
+    sequence: int
+    runs: list[SampleRun]
+    outcomes: LabelOutcomes | None = None
+
+    @property
+    def samples(self) -> int:
+        """The number of samples."""
+        return sum([len(run.samples.y) for run in self.runs])
+
+    def is_large(self, block_samples: int) -> bool:
+        """Return whether the request is learned in several parts.
+
+        block_samples: bound on the samples of a block.
+        """
+        run = self.runs[0]
+        small = len(run.samples.y) <= block_samples and len(run.record) <= PART_BYTES
+        return not small or len(self.runs) > 1
+
+
+class RequestPart(NamedTuple):
+    """Samples that are learned at a time, as an entry of the log and decoded."""
+
+    entry: Entry
+    content: BlockSamples
+
+
+class AdmittedRequest(NamedTuple):
+    """A request that will be learned, in one part or, if it is large, in several.
+
+    Attributes:
+        request: of samples, or of labels.
+        parts: in order.
+        outcomes: what becomes of each label, if the request is of labels.
+    """
+
+    request: LearnRequest | LabelRequest
+    parts: list[RequestPart]
+    outcomes: LabelOutcomes | None = None
+
+    @property
+    def sequence(self) -> int:
+        """Sequence of the request's last sample."""
+        return self.parts[-1].entry.sequence
+
+    @property
+    def samples(self) -> int:
+        """The number of samples."""
+        return sum([part.entry.samples for part in self.parts])
+
+
+def in_parts(accepted: Sequence[CheckedRequest], threads: int) -> Iterator[AdmittedRequest]:
+    """Yield a model's accepted requests, in order, with their parts.
+
+    threads: on how many threads the matrix products of each part are computed, live and in replays.
+    """
+    for head, requests in groupby(accepted, key=lambda item: item.request.head):
+        items = list(requests)
+        model, first = items[0].request.model, items[0].runs[0].samples
+        block_samples = block_size(seconds_per_sample(model, head, first))
+        for block in _blocks(items, block_samples):
+            yield from _admitted(block, block_samples, threads)
+
+
+def _blocks(accepted: list[CheckedRequest], block_samples: int) -> Iterator[list[CheckedRequest]]:
+    """Yield requests that are learned together.
+
+    Rows of different forms are not joined, nor samples with labels, nor small requests with large
+    ones.
+
+    block_samples: bound on the samples of a block, unless it is a single request.
+    """
+    block, samples, kind = list[CheckedRequest](), 0, None
+    for item in accepted:
+        previous, kind = kind, _kind_of_block(item, block_samples)
+        if block and (kind != previous or samples + item.samples > block_samples):
+            yield block
+            block, samples = [], 0
+        block.append(item)
+        samples += item.samples
+    yield block
+
+
+def _kind_of_block(item: CheckedRequest, block_samples: int) -> Hashable:
+    return item.is_large(block_samples), item.outcomes is None, form_of(item.runs[0].samples.X)
+
+
+def _admitted(
+    block: list[CheckedRequest], block_samples: int, threads: int
+) -> list[AdmittedRequest]:
+    """Encode consecutive requests for one head of one model.
+
+    Small requests form one block. Each part of a large one is a block by itself.
+    """
+    if not block[0].is_large(block_samples):
+        end = block[-1].sequence
+        return [
+            AdmittedRequest(
+                item.request, [_part(item, run, item.sequence, end, threads)], item.outcomes
+            )
+            for item in block
+            for run in item.runs
+        ]
+    return [
+        AdmittedRequest(item.request, list(_parts(item, block_samples, threads)), item.outcomes)
+        for item in block
+    ]
+
+
+def _parts(item: CheckedRequest, block_samples: int, threads: int) -> Iterator[RequestPart]:
+    """Yield the parts of a large request, each as large as time and bytes allow."""
+    sequence = item.sequence - item.samples
+    for run in item.runs:
+        n = len(run.samples.y)
+        step = max(1, min(block_samples, n * PART_BYTES // len(run.record)))
+        for start in range(0, n, step):
+            samples, record = with_record(slice_samples(run.samples, start, min(start + step, n)))
+            joined = None if run.joined is None else run.joined.part(start, start + step)
+            sequence += len(samples.y)
+            part = SampleRun(samples, record, joined)
+            yield _part(item, part, sequence, sequence, threads)
+
+
+def _part(
+    item: CheckedRequest, run: SampleRun, sequence: int, block: int, threads: int
+) -> RequestPart:
+    """Encode samples of a request, which end at a sequence, in the block that ends at `block`."""
+    samples, record, joined = run
+    entry = Entry(
+        model=item.request.model.id,
+        sequence=sequence,
+        samples=len(samples.y),
+        block=block,
+        head=item.request.head,
+        threads=threads,
+        record=record if joined is None else to_labels_record(record, joined),
+        kind="samples" if joined is None else "labels",
+    )
+    return RequestPart(entry, BlockSamples(samples, joined))

@@ -1,0 +1,41 @@
+"""The models of a fleet, as a replica last read them in the catalogue."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from wolfstream.service.storage.entries import CatalogueEntry
+
+
+class FleetModels(NamedTuple):
+    """The models of a fleet at one revision of the catalogue."""
+
+    revision: int
+    created: Sequence[tuple[CatalogueEntry, datetime]]  # oldest first
+    champions: Mapping[str, str]  # challenger -> champion, if it still exists
+    numbers: frozenset[int]  # of all models
+    learners: Mapping[str, int]  # model with several learners -> how many
+
+
+def fleet_models(revision: int, created: Sequence[tuple[CatalogueEntry, datetime]]) -> FleetModels:
+    """Return the models of a revision.
+
+    Args:
+        revision: of the catalogue.
+        created: each model and when it was created, in any order.
+    """
+    created = sorted(created, key=lambda pair: pair[0].number)
+    names = {entry.number: entry.name for entry, _ in created}
+    champions = {
+        entry.name: names[entry.follows]
+        for entry, _ in created
+        if entry.follows is not None and entry.follows in names
+    }
+    learners = {
+        entry.name: int(entry.spec["learners"]) for entry, _ in created if "learners" in entry.spec
+    }
+    numbers = frozenset(entry.number for entry, _ in created)
+    return FleetModels(revision, created, champions, numbers, learners)
+
+
+NO_MODELS = fleet_models(0, ())
