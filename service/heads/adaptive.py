@@ -123,16 +123,21 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
         """Accept all finite rows: they are scaled and clipped before they are learned."""
 
     def growth(self, batch: Batch) -> int:
-        """See `Head`. A bank takes all of its memory at the first sample, and with new classes."""
+        """See `Head`.
+
+        A bank takes all of its memory at the first sample, and with new classes, but for the rows
+        of trees.
+        """
         bank, n_classes = self.current, 0
         if bank is not None and not batch.changing:
             new = batch.new_classes
-            return new_class_bytes(self.nbytes, bank.learners.targets, new) if new else 0
+            grown = new_class_bytes(self.nbytes, bank.learners.targets, new) if new else 0
+            return grown + (0 if self.trees is None else self.trees.growth(batch.rows))
         if isinstance(bank, AdaptiveClassifier):
             n_classes = bank.n_classes
         columns = None if batch.sparse else batch.width
-        blank = self.blank_bytes(columns, batch.texts, n_classes + batch.new_classes)
-        return max(blank - self.nbytes, 0)
+        classes, rows = n_classes + batch.new_classes, self.samples + batch.rows
+        return max(self.blank_bytes(columns, batch.texts, classes, rows) - self.nbytes, 0)
 
     def merge(self, each: Sequence[Self], places: Sequence[NDArray[np.int64]]) -> None:
         """See `ClassLearner`."""

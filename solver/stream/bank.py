@@ -144,6 +144,14 @@ class BankFigures(NamedTuple):
     work: int
 
 
+class _Blank(NamedTuple):
+    """The size of a bank before the first sample: the arguments of `blank`, and its trees."""
+
+    asked: tuple[int | None, int, int]
+    n_bytes: int
+    trees: TreeExperts | None
+
+
 class BankLearner:
     """A bank that its first rows begin: whether it is one of dense rows, and of how many columns.
 
@@ -174,8 +182,8 @@ class BankLearner:
         self.trees: TreeExperts | None = None
         self.width = 0
         self._cost_at, self._cost = (-1, -1), (0, 0)
-        # The parameters of the last bank whose size was asked for, and that.
-        self._blank: tuple[tuple[int | None, int, int] | None, int] = None, 0
+        # The last bank whose size was asked for.
+        self._blank: _Blank | None = None
 
     def meet(self, label: Label) -> None:
         """Prepare for the next class number, which is this label's."""
@@ -328,10 +336,10 @@ class BankLearner:
             other.meet(classes)
         return other.state()
 
-    def blank_bytes(self, columns: int | None, texts: int, classes: int) -> int:
-        """Return the bytes of such a bank; arguments are as of `blank`."""
+    def blank_bytes(self, columns: int | None, texts: int, classes: int, rows: int) -> int:
+        """Return the bytes of such a bank once it has learned so many rows, at most."""
         asked = columns, texts, classes
-        if self._blank[0] != asked:
+        if self._blank is None or self._blank.asked != asked:
             other = self._fresh(columns, texts)
             if isinstance(other, AdaptiveClassifier):
                 other.meet(classes)
@@ -340,8 +348,9 @@ class BankLearner:
             trees = self._fresh_trees(RawRows(np.empty((0, columns or 0)))) if narrow else None
             if trees is not None:
                 trees.meet(classes)
-            self._blank = asked, other.nbytes + (0 if trees is None else trees.nbytes)
-        return self._blank[1]
+            self._blank = _Blank(asked, other.nbytes, trees)
+        trees = self._blank.trees
+        return self._blank.n_bytes + (0 if trees is None else trees.nbytes + trees.growth(rows))
 
     def begin(self, columns: int | None, texts: int) -> AdaptiveClassifier | AdaptiveRegressor:
         """Begin the bank for dense rows of so many columns, or for sparse rows; return it.

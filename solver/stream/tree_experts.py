@@ -198,9 +198,13 @@ class TreeExperts:
 
     @property
     def nbytes(self) -> int:
-        """Memory in bytes, the window's as when it is full, and that of trees as when they are."""
+        """Memory in bytes, that of trees as when they answer."""
         forests = forests_bytes(self.columns, self.classes)
-        return self.losses.nbytes + self.window.most_bytes + 2 * forests
+        return self.losses.nbytes + self.window.nbytes + 2 * forests
+
+    def growth(self, n: int) -> int:
+        """Return how much memory n more rows add at most."""
+        return 0 if self.stopped else self.window.growth(n)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return all that `restore` needs to go on bit for bit, as plain arrays."""

@@ -80,7 +80,7 @@ def test_constants_leave_scores_finite_and_classes_alike(value):
     Z = np.full((400, COLUMNS), value)
     learner, scores = learned(Z, np.eye(4)[np.arange(400) % 2])
     assert np.isfinite(scores).all()
-    assert np.isfinite(learner.W).all()
+    assert np.isfinite(learner.bayes.W).all()
     np.testing.assert_allclose(scores[-1, 0, 0], scores[-1, 0, 1], atol=0.1)
 
 
@@ -95,10 +95,12 @@ def test_slopes_are_those_of_the_scores():
     direction = np.random.default_rng(2).normal(size=(len(HORIZONS), 3))
 
     def score(z):
-        scores = learner.W[:, 0] @ powers_of(z[None])[0]
+        scores = learner.bayes.W[:, 0] @ powers_of(z[None])[0]
         return (scores[:, :3] * direction).sum()
 
-    np.testing.assert_allclose(slopes(learner.W, Z[0], direction), central(score, Z[0]), rtol=1e-5)
+    np.testing.assert_allclose(
+        slopes(learner.bayes.W, Z[0], direction), central(score, Z[0]), rtol=1e-5
+    )
 
 
 def test_wide_rows_have_none():
@@ -137,13 +139,14 @@ def test_gradients_beside_neighbours_that_never_change():
 
 def following():
     """Naive Bayes of rows of three classes, what has it follow, and temperatures of 7 experts."""
-    learner, _ = learned(*rows())
+    learners, _ = learned(*rows())
     combination = new_combination(np.ones(7), ())
-    return learner, EndlessBayes(learner, slice(3, 5)), combination
+    return learners, EndlessBayes(learners.bayes, slice(3, 5)), combination
 
 
 def test_sums_follow_classes_that_change_places():
-    learner, one, combination = following()
+    learners, one, combination = following()
+    learner = learners.bayes
     before = learner.sums.copy()
     one.relabel(np.array([1, 2, 0]), combination)
     np.testing.assert_array_equal(learner.sums[0, 0, [1, 2, 0, 3]], before[0, 0])
@@ -153,7 +156,8 @@ def test_sums_follow_classes_that_change_places():
 
 
 def test_classes_are_given_the_older_of_the_sums_that_were_kept():
-    learner, one, combination = following()
+    learners, one, combination = following()
+    learner = learners.bayes
     Z, Y = rows(seed=2)
     kept = []
     for k in range(4):
@@ -161,9 +165,9 @@ def test_classes_are_given_the_older_of_the_sums_that_were_kept():
         if k < 3:
             one.remember(combination)
             kept.append(learner.sums.copy())
-        scores_of(learner, Z[100 * k :][:100], Y[100 * k :][:100], np.ones(100))
+        scores_of(learners, Z[100 * k :][:100], Y[100 * k :][:100], np.ones(100))
     before, wanted = learner.sums.copy(), kept[1]
-    learner.meet(4)
+    learners.meet(4)
     one.meet(4)
     one.relabel(np.array([1, 2, 0, 3]), combination)
     np.testing.assert_array_equal(learner.sums[0, 0, [1, 2, 0]], wanted[0, 0, :3])
