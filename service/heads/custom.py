@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.service.errors import Invalid
+from wolfstream.service.errors import Invalid, ServerFailed
 from wolfstream.service.heads.array_checks import WrongArrays
 from wolfstream.service.heads.batch import Batch
 from wolfstream.service.heads.classification import ClassificationHead
@@ -101,14 +101,18 @@ class CustomView:
         return []
 
     def predict(self, X: Matrix, _: Hints) -> Answer:
-        """Return codes or values, and decisions, of finite rows."""
+        """Return codes or values, and decisions, of finite rows. Raises ServerFailed."""
         with _LOCK:
             learner = _RESTORED.get(self)
             if learner is None:
                 spec = CustomSpec(learner=self.learner, options=self.options)
                 learner = _RESTORED[self] = _Origin(spec, self.regression, self.seed).new()
                 learner.restore(self.arrays)
-            return _answer(learner, dense_rows(X), self.classes, self.classes)
+            try:
+                return _answer(learner, dense_rows(X), self.classes, self.classes)
+            except Exception as error:  # code of others
+                detail = f"the learner {self.learner!r} failed: {type(error).__name__}: {error}"
+                raise ServerFailed(detail) from error
 
     def pulls(self, _: Matrix, wanted: int, other: int) -> None:
         """Return None: it has no members that are known."""

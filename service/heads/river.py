@@ -88,6 +88,8 @@ def _model(described: Any, seed: int) -> Any:
     if not isinstance(described, Mapping) or not described.keys() <= {"model", "parameters"}:
         raise ValueError('a model is a name, a list, or {"model": ..., "parameters": {...}}')
     name, parameters = described.get("model"), described.get("parameters", {})
+    if not isinstance(parameters, Mapping):
+        raise ValueError("the parameters of a model are an object")
     if isinstance(name, list):
         return _model(name, seed)
     made_by = _class(name)
@@ -108,9 +110,7 @@ def _class(name: Any) -> type[Any]:
 
     module, _, own = name.rpartition(".") if isinstance(name, str) else ("", "", "")
     if not module.startswith("river."):
-        raise ValueError(
-            f"{name!r} is no model of River, such as 'river.tree.HoeffdingTreeClassifier'"
-        )
+        raise ValueError(f"{name!r} is no name such as 'river.tree.HoeffdingTreeClassifier'")
     try:
         found = getattr(importlib.import_module(module), own)
     except (ImportError, AttributeError):
