@@ -179,6 +179,22 @@ def test_a_restart_goes_on_with_the_same_river(case: str, tmp_path: Path) -> Non
         server.close()
 
 
+def test_a_start_without_the_permission_says_what_is_missing(tmp_path: Path) -> None:
+    server = started(tmp_path)
+    with httpx.Client(base_url=server.url, timeout=60) as client:
+        create(client, "m", "running-mean", task="regression")
+    server.terminate()
+    server.settings["heads"] = "nearest-mean"
+    server.launch()
+    assert server.exit_code() == 1
+    assert "model 'm' cannot be brought back: the learner 'running-mean'" in server.log()
+    assert "Traceback" not in server.log()
+    server.settings["heads"] = HEADS
+    server.start()
+    assert httpx.get(f"{server.url}/v1/models/m").status_code == 200
+    server.close()
+
+
 def test_river_learns(client: httpx.Client, name: str) -> None:
     model = create(client, name, "river", options=RIVER["tree"][1])
     post(client, f"{model}/samples", stream(600))
