@@ -150,6 +150,16 @@ class Settings(BaseSettings):
         description="Sites whose pages may use the server, like https://example.com, separated by "
         "commas.",
     )
+    heads: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = Field(
+        (),
+        description="Learners of other distributions that models may have, by the names of their "
+        "entry points `wolfstream.heads`, separated by commas.",
+    )
+    pickle_heads: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = Field(
+        (),
+        description="The same, of learners that save pickles, such as river: whoever may upload a "
+        "model can run code on the server.",
+    )
     tls_cert: Path | None = Field(
         None, description="Certificate chain, PEM; with it the server speaks https and wss only."
     )

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from wolfstream.service.engine.recovery import note_beginning, recover_model
+from wolfstream.service.errors import Invalid, StartupError
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.spec.stored import read_stored_spec
@@ -118,7 +119,10 @@ def _recover(
 ) -> tuple[Learner, Term]:
     model_id, name, spec, epoch, _ = job.entry
     with shared.using_storage():
-        learner = Learner(Model(model_id, name, read_stored_spec(spec)), epoch)
+        try:
+            learner = Learner(Model(model_id, name, read_stored_spec(spec)), epoch)
+        except Invalid as error:  # such as a learner of others that is not permitted any more
+            raise StartupError(f"model {name!r} cannot be brought back: {error}") from None
         begun(learner.model)
         if job.is_followed:
             learner.record_losses()

@@ -12,6 +12,7 @@ from wolfstream.service.spec.asset import (
     with_defaults,
     with_stream_defaults,
 )
+from wolfstream.service.spec.custom import CustomSpec
 from wolfstream.service.spec.divided import (
     OF_SEVERAL,
     PREPARED_ALIKE,
@@ -72,6 +73,11 @@ class ModelSpec(SpecPart):
         description="null by default where there is a semiparametric head, as is prepare: its "
         "basis is in the rows' own units.",
     )
+    custom: CustomSpec | None = Field(
+        default=None,
+        exclude_if=lambda custom: custom is None,
+        description="Where it is given, it serves, and the heads that are not named are null.",
+    )
     novelty: NoveltySpec | None = Field(
         default=None, description="Scores how new each row is, next to its prediction."
     )
@@ -80,7 +86,8 @@ class ModelSpec(SpecPart):
     )
     serve: HeadName = Field(
         "adaptive",
-        description="By default the first of adaptive, working_set, asset that is not null.",
+        description="By default the first of custom, adaptive, working_set, asset that is not "
+        "null.",
     )
     seed: int = Field(0, ge=0, lt=2**53)
     learners: int = Field(
@@ -111,6 +118,9 @@ class ModelSpec(SpecPart):
             body = {"working_set": None} | body
         if body.get("semiparametric") is not None:
             body = {"prepare": None, "adaptive": None} | body
+        if body.get("custom") is not None:
+            alone = {"adaptive": None, "working_set": None, "asset": None, "serve": "custom"}
+            body = alone | body
         if isinstance(asset := body.get("asset", {}), dict):
             if body.get("prepare", ()) is not None:
                 asset = with_stream_defaults(asset)
