@@ -21,7 +21,6 @@ from wolfstream.service.fleet.connection import NatsConnection
 from wolfstream.service.fleet.namesakes import Namesakes
 from wolfstream.service.fleet.quorum import Quorum, StreamState
 from wolfstream.service.storage import snapshot_format
-from wolfstream.service.storage.partitions import partition_number, partitioned_model
 
 logger = logging.getLogger(__name__)
 
@@ -214,15 +213,9 @@ def ranked(name: str, living: Sequence[Replica]) -> list[Replica]:
     """Return the replicas that take models, in the order in which they would lead a model.
 
     This is rendezvous hashing: when a replica leaves or joins, no model moves between the others.
-    The partitions of a model go round its own order, so they have as many different leaders as
-    possible.
     """
     taking = [replica for replica in living if replica.ready]
-    model = partitioned_model(name)
-    if model is None or not taking:
-        return sorted(taking, key=lambda replica: _weight(replica.url, name), reverse=True)
-    order, first = ranked(model, taking), (1 + partition_number(name)) % len(taking)
-    return order[first:] + order[:first]
+    return sorted(taking, key=lambda replica: _weight(replica.url, name), reverse=True)
 
 
 def successor(name: str, living: Sequence[Replica]) -> Replica | None:

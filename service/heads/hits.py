@@ -184,14 +184,6 @@ class Hits:
         labels, guesses = self._recent.latest(n)[:2].astype(np.int64).tolist()
         return list(zip(guesses, labels, strict=True))
 
-    def recent(self) -> Float64Array:
-        """Return the last judged samples, (5, at most 1,000), oldest first; to be read only.
-
-        Columns: label, prediction, whether the label before was right, whether the most frequent
-        one was, log loss.
-        """
-        return self._recent.columns()
-
     @property
     def met(self) -> Sequence[int]:
         """How often each class came, judged or not; to be read only."""

@@ -45,15 +45,6 @@ def test_a_replica_that_leaves_moves_its_own_models_to_those_who_stood_by():
         assert after[name] == (first.url if stays else second.url)
 
 
-def test_partitions_of_a_model_have_as_many_different_leaders_as_there_are():
-    for name in NAMES:
-        firsts = [ranked(f"{name}:{number}", LIVING)[0].url for number in range(4)]
-        assert len(set(firsts)) == 3
-        # A merge takes time: the replica that makes it has its share of partitions last.
-        assert ranked(name, LIVING)[0].url == firsts[2]
-        assert ranked(f"{name}:0", []) == []
-
-
 def test_one_that_takes_no_models_leads_none():
     leaving = [LIVING[0]._replace(ready=False), *LIVING[1:]]
     assert leaders(leaving) == leaders(LIVING[1:])

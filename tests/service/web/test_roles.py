@@ -89,14 +89,13 @@ class FakeMembers:
 class Roled:
     """The roles of a replica with fakes around them.
 
-    champions: whom models follow. learners: of models with several. numbers: of all models.
-    names: of those that have been made.
+    champions: whom models follow. numbers: of all models. names: of those that have been made.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "Members", FakeMembers)
         self.leading, self.champions = FakeLeading(), dict[str, str]()
-        self.learners, self.numbers = dict[str, int](), {1}
+        self.numbers = {1}
         self.names = ["m", "other"]
 
         async def ready() -> None:
@@ -114,7 +113,6 @@ class Roled:
             nats=None,
             catalogue=SimpleNamespace(
                 champions=self.champions,
-                learners=self.learners,
                 numbers=self.numbers,
                 names=self.names,
                 find=lambda _: None,
@@ -183,17 +181,6 @@ def test_challengers_are_led_with_their_champion_and_nobody_stands_by_for_them(
         replica.members.there = []
         await until(lambda: replica.leading.led == ["above", "below"])
         assert replica.leading.begun == ["above"]
-        replica.roles.stop()
-
-    asyncio.run(live())
-
-
-def test_partitions_are_led_as_soon_as_their_model_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def live() -> None:
-        replica = Roled(monkeypatch)
-        replica.learners |= {"hot": 2, "cold": 2}
-        replica.members.there = [Replica(OTHER, False, {"hot": Leadership(3, 7)}, {})]
-        await until(lambda: replica.leading.led == ["hot:0", "hot:1"])
         replica.roles.stop()
 
     asyncio.run(live())
