@@ -57,16 +57,14 @@ class Orders:
         self._begin_to_follow = begin_to_follow
         self.refits = Refits(self._take_window, self._keep_fit, settings.refits)
 
-    async def create(self, name: str, *specs: ModelSpec) -> tuple[Model, bool]:
+    async def create(self, name: str, spec: ModelSpec) -> tuple[Model, bool]:
         """Return a model of this name and spec, and whether it is new.
-
-        specs: that of a new model, then others that an existing model may have instead.
 
         Raises ModelExists, TooManyModels, StorageFailed.
         """
         self._phase.check()
         created: tuple[Model, bool]
-        created = await self.in_order(None, lambda: self._writer.new_models.create(name, *specs))
+        created = await self.in_order(None, lambda: self._writer.new_models.create(name, spec))
         return created
 
     async def follow(
