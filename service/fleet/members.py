@@ -41,7 +41,7 @@ class Leadership(NamedTuple):
 
     term: int  # where the replica's term began in the log
     sequence: int  # up to which the model is durable
-    number: int = 0  # of the model; 0 if a replica of another version does not say
+    number: int  # of the model
 
     @property
     def since(self) -> tuple[int, int]:
@@ -50,13 +50,10 @@ class Leadership(NamedTuple):
 
 
 class Formats(NamedTuple):
-    """The versions of formats that a replica writes; it also reads all earlier ones.
+    """The versions of formats that a replica writes; it also reads all earlier ones."""
 
-    The defaults are those of replicas that do not announce their formats.
-    """
-
-    log: int = 1
-    snapshot: int = 1
+    log: int
+    snapshot: int
 
 
 WRITTEN = Formats(commit_messages.FORMAT, snapshot_format.VERSION)
@@ -70,7 +67,7 @@ class Replica(NamedTuple):
     leads: dict[str, Leadership]  # model -> its claim
     follows: dict[str, int]  # model that it stands by for -> sequence that it has replayed
     secret: str = ""  # seals requests for its views; empty if it serves none
-    formats: Formats = Formats()  # that it writes
+    formats: Formats = WRITTEN  # that it writes
 
 
 class Members:
@@ -270,12 +267,10 @@ def should_hand_over(name: str, leader: Replica, living: Sequence[Replica]) -> b
 
 
 def _read(heartbeat: Any) -> Replica:
-    """Return the replica in a decoded announcement; other versions may have fewer fields."""
-    url, ready, leads, follows = heartbeat[:4]
-    secret = heartbeat[4] if len(heartbeat) > 4 else ""
-    formats = Formats(*heartbeat[5][: len(Formats._fields)]) if len(heartbeat) > 5 else Formats()
+    """Return the replica in a decoded announcement; later versions may have more fields."""
+    url, ready, leads, follows, secret, formats = heartbeat[:6]
     claims = {name: Leadership(*fields[:3]) for name, fields in leads.items()}
-    return Replica(url, ready, claims, follows, str(secret), formats)
+    return Replica(url, ready, claims, follows, str(secret), Formats(*formats[:2]))
 
 
 def not_reading(written: Formats, replicas: Sequence[Replica]) -> list[str]:

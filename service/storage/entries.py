@@ -68,7 +68,7 @@ class KeyedRequest(NamedTuple):
     key: bytes
     digest: bytes  # of the request's content: the same key with another content is refused
     answer: bytes | None  # the encoded response; None until it is known
-    samples: int = 0  # of the request; 0 in a journal of an earlier version, with one entry each
+    samples: int  # of the request
 
 
 class Rollback(NamedTuple):

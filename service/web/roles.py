@@ -7,7 +7,7 @@ from typing import Any
 
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.errors import NotReady
-from wolfstream.service.fleet.members import WRITTEN, Leadership, Members, Replica, successor
+from wolfstream.service.fleet.members import Leadership, Members, Replica, successor
 from wolfstream.service.fleet.opening import Fleet
 from wolfstream.service.replicas.director import Target
 from wolfstream.service.settings import Settings
@@ -42,7 +42,7 @@ class Roles:
             for model in self._engine.recovered()
         }
         followed = self._engine.leading.followed
-        return Replica(self._url, ready, leads, followed, self.secret, WRITTEN)
+        return Replica(self._url, ready, leads, followed, self.secret)
 
     def is_here(self, replica: Target) -> bool:
         """Return whether a replica is this one."""

@@ -15,6 +15,7 @@ if MISSING:
 from wolfstream.service.fleet import members
 from wolfstream.service.fleet.connection import NatsConnection
 from wolfstream.service.fleet.members import (
+    WRITTEN,
     Formats,
     Leadership,
     Members,
@@ -130,11 +131,8 @@ class TestFormats:
         return members
 
     def test_who_writes_what_another_one_cannot_read_takes_no_models(self, nats: NatsConnection):
-        of_an_older_version: list[Any] = ["http://older", True, {"m": [7, 3]}, {}]
-        members = self.hears(nats, Formats(log=2), of_an_older_version)
+        members = self.hears(nats, Formats(2, 1), list(replica("http://older", Formats(1, 1))))
         assert [one.url for one in ranked("m", members.living())] == ["http://older"]
-        (older,) = members.others()
-        assert older.leads["m"][:2] == (7, 3)
 
     def test_all_who_write_the_same_take_models(self, nats: NatsConnection):
         newer = Formats(2, 2)
@@ -145,13 +143,13 @@ class TestFormats:
         self, nats: NatsConnection, monkeypatch: pytest.MonkeyPatch
     ):
         monkeypatch.setattr(Members, "settled", False)
-        members = self.hears(nats, Formats(), list(replica("http://other", Formats())))
+        members = self.hears(nats, WRITTEN, list(replica("http://other", WRITTEN)))
         assert [one.url for one in ranked("m", members.living())] == ["http://other"]
 
     def test_a_later_version_may_tell_of_more_formats(self, nats: NatsConnection):
-        later = [*replica("http://later", Formats()), "more"]
+        later = [*replica("http://later", WRITTEN), "more"]
         later[5] = [1, 1, 1]
-        members = self.hears(nats, Formats(), later)
+        members = self.hears(nats, WRITTEN, later)
         assert len(ranked("m", members.living())) == 2
 
 

@@ -142,7 +142,7 @@ def test_a_follow_without_end_delays_no_takeover(monkeypatch: pytest.MonkeyPatch
 
     async def live() -> None:
         replica = Roled(monkeypatch)
-        leads = {"slow": Leadership(3, 7), "quick": Leadership(3, 7)}
+        leads = {"slow": Leadership(3, 7, 1), "quick": Leadership(3, 7, 1)}
         replica.members.there = [Replica(OTHER, True, leads, {})]
         await until(lambda: "slow" in replica.leading.begun and "quick" in replica.leading.followed)
         replica.members.there = []
@@ -160,7 +160,7 @@ def test_refused_follow_is_a_warning(
 
     async def live() -> None:
         replica = Roled(monkeypatch)
-        replica.members.there = [Replica(OTHER, True, {"away": Leadership(3, 7)}, {})]
+        replica.members.there = [Replica(OTHER, True, {"away": Leadership(3, 7, 1)}, {})]
         await until(lambda: "away" in replica.leading.followed)
         replica.roles.stop()
 
@@ -175,7 +175,7 @@ def test_challengers_are_led_with_their_champion_and_nobody_stands_by_for_them(
     async def live() -> None:
         replica = Roled(monkeypatch)
         replica.champions["below"] = "above"
-        leads = {"above": Leadership(3, 7), "below": Leadership(3, 7)}
+        leads = {"above": Leadership(3, 7, 1), "below": Leadership(3, 7, 1)}
         replica.members.there = [Replica(OTHER, True, leads, {})]
         await until(lambda: "above" in replica.leading.followed)
         replica.members.there = []
@@ -213,7 +213,7 @@ class TestWithoutLeader:
     async def followed(self, monkeypatch: pytest.MonkeyPatch) -> Roled:
         """Return the roles of a replica that stands by for a model."""
         replica = Roled(monkeypatch)
-        replica.members.there = [Replica(OTHER, True, {"m": Leadership(3, 7)}, {})]
+        replica.members.there = [Replica(OTHER, True, {"m": Leadership(3, 7, 1)}, {})]
         await until(lambda: "m" in replica.leading.followed)
         return replica
 
