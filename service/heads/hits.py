@@ -218,9 +218,7 @@ class Hits:
         }
 
     def restore(self, plain: Mapping[str, Any]) -> None:
-        """Take a state; one without a confusion matrix starts from zero."""
-        if "confusion" not in plain:
-            return
+        """Take a state."""
         self._met = list(plain["met"])
         classes = len(self._met)
         confusion = np.array(plain["confusion"], np.int64).reshape(classes, classes)
@@ -229,8 +227,7 @@ class Hits:
         self._log_loss, self._lossy = plain["log_loss"]
         self._recent.restore(self.judged, plain["recent"])
         self._recent_tally.add(_counted(self._recent.columns()))
-        if "changes" in plain:  # older versions did not look for them
-            self.changes.restore(plain["changes"])
+        self.changes.restore(plain["changes"])
 
 
 def _counted(columns: Float64Array) -> Counter[tuple[float, ...]]:

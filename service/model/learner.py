@@ -304,7 +304,7 @@ class Learner:
 
     def _take(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         self.sequence, self.steady_until = plain["sequence"], 0
-        self.epoch = plain.get("epoch", self.epoch)  # older versions had none
+        self.epoch = plain.get("epoch", self.epoch)  # an uploaded state has none
         self._restored_at = self.sequence
         self.rows = restored_rows(self.model.spec.prepare, plain, arrays)
         self.model.rolled_back = plain.get("rolled_back")
