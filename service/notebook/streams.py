@@ -129,8 +129,6 @@ def _spec_of(
         "prepare": {
             "missing": estimator.missing,
             "timestamps": list(estimator.timestamps),
-            "outliers": estimator.model.preparing.outliers,
-            "units": estimator.model.preparing.units,
             "texts": estimator.model.preparing.texts,
             "codes": estimator.model.preparing.codes,
             "names": estimator.model.preparing.names,

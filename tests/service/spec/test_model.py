@@ -20,8 +20,6 @@ DEFAULTS = {
         "missing": "mean",
         "named": "table",
         "timestamps": [],
-        "outliers": "compressed",
-        "units": "followed",
         "texts": "crossed",
         "codes": "crossed",
     },
