@@ -242,12 +242,6 @@ class Settings(BaseSettings):
         description="How old a prediction of a replica of a fleet may be: how long it goes on "
         "while most NATS servers, or the model's leader, cannot be reached.",
     )
-    merge_seconds: float = Field(
-        5.0,
-        gt=0,
-        description="Seconds between two merges of what the learners of one model have learned, "
-        "in a fleet.",
-    )
     webhook: str | None = Field(
         None,
         description="URL to which alerts are posted: heads whose predictions became worse.",

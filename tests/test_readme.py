@@ -352,7 +352,6 @@ def test_the_table_of_limits_has_each_limit_with_its_default():
             "snapshot_seconds",
             "workers",
             "max_lag_seconds",
-            "merge_seconds",
             "drain_seconds",
         ),  # which are no limits
     }

@@ -12,7 +12,6 @@ from wolfstream.service.calls.values import (
     Body,
     Classes,
     Count,
-    Epoch,
     ModelName,
     ModelStatus,
     Notices,
@@ -87,23 +86,6 @@ class Following(Body):
     passed_over: PassedOver
     reason: str | None
     """Why the last of them was refused."""
-
-
-class MergedPartition(Body):
-    """How much of a partition is merged."""
-
-    partition: str
-    """As `model` in the answers to the samples that it learned."""
-    epoch: Epoch
-    sequence: Sequence
-
-
-class Merged(Body):
-    """The last merge of a model with several learners."""
-
-    time: Time
-    partitions: list[MergedPartition]
-    """How much of each partition is merged."""
 
 
 class Landmarks(Body):
@@ -211,9 +193,6 @@ class Model(State):
     """The champion of a challenger; null for other models."""
     snapshot_sequence: Sequence
     rolled_back: RolledBack | None
-    merged: NotRequired[Merged | None]
-    """The last merge of a model with several learners; null before it. Other models lack the
-    field."""
     warning: str | None
     """What may be wrong with the model, and what to do."""
     warnings: Notices

@@ -94,7 +94,7 @@ def _job(entry: CatalogueEntry, entries: list[CatalogueEntry], storage: Storage)
         for sequence in snapshots.sequences(entry.number)[:1]:
             snapshot = snapshots.describe(entry.number, sequence)
             if snapshot is not None:
-                heads = (snapshot.plain or {}).get("memory_bytes", 0)  # older versions had none
+                heads = (snapshot.plain or {}).get("memory_bytes", 0)
                 n_bytes += _SNAPSHOT_FACTOR * snapshot.n_bytes + heads
     champion = entry.follows if entry.follows in [other.number for other in entries] else None
     is_followed = entry.number in [other.follows for other in entries]

@@ -30,23 +30,20 @@ def check_calibrations(
 
     Args:
         plain: of a model's state.
-        arrays: of the state. Older versions saved no calibrations.
+        arrays: of the state.
         heads: the names of the spec's heads.
         empty: the arrays of a model of this spec that has learned nothing.
     """
     for head in heads:
         saved = calibration_arrays(arrays_of(head, arrays))
-        if saved:
+        blank = calibration_arrays(arrays_of(head, empty))
+        if saved or blank:
             classes = plain["heads"][head].get("classes")
-            blank = calibration_arrays(arrays_of(head, empty))
             _check(saved, blank, None if classes is None else len(classes))
 
 
 def _check(arrays: Arrays, blank: Arrays, n_classes: int | None) -> None:
-    # Older versions did not count the ranks of probabilities.
-    older = _RANKING if not arrays.keys() & _RANKING else set()
-    expected = blank.keys() - older
-    _require((arrays.keys() - {"scaling"}) == expected, "", "has other arrays than it saves")
+    _require((arrays.keys() - {"scaling"}) == blank.keys(), "", "has other arrays than it saves")
     for name, array in arrays.items():
         wanted = blank.get(name, np.empty(0))
         fits = array.dtype == wanted.dtype and array.ndim == wanted.ndim
@@ -68,8 +65,7 @@ def _check(arrays: Arrays, blank: Arrays, n_classes: int | None) -> None:
         _require(bool(np.isfinite(label_scores).all()), "scores", "has none of a label")
         fits = "scaling" not in arrays or len(arrays["scaling"]) == 1 + columns
         _require(fits, "scaling", "is not one of the scores")
-        if "ranking" in arrays:
-            _check_ranking(arrays, blank["ranking"].shape[-1], n_classes)
+        _check_ranking(arrays, blank["ranking"].shape[-1], n_classes)
 
 
 def _check_ranking(arrays: Arrays, n_bins: int, n_classes: int) -> None:

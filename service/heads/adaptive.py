@@ -5,14 +5,13 @@ bank.
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wolfstream.service.heads.array_checks import WrongArrays
 from wolfstream.service.heads.batch import Batch, new_class_bytes
-from wolfstream.service.heads.classification import ClassificationHead, merge_heads
+from wolfstream.service.heads.classification import ClassificationHead
 from wolfstream.service.heads.cost import (
     COST_OF_CROSSED,
     COST_OF_DECISION,
@@ -29,7 +28,6 @@ from wolfstream.service.samples.targets import Targets
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
-from wolfstream.solver.adaptive.merge import merge as merge_banks
 from wolfstream.solver.adaptive.ridge import CHUNK
 from wolfstream.solver.adaptive.settings import FOREVER, Pins
 from wolfstream.solver.adaptive.standing import Standing
@@ -138,19 +136,6 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
         columns = None if batch.sparse else batch.width
         classes, rows = n_classes + batch.new_classes, self.samples + batch.rows
         return max(self.blank_bytes(columns, batch.texts, classes, rows) - self.nbytes, 0)
-
-    def merge(self, each: Sequence[Self], places: Sequence[NDArray[np.int64]]) -> None:
-        """See `ClassLearner`."""
-        columns = {learner.row_columns for learner in each}
-        if len(columns) > 1:
-            raise ValueError(f"their rows differ in length: {sorted(map(str, columns))}")
-        banks = [learner.current for learner in each]
-        merged = self.begin(each[0].row_columns, each[0].texts)
-        assert isinstance(merged, AdaptiveClassifier)
-        merge_banks(
-            [bank for bank in banks if isinstance(bank, AdaptiveClassifier)], places, merged
-        )
-        self.merge_class_weights(each, places)
 
     def view(self) -> BankView:
         """Return a view of the bank as it is now."""
@@ -292,5 +277,4 @@ KIND = Kind(
     prepared=True,
     passes=lambda head, X, y, weight: head.passes(X, y, weight),
     check_saved=_check_saved,
-    merge=merge_heads,
 )

@@ -4,7 +4,7 @@ Each row is predicted before it is learned. A view holds the learner's arrays, a
 makes a learner of them when the first prediction is asked for, in whatever process.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, NamedTuple
@@ -169,10 +169,6 @@ class CustomOnlineLearner(WithoutMembers):
 
     def meet(self, label: Label) -> None:
         """Do nothing: the first sample of a class is enough."""
-
-    def merge(self, _: Sequence[Any], _places: Sequence[NDArray[np.int64]]) -> None:
-        """Raise ValueError."""
-        raise ValueError("custom heads cannot be merged")
 
     def absorb(self, X: Matrix, y: NDArray[Any], _: Hints, weight: Weights) -> list[Answer]:
         """Predict each row, then learn it."""

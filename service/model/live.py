@@ -46,8 +46,6 @@ class Model:
         snapshot_time: when that was saved, by the monotonic clock; None without one.
         rolled_back: the last rollback: `to` a snapshot's sequence, `at` a sequence, at a `time`;
             `of` another model, if the state was that one's.
-        merged: the last merge of its partitions: its `time`, and how far each of the `partitions`
-            was; None for a model that learns by itself.
         champion: the model whose log it learns from, with which it shares sequences; None for a
             model that learns what it is sent.
         following: how it compares with its champion.
@@ -74,7 +72,6 @@ class Model:
         self.snapshot_sequence = 0
         self.snapshot_time: float | None = None
         self.rolled_back: dict[str, Any] | None = None
-        self.merged: dict[str, Any] | None = None
         self.pending = None if spec.pending is None else PendingCounts()
         self.labels: dict[Status, int] = dict.fromkeys(get_args(Status), 0)
 
@@ -129,7 +126,6 @@ class Model:
             "follows": self._follows(),
             "snapshot_sequence": self.snapshot_sequence,
             "rolled_back": self.rolled_back,
-            **self._merged(),
             "warning": self._warning(),
             "warnings": self.warnings(),
             "status": self.status,
@@ -147,10 +143,6 @@ class Model:
             "passed_over": self.following.passed_over,
             "reason": self.following.reason,
         }
-
-    def _merged(self) -> dict[str, Any]:
-        """Return the last merge of a model with several learners; nothing for another model."""
-        return {} if self.spec.learners == 1 else {"merged": self.merged}
 
     def warnings(self) -> list[dict[str, Any]]:
         """Return what users should look at; each has a `slug`, a `column` and a `message`."""

@@ -93,7 +93,6 @@ def _kept(
 ) -> dict[str, Any]:
     """Return what `StreamModel.__setstate__` takes. numbered: see `are_numbers`."""
     spec, rows, fresh = learner.model.spec, learner.rows, Learner(learner.model).rows
-    assert spec.prepare is not None
     place = {key_of(label): code for code, label in enumerate(classes or ())}
 
     def codes(labels: Any) -> Any:
@@ -109,10 +108,6 @@ def _kept(
         "naive_bayes": pins_of(spec).naive_bayes,
         "class_weight": _weights_by_code(spec, classes),
         "scores": "coupled" if spec.working_set is None else spec.working_set.scores,
-        "outliers": spec.prepare.outliers,
-        "units": spec.prepare.units,
-        "texts": spec.prepare.texts,
-        "codes": spec.prepare.codes,
         "form": fresh.form if numbered else rows.form,
         "names": None if numbered or rows.names is None else rows.names.names(),
         "facts": rows.facts.plain(),
@@ -134,8 +129,6 @@ def _spec_of(
         "prepare": {
             "missing": estimator.missing,
             "timestamps": list(estimator.timestamps),
-            "outliers": estimator.model.preparing.outliers,
-            "units": estimator.model.preparing.units,
             "texts": estimator.model.preparing.texts,
             "codes": estimator.model.preparing.codes,
             "names": estimator.model.preparing.names,

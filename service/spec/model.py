@@ -13,13 +13,6 @@ from wolfstream.service.spec.asset import (
     with_stream_defaults,
 )
 from wolfstream.service.spec.custom import CustomSpec
-from wolfstream.service.spec.divided import (
-    OF_SEVERAL,
-    PREPARED_ALIKE,
-    check_begins_alike,
-    check_divisible,
-    check_prepares_alike,
-)
 from wolfstream.service.spec.heads import HEADS, HeadName, Task
 from wolfstream.service.spec.kernel import KernelSpec, RbfSpec, SpecPart, contradiction, with_type
 from wolfstream.service.spec.novelty import NoveltySpec
@@ -31,14 +24,6 @@ from wolfstream.service.spec.working_set import WorkingSetSpec, check_working_se
 from wolfstream.solver.stream.labels import key_of
 
 MODEL_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
-
-
-MOST_LEARNERS = 8
-
-
-def _is_one(learners: int) -> bool:
-    """Return whether to leave the field out, so that earlier versions can read the spec."""
-    return learners == 1
 
 
 class ModelSpec(SpecPart):
@@ -90,15 +75,6 @@ class ModelSpec(SpecPart):
         "null.",
     )
     seed: int = Field(0, ge=0, lt=2**53)
-    learners: int = Field(
-        1,
-        ge=1,
-        le=MOST_LEARNERS,
-        exclude_if=_is_one,
-        description="More than 1, in a fleet: samples are divided among so many logs, each with a "
-        "leader that learns them, and what these have learned is merged every few seconds. Rows "
-        "are arrays then.",
-    )
 
     @model_validator(mode="before")
     @classmethod
@@ -109,10 +85,6 @@ class ModelSpec(SpecPart):
         regression = body.get("task") == "regression"
         kernel = with_type(body.get("kernel", {}))
         body = body | {"kernel": kernel}
-        if body.get("learners", 1) != 1:
-            body = OF_SEVERAL | body
-            if isinstance(prepare := body.get("prepare", {}), dict):
-                body = body | {"prepare": PREPARED_ALIKE | prepare}
         kind: Any = kernel["type"] if isinstance(kernel, dict) else "rbf"
         if regression:
             body = {"working_set": None} | body
@@ -196,21 +168,6 @@ class ModelSpec(SpecPart):
         if getattr(self, self.serve) is None:
             raise contradiction("/serve", f"the head {self.serve!r} is null")
         return self
-
-    @model_validator(mode="after")
-    def _check_learners(self) -> Self:
-        if self.learners > 1:
-            remembers = self.pending is not None
-            check_prepares_alike(self.prepare)
-            check_divisible(self.task, self.heads, temporal=self.temporal, remembers=remembers)
-            if self.asset is not None:
-                check_begins_alike(self.asset, self.kernel)
-        return self
-
-    @property
-    def single_learner(self) -> Self:
-        """The spec of each of the model's learners."""
-        return self.model_copy(update={"learners": 1})
 
     @property
     def fades(self) -> bool:

@@ -187,7 +187,6 @@ async def _serve(
     if membership is not None:
         watching.append(asyncio.create_task(membership.followed.views.run()))
         watching.append(asyncio.create_task(membership.neighbours.run()))
-        watching.append(asyncio.create_task(engine.merges.run()))
     if webhook is not None:
         watching.append(asyncio.create_task(deliver(webhook, noted)))
     if workers is not None:

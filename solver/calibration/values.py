@@ -134,9 +134,7 @@ class ValueCalibration:
         }
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over a state; an empty one, as older versions saved it, starts over."""
-        if "misses" not in state:
-            return
+        """Take over a state."""
         arrays = {name: np.array(array) for name, array in state.items()}
         self._picture = ValueConfidence(
             arrays["misses"],

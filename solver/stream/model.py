@@ -218,10 +218,6 @@ class StreamModel:
             "scores": self.own.scores,
             "naive_bayes": self.pins.naive_bayes,
             "class_weight": self.class_weight,
-            "outliers": self.preparing.outliers,
-            "units": self.preparing.units,
-            "texts": self.preparing.texts,
-            "codes": self.preparing.codes,
             "form": rows.form,
             "names": None if rows.names is None else rows.names.names(),
             "first": rows.first,
@@ -237,29 +233,20 @@ class StreamModel:
     def __setstate__(self, state: dict[str, Any]) -> None:
         parameters = {name: state[name] for name in ("preparing", "temporal", "seed")}
         self.__init__(state["task"], state["head"], **parameters)  # type: ignore[misc]
-        # Earlier versions had no naive Bayes, counted pairs, clipped outliers, kept units, and
-        # crossed nothing.
-        self.pins = Pins(naive_bayes=state.get("naive_bayes", ()))
-        self.class_weight = state.get("class_weight")
-        self.own = SetParameters(scores=state.get("scores", "counted"))
-        self.preparing = self.preparing._replace(
-            outliers=state.get("outliers", "clipped"),
-            units=state.get("units", "kept"),
-            texts=state.get("texts", "slots"),
-            codes=state.get("codes", "numbers"),
-        )
+        self.pins = Pins(naive_bayes=state["naive_bayes"])
+        self.class_weight = state["class_weight"]
+        self.own = SetParameters(scores=state["scores"])
         self.begin()
         rows = self.rows
-        rows.form, rows.first = state["form"]._replace(prepare=self.preparing), state["first"]
+        rows.form, rows.first = state["form"], state["first"]
         rows.names = None if state["names"] is None else NameTable(state["names"])
-        if "facts" in state:
-            rows.facts.restore(state["facts"], state["facts_arrays"])
+        rows.facts.restore(state["facts"], state["facts_arrays"])
         if state["preparation"]:
             rows.restore_preparation(state["preparation"])
         for name, head in self.heads.items():
             if isinstance(head, ClassHead):
                 head.meet(state["classes"][name])
-            head.calibration.restore(state.get("calibration", {}).get(name, {}))
+            head.calibration.restore(state["calibration"][name])
         self.paper.restore(*state["paper"])
         self.bank.restore(*state["bank"])
 

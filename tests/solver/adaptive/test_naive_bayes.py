@@ -9,7 +9,7 @@ from tests.solver.oracle_bank import NaiveBayes as PlainNaiveBayes
 from tests.solver.streams import blocks
 from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
 from wolfstream.solver.adaptive.combination import new_combination
-from wolfstream.solver.adaptive.endless_bayes import EarlierBayes, EndlessBayes
+from wolfstream.solver.adaptive.endless_bayes import EndlessBayes
 from wolfstream.solver.adaptive.gradients import class_gradient
 from wolfstream.solver.adaptive.merge import merge
 from wolfstream.solver.adaptive.naive_bayes import slopes, weights_of
@@ -226,19 +226,6 @@ def test_a_bank_that_is_restored_relabels_bit_for_bit(at):
     expected, found = (each.absorb(X[at:], codes[at:]).probability for each in (one, other))
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(sums_of(other), sums_of(one))
-
-
-def test_a_bank_of_an_earlier_version_undoes_nothing():
-    X, codes = moving_rows()
-    one, other = moving_bank(), moving_bank()
-    one.absorb(X[:1500], codes[:1500])
-    state = one.state()
-    for field in EarlierBayes._fields:
-        del state[f"bayes_earlier_{field}"]
-    other.restore(state)
-    other.absorb(X[1500:], codes[1500:])
-    assert sums_of(other)[:2, 0].sum() == pytest.approx(2400.0)
-    assert "bayes_earlier_sums" not in other.state()
 
 
 def test_naive_bayes_weighs_little_before_it_was_right():
