@@ -187,9 +187,9 @@ def _build(spec: ModelSpec) -> ClassificationHead[AdaptiveLearner] | RegressionH
 
 
 def _specs() -> Iterator[ModelSpec]:
-    """Yield both tasks, with and without the labels before a row."""
+    """Yield both tasks, with the labels before a row where they are known, and always."""
     for task in ("classification", "regression"):
-        for temporal in (False, True):
+        for temporal in ("auto", True):
             given = {"task": task, "temporal": temporal, "working_set": None, "asset": None}
             yield ModelSpec.model_validate(given)
 
@@ -203,7 +203,7 @@ def _exercise_texts(spec: ModelSpec, sparse: bool) -> None:
 
 def _exercise_trees(spec: ModelSpec, sparse: bool) -> None:
     """Learn until trees answer."""
-    if sparse or spec.temporal:
+    if sparse or spec.temporal is True:
         return
     head, X = _build(spec), np.random.default_rng(0).normal(size=(2 * FIRST, 2))
     y: Targets = ["a" if x > 0.0 else "b" for x in X[:, 0].tolist()]
@@ -215,10 +215,10 @@ def _exercise_trees(spec: ModelSpec, sparse: bool) -> None:
 
 
 def _exercise_chain(spec: ModelSpec, sparse: bool) -> None:
-    if sparse or spec.task == "regression" or spec.temporal:
+    if sparse or spec.task == "regression" or spec.temporal is True:
         return
     model = StreamModel(
-        "classification", "working_set", preparing=Preparing(), temporal=False, seed=0
+        "classification", "working_set", preparing=Preparing(), temporal="auto", seed=0
     )
     X = rows_to_learn()
     model.absorb(X, [i % 2 for i in range(len(X))])
@@ -226,7 +226,7 @@ def _exercise_chain(spec: ModelSpec, sparse: bool) -> None:
 
 
 def _code(spec: ModelSpec) -> Hashable:
-    return spec.task, spec.temporal
+    return spec.task, spec.temporal is True
 
 
 def _spec_part(_: Asked) -> dict[str, Any]:

@@ -120,8 +120,7 @@ class ClassificationView(NamedTuple):
 
     def chained(self, chain: Chain, bank: BankPicture, rows: Seen) -> Predictions:
         """Return those of a bank's head by the chain of its view, for dense prepared rows."""
-        assert isinstance(rows.X, np.ndarray)
-        return self._told(chained(chain, self.head._replace(learner=bank), rows.X, rows.raw))
+        return self._told(chained(chain, self.head._replace(learner=bank), rows))
 
     def _told(self, head_answer: HeadAnswer) -> Predictions:
         classes = self.classes

@@ -8,8 +8,9 @@ from wolfstream.service.spec.heads import HeadName, Task
 from wolfstream.service.spec.kernel import KernelSpec, contradiction, has_auto_gamma
 from wolfstream.service.spec.prepare import PrepareSpec
 
-# ASSET's default kernel is found from samples, and waiting rows are with one learner only.
-OF_SEVERAL: dict[str, Any] = {"asset": None, "pending": None}
+# ASSET's default kernel is found from samples, waiting rows are with one learner only, and none has
+# the label before a row.
+OF_SEVERAL: dict[str, Any] = {"asset": None, "pending": None, "temporal": False}
 # Each learner would find codes among the rows that it is sent first.
 PREPARED_ALIKE: dict[str, Any] = {"codes": "numbers"}
 _DRAWN_ALIKE = ("fourier", "identity")
@@ -21,7 +22,8 @@ def check_divisible(
 ) -> None:
     """Raise a contradiction unless what learners of such a spec have learned can be merged.
 
-    temporal: of the spec. remembers: whether predicted rows wait for their labels.
+    temporal: whether the labels before a row help. remembers: whether predicted rows wait for their
+    labels.
     """
     if task != "classification":
         raise _refused("/task", "numbers cannot be merged, whose scales differ: learn classes")

@@ -1,6 +1,6 @@
 """The spec of a model: what a client may choose, with a default for everything."""
 
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -49,10 +49,12 @@ class ModelSpec(Part):
     prepare: PrepareSpec | None = Field(
         default=PrepareSpec(), description="null: rows are learned as they come."
     )
-    temporal: bool = Field(
-        False,
-        description="true: the labels before a row help to predict it. Wrong where labels come "
-        "late, or where many rows are predicted at once.",
+    temporal: Literal["auto"] | bool = Field(
+        "auto",
+        description="auto: the labels before a row help to predict it where they are known: in a "
+        "row that is predicted alone, once the row predicted before it has its label. true: "
+        "always, which is wrong where labels come late, or where many rows are predicted at once. "
+        "Of the adaptive head alone; false by default without it, and of several learners.",
     )
     kernel: KernelSpec = Field(default_factory=RbfSpec, discriminator="type")
     working_set: WorkingSetSpec | None = Field(
@@ -113,6 +115,7 @@ class ModelSpec(Part):
         given = with_set_defaults(given, kind)
         if given.get("adaptive", ()) is not None:
             return given
+        given = {"temporal": False} | given
         if given.get("working_set", ()) is not None:
             given = {"serve": "working_set"} | given
         else:
@@ -149,7 +152,7 @@ class ModelSpec(Part):
                 "the adaptive head learns prepared rows: leave prepare out, or set adaptive to "
                 "null, too",
             )
-        if self.temporal and self.adaptive is None:
+        if self.temporal is not False and self.adaptive is None:
             raise contradiction(
                 "/temporal",
                 "only the adaptive head uses the labels before a row: leave temporal out, or "
@@ -187,7 +190,9 @@ class ModelSpec(Part):
         if self.learners > 1:
             remembers = self.pending is not None
             check_prepares_alike(self.prepare)
-            check_divisible(self.task, self.heads, temporal=self.temporal, remembers=remembers)
+            check_divisible(
+                self.task, self.heads, temporal=self.temporal is not False, remembers=remembers
+            )
             if self.asset is not None:
                 check_begins_alike(self.asset, self.kernel)
         return self

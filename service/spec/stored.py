@@ -14,6 +14,7 @@ _NUMERICS = "numerics"
 
 # The meaning of specs that were stored before these fields existed.
 _BEFORE: dict[str, Any] = {"prepare": None, "adaptive": None}
+_BEFORE_PAST: dict[str, Any] = {"temporal": False}
 _BEFORE_TABLES: dict[str, Any] = {
     "named": "sparse",
     "outliers": "clipped",
@@ -31,13 +32,14 @@ def readings(given: Any) -> tuple[ModelSpec, ...]:
     A model that was made with the same body then still has the spec that is asked for.
     """
     spec = read_spec(given)
-    others = _without_bayes(spec, given)
+    without = spec if "temporal" in given else spec.model_copy(update=_BEFORE_PAST)
+    others = _without_bayes(without, given)
     numbers = _with_before(others, given, "codes")
     slots = _with_before(numbers, given, "texts")
     kept = _with_before(slots, given, "units")
     clipped = _with_before(kept, given, "outliers")
     counted = _with_counted_pairs(clipped, given)
-    meanings = [spec, others, numbers, slots, kept, clipped, counted]
+    meanings = [spec, without, others, numbers, slots, kept, clipped, counted]
     if spec.prepare is not None and not _BEFORE_TABLES.keys() & (given.get("prepare") or {}).keys():
         changed: dict[str, Any] = {"prepare": spec.prepare.model_copy(update=_BEFORE_TABLES)}
         for name in ("working_set", "asset"):
@@ -48,7 +50,7 @@ def readings(given: Any) -> tuple[ModelSpec, ...]:
     if not _BEFORE.keys() & given.keys():
         # It may serve a head that did not exist.
         with suppress(Invalid):
-            meanings.append(_with_counted_pairs(read_spec(_BEFORE | given), given))
+            meanings.append(_with_counted_pairs(read_spec(_BEFORE | _BEFORE_PAST | given), given))
     return tuple(meanings)
 
 
@@ -95,7 +97,11 @@ def read_stored_spec(given: Any) -> ModelSpec:
     Models that were made before rows were prepared, or were tables, go on without. Raises Invalid.
     """
     if isinstance(given, dict):
-        given = {name: part for name, part in (_BEFORE | given).items() if name != _NUMERICS}
+        given = {
+            name: part
+            for name, part in (_BEFORE | _BEFORE_PAST | given).items()
+            if name != _NUMERICS
+        }
         if isinstance(given["prepare"], dict):
             given["prepare"] = _BEFORE_TABLES | given["prepare"]
         if isinstance(bank := given["adaptive"], dict):

@@ -23,6 +23,7 @@ from wolfstream.solver.stream.class_weights import ClassWeight
 from wolfstream.solver.stream.explanations import Explanation
 from wolfstream.solver.stream.merge import sibling
 from wolfstream.solver.stream.model import BANK, PaperHead, StreamModel
+from wolfstream.solver.stream.parameters import Temporal
 
 # What a class has at least where probabilities become logarithms.
 _LEAST = 1e-300
@@ -58,7 +59,7 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
         class_weight: Any = None,
         missing: Missing = "mean",
         timestamps: Sequence[str] = (),
-        temporal: bool = False,
+        temporal: Temporal = "auto",
         seed: int = 0,
     ) -> None:
         self.head = head

@@ -13,6 +13,7 @@ from wolfstream.solver.estimators.stream import StreamEstimator, gradient_of
 from wolfstream.solver.prepare.row_form import Missing
 from wolfstream.solver.rows.targets import LARGEST_TARGET
 from wolfstream.solver.stream.model import BANK, StreamModel
+from wolfstream.solver.stream.parameters import Temporal
 from wolfstream.solver.stream.value_head import ValueHeadView
 
 
@@ -34,7 +35,7 @@ class StreamRegressor(RegressorMixin, OneAtATime, StreamEstimator):
         *,
         missing: Missing = "mean",
         timestamps: Sequence[str] = (),
-        temporal: bool = False,
+        temporal: Temporal = "auto",
         seed: int = 0,
     ) -> None:
         self.missing = missing

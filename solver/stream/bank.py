@@ -18,14 +18,16 @@ from wolfstream.solver.adaptive.ridge import CHUNK
 from wolfstream.solver.adaptive.settings import CLASSIFICATION, NO_PINS, REGRESSION, Pins, pinned
 from wolfstream.solver.adaptive.standing import Standing
 from wolfstream.solver.adaptive.target_scale import Units
-from wolfstream.solver.adaptive.view import ClassAnswers, ClassView, joined, predict_classes
+from wolfstream.solver.adaptive.view import ClassView, joined, predict_classes
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, as_numbers, weights_of
 from wolfstream.solver.rows.seen import RawRows
 from wolfstream.solver.stream.class_weights import ClassWeight, ClassWeights, WeightedAnswers
+from wolfstream.solver.stream.in_turn import InTurn
+from wolfstream.solver.stream.label_past import LabelPast, PastView, gradient_of, predicted
 from wolfstream.solver.stream.labels import Label
-from wolfstream.solver.stream.parameters import Task
+from wolfstream.solver.stream.parameters import Task, Temporal
 from wolfstream.solver.stream.reasons import Gradient
 from wolfstream.solver.stream.tree_experts import MOST_COLUMNS, TreeExperts, TreesView
 from wolfstream.solver.stream.tree_mixing import ClassMixing, ValueMixing
@@ -72,26 +74,29 @@ class BankPicture(NamedTuple):
     """An immutable picture of a bank that has learned a sample; a `LearnerView`.
 
     class_weight: (K,) of the classes in its predictions; None without. trees: that join its
-    answers; None if there are none.
+    answers; None if there are none. past: what the labels before add; None if nothing.
     """
 
     model: Any
     class_weight: Float64Array | None = None
     trees: TreesView | None = None
+    past: PastView | None = None
 
     def predict(self, X: Matrix, hints: Hints = NO_HINTS) -> Answer:
-        """Return the answers of the bank and of trees for rows."""
-        answers = self._of_bank(X, hints)
-        if isinstance(answers, ClassAnswers):
-            return self.finished(answers, hints.raw)
-        joined_answers: Answer = self._joined(answers, hints.raw)
-        return joined_answers
+        """Return the answers of the bank, of trees and of the labels before for rows."""
+        return self.finished(self._of_bank(X, hints), hints.raw, in_turn=hints.in_turn)
 
-    def finished(self, answers: ClassAnswers, raw: RawRows | None) -> Answer:
-        """Return the bank's answers joined by trees, with predictions by the classes' weights."""
+    def finished(self, answers: Any, raw: RawRows | None, *, in_turn: bool) -> Answer:
+        """Return the bank's answers with what joins them, predictions by the classes' weights.
+
+        in_turn: as of `Seen`.
+        """
         answers = self._joined(answers, raw)
+        past = predicted(self.past, in_turn=in_turn)
+        if past is not None:
+            answers = InTurn(past.answer(answers))
         if self.class_weight is None:
-            return answers
+            return answers  # type: ignore[no-any-return]
         return WeightedAnswers(answers, self.class_weight[: answers.probability.shape[1]])
 
     def _of_bank(self, X: Matrix, hints: Hints) -> Any:
@@ -114,15 +119,24 @@ class BankPicture(NamedTuple):
             # Of two classes the scores are -f/2 and f/2 of f = log(p_1 / p_0).
             if len(direction) == 2:
                 direction = 0.5 * (direction[1] - direction[0]) * np.array([-1.0, 1.0])
+            direction = self._before_past(x, direction, hints)
             mixing = self._mixing(hints)
             if isinstance(mixing, ClassMixing) and self.trees is not None and hints.raw is not None:
                 answers, forests = self._of_bank(x[None], hints), self.trees.forests
                 direction = mixing.direction(forests, hints.raw.X, answers, direction)
             return Gradient(*class_gradient(self.model, x, direction, vote, hints.codes))
-        found, rate = value_gradient(self.model, x, vote, hints.codes), direction[0]
+        found = value_gradient(self.model, x, vote, hints.codes)
+        rate = self._before_past(x, direction, hints)[0]
         mixing = self._mixing(hints)
         rate *= mixing.of_bank() if isinstance(mixing, ValueMixing) else 1.0
         return Gradient(rate * found.of_row, rate * found.of_votes)
+
+    def _before_past(self, x: Float64Array, direction: Float64Array, hints: Hints) -> Float64Array:
+        """Return what the answer without the labels before counts in a direction of the answer."""
+        past = predicted(self.past, in_turn=hints.in_turn)
+        if past is None:
+            return direction
+        return gradient_of(past, self._joined(self._of_bank(x[None], hints), hints.raw), direction)
 
     def _mixing(self, hints: Hints) -> ClassMixing | ValueMixing | None:
         """Return what trees join the bank's answers by; None if none do."""
@@ -147,9 +161,9 @@ class BankFigures(NamedTuple):
 class BankLearner:
     """A bank that its first rows begin: whether it is one of dense rows, and of how many columns.
 
-    voters: names of the heads that it listens to. temporal: see `AdaptiveClassifier`.
-    pins: what takes the place of default learners. class_weight: what a
-    mistake about a class costs; None if all cost alike.
+    voters: names of the heads that it listens to. temporal: whether the labels before a row help to
+    answer it, and "auto": where they are known. pins: what takes the place of default learners.
+    class_weight: what a mistake about a class costs; None if all cost alike.
     current: None before the first rows. row_columns: of dense rows; None of
     sparse ones. texts: how many texts rows have. width: of the features that its learners share.
     """
@@ -159,7 +173,7 @@ class BankLearner:
         task: Task,
         voters: Sequence[str],
         *,
-        temporal: bool,
+        temporal: Temporal,
         seed: int,
         pins: Pins = NO_PINS,
         class_weight: ClassWeight | None = None,
@@ -172,6 +186,7 @@ class BankLearner:
         self.texts = 0
         self.current: Bank | None = None
         self.trees: TreeExperts | None = None
+        self.past: LabelPast | None = None
         self.width = 0
         self._cost_at, self._cost = (-1, -1), (0, 0)
         # The parameters of the last bank whose size was asked for, and that.
@@ -196,13 +211,18 @@ class BankLearner:
         elif texts != self.texts:
             self._take_texts(texts)
         answers = self._answers(X, y, hints, weight)
+        if self.task == "regression":
+            answers = Values(answers)
+        if self.past is not None and self.past.past is not None:
+            aided = self.past.absorb(X, hints.raw, y, as_numbers(weight, len(y)), answers)
+            answers = InTurn(aided, answers)
         if self.class_weights is None:
-            return [Values(answers) if self.task == "regression" else answers]
+            return [answers]
         weights = self.class_weights.absorb(y)
         return [WeightedAnswers(answers, weights[:, : answers.probability.shape[1]])]
 
     def _answers(self, X: Matrix, y: NDArray[Any], hints: Hints, weight: Weights) -> Any:
-        """Learn rows, those until trees change at a time, and return all answers."""
+        """Learn rows, those until trees change at a time, and return all answers of these."""
         assert self.current is not None
         if hints.raw is None or hints.raw.X.shape[1] > MOST_COLUMNS:
             return self.current.absorb(X, y, hints.scores, weight, hints.codes)
@@ -266,6 +286,7 @@ class BankLearner:
             self.current.view(),
             None if weights is None else weights.now(),
             None if self.trees is None else self.trees.view(),
+            None if self.past is None else self.past.view(),
         )
 
     def figures(self) -> BankFigures | None:
@@ -274,6 +295,7 @@ class BankLearner:
         if picture is None or bank is None:
             return None
         kinds = len(bank.kinds) + (0 if picture.trees is None else len(picture.trees.kinds))
+        kinds += 0 if picture.past is None or self.past is None else len(self.past.kinds)
         return BankFigures(picture, kinds, *self._cost_of(bank))
 
     def _cost_of(self, bank: Bank) -> tuple[int, int]:
@@ -287,13 +309,16 @@ class BankLearner:
     def nbytes(self) -> int:
         """Memory of the bank and of trees in bytes; 0 before the first rows."""
         of_bank = 0 if self.current is None else self.current.nbytes
-        return of_bank + (0 if self.trees is None else self.trees.nbytes)
+        joining = [one.nbytes for one in (self.trees, self.past) if one is not None]
+        return of_bank + sum(joining)
 
     def standing_of_learners(self) -> Standing:
         """Return the weight and losses of each learner, those of trees last."""
         assert self.current is not None
-        bank, trees = self.current.standing(), self.trees
-        return bank if trees is None or trees.forests is None else trees.standing(bank)
+        standing, trees = self.current.standing(), self.trees
+        if trees is not None and trees.forests is not None:
+            standing = trees.standing(standing)
+        return standing if self.past is None else self.past.standing(standing)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return plain data and arrays from which `restore` goes on bit for bit."""
@@ -304,9 +329,10 @@ class BankLearner:
             begun["texts"] = self.texts
         if self.class_weights is not None:
             begun["class_counts"] = self.class_weights.counts
-        if self.trees is None:
-            return begun, self.current.state()
-        return begun | {"trees": self.trees.columns}, self.current.state() | self.trees.state()
+        arrays = self.current.state()
+        if self.trees is not None:
+            begun["trees"], arrays = self.trees.columns, arrays | self.trees.state()
+        return begun, arrays if self.past is None else arrays | self.past.state()
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take over a state, once all its classes were met."""
@@ -317,6 +343,8 @@ class BankLearner:
             if "trees" in plain:
                 self.trees = self._fresh_trees(RawRows(np.empty((0, plain["trees"]))))
                 self.trees.restore(arrays)
+            if self.past is not None:
+                self.past.restore(arrays)
 
     def blank(self, columns: int | None, texts: int, classes: int) -> dict[str, NDArray[Any]]:
         """The arrays of a state before the first sample, of another bank with these parameters.
@@ -340,7 +368,11 @@ class BankLearner:
             trees = self._fresh_trees(RawRows(np.empty((0, columns or 0)))) if narrow else None
             if trees is not None:
                 trees.meet(classes)
-            self._blank = asked, other.nbytes + (0 if trees is None else trees.nbytes)
+            past = self._fresh_past()
+            if past is not None:
+                past.meet(classes)
+            joining = [one.nbytes for one in (trees, past) if one is not None]
+            self._blank = asked, other.nbytes + sum(joining)
         return self._blank[1]
 
     def begin(self, columns: int | None, texts: int) -> AdaptiveClassifier | AdaptiveRegressor:
@@ -349,6 +381,7 @@ class BankLearner:
         texts: how many texts of rows come beside them.
         """
         self.row_columns, self.texts, self.trees = columns, texts, None
+        self.past = self._fresh_past()
         self.current = bank = self._fresh(columns, texts)
         self.width = bank.inputs.features.dimension
         return bank
@@ -361,5 +394,10 @@ class BankLearner:
             texts=texts,
             seed=self._seed,
             external_experts=self.voters,
-            temporal=self._temporal,
+            temporal=self._temporal is True,
         )
+
+    def _fresh_past(self) -> LabelPast | None:
+        if self._temporal is False:
+            return None
+        return LabelPast(regression=self.task == "regression", always=self._temporal is True)
