@@ -13,6 +13,7 @@ import numpy as np
 from wolfstream.service.engine.saved_arrays import arrays_of
 from wolfstream.service.heads.array_checks import Arrays, WrongArrays
 from wolfstream.service.heads.calibration import of_calibration
+from wolfstream.service.heads.saved_past import calibration_of_past
 
 _RANKING = {"ranking", "ranking_bins", "ranking_codes"}
 _GROWING = {"recent", "waiting", "waiting_codes", "codes", "scores", *_RANKING}
@@ -31,11 +32,12 @@ def check_calibrations(
     nothing. Older versions saved none.
     """
     for head in heads:
-        found = of_calibration(arrays_of(head, arrays))
-        if found:
-            classes = plain["heads"][head].get("classes")
-            blank = of_calibration(arrays_of(head, empty))
-            _check(found, blank, None if classes is None else len(classes))
+        own = arrays_of(head, arrays)
+        for found in (of_calibration(own), calibration_of_past(own)):
+            if found:
+                classes = plain["heads"][head].get("classes")
+                blank = of_calibration(arrays_of(head, empty))
+                _check(found, blank, None if classes is None else len(classes))
 
 
 def _check(arrays: Arrays, blank: Arrays, n_classes: int | None) -> None:

@@ -24,6 +24,7 @@ from wolfstream.service.heads.kind import Asked, Kind, SavedHead
 from wolfstream.service.heads.online_learner import WithoutMembers
 from wolfstream.service.heads.regression import RegressionHead
 from wolfstream.service.heads.saved_bank import check_bank
+from wolfstream.service.heads.saved_past import check_past
 from wolfstream.service.heads.saved_trees import PREFIX, check_trees
 from wolfstream.service.samples.targets import Targets
 from wolfstream.service.spec.heads import HeadName
@@ -40,6 +41,7 @@ from wolfstream.solver.prepare.row_form import Preparing
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.rows.seen import RawRows
 from wolfstream.solver.stream.bank import Bank, BankLearner, BankPicture
+from wolfstream.solver.stream.label_past import PREFIX as PAST
 from wolfstream.solver.stream.model import StreamModel
 from wolfstream.solver.stream.reasons import Gradient
 from wolfstream.solver.stream.tree_schedule import FIRST
@@ -255,7 +257,13 @@ def _check_saved(
     of_trees = {name: array for name, array in saved.arrays.items() if name.startswith(PREFIX)}
     if of_trees or "trees" in saved.plain:
         check_trees(of_trees, saved.plain.get("trees"), n_classes)
-    of_bank = {name: array for name, array in saved.arrays.items() if name not in of_trees}
+    of_past = {name: array for name, array in saved.arrays.items() if name.startswith(PAST)}
+    if of_past and not head.learner.uses_past:
+        raise WrongArrays("its bank knows labels before a row, which its spec does not use")
+    if of_past:
+        check_past(of_past, n_classes)
+    joining = of_trees.keys() | of_past.keys()
+    of_bank = {name: array for name, array in saved.arrays.items() if name not in joining}
     check_bank(saved._replace(arrays=of_bank), n_classes, head.learner.blank)
 
 

@@ -147,7 +147,8 @@ class ClassificationView(NamedTuple):
 
     def covering(self, head_answer: HeadAnswer, confidence: float) -> dict[str, Any]:
         """See `HeadView`."""
-        inside = self.head.confidence.sets(self._probability(head_answer), confidence)
+        known = self.head.confidence_of(head_answer)
+        inside = known.sets(self._probability(head_answer), confidence)
         return {
             "prediction_set": [[self.classes[k] for k in np.flatnonzero(row)] for row in inside]
         }

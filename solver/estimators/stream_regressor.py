@@ -97,7 +97,8 @@ class StreamRegressor(RegressorMixin, OneAtATime, StreamEstimator):
         """
         head_answer, head = self._head_answer(self._rows(X)), self._model.view().heads[BANK]
         assert isinstance(head, ValueHeadView)
-        return interval_of(head.confidence, head_answer.prediction, confidence)
+        known = head.confidence_of(head_answer)
+        return interval_of(known, head_answer.prediction, confidence)
 
     def explain(self, X: Any, most: int = 5) -> list[list[dict[str, Any]]]:
         """Of each row the features that move its value most.

@@ -24,10 +24,10 @@ from wolfstream.solver.rows.matrix import Matrix, SparseRows, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, as_numbers, weights_of
 from wolfstream.solver.rows.seen import RawRows
 from wolfstream.solver.stream.class_weights import ClassWeight, ClassWeights, WeightedAnswers
-from wolfstream.solver.stream.in_turn import InTurn
-from wolfstream.solver.stream.label_past import LabelPast, PastView, gradient_of, predicted
+from wolfstream.solver.stream.label_past import LabelPast, PastView
 from wolfstream.solver.stream.labels import Label
 from wolfstream.solver.stream.parameters import Task, Temporal
+from wolfstream.solver.stream.placed import PlacedAnswers
 from wolfstream.solver.stream.reasons import Gradient
 from wolfstream.solver.stream.tree_experts import MOST_COLUMNS, TreeExperts, TreesView
 from wolfstream.solver.stream.tree_mixing import ClassMixing, ValueMixing
@@ -92,9 +92,8 @@ class BankPicture(NamedTuple):
         in_turn: as of `Seen`.
         """
         answers = self._joined(answers, raw)
-        past = predicted(self.past, in_turn=in_turn)
-        if past is not None:
-            answers = InTurn(past.answer(answers))
+        if self.past is not None:
+            answers = self.past.placed(answers, in_turn=in_turn)
         if self.class_weight is None:
             return answers  # type: ignore[no-any-return]
         return WeightedAnswers(answers, self.class_weight[: answers.probability.shape[1]])
@@ -133,10 +132,10 @@ class BankPicture(NamedTuple):
 
     def _before_past(self, x: Float64Array, direction: Float64Array, hints: Hints) -> Float64Array:
         """Return what the answer without the labels before counts in a direction of the answer."""
-        past = predicted(self.past, in_turn=hints.in_turn)
-        if past is None:
+        if self.past is None or not self.past.helps(in_turn=hints.in_turn):
             return direction
-        return gradient_of(past, self._joined(self._of_bank(x[None], hints), hints.raw), direction)
+        answers = self._joined(self._of_bank(x[None], hints), hints.raw)
+        return self.past.gradient(answers, direction)
 
     def _mixing(self, hints: Hints) -> ClassMixing | ValueMixing | None:
         """Return what trees join the bank's answers by; None if none do."""
@@ -192,6 +191,11 @@ class BankLearner:
         # The parameters of the last bank whose size was asked for, and that.
         self._blank: tuple[tuple[int | None, int, int] | None, int] = None, 0
 
+    @property
+    def uses_past(self) -> bool:
+        """Whether the labels before a row help to answer it."""
+        return self._temporal is not False
+
     def meet(self, label: Label) -> None:
         """Prepare for the next class number, which is this label's."""
         if self.class_weights is not None:
@@ -215,7 +219,7 @@ class BankLearner:
             answers = Values(answers)
         if self.past is not None and self.past.past is not None:
             aided = self.past.absorb(X, hints.raw, y, as_numbers(weight, len(y)), answers)
-            answers = InTurn(aided, answers)
+            answers = PlacedAnswers(aided, True, answers)
         if self.class_weights is None:
             return [answers]
         weights = self.class_weights.absorb(y)
@@ -398,6 +402,6 @@ class BankLearner:
         )
 
     def _fresh_past(self) -> LabelPast | None:
-        if self._temporal is False:
+        if not self.uses_past:
             return None
         return LabelPast(regression=self.task == "regression", always=self._temporal is True)

@@ -17,32 +17,51 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.losses import RECENT, Losses
-from wolfstream.solver.adaptive.regressor import ValueAnswers
 from wolfstream.solver.adaptive.standing import Standing
 from wolfstream.solver.adaptive.view import ClassAnswers
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.calibration.classes import ClassCalibration, ClassConfidence
+from wolfstream.solver.calibration.values import ValueCalibration, ValueConfidence
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.rows.seen import RawRows
 from wolfstream.solver.stream import past_classes, past_values
 from wolfstream.solver.stream.past_classes import ClassPast, ClassPasts, ClassPastView
 from wolfstream.solver.stream.past_values import ValuePast, ValuePasts, ValuePastView
+from wolfstream.solver.stream.placed import PlacedAnswers
 from wolfstream.solver.stream.recent_rows import RecentRows, RecentView
 from wolfstream.solver.stream.value_head import Values
 from wolfstream.solver.stream.value_mixture import HORIZONS
+from wolfstream.solver.stream.votes import HeadAnswer
 
 MOST_CLASSES = 128
-_PREFIX = "past_"
+# How the names of its arrays begin, and after that those of its calibration.
+PREFIX, CALIBRATION = "past_", "calibration_"
 
 
 class PastView(NamedTuple):
     """An immutable picture of what the labels so far add to answers.
 
-    always: whether all predictions are answered with it. recent: the rows learned last.
+    always: whether all predictions are answered with it. recent: the rows learned last. alone: how
+    sure answers without it are.
     """
 
     always: bool
     recent: RecentView
     of_task: ClassPastView | ValuePastView
+    alone: ClassConfidence | ValueConfidence
+
+    def helps(self, *, in_turn: bool) -> bool:
+        """Return whether a prediction is answered with it.
+
+        in_turn: whether the labels just before its row are known.
+        """
+        return in_turn or self.always
+
+    def placed(self, answers: Any, *, in_turn: bool) -> PlacedAnswers:
+        """Return the answers to a prediction about which there are others; see `helps`."""
+        if self.helps(in_turn=in_turn):
+            return PlacedAnswers(self.answer(answers), True)
+        return PlacedAnswers(answers, False, confidence=self.alone)
 
     def answer(self, answers: Any, votes: Float64Array | None = None) -> Any:
         """Return answers that know the labels before for others that do not.
@@ -53,12 +72,22 @@ class PastView(NamedTuple):
             return self.of_task.answer(answers)
         return self.of_task.answer(answers, answers.prediction if votes is None else votes)
 
+    def gradient(self, answers: Any, direction: Float64Array) -> Float64Array:
+        """Return what answers to one row without it count in a direction of those with it.
+
+        direction: (K,) of logarithms of probabilities, or (1,).
+        """
+        if isinstance(self.of_task, ClassPastView):
+            return self.of_task.direction(answers, direction)
+        return direction * self.of_task.rate(float(answers.prediction[0]))
+
 
 class LabelPast:
     """The labels of one bank so far. always: as of `PastView`.
 
     classes: met so far, 0 of numbers. past: None once there are too many classes. losses: of the
-    answer without the labels before, the other experts and the stackers.
+    answer without the labels before, the other experts and the stackers. alone: the calibration of
+    the answer without the labels before.
     """
 
     def __init__(self, *, regression: bool, always: bool) -> None:
@@ -67,6 +96,7 @@ class LabelPast:
         self.past: ClassPast | ValuePast | None
         self.past = past_values.new_value_past() if regression else past_classes.new_class_past()
         self.losses = Losses(1 + len(self.kinds))
+        self.alone = ValueCalibration() if regression else ClassCalibration(own=True)
         self._of_values, self._of_classes = ValuePasts(), ClassPasts()
 
     @property
@@ -118,8 +148,16 @@ class LabelPast:
         if losses is not None:
             for start in range(0, len(y), RECENT):
                 self.losses.add(losses[start : start + RECENT])
+        self._calibrate(answers, y)
         self.recent.add(X, raw)
         return aided
+
+    def _calibrate(self, answers: Any, y: NDArray[Any]) -> None:
+        if isinstance(self.alone, ClassCalibration):
+            classes = tuple(range(answers.probability.shape[1]))
+            self.alone.absorb(HeadAnswer(classes, [answers]).scores, y)
+        else:
+            self.alone.absorb(answers.prediction, y)
 
     def view(self) -> PastView | None:
         """Return what answers the next row; None where nothing does."""
@@ -128,7 +166,9 @@ class LabelPast:
             of_task = past_classes.view_of(self.past)
         elif self.past is not None:
             of_task = self._of_values.view(self.past)
-        return None if of_task is None else PastView(self.always, self.recent.view(), of_task)
+        if of_task is None:
+            return None
+        return PastView(self.always, self.recent.view(), of_task, self.alone.view())
 
     def standing(self, before: Standing) -> Standing:
         """Return a standing with that of the labels before, of which all share the weight."""
@@ -162,17 +202,15 @@ class LabelPast:
         """Return all that `restore` needs to go on bit for bit, as plain arrays."""
         classes = {"classes": np.array([self.classes], np.int64)}
         arrays = classes | self.recent.state() | self.losses.state() | self._arrays()
-        return {f"{_PREFIX}{name}": array for name, array in arrays.items()}
+        arrays |= {f"{CALIBRATION}{name}": array for name, array in self.alone.state().items()}
+        return {f"{PREFIX}{name}": array for name, array in arrays.items()}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take over a state of such labels; without any, as of older versions, begin here."""
-        own = {
-            name.removeprefix(_PREFIX): array
-            for name, array in arrays.items()
-            if name.startswith(_PREFIX)
-        }
+        own = _named(PREFIX, arrays)
         if not own:
             return
+        self.alone.restore(_named(CALIBRATION, own))
         self.classes = int(own["classes"][0])
         self.recent.restore(own)
         self.losses.restore(own)
@@ -192,20 +230,10 @@ def _known(y: NDArray[np.int64], met: int) -> NDArray[np.int64]:
     return known
 
 
-def predicted(view: PastView | None, *, in_turn: bool) -> PastView | None:
-    """Return what a prediction is answered with; None if without the labels before.
-
-    in_turn: whether the labels just before its row are known.
-    """
-    return view if view is not None and (in_turn or view.always) else None
-
-
-def gradient_of(past: PastView, answers: Any, direction: Float64Array) -> Float64Array:
-    """Return what the answer to one row counts in a direction of the one that knows the past.
-
-    answers: without the labels before. direction: (K,) of logarithms of probabilities, or (1,).
-    """
-    if isinstance(past.of_task, ClassPastView):
-        return past.of_task.direction(answers, direction)
-    assert isinstance(answers, ValueAnswers)
-    return direction * past.of_task.rate(float(answers.prediction[0]))
+def _named(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return the arrays whose names begin so, by the rest of these."""
+    return {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }

@@ -97,7 +97,7 @@ class StreamView(NamedTuple):
         one = take_rows(X, slice(row, row + 1))
         return self.heads[VOTERS["classification"][0]].pulls(one, contest.wanted, contest.other)
 
-    def _seen(self, rows: Rows | SparseRows, order: LabelOrder | None) -> Seen:
+    def _seen(self, rows: Rows | SparseRows, order: LabelOrder | None = None) -> Seen:
         seen = Seen(rows) if isinstance(rows, SparseRows) else self.rows.seen(rows)
         bank = self.heads[BANK].learner
         assert isinstance(bank, BankPicture)

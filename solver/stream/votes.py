@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 from wolfstream.solver.adaptive.regressor import ValueAnswers
 from wolfstream.solver.adaptive.view import ClassAnswers
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.calibration.classes import ClassConfidence
+from wolfstream.solver.calibration.values import ValueConfidence
 from wolfstream.solver.rows.seen import RawRows
 from wolfstream.solver.stream.class_weights import WeightedAnswers
-from wolfstream.solver.stream.in_turn import InTurn
 from wolfstream.solver.stream.labels import Label, key_of
+from wolfstream.solver.stream.placed import PlacedAnswers
 from wolfstream.solver.working_set.answers import Absorbed
 from wolfstream.solver.working_set.predictions import Predicted
 
@@ -120,7 +122,7 @@ class HeadAnswer:
         if len(parts) > 1:
             self.prediction = np.concatenate([part.prediction for part in parts])
         self.probability: Float64Array | None = None
-        if isinstance(first, (ClassAnswers, WeightedAnswers, InTurn)):
+        if isinstance(first, (ClassAnswers, WeightedAnswers, PlacedAnswers)):
             self.probability = first.probability
         self._vote: Vote | None = None
 
@@ -141,20 +143,19 @@ class HeadAnswer:
     def deviation(self) -> Float64Array | None:
         """(n,) standard deviations of targets around a bank's predictions; else None."""
         first = self.parts[0]
-        return first.deviation if isinstance(first, (ValueAnswers, InTurn)) else None
+        return first.deviation if isinstance(first, (ValueAnswers, PlacedAnswers)) else None
 
     @property
     def in_turn(self) -> bool:
         """Whether the labels just before its rows were known to it."""
-        return isinstance(_bare(self.parts[0]), InTurn)
+        first = _bare(self.parts[0])
+        return isinstance(first, PlacedAnswers) and first.in_turn
 
     @property
-    def alone(self) -> "HeadAnswer | None":
-        """The answer to the same rows without the labels before them, where that is another one."""
+    def confidence(self) -> ClassConfidence | ValueConfidence | None:
+        """How sure it is, where that is not what its head's results tell."""
         first = _bare(self.parts[0])
-        if not isinstance(first, InTurn) or first.alone is None:
-            return None
-        return HeadAnswer(self.classes, [first.alone])
+        return first.confidence if isinstance(first, PlacedAnswers) else None
 
     @property
     def vote(self) -> Vote:

@@ -1,21 +1,26 @@
-"""Answers about rows whose labels just before are known, beside those without that knowledge."""
+"""Answers of a bank that can tell whether they know the labels just before their rows."""
 
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.calibration.classes import ClassConfidence
+from wolfstream.solver.calibration.values import ValueConfidence
 
 
-class InTurn(NamedTuple):
-    """Answers of a bank that know the labels just before each row.
+class PlacedAnswers(NamedTuple):
+    """Answers of a bank that learns what the labels before a row add.
 
-    answers: of classes or numbers. alone: the answers to the same rows without that knowledge; None
-    where nobody asks for them.
+    answers: of classes or numbers. in_turn: whether they know the labels just before each row.
+    alone: of rows that were learned, the answers without these. confidence: how sure answers
+    without them are; None of others.
     """
 
     answers: Any
+    in_turn: bool
     alone: Any = None
+    confidence: ClassConfidence | ValueConfidence | None = None
 
     @property
     def prediction(self) -> NDArray[Any]:
