@@ -3,8 +3,9 @@
 A process remembers the rows that it predicted last for a model. A row of its own is predicted with
 the labels before it if the row that was predicted just before has been learned since, so that its
 label is the last one of the model or close to it. Of equal rows that wait the first is learned
-first, so that late labels of rows that repeat are not taken for early ones. So a row among others,
-the first row, and all rows whose labels come late are predicted without the labels before them.
+first, so that late labels of rows that repeat are not taken for early ones; a question that is
+asked again is about one row if the next one is about another. So a row among others, the first row,
+and all rows whose labels come late are predicted without the labels before them.
 
 Nothing of this is written: another process, or this one once it is started again, begins anew.
 """
@@ -20,11 +21,16 @@ from wolfstream.solver.stream.recent_rows import KEPT, RecentView, last_hashes
 
 
 class _Question(NamedTuple):
-    """The last question: how many rows were learned by then, its row, and what it was told."""
+    """The last question about one row: how many rows were learned by then, and what it was told.
+
+    times: how often it was asked. came: whether its row, or one of that many, has been learned.
+    """
 
     total: int
     row: int
     in_turn: bool
+    times: int = 1
+    came: bool = False
 
 
 class LabelOrder:
@@ -44,8 +50,6 @@ class LabelOrder:
         # How many rows were learned by the last question; None before the first.
         self._total = total
         self._waiting: deque[int] = deque(maxlen=KEPT)
-        # Whether the row predicted last has been learned; False before there is one.
-        self._came = False
         self._last: _Question | None = None
 
     def placed(self, past: PastView | None, seen: Seen) -> Seen:
@@ -73,17 +77,29 @@ class LabelOrder:
             if row in self._waiting:
                 place = self._waiting.index(row)
                 del self._waiting[place]
-                self.delay = len(self._waiting) - place
-                self._came = self._came or self.delay == 0
+                self.delay = after = len(self._waiting) - place
+                if self._last is not None and after < self._last.times:
+                    self._last = self._last._replace(came=True)
+                    self.delay = 0
         self._total = recent.total
 
     def _ask(self, rows: list[int], *, alone: bool) -> bool:
         """Note rows that are predicted now; return whether the labels just before are known."""
         assert self._total is not None
-        last, in_turn = self._last, alone and self._came
-        if alone and last is not None and (last.total, last.row) == (self._total, rows[0]):
-            in_turn = last.in_turn  # the same question has the same answer
+        last, row, times = self._last, rows[0], 1
+        in_turn = alone and last is not None and last.came
+        if last is not None and row == last.row:
+            if alone and last.total == self._total:
+                # The same question has the same answer.
+                in_turn, times = last.in_turn, last.times + 1
+            elif last.times > 1:
+                # It may have been asked about as many rows, of which one was learned.
+                in_turn = False
+        elif in_turn and last is not None:
+            # What was asked several times was one row.
+            while last.times > 1 and self._waiting and self._waiting[-1] == last.row:
+                self._waiting.pop()
         self._waiting.extend(rows)
-        self._came = False
-        self._last = _Question(self._total, rows[0], in_turn) if alone else None
+        question = _Question(self._total, row, in_turn, times)
+        self._last = question if alone else None
         return in_turn
