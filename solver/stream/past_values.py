@@ -7,7 +7,8 @@
     autoregression                  A_t + u a f,  a by recursive least squares that forget
     last value                      y_{t-1}
     answer                          of A, the last value, autoregressions of several horizons, and
-                                    trees that see the targets before, by `value_mixture`
+                                    trees that see the targets before, by `value_mixture`, with
+                                    errors in units of the answer's own
 
 All of it is counted from A in the unit u, so that neither zero nor unit of the targets matters, and
 without evidence everything is A. An error e of an autoregression counts as max(|e|, CORE)^-1 of its
@@ -183,8 +184,8 @@ class ValuePasts:
         return aided, losses
 
     def view(self, past: ValuePast) -> ValuePastView | None:
-        """Return what answers the next row; None before any target."""
-        if not past.seen[0]:
+        """Return what answers the next row; None before two targets."""
+        if not past.scale[1]:
             return None
         voices = np.zeros((len(past.mixture.weight), 5))
         unit = _write_voices(self._words(past), voices)
@@ -213,13 +214,13 @@ def _learn(
     f, values, row = work.features, work.values, work.row
     for i in range(len(y)):
         base = answers[i]
-        if past.seen[0] > 0:
+        if past.scale[1] > 0.0:
             unit = _of_row(past.lags, past.errors, past.scale, past.seen[0], f)
             f[0] = _cut((past.lags[0] - base) / unit)
             _write_values(past.a, f, _cut((votes[i] - base) / unit), values)
             target = _cut((y[i] - base) / unit)
             aided[i] = base + unit * learn_row(
-                past.mixture, values, target, weight[i], row, losses[i]
+                past.mixture, values, target, weight[i], row, losses[i], True
             )
             for e in range(losses.shape[1]):
                 losses[i, e] *= unit * unit
@@ -227,15 +228,17 @@ def _learn(
                 error = target - values[_OTHERS + h]
                 spread = larger(abs(error), CORE) / weight[i]
                 ridge_step(past.a[h], past.P[h], f, work.gain, work.kept[h], error, spread)
+        else:
+            # Without an error before there is no unit.
+            aided[i] = base
+            for e in range(losses.shape[1]):
+                losses[i, e] = np.nan
+        if past.seen[0] > 0:
             for k in range(ERRORS - 1, 0, -1):
                 past.errors[k] = past.errors[k - 1]
             past.errors[0] = y[i] - base
             past.scale[0] = DECAY * past.scale[0] + abs(past.errors[0])
             past.scale[1] = DECAY * past.scale[1] + 1.0
-        else:
-            aided[i] = base
-            for e in range(losses.shape[1]):
-                losses[i, e] = np.nan
         for k in range(LAGS - 1, 0, -1):
             past.lags[k] = past.lags[k - 1]
         past.lags[0] = y[i]

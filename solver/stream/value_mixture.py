@@ -92,14 +92,20 @@ def of_row(mixture: ValueMixture) -> OfRow:
 
 
 def mix(
-    mixture: ValueMixture, values: Float64Array, target: Float64Array, weight: Float64Array
+    mixture: ValueMixture,
+    values: Float64Array,
+    target: Float64Array,
+    weight: Float64Array,
+    *,
+    of_answer: bool = False,
 ) -> tuple[Float64Array, Float64Array]:
     """Answers (n,) and squared errors (n, E + S) of rows, whose targets are then learned.
 
-    values: (n, E). weight: (n,) of the rows. Errors are those of weight 1.
+    values: (n, E). weight: (n,) of the rows. Errors are those of weight 1. of_answer: as of
+    `learn_row`.
     """
     answers, errors = np.empty(len(values)), np.empty((len(values), len(mixture.weight)))
-    _learn(mixture, values, target, weight, of_row(mixture), answers, errors)
+    _learn(mixture, values, target, weight, of_row(mixture), of_answer, answers, errors)
     return answers, errors
 
 
@@ -125,11 +131,12 @@ def _learn(
     target: Float64Array,
     weight: Float64Array,
     row: OfRow,
+    of_answer: bool,
     answers: Float64Array,
     errors: Float64Array,
 ) -> None:
     for i in range(len(values)):
-        answers[i] = learn_row(c, values[i], target[i], weight[i], row, errors[i])
+        answers[i] = learn_row(c, values[i], target[i], weight[i], row, errors[i], of_answer)
 
 
 @inner
@@ -140,10 +147,12 @@ def learn_row(
     w: float,
     row: OfRow,
     errors: Float64Array,
+    of_answer: bool,
 ) -> float:
     """Return the answer to a row's values (E,), whose target y is then learned, weighing w.
 
-    errors: (E + S,) gets the squared errors.
+    errors: (E + S,) gets the squared errors. of_answer: whether u is the mean absolute error of the
+    answer, and not of the best expert: of many, one is always near by chance.
     """
     stackers, experts = c.a.shape
     answer, least = say(c, values, row), np.inf
@@ -153,7 +162,7 @@ def learn_row(
         errors[e] = error * error
         c.square[e] = DECAY * c.square[e] + w * error * error
         c.memory[e] = DECAY * c.memory[e] + w
-    c.error[0] = DECAY * c.error[0] + least
+    c.error[0] = DECAY * c.error[0] + (abs(y - answer) if of_answer else least)
     c.error[1] = DECAY * c.error[1] + 1.0
     unit = larger(c.error[0] / c.error[1], _SMALLEST)
     for s in range(stackers):
