@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from wolfstream.service.heads.array_checks import Arrays, WrongArrays, check_weights, require
 from wolfstream.solver.prepare.bends import is_bend
+from wolfstream.solver.stream.targets_before import COLUMNS
 from wolfstream.solver.stream.tree_experts import MOST_CLASSES, MOST_COLUMNS, TreeExperts
 from wolfstream.solver.stream.tree_schedule import MOST_ROUNDS
 from wolfstream.solver.trees.binning import EDGES
@@ -84,7 +85,9 @@ def _check_forests(arrays: Arrays, columns: int, n_classes: int | None) -> None:
     """Check trees: what they ask for, and a value for each leaf. n_classes: None of numbers."""
     fields = ["feature", "right", "leaf", "start"]
     wanted = {f"{_FOREST}{name}" for name in ("counts", "units", "bins_edges", "bins_categories")}
-    wanted |= {f"{_FOREST}{of}_{field}" for of in ("fresh", "residual") for field in fields}
+    past = n_classes is None and f"{_FOREST}past_feature" in arrays
+    kinds = ["fresh", "residual", *(["past"] if past else [])]
+    wanted |= {f"{_FOREST}{of}_{field}" for of in kinds for field in fields}
     if differing := arrays.keys() ^ wanted:
         name = min(differing)
         raise WrongArrays(f"its array {name} is {'missing' if name in wanted else 'not known'}")
@@ -94,11 +97,13 @@ def _check_forests(arrays: Arrays, columns: int, n_classes: int | None) -> None:
     known = min(most, 2) <= classes <= most
     require(known, f"{_FOREST}counts", "does not have the number of classes")
     _check_units(f"{_FOREST}units", arrays)
-    width = columns + (n_classes is None)
+    seen = {"fresh": columns, "residual": columns + (n_classes is None)}
+    seen["past"] = width = seen["residual"] + (COLUMNS if past else 0)
     _check_form(f"{_FOREST}bins_edges", arrays, (width, EDGES), np.float64)
     _check_form(f"{_FOREST}bins_categories", arrays, (width,), np.bool_)
     require(not np.isnan(arrays[f"{_FOREST}bins_edges"]).any(), f"{_FOREST}bins_edges", "has NaN")
-    for name, below in ((f"{_FOREST}fresh", columns), (f"{_FOREST}residual", width)):
+    for kind in kinds:
+        name, below = f"{_FOREST}{kind}", seen[kind]
         feature, trees = arrays[f"{name}_feature"], len(arrays[f"{name}_right"])
         require(0 < trees <= MOST_ROUNDS, f"{name}_right", "has too many trees, or none")
         _check_form(f"{name}_feature", arrays, (trees, NODES), np.int32)

@@ -91,9 +91,11 @@ class BankPicture(NamedTuple):
 
         in_turn: as of `Seen`.
         """
-        answers = self._joined(answers, raw)
+        of_bank, answers = answers, self._joined(answers, raw)
         if self.past is not None:
-            answers = self.past.placed(answers, in_turn=in_turn)
+            trees = self._trees_for(raw) if self.past.helps(in_turn=in_turn) else None
+            votes = None if trees is None or raw is None else trees.past(raw, of_bank)
+            answers = self.past.placed(answers, votes, in_turn=in_turn)
         if self.class_weight is None:
             return answers  # type: ignore[no-any-return]
         return WeightedAnswers(answers, self.class_weight[: answers.probability.shape[1]])
@@ -104,9 +106,14 @@ class BankPicture(NamedTuple):
         return predict_values(self.model, X, hints.scores, hints.codes)
 
     def _joined(self, answers: Any, raw: RawRows | None) -> Any:
+        trees = self._trees_for(raw)
+        return answers if trees is None or raw is None else trees.answer(raw, answers)
+
+    def _trees_for(self, raw: RawRows | None) -> TreesView | None:
+        """Return the trees that join the bank's answers about rows; None if none do."""
         if self.trees is None or raw is None or raw.X.shape[1] != self.trees.columns:
-            return answers
-        return self.trees.answer(raw, answers)
+            return None
+        return self.trees
 
     def pulls(self, _: Matrix, wanted: int, other: int) -> None:
         """It has no members."""
@@ -139,9 +146,8 @@ class BankPicture(NamedTuple):
 
     def _mixing(self, hints: Hints) -> ClassMixing | ValueMixing | None:
         """Return what trees join the bank's answers by; None if none do."""
-        if self.trees is None or hints.raw is None or hints.raw.X.shape[1] != self.trees.columns:
-            return None
-        return self.trees.mixing
+        trees = self._trees_for(hints.raw)
+        return None if trees is None else trees.mixing
 
 
 class BankFigures(NamedTuple):
@@ -214,37 +220,45 @@ class BankLearner:
             self.begin(None if isinstance(X, SparseRows) else X.shape[1], texts)
         elif texts != self.texts:
             self._take_texts(texts)
-        answers = self._answers(X, y, hints, weight)
+        answers, votes = self._answers(X, y, hints, weight)
         if self.task == "regression":
             answers = Values(answers)
         if self.past is not None and self.past.past is not None:
-            aided = self.past.absorb(X, hints.raw, y, as_numbers(weight, len(y)), answers)
+            weights = as_numbers(weight, len(y))
+            aided = self.past.absorb(X, hints.raw, y, weights, answers, votes)
             answers = PlacedAnswers(aided, True, answers)
         if self.class_weights is None:
             return [answers]
         weights = self.class_weights.absorb(y)
         return [WeightedAnswers(answers, weights[:, : answers.probability.shape[1]])]
 
-    def _answers(self, X: Matrix, y: NDArray[Any], hints: Hints, weight: Weights) -> Any:
-        """Learn rows, those until trees change at a time, and return all answers of these."""
+    def _answers(
+        self, X: Matrix, y: NDArray[Any], hints: Hints, weight: Weights
+    ) -> tuple[Any, Float64Array | None]:
+        """Learn rows, those until trees change at a time, and return all answers of these.
+
+        With them come values (n,) by trees that see the targets before; None if there are none.
+        """
         assert self.current is not None
         if hints.raw is None or hints.raw.X.shape[1] > MOST_COLUMNS:
-            return self.current.absorb(X, y, hints.scores, weight, hints.codes)
+            return self.current.absorb(X, y, hints.scores, weight, hints.codes), None
         if self.trees is None or self.trees.columns != hints.raw.X.shape[1]:
             self.trees = self._fresh_trees(hints.raw)
-        answers, start = [], 0
+        answers, votes, start = [], [], 0
         while start < len(y):
             stop = min(start + self.trees.until_change(), len(y))
             whole, part = (start, stop) == (0, len(y)), slice(start, stop)
             rows = X if whole else take_rows(X, part)
             beside = hints if whole else hints.part(part)
             answers.append(self._learn(rows, y[part], beside, weights_of(weight, part)))
+            votes.append(self.trees.votes)
             start = stop
         if len(answers) == 1:
-            return answers[0]
+            return answers[0], votes[0]
         if isinstance(self.current, AdaptiveClassifier):
-            return joined(answers, self.current.n_classes)
-        return np.concatenate(answers)
+            return joined(answers, self.current.n_classes), None
+        said = [of if own is None else own for own, of in zip(votes, answers, strict=True)]
+        return np.concatenate(answers), np.concatenate(said)
 
     def _learn(self, X: Matrix, y: NDArray[Any], hints: Hints, weight: Weights) -> Any:
         """Have the bank, then the trees learn rows; return their answers before that."""
@@ -259,7 +273,8 @@ class BankLearner:
 
     def _fresh_trees(self, raw: RawRows) -> TreeExperts:
         regression = self.task == "regression"
-        return TreeExperts(raw.X.shape[1], raw.categories, regression=regression)
+        columns, categories = raw.X.shape[1], raw.categories
+        return TreeExperts(columns, categories, regression=regression, past=self.uses_past)
 
     def merge_class_weights(
         self, each: Sequence[Self], places: Sequence[NDArray[np.int64]]

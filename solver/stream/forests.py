@@ -2,8 +2,9 @@
 
     fresh       trees that begin with a constant
     residual    trees that begin with the answers about the rows: values, or log odds of classes
+    past        of numbers: trees that begin so, and see the targets before (`targets_before`)
 
-Both see the same columns, numbers and codes as they are; those on residuals of numbers also see the
+All see the same columns, numbers and codes as they are; those on residuals of numbers also see the
 answer.
 """
 
@@ -12,8 +13,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.solver.adaptive.target_scale import LARGEST, Units
+from wolfstream.solver.adaptive.target_scale import Units
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.stream.targets_before import (
+    COLUMNS,
+    before_of,
+    columns_in_order,
+    in_units,
+)
 from wolfstream.solver.stream.tree_schedule import MOST_ROUNDS
 from wolfstream.solver.stream.tree_window import WindowRows
 from wolfstream.solver.trees.binning import EDGES, Bins, binned, bins_of
@@ -26,27 +33,45 @@ LEAST_PROBABILITY = 1e-3
 
 
 class Forests(NamedTuple):
-    """classes: that were known, 0 of numbers. units: of the targets. bins: of the columns."""
+    """classes: that were known, 0 of numbers. units: of the targets. bins: of the columns.
+
+    past: None of classes, and where the targets before are not used.
+    """
 
     classes: int
     units: Units
     bins: Bins
     fresh: Trees
     residual: Trees
+    past: Trees | None = None
+
+    @property
+    def columns(self) -> int:
+        """Of the rows."""
+        beside = 0 if self.classes else 1 if self.past is None else 1 + COLUMNS
+        return len(self.bins.categories) - beside
 
 
-def forests_bytes(columns: int, classes: int) -> int:
-    """Return the memory of two forests for rows of so many columns, at most."""
+def forests_bytes(columns: int, classes: int, *, past: bool) -> int:
+    """Return the memory of forests for rows of so many columns, at most; past: as of `Forests`."""
     of_tree = NODES * 12 + LEAVES * 8 * outputs_of(classes)
-    return 2 * MOST_ROUNDS * of_tree + (columns + 1) * 8 * EDGES
+    edges = (columns + 1 + (COLUMNS if past else 0)) * 8 * EDGES
+    return (2 + past) * MOST_ROUNDS * of_tree + edges
 
 
 def fit_forests(
-    rows: WindowRows, categories: NDArray[np.bool_], classes: int, units: Units, effort: Effort
+    rows: WindowRows,
+    categories: NDArray[np.bool_],
+    classes: int,
+    units: Units,
+    effort: Effort,
+    *,
+    past: bool = False,
 ) -> Forests:
-    """Return both forests of some rows; the same bits for the same arrays.
+    """Return the forests of some rows; the same bits for the same arrays.
 
     categories: (d,). rows.base: logarithms of probabilities, or values. classes: 0 of numbers.
+    past: whether trees of numbers see the targets before; rows are one after the other.
     """
     weight = rows.weight / rows.weight.mean()
     X, base = rows.X, rows.base[:, : max(classes, 1)]
@@ -56,18 +81,22 @@ def fit_forests(
     else:
         y, start = in_units(units, rows.y), in_units(units, base)
         X, of_residual = np.concatenate([X, start], axis=1), np.append(categories, False)
-    bins = bins_of(X, of_residual)
+    of_all = of_residual
+    if past:
+        first = before_of(rows.y[:0], rows.y[:0])
+        beside = columns_in_order(units, first, rows.y, base[:, 0])
+        X = np.concatenate([X, beside], axis=1)
+        of_all = np.append(of_residual, np.zeros(COLUMNS, np.bool_))
+    bins = bins_of(X, of_all)
     of_rows = binned(bins, X)
-    own = np.ascontiguousarray(of_rows[:, : len(categories)])
-    fresh = fitted(Problem(own, categories, y, weight, None, classes), effort)
     start = np.ascontiguousarray(start)
-    residual = fitted(Problem(of_rows, of_residual, y, weight, start, classes), effort)
-    return Forests(classes, units, bins, fresh, residual)
 
+    def trees(columns: NDArray[np.bool_], begin: Float64Array | None) -> Trees:
+        own = np.ascontiguousarray(of_rows[:, : len(columns)])
+        return fitted(Problem(own, columns, y, weight, begin, classes), effort)
 
-def in_units(units: Units, values: Float64Array) -> Float64Array:
-    """Return values in units of the targets, cut off where targets are."""
-    return np.clip(units.of(values), -LARGEST, LARGEST)
+    fresh, residual = trees(categories, None), trees(of_residual, start)
+    return Forests(classes, units, bins, fresh, residual, trees(of_all, start) if past else None)
 
 
 def class_votes(
@@ -97,9 +126,32 @@ def value_votes(forests: Forests, X: Float64Array, base: Float64Array) -> Float6
     X: (n, d). base: (n,) answers, in the units that targets come in.
     """
     start = in_units(forests.units, base)[:, None]
-    rows = binned(forests.bins, np.concatenate([X, start], axis=1))
+    rows = _with_answers(forests, X, start, None)
     fresh, residual = outputs(forests.fresh, rows), outputs(forests.residual, rows)
     return np.concatenate([start, fresh, start + residual], axis=1)
+
+
+def past_votes(
+    forests: Forests, X: Float64Array, base: Float64Array, beside: Float64Array
+) -> Float64Array:
+    """Return values (n,), as targets come, by trees that see the targets before.
+
+    beside: (n, COLUMNS) of these. Others: as of `value_votes`.
+    """
+    assert forests.past is not None
+    start = in_units(forests.units, base)[:, None]
+    values = start + outputs(forests.past, _with_answers(forests, X, start, beside))
+    return undone(forests.units, values[:, 0], start[:, 0])
+
+
+def _with_answers(
+    forests: Forests, X: Float64Array, start: Float64Array, beside: Float64Array | None
+) -> NDArray[np.uint8]:
+    """Return the bins of rows with the answers about them, and targets before them."""
+    parts = [X, start]
+    if forests.past is not None:
+        parts.append(np.full((len(X), COLUMNS), np.nan) if beside is None else beside)
+    return binned(forests.bins, np.concatenate(parts, axis=1))
 
 
 def undone(units: Units, t: Float64Array, base: Float64Array) -> Float64Array:

@@ -57,10 +57,10 @@ class PastView(NamedTuple):
         """
         return in_turn or self.always
 
-    def placed(self, answers: Any, *, in_turn: bool) -> PlacedAnswers:
+    def placed(self, answers: Any, votes: Float64Array | None, *, in_turn: bool) -> PlacedAnswers:
         """Return the answers to a prediction about which there are others; see `helps`."""
         if self.helps(in_turn=in_turn):
-            return PlacedAnswers(self.answer(answers), True)
+            return PlacedAnswers(self.answer(answers, votes), True)
         return PlacedAnswers(answers, False, confidence=self.alone)
 
     def answer(self, answers: Any, votes: Float64Array | None = None) -> Any:
