@@ -85,6 +85,7 @@ _OF_ARRAYS: tuple[tuple[str, Numbers | tuple[Numbers, ...]], ...] = (
     (r"trees_window_weight", _POSITIVE),
     (r"trees_forest_bins_edges", Numbers(above=True)),
     (r"trees_forest_(fresh|residual|past)_right", Numbers(0.0, 2.0**64)),
+    (r"trees_forest_unit", _POSITIVE),
     (r"trees_mixing_curvature", _POSITIVE),
     (r"trees_mixing_(square|memory|error|step)", _FROM_ZERO),
     (r"trees_mixing_weight", _SHARE),

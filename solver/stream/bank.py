@@ -94,7 +94,7 @@ class BankPicture(NamedTuple):
         of_bank, answers = answers, self._joined(answers, raw)
         if self.past is not None:
             trees = self._trees_for(raw) if self.past.helps(in_turn=in_turn) else None
-            votes = None if trees is None or raw is None else trees.past(raw, of_bank)
+            votes = None if trees is None or raw is None else trees.past(raw, of_bank, answers)
             answers = self.past.placed(answers, votes, in_turn=in_turn)
         if self.class_weight is None:
             return answers  # type: ignore[no-any-return]

@@ -2,7 +2,8 @@
 
     fresh       trees that begin with a constant
     residual    trees that begin with the answers about the rows: values, or log odds of classes
-    past        of numbers: trees that begin so, and see the targets before (`targets_before`)
+    past        of numbers: trees that begin with the answers that the other trees have joined, and
+                see the targets before (`targets_before`)
 
 All see the same columns, numbers and codes as they are; those on residuals of numbers also see the
 answer.
@@ -13,13 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.solver.adaptive.target_scale import Units
+from wolfstream.solver.adaptive.target_scale import LARGEST, Units
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.stream.targets_before import (
     COLUMNS,
     before_of,
     columns_in_order,
-    in_units,
 )
 from wolfstream.solver.stream.tree_schedule import MOST_ROUNDS
 from wolfstream.solver.stream.tree_window import WindowRows
@@ -30,12 +30,14 @@ from wolfstream.solver.trees.predicting import outputs
 
 # What probabilities count as at least where trees add to their logarithms.
 LEAST_PROBABILITY = 1e-3
+_SMALLEST_UNIT = 1e-200
 
 
 class Forests(NamedTuple):
     """classes: that were known, 0 of numbers. units: of the targets. bins: of the columns.
 
-    past: None of classes, and where the targets before are not used.
+    past: None of classes, and where the targets before are not used. unit: of what these add, in
+    which targets come.
     """
 
     classes: int
@@ -44,6 +46,7 @@ class Forests(NamedTuple):
     fresh: Trees
     residual: Trees
     past: Trees | None = None
+    unit: float = 1.0
 
     @property
     def columns(self) -> int:
@@ -71,7 +74,8 @@ def fit_forests(
     """Return the forests of some rows; the same bits for the same arrays.
 
     categories: (d,). rows.base: logarithms of probabilities, or values. classes: 0 of numbers.
-    past: whether trees of numbers see the targets before; rows are one after the other.
+    past: whether trees of numbers see the targets before. Rows are one after the other then, and
+    rows.base has a second column of answers that other trees have joined.
     """
     weight = rows.weight / rows.weight.mean()
     X, base = rows.X, rows.base[:, : max(classes, 1)]
@@ -84,7 +88,7 @@ def fit_forests(
     of_all = of_residual
     if past:
         first = before_of(rows.y[:0], rows.y[:0])
-        beside = columns_in_order(units, first, rows.y, base[:, 0])
+        beside = columns_in_order(first, rows.y, rows.base[:, 1])
         X = np.concatenate([X, beside], axis=1)
         of_all = np.append(of_residual, np.zeros(COLUMNS, np.bool_))
     bins = bins_of(X, of_all)
@@ -96,7 +100,17 @@ def fit_forests(
         return fitted(Problem(own, columns, y, weight, begin, classes), effort)
 
     fresh, residual = trees(categories, None), trees(of_residual, start)
-    return Forests(classes, units, bins, fresh, residual, trees(of_all, start) if past else None)
+    if not past:
+        return Forests(classes, units, bins, fresh, residual)
+    left = rows.y - rows.base[:, 1]
+    unit = float(np.maximum(np.abs(left).mean(), _SMALLEST_UNIT))
+    problem = Problem(of_rows, of_all, np.clip(left / unit, -LARGEST, LARGEST), weight, None, 0)
+    return Forests(classes, units, bins, fresh, residual, fitted(problem, effort), unit)
+
+
+def in_units(units: Units, values: Float64Array) -> Float64Array:
+    """Return values in units of the targets, cut off where targets are."""
+    return np.clip(units.of(values), -LARGEST, LARGEST)
 
 
 def class_votes(
@@ -139,9 +153,8 @@ def past_votes(
     beside: (n, COLUMNS) of these. Others: as of `value_votes`.
     """
     assert forests.past is not None
-    start = in_units(forests.units, base)[:, None]
-    values = start + outputs(forests.past, _with_answers(forests, X, start, beside))
-    return undone(forests.units, values[:, 0], start[:, 0])
+    rows = _with_answers(forests, X, in_units(forests.units, base)[:, None], beside)
+    return np.asarray(beside[:, 0] + forests.unit * outputs(forests.past, rows)[:, 0])
 
 
 def _with_answers(

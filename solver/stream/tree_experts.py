@@ -83,16 +83,15 @@ class TreesView(NamedTuple):
         """Return answers for rows about which the bank has others."""
         return self.mixing.answer(self.forests, raw.X, answers)
 
-    def past(self, raw: RawRows, answers: Any) -> Float64Array | None:
+    def past(self, raw: RawRows, of_bank: Any, answers: Any) -> Float64Array | None:
         """Return values by trees that see the targets before; None where there are none.
 
-        answers: of the bank. Each row is the next one.
+        of_bank: its answers. answers: those of `answer`. Each row is the next one.
         """
         if self.before is None:
             return None
-        base = answers.prediction
-        beside = columns_of_next(self.forests.units, self.before, base)
-        return past_votes(self.forests, raw.X, base, beside)
+        beside = columns_of_next(self.before, answers.prediction)
+        return past_votes(self.forests, raw.X, of_bank.prediction, beside)
 
 
 class Begun(NamedTuple):
@@ -121,7 +120,7 @@ class TreeExperts:
         self.categories = np.zeros(columns, np.bool_)
         self.categories[list(categories)] = True
         self.samples = self.classes = 0
-        self.window = Window(columns, 1 if regression else 0)
+        self.window = Window(columns, 1 + self.past_trees if regression else 0)
         self.forests: Forests | None = None
         self.begun: Begun | None = None
         self.mixing: Mixing = new_mixing(regression=regression)
@@ -161,29 +160,34 @@ class TreeExperts:
         if not self.regression:
             self.meet(answers.probability.shape[1])
         base = base_of(answers)
-        self.votes = self._past_votes(raw, y, base)
         if self.forests is not None:
             learned = self.mixing.learn(self.forests, raw.X, y, weight, answers, met)
             answers = learned.answers
             for start in range(0, len(y), RECENT):
                 self.losses.add(learned.losses[start : start + RECENT])
+        self.votes = None
+        if self.past_trees:
+            self.votes = self._past_votes(raw, y, base[:, 0], answers)
+            base = np.concatenate([base, base_of(answers)], axis=1)
         self.samples += len(y)
         if not self.stopped:
             self.window.add(WindowRows(raw.X, np.asarray(y, np.float64), weight, base))
         self._go_on(units, work)
         return answers
 
-    def _past_votes(self, raw: RawRows, y: NDArray[Any], base: Float64Array) -> Float64Array | None:
+    def _past_votes(
+        self, raw: RawRows, y: NDArray[Any], of_bank: Float64Array, answers: Float64Array
+    ) -> Float64Array | None:
+        """Return values of rows before their targets y are learned; None without trees."""
         forests = self.forests
         if forests is None or forests.past is None:
             return None
-        values = base[:, 0]
-        beside = columns_in_order(forests.units, self._before(), y, values)
-        return past_votes(forests, raw.X, values, beside)
+        beside = columns_in_order(self._before(), y, answers)
+        return past_votes(forests, raw.X, of_bank, beside)
 
     def _before(self) -> TargetsBefore:
         last = self.window.last(LAGS)
-        return before_of(last.y, last.base[:, 0])
+        return before_of(last.y, last.base[:, 1])
 
     def meet(self, classes: int) -> None:
         """Make room for so many classes, or stop."""
@@ -280,6 +284,7 @@ def _forest_arrays(forests: Forests) -> dict[str, NDArray[Any]]:
     arrays: dict[str, NDArray[Any]] = {
         "forest_counts": np.array([forests.classes], np.int64),
         "forest_units": np.array(forests.units),
+        "forest_unit": np.array([forests.unit]),
     }
     names = ("bins", "fresh", "residual") if forests.past is None else _PARTS
     for name in names:
@@ -296,4 +301,5 @@ def _forests_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Forests:
     classes = int(arrays["forest_counts"][0])
     past = of(Trees, "past") if "forest_past_feature" in arrays else None
     both = of(Trees, "fresh"), of(Trees, "residual")
-    return Forests(classes, units, of(Bins, "bins"), *both, past)
+    unit = float(arrays["forest_unit"][0]) if "forest_unit" in arrays else 1.0
+    return Forests(classes, units, of(Bins, "bins"), *both, past, unit)

@@ -23,10 +23,10 @@ from wolfstream.solver.stream.forests import (
     LEAST_PROBABILITY,
     Forests,
     class_votes,
+    in_units,
     undone,
     value_votes,
 )
-from wolfstream.solver.stream.targets_before import in_units
 from wolfstream.solver.stream.value_mixture import (
     FIRST_WEIGHT,
     HORIZONS,
