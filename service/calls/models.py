@@ -78,6 +78,16 @@ class Pending(Body):
     since: Time | None
 
 
+class LabelsBefore(Body):
+    """How predictions of the process that answers use the labels just before a row."""
+
+    label_delay: Count | None
+    """Rows predicted after the last row that was learned, at most 64. null: none was yet."""
+    predicted_with: Count
+    """Rows predicted with the labels just before them."""
+    predicted_without: Count
+
+
 class Following(Body):
     """The champion of a challenger."""
 
@@ -189,6 +199,8 @@ class Model(State):
     heads: dict[str, Head]
     pending: Pending | None
     """The rows that wait for their labels; null where the spec has null."""
+    labels_before: LabelsBefore | None
+    """null where the model uses no labels before a row, or has learned none."""
     follows: Following | None
     """The champion of a challenger; null for other models."""
     snapshot_sequence: Sequence

@@ -14,6 +14,7 @@ import numpy as np
 from wolfstream.service.engine.saved_arrays import arrays_of
 from wolfstream.service.heads.array_checks import Arrays, WrongArrays
 from wolfstream.service.heads.calibration import calibration_arrays
+from wolfstream.service.heads.saved_past import calibration_of_past
 
 _RANKING = {"ranking", "ranking_bins", "ranking_codes"}
 _GROWING = {"recent", "waiting", "waiting_codes", "codes", "scores", *_RANKING}
@@ -35,11 +36,15 @@ def check_calibrations(
         empty: the arrays of a model of this spec that has learned nothing.
     """
     for head in heads:
-        saved = calibration_arrays(arrays_of(head, arrays))
+        own = arrays_of(head, arrays)
         blank = calibration_arrays(arrays_of(head, empty))
+        classes = plain["heads"][head].get("classes")
+        known = None if classes is None else len(classes)
+        saved = calibration_arrays(own)
         if saved or blank:
-            classes = plain["heads"][head].get("classes")
-            _check(saved, blank, None if classes is None else len(classes))
+            _check(saved, blank, known)
+        if of_past := calibration_of_past(own):
+            _check(of_past, blank, known)
 
 
 def _check(arrays: Arrays, blank: Arrays, n_classes: int | None) -> None:

@@ -23,6 +23,7 @@ from wolfstream.service.heads.kind import Kind, SavedHead, TrainingChoice
 from wolfstream.service.heads.online_learner import WithoutMembers
 from wolfstream.service.heads.regression import RegressionHead
 from wolfstream.service.heads.saved_bank import check_bank
+from wolfstream.service.heads.saved_past import check_past
 from wolfstream.service.heads.saved_trees import PREFIX, check_trees
 from wolfstream.service.samples.targets import Targets
 from wolfstream.service.spec.heads import HeadName
@@ -38,6 +39,7 @@ from wolfstream.solver.prepare.row_form import Preparing
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.rows.seen import RawRows
 from wolfstream.solver.stream.bank import Bank, BankLearner, BankPicture
+from wolfstream.solver.stream.label_past import PREFIX as PAST
 from wolfstream.solver.stream.model import StreamModel
 from wolfstream.solver.stream.reasons import Gradient
 from wolfstream.solver.stream.tree_schedule import FIRST
@@ -185,9 +187,9 @@ def _build(spec: ModelSpec) -> ClassificationHead[AdaptiveLearner] | RegressionH
 
 
 def _specs() -> Iterator[ModelSpec]:
-    """Yield both tasks, with and without the labels before a row as features."""
+    """Yield both tasks, with the labels before a row where they are known, and always."""
     for task in ("classification", "regression"):
-        for temporal in (False, True):
+        for temporal in ("auto", True):
             spec = {"task": task, "temporal": temporal, "working_set": None, "asset": None}
             yield ModelSpec.model_validate(spec)
 
@@ -201,7 +203,7 @@ def _exercise_texts(spec: ModelSpec, sparse: bool) -> None:
 
 def _exercise_trees(spec: ModelSpec, sparse: bool) -> None:
     """Learn until trees answer."""
-    if sparse or spec.temporal:
+    if sparse or spec.temporal is True:
         return
     head, X = _build(spec), np.random.default_rng(0).normal(size=(2 * FIRST, 2))
     y: Targets = ["a" if x > 0.0 else "b" for x in X[:, 0].tolist()]
@@ -213,10 +215,10 @@ def _exercise_trees(spec: ModelSpec, sparse: bool) -> None:
 
 
 def _exercise_chain(spec: ModelSpec, sparse: bool) -> None:
-    if sparse or spec.task == "regression" or spec.temporal:
+    if sparse or spec.task == "regression" or spec.temporal is True:
         return
     model = StreamModel(
-        "classification", "working_set", preparing=Preparing(), temporal=False, seed=0
+        "classification", "working_set", preparing=Preparing(), temporal="auto", seed=0
     )
     X = rows_to_learn()
     model.absorb(X, [i % 2 for i in range(len(X))])
@@ -224,7 +226,7 @@ def _exercise_chain(spec: ModelSpec, sparse: bool) -> None:
 
 
 def _code(spec: ModelSpec) -> Hashable:
-    return spec.task, spec.temporal
+    return spec.task, spec.temporal is True
 
 
 def _spec_part(_: TrainingChoice) -> dict[str, Any]:
@@ -253,7 +255,13 @@ def _check_saved(
     of_trees = {name: array for name, array in saved.arrays.items() if name.startswith(PREFIX)}
     if of_trees or "trees" in saved.plain:
         check_trees(of_trees, saved.plain.get("trees"), n_classes)
-    of_bank = {name: array for name, array in saved.arrays.items() if name not in of_trees}
+    of_past = {name: array for name, array in saved.arrays.items() if name.startswith(PAST)}
+    if of_past and not head.learner.uses_past:
+        raise WrongArrays("its bank knows labels before a row, which its spec does not use")
+    if of_past:
+        check_past(of_past, n_classes)
+    joining = of_trees.keys() | of_past.keys()
+    of_bank = {name: array for name, array in saved.arrays.items() if name not in joining}
     check_bank(saved._replace(arrays=of_bank), n_classes, head.learner.blank)
 
 

@@ -117,8 +117,7 @@ class ClassificationView(NamedTuple):
 
     def chained(self, chain: Chain, bank: BankPicture, rows: Seen) -> Predictions:
         """Return the predictions of a bank's head by its chain, for dense prepared rows."""
-        assert isinstance(rows.X, np.ndarray)
-        return self._predictions(chained(chain, self.head._replace(learner=bank), rows.X, rows.raw))
+        return self._predictions(chained(chain, self.head._replace(learner=bank), rows))
 
     def _predictions(self, head_answer: HeadAnswer) -> Predictions:
         classes = self.classes
@@ -145,7 +144,8 @@ class ClassificationView(NamedTuple):
 
     def covering(self, head_answer: HeadAnswer, confidence: float) -> dict[str, Any]:
         """See `HeadView`."""
-        inside = self.head.confidence.sets(self._probability(head_answer), confidence)
+        known = self.head.confidence_of(head_answer)
+        inside = known.sets(self._probability(head_answer), confidence)
         return {
             "prediction_set": [[self.classes[k] for k in np.flatnonzero(row)] for row in inside]
         }

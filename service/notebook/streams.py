@@ -18,6 +18,7 @@ from wolfstream.service.notebook.rows import NoCounterpart, are_numbers, number_
 from wolfstream.service.samples.targets import Label
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.model import ModelSpec, read_spec
+from wolfstream.solver.estimators.stream import temporal_of
 from wolfstream.solver.estimators.stream_classifier import StreamClassifier
 from wolfstream.solver.estimators.stream_regressor import StreamRegressor
 from wolfstream.solver.stream.labels import key_of, text_of
@@ -134,7 +135,7 @@ def _spec_of(
             "names": estimator.model.preparing.names,
             "columns": dict(estimator.model.preparing.columns),
         },
-        "temporal": bool(estimator.temporal),
+        "temporal": temporal_of(estimator.temporal),
         "seed": int(estimator.seed),
     }
     if (horizons := estimator.model.pins.naive_bayes) is not None:

@@ -1,6 +1,6 @@
 """The spec of a model as a whole: its fields, and the rules between them."""
 
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -40,10 +40,12 @@ class ModelSpec(SpecPart):
     prepare: PrepareSpec | None = Field(
         default=PrepareSpec(), description="null: rows are learned as they come."
     )
-    temporal: bool = Field(
-        False,
-        description="true: the labels before a row help to predict it. Wrong where labels come "
-        "late, or where many rows are predicted at once.",
+    temporal: Literal["auto"] | bool = Field(
+        "auto",
+        description="auto: the labels before a row help to predict it where they are known: in a "
+        "row that is predicted alone, once the row predicted before it has its label. true: "
+        "always, which is wrong where labels come late, or where many rows are predicted at once. "
+        "Of the adaptive head alone; false by default without it, and of several learners.",
     )
     kernel: KernelSpec = Field(default_factory=RbfSpec, discriminator="type")
     working_set: WorkingSetSpec | None = Field(
@@ -100,6 +102,7 @@ class ModelSpec(SpecPart):
         body = with_set_defaults(body, kind)
         if body.get("adaptive", ()) is not None:
             return body
+        body = {"temporal": False} | body
         if body.get("working_set", ()) is not None:
             body = {"serve": "working_set"} | body
         else:
@@ -136,7 +139,7 @@ class ModelSpec(SpecPart):
                 "the adaptive head learns prepared rows: leave prepare out, or set adaptive to "
                 "null, too",
             )
-        if self.temporal and self.adaptive is None:
+        if self.temporal is not False and self.adaptive is None:
             raise contradiction(
                 "/temporal",
                 "only the adaptive head uses the labels before a row: leave temporal out, or "

@@ -87,6 +87,10 @@ class ClassConfidence:
         inside[np.arange(len(inside)), np.argmax(probability, axis=1)] = True
         return inside
 
+    def is_like(self, other: "ClassConfidence") -> bool:
+        """Return whether it comes from as many rows as another one, or from enough."""
+        return self.totals.samples >= min(other.totals.samples, RECENT)
+
     @cached_property
     def summary(self) -> dict[str, Any]:
         """How good probabilities and sets were; see `reliability.summary`."""

@@ -51,6 +51,10 @@ class ValueConfidence:
         """Return how far an interval reaches to either side; inf with too few targets."""
         return max(0.0, threshold(self.recent[0], self.misses, confidence))
 
+    def is_like(self, other: "ValueConfidence") -> bool:
+        """Return whether it comes from as many targets as another one, or from enough."""
+        return self.samples >= min(other.samples, RECENT)
+
     @property
     def deviation(self) -> float:
         """The root of the mean square of the last distances; there must be one."""

@@ -2,8 +2,10 @@
 
     fresh       trees that begin with a constant
     residual    trees that begin with the answers about the rows: values, or log odds of classes
+    past        of numbers: trees that begin with the answers that the other trees have joined, and
+                see the targets before (`targets_before`)
 
-Both see the same columns, numbers and codes as they are; those on residuals of numbers also see the
+All see the same columns, numbers and codes as they are; those on residuals of numbers also see the
 answer.
 """
 
@@ -14,6 +16,11 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.target_scale import LARGEST, Units
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.stream.targets_before import (
+    COLUMNS,
+    before_of,
+    columns_in_order,
+)
 from wolfstream.solver.stream.tree_schedule import MOST_ROUNDS
 from wolfstream.solver.stream.tree_window import WindowRows
 from wolfstream.solver.trees.binning import EDGES, Bins, binned, bins_of
@@ -23,30 +30,52 @@ from wolfstream.solver.trees.predicting import outputs
 
 # What probabilities count as at least where trees add to their logarithms.
 LEAST_PROBABILITY = 1e-3
+_SMALLEST_UNIT = 1e-200
 
 
 class Forests(NamedTuple):
-    """classes: that were known, 0 of numbers. units: of the targets. bins: of the columns."""
+    """classes: that were known, 0 of numbers. units: of the targets. bins: of the columns.
+
+    past: None of classes, and where the targets before are not used. unit: of what these add, in
+    which targets come.
+    """
 
     classes: int
     units: Units
     bins: Bins
     fresh: Trees
     residual: Trees
+    past: Trees | None = None
+    unit: float = 1.0
+
+    @property
+    def columns(self) -> int:
+        """Of the rows."""
+        beside = 0 if self.classes else 1 if self.past is None else 1 + COLUMNS
+        return len(self.bins.categories) - beside
 
 
-def forests_bytes(columns: int, classes: int) -> int:
-    """Return the memory of two forests for rows of so many columns, at most."""
+def forests_bytes(columns: int, classes: int, *, past: bool) -> int:
+    """Return the memory of forests for rows of so many columns, at most; past: as of `Forests`."""
     of_tree = NODES * 12 + LEAVES * 8 * outputs_of(classes)
-    return 2 * MOST_ROUNDS * of_tree + (columns + 1) * 8 * EDGES
+    edges = (columns + 1 + (COLUMNS if past else 0)) * 8 * EDGES
+    return (2 + past) * MOST_ROUNDS * of_tree + edges
 
 
 def fit_forests(
-    rows: WindowRows, categories: NDArray[np.bool_], classes: int, units: Units, effort: Effort
+    rows: WindowRows,
+    categories: NDArray[np.bool_],
+    classes: int,
+    units: Units,
+    effort: Effort,
+    *,
+    past: bool = False,
 ) -> Forests:
-    """Return both forests of some rows; the same bits for the same arrays.
+    """Return the forests of some rows; the same bits for the same arrays.
 
     categories: (d,). rows.base: logarithms of probabilities, or values. classes: 0 of numbers.
+    past: whether trees of numbers see the targets before. Rows are one after the other then, and
+    rows.base has a second column of answers that other trees have joined.
     """
     weight = rows.weight / rows.weight.mean()
     X, base = rows.X, rows.base[:, : max(classes, 1)]
@@ -56,13 +85,27 @@ def fit_forests(
     else:
         y, start = in_units(units, rows.y), in_units(units, base)
         X, of_residual = np.concatenate([X, start], axis=1), np.append(categories, False)
-    bins = bins_of(X, of_residual)
+    of_all = of_residual
+    if past:
+        first = before_of(rows.y[:0], rows.y[:0])
+        beside = columns_in_order(first, rows.y, rows.base[:, 1])
+        X = np.concatenate([X, beside], axis=1)
+        of_all = np.append(of_residual, np.zeros(COLUMNS, np.bool_))
+    bins = bins_of(X, of_all)
     of_rows = binned(bins, X)
-    own = np.ascontiguousarray(of_rows[:, : len(categories)])
-    fresh = fitted(Problem(own, categories, y, weight, None, classes), effort)
     start = np.ascontiguousarray(start)
-    residual = fitted(Problem(of_rows, of_residual, y, weight, start, classes), effort)
-    return Forests(classes, units, bins, fresh, residual)
+
+    def trees(columns: NDArray[np.bool_], begin: Float64Array | None) -> Trees:
+        own = np.ascontiguousarray(of_rows[:, : len(columns)])
+        return fitted(Problem(own, columns, y, weight, begin, classes), effort)
+
+    fresh, residual = trees(categories, None), trees(of_residual, start)
+    if not past:
+        return Forests(classes, units, bins, fresh, residual)
+    left = rows.y - rows.base[:, 1]
+    unit = float(np.maximum(np.abs(left).mean(), _SMALLEST_UNIT))
+    problem = Problem(of_rows, of_all, np.clip(left / unit, -LARGEST, LARGEST), weight, None, 0)
+    return Forests(classes, units, bins, fresh, residual, fitted(problem, effort), unit)
 
 
 def in_units(units: Units, values: Float64Array) -> Float64Array:
@@ -97,9 +140,31 @@ def value_votes(forests: Forests, X: Float64Array, base: Float64Array) -> Float6
     X: (n, d). base: (n,) answers, in the units that targets come in.
     """
     start = in_units(forests.units, base)[:, None]
-    rows = binned(forests.bins, np.concatenate([X, start], axis=1))
+    rows = _with_answers(forests, X, start, None)
     fresh, residual = outputs(forests.fresh, rows), outputs(forests.residual, rows)
     return np.concatenate([start, fresh, start + residual], axis=1)
+
+
+def past_votes(
+    forests: Forests, X: Float64Array, base: Float64Array, beside: Float64Array
+) -> Float64Array:
+    """Return values (n,), as targets come, by trees that see the targets before.
+
+    beside: (n, COLUMNS) of these. Others: as of `value_votes`.
+    """
+    assert forests.past is not None
+    rows = _with_answers(forests, X, in_units(forests.units, base)[:, None], beside)
+    return np.asarray(beside[:, 0] + forests.unit * outputs(forests.past, rows)[:, 0])
+
+
+def _with_answers(
+    forests: Forests, X: Float64Array, start: Float64Array, beside: Float64Array | None
+) -> NDArray[np.uint8]:
+    """Return the bins of rows with the answers about them, and targets before them."""
+    parts = [X, start]
+    if forests.past is not None:
+        parts.append(np.full((len(X), COLUMNS), np.nan) if beside is None else beside)
+    return binned(forests.bins, np.concatenate(parts, axis=1))
 
 
 def undone(units: Units, t: Float64Array, base: Float64Array) -> Float64Array:
