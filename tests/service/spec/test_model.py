@@ -26,7 +26,7 @@ DEFAULTS = {
         "texts": "crossed",
         "codes": "crossed",
     },
-    "temporal": False,
+    "temporal": "auto",
     "kernel": {"type": "rbf", "gamma": "auto"},
     "working_set": {
         "algorithm": "msfw",
@@ -346,12 +346,14 @@ class TestWhatFollows:
         assert read_stored_spec(stored).plain()["prepare"]["codes"] == "numbers"
 
     def test_a_body_also_means_what_it_meant_before(self):
-        now, others, numbers, slots, *older = readings({"seed": 1})
+        now, without, others, numbers, slots, *older = readings({"seed": 1})
         kept, with_outliers, counted, before_tables, before = older
         assert (now.serve, before.serve) == ("adaptive", "working_set")
         stored = now.plain()
+        del stored["temporal"]
+        assert without == read_stored_spec(stored) != now
         del stored["adaptive"]["naive_bayes"]
-        assert others == read_stored_spec(stored) != now
+        assert others == read_stored_spec(stored) != without
         del stored["prepare"]["codes"]
         assert numbers == read_stored_spec(stored) != others
         del stored["prepare"]["texts"]
@@ -363,11 +365,11 @@ class TestWhatFollows:
         del stored["working_set"]["scores"]
         assert counted == read_stored_spec(stored) != with_outliers
         stored = now.plain() | {"prepare": {"missing": "mean"}, "working_set": {}}
-        del stored["adaptive"]["naive_bayes"]
+        del stored["adaptive"]["naive_bayes"], stored["temporal"]
         stored["asset"] = DEFAULTS["asset"] | {"horizon": None}
         assert before_tables == read_stored_spec(stored)
         assert before.working_set == before_tables.working_set
-        assert len(readings({"adaptive": {}})) == 8
+        assert len(readings({"adaptive": {}})) == 9
         prepare = {
             "named": "table",
             "outliers": "compressed",
@@ -379,6 +381,7 @@ class TestWhatFollows:
             "prepare": prepare,
             "working_set": {"scores": "counted"},
             "adaptive": {"naive_bayes": None},
+            "temporal": "auto",
         }
         assert all(one == read_spec(pinned) for one in readings(pinned))
 
@@ -660,7 +663,7 @@ class TestLearners:
         assert spec.heads == ("working_set", "adaptive")
         assert spec.pending is None
         prepare = {"codes": "numbers"}
-        alone = {"asset": None, "pending": None, "prepare": prepare}
+        alone = {"asset": None, "pending": None, "prepare": prepare, "temporal": False}
         assert spec.of_one_learner == read_spec(alone)
 
     def test_are_left_out_of_what_is_stored_where_there_is_one(self):
