@@ -12,16 +12,15 @@ from wolfstream.service.model.chains import PublishedChain
 from wolfstream.service.model.columns import described_columns
 from wolfstream.service.model.following import Following
 from wolfstream.service.model.label_warnings import label_warnings
-from wolfstream.service.model.labels_before import described_order
 from wolfstream.service.model.last_row import LastRow
 from wolfstream.service.model.learning_time import LearningTime
 from wolfstream.service.model.pending import PendingCounts
+from wolfstream.service.model.predicted_order import PredictedOrder
 from wolfstream.service.model.published import ModelView
 from wolfstream.service.samples.ids import Status
 from wolfstream.service.spec.heads import HEADS, LEARNING_CALLS, HeadName
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.solver.prepare.row_form import RowForm
-from wolfstream.solver.stream.label_order import LabelOrder
 from wolfstream.solver.stream.rows import RowsView
 
 
@@ -36,7 +35,7 @@ class Model:
         spec: what it was created with, or what a rollback or promotion has brought.
         published: the view that predictions use.
         chain: predicts with the view.
-        label_order: of the rows that this process predicted.
+        order: of the rows that this process predicted.
         counts: samples for each head since the server started.
         learning_time: what they took.
         head_of: learning call -> head that names the call's entries and responses.
@@ -62,7 +61,7 @@ class Model:
         self.spec = spec
         self.published = ModelView(0, "", RowsView(RowForm(None)), {})
         self.chain = PublishedChain()
-        self.label_order = LabelOrder()
+        self.order = PredictedOrder()
         self.counts = {head: SampleCounts() for head in HEADS}
         self.learning_time = LearningTime()
         self.champion: Model | None = None
@@ -127,7 +126,7 @@ class Model:
             "columns": described_columns(published.rows),
             "heads": {n: _described(view, n == self.spec.serve) for n, view in heads.items()},
             "pending": _waiting(self.pending),
-            "labels_before": described_order(published, self.label_order),
+            "labels_before": self.order.described(heads.values()),
             "follows": self._follows(),
             "snapshot_sequence": self.snapshot_sequence,
             "rolled_back": self.rolled_back,

@@ -11,7 +11,6 @@ Nothing of this is written: another process, or this one once it is started agai
 """
 
 from collections import deque
-from threading import Lock
 from typing import NamedTuple
 
 from wolfstream.solver.rows.matrix import n_rows
@@ -34,7 +33,7 @@ class _Question(NamedTuple):
 
 
 class LabelOrder:
-    """The rows of one model that were predicted and wait for their labels. Any thread may use it.
+    """The rows of one model that were predicted and wait for their labels. Used by one thread.
 
     delay: how many rows were predicted after the last row that was learned, at most KEPT; None
     before any of them was. counts: of rows predicted without and with the labels before.
@@ -43,7 +42,6 @@ class LabelOrder:
     def __init__(self) -> None:
         self.delay: int | None = None
         self.counts = [0, 0]
-        self._lock = Lock()
         self._forget(None)
 
     def _forget(self, total: int | None) -> None:
@@ -60,10 +58,9 @@ class LabelOrder:
         if past is None:
             return seen
         n, rows = n_rows(seen.X), last_hashes(seen.X, seen.raw).tolist()
-        with self._lock:
-            self._take(past.recent)
-            in_turn = self._ask(rows, alone=n == 1)
-            self.counts[in_turn] += n
+        self._take(past.recent)
+        in_turn = self._ask(rows, alone=n == 1)
+        self.counts[in_turn] += n
         return seen._replace(in_turn=in_turn)
 
     def _take(self, recent: RecentView) -> None:

@@ -209,7 +209,7 @@ class TreeExperts:
             if former is not None and self.forests is not None:
                 self.mixing.take(former, self.forests)
         elif self.begun is None and self.samples == self._next:
-            shape = self.window.size, self.columns, self.classes
+            shape = min(self.window.size, self.samples), self.columns, self.classes
             fit = fit_at(self.samples, *shape, work, past=self.past_trees)
             self._next = fit.next
             # Answers about one class only say nothing.

@@ -21,8 +21,8 @@ from wolfstream.service.errors import (
 )
 from wolfstream.service.heads.answers import Predictions
 from wolfstream.service.heads.kinds import BESIDE, call_of_head, how_to_teach
+from wolfstream.service.heads.past import past_of
 from wolfstream.service.model.columns import notices_of_rows, plain_notices
-from wolfstream.service.model.labels_before import past_of
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.published import ModelView
 from wolfstream.service.model.revision import Revision
@@ -185,7 +185,7 @@ async def _predictions(
         if view.lacks:
             how = _how_to_teach(model, head)
             raise Untrained(f"the head {head} of model {model.name!r} {view.lacks}; {how}")
-        seen = model.label_order.placed(past_of(published, head), seen)
+        seen = model.order.placed(past_of(view), seen)
         predictions = model.chain.predict(published, head, seen)
         more = published.more(head, question, seen, predictions)
         if notices := notices_of_rows(published.rows.form, rows):

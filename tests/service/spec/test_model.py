@@ -23,7 +23,7 @@ DEFAULTS = {
         "texts": "crossed",
         "codes": "crossed",
     },
-    "temporal": False,
+    "temporal": "auto",
     "kernel": {"type": "rbf", "gamma": "auto"},
     "working_set": {
         "algorithm": "msfw",
