@@ -317,7 +317,7 @@ class TestWhatFollows:
     def test_a_stored_spec_without_the_adaptive_head_goes_on_without(self):
         before = {name: DEFAULTS[name] for name in ("task", "kernel", "working_set", "asset")}
         stored = read_stored_spec(before | {"serve": "working_set", "seed": 0}).plain()
-        alone = {"prepare": None, "adaptive": None, "serve": "working_set"}
+        alone = {"prepare": None, "adaptive": None, "temporal": False, "serve": "working_set"}
         assert stored == DEFAULTS | alone
 
     def test_a_stored_spec_without_scores_goes_on_counting_pairs(self):
