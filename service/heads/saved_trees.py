@@ -5,10 +5,13 @@ from numpy.typing import NDArray
 
 from wolfstream.service.heads.array_checks import Arrays, WrongArrays, check_weights, require
 from wolfstream.solver.prepare.bends import is_bend
+from wolfstream.solver.prepare.kinds.words import MOST_CODES
 from wolfstream.solver.stream.tree_experts import MOST_CLASSES, MOST_COLUMNS, TreeExperts
 from wolfstream.solver.stream.tree_schedule import MOST_ROUNDS
 from wolfstream.solver.trees.binning import EDGES
 from wolfstream.solver.trees.boosting import outputs_of
+from wolfstream.solver.trees.code_values import MOST_CODES as MOST_VALUED
+from wolfstream.solver.trees.code_values import MOST_GROUPS, MOST_VALUES, CodeValues
 from wolfstream.solver.trees.growing import LEAVES, NODES
 
 PREFIX = "trees_"
@@ -24,7 +27,10 @@ def check_trees(arrays: Arrays, columns: object, n_classes: int | None) -> None:
         raise WrongArrays("its trees have no number of columns")
     if not 0 < columns <= MOST_COLUMNS:
         raise WrongArrays("its trees have no such number of columns")
-    trees = TreeExperts(columns, (), regression=n_classes is None)
+    words = arrays.get(f"{_ROWS}words", np.empty((0, 0))).shape[1:]
+    if words not in ((0,), (MOST_CODES,)):
+        raise WrongArrays("its trees have no such number of words")
+    trees = TreeExperts(columns, (), *words, regression=n_classes is None)
     blank = trees.state()
     forest = {name: array for name, array in arrays.items() if name.startswith(_FOREST)}
     if differing := (arrays.keys() - forest.keys()) ^ blank.keys():
@@ -57,7 +63,10 @@ def _check_window(arrays: Arrays, trees: TreeExperts, n_classes: int | None) -> 
     require(len(y) <= trees.window.most, f"{_ROWS}X", "has too many rows")
     require(base.ndim == 2 and base.shape == (len(y), outputs), f"{_ROWS}base", "is of other rows")
     check_weights(f"{_ROWS}weight", arrays, len(y))
-    require(not np.isinf(X).any(), f"{_ROWS}X", "has infinite numbers")
+    words = arrays[f"{_ROWS}words"]
+    require(len(words) == len(y), f"{_ROWS}words", "is of other rows")
+    for name in ("X", "words"):
+        require(not np.isinf(arrays[f"{_ROWS}{name}"]).any(), f"{_ROWS}{name}", "is not finite")
     require(bool(np.isfinite(base).all()), f"{_ROWS}base", "has numbers that are not finite")
     later = 0
     if begins < 0:
@@ -83,7 +92,9 @@ def _are_codes(y: NDArray[np.float64], classes: int) -> bool:
 def _check_forests(arrays: Arrays, columns: int, n_classes: int | None) -> None:
     """Check trees: what they ask for, and a value for each leaf. n_classes: None of numbers."""
     fields = ["feature", "right", "leaf", "start"]
-    wanted = {f"{_FOREST}{name}" for name in ("counts", "units", "bins_edges", "bins_categories")}
+    own = ("counts", "units", "texts", "columns", "bins_edges", "bins_categories")
+    wanted = {f"{_FOREST}{name}" for name in own}
+    wanted |= {f"{_FOREST}values_{field}" for field in CodeValues._fields}
     wanted |= {f"{_FOREST}{of}_{field}" for of in ("fresh", "residual") for field in fields}
     if differing := arrays.keys() ^ wanted:
         name = min(differing)
@@ -94,11 +105,12 @@ def _check_forests(arrays: Arrays, columns: int, n_classes: int | None) -> None:
     known = min(most, 2) <= classes <= most
     require(known, f"{_FOREST}counts", "does not have the number of classes")
     _check_units(f"{_FOREST}units", arrays)
-    width = columns + (n_classes is None)
+    inner = columns + _check_encoding(arrays, columns, outputs_of(classes))
+    width = inner + (n_classes is None)
     _check_form(f"{_FOREST}bins_edges", arrays, (width, EDGES), np.float64)
     _check_form(f"{_FOREST}bins_categories", arrays, (width,), np.bool_)
     require(not np.isnan(arrays[f"{_FOREST}bins_edges"]).any(), f"{_FOREST}bins_edges", "has NaN")
-    for name, below in ((f"{_FOREST}fresh", columns), (f"{_FOREST}residual", width)):
+    for name, below in ((f"{_FOREST}fresh", inner), (f"{_FOREST}residual", width)):
         feature, trees = arrays[f"{name}_feature"], len(arrays[f"{name}_right"])
         require(0 < trees <= MOST_ROUNDS, f"{name}_right", "has too many trees, or none")
         _check_form(f"{name}_feature", arrays, (trees, NODES), np.int32)
@@ -111,6 +123,30 @@ def _check_forests(arrays: Arrays, columns: int, n_classes: int | None) -> None:
         for field in ("leaf", "start"):
             finite = bool(np.isfinite(arrays[f"{name}_{field}"]).all())
             require(finite, f"{name}_{field}", "has numbers that are not finite")
+
+
+def _check_encoding(arrays: Arrays, columns: int, targets: int) -> int:
+    """Check what codes are numbers, and which; return how many columns they are."""
+    texts, of_columns = (arrays[f"{_FOREST}{name}"] for name in ("texts", "columns"))
+    _check_form(f"{_FOREST}texts", arrays, texts.shape[:1], np.float64)
+    _check_form(f"{_FOREST}columns", arrays, of_columns.shape[:1], np.int64)
+    inside = bool(((of_columns >= 0) & (of_columns < columns)).all())
+    require(inside, f"{_FOREST}columns", "names a column that is not there")
+    groups = len(texts) + len(of_columns)
+    few = groups <= MOST_GROUPS and groups * targets <= MOST_VALUES
+    require(few, f"{_FOREST}texts", "has too many columns")
+    code, begin, value, start = (arrays[f"{_FOREST}values_{name}"] for name in CodeValues._fields)
+    _check_form(f"{_FOREST}values_code", arrays, (len(code),), np.float64)
+    _check_form(f"{_FOREST}values_begin", arrays, (groups + 1,), np.int64)
+    _check_form(f"{_FOREST}values_value", arrays, (len(code), targets if groups else 0), np.float64)
+    _check_form(f"{_FOREST}values_start", arrays, (groups, targets if groups else 0), np.float64)
+    require(len(code) <= MOST_VALUED, f"{_FOREST}values_code", "has too many codes")
+    ends = begin[0] == 0 and begin[-1] == len(code) and bool((np.diff(begin) >= 0).all())
+    require(ends, f"{_FOREST}values_begin", "is no division of the codes")
+    for name, array in (("texts", texts), ("values_value", value), ("values_start", start)):
+        require(bool(np.isfinite(array).all()), f"{_FOREST}{name}", "is not finite")
+    require(not np.isnan(code).any(), f"{_FOREST}values_code", "has NaN")
+    return groups * targets
 
 
 def _check_units(name: str, arrays: Arrays) -> None:

@@ -32,6 +32,7 @@ from wolfstream.solver.stream.forests import (
     forests_bytes,
 )
 from wolfstream.solver.stream.refits import Refits
+from wolfstream.solver.stream.tree_columns import Encoding
 from wolfstream.solver.stream.tree_mixing import (
     ClassMixing,
     Mixing,
@@ -45,9 +46,12 @@ from wolfstream.solver.stream.tree_schedule import FIRST, Fit, effort_of, fit_at
 from wolfstream.solver.stream.tree_window import Window, WindowRows
 from wolfstream.solver.trees.binning import Bins
 from wolfstream.solver.trees.boosting import Trees
+from wolfstream.solver.trees.code_values import CodeValues
 
 MOST_COLUMNS = 256
 MOST_CLASSES = 64
+# Names of the parts of forests among saved arrays.
+_PARTS = ("values", "bins", "fresh", "residual")
 
 
 class TreesView(NamedTuple):
@@ -59,7 +63,8 @@ class TreesView(NamedTuple):
     @property
     def columns(self) -> int:
         """Of the rows."""
-        return len(self.forests.bins.categories) - (self.forests.classes == 0)
+        forests = self.forests
+        return len(forests.bins.categories) - (forests.classes == 0) - forests.encoding.width
 
     @property
     def kinds(self) -> list[dict[str, Any]]:
@@ -68,7 +73,7 @@ class TreesView(NamedTuple):
 
     def answer(self, raw: RawRows, answers: Any) -> Any:
         """Return answers for rows about which the bank has others."""
-        return self.mixing.answer(self.forests, raw.X, answers)
+        return self.mixing.answer(self.forests, raw, answers)
 
 
 class Begun(NamedTuple):
@@ -80,19 +85,22 @@ class Begun(NamedTuple):
 
 
 class TreeExperts:
-    """The trees of one bank, for rows of some columns.
+    """The trees of one bank, for rows of some columns, and of so many words.
 
-    categories: (d,) which of them are codes. samples: learned so far. classes: met so far, 0 of
-    numbers. work: of the bank (`Learners.work`), of which fits take a share.
-    forests: that answer; None before the first. begun: the fit that goes on; None between two.
+    Where rows have words later only, trees go on without. categories: (d,) which columns are codes.
+    samples: learned so far. classes: met so far, 0 of numbers. work: of the bank
+    (`Learners.work`), of which fits take a share. forests: that answer; None before the first.
+    begun: the fit that goes on; None between two.
     """
 
-    def __init__(self, columns: int, categories: tuple[int, ...], *, regression: bool) -> None:
-        self.regression = regression
+    def __init__(
+        self, columns: int, categories: tuple[int, ...], words: int = 0, *, regression: bool
+    ) -> None:
+        self.regression, self.words = regression, words
         self.categories = np.zeros(columns, np.bool_)
         self.categories[list(categories)] = True
         self.samples = self.classes = 0
-        self.window = Window(columns, 1 if regression else 0)
+        self.window = Window(columns, 1 if regression else 0, words)
         self.forests: Forests | None = None
         self.begun: Begun | None = None
         self.mixing: Mixing = new_mixing(regression=regression)
@@ -104,6 +112,12 @@ class TreeExperts:
     def columns(self) -> int:
         """Of the rows."""
         return len(self.categories)
+
+    @property
+    def _work_columns(self) -> int:
+        """Columns that a fit takes as long for: a word takes as long as one, half of them come."""
+        encoded = 0 if self.forests is None else self.forests.encoding.width
+        return self.columns + self.words // 2 + encoded
 
     @property
     def stopped(self) -> bool:
@@ -133,13 +147,15 @@ class TreeExperts:
             self.meet(answers.probability.shape[1])
         base = base_of(answers)
         if self.forests is not None:
-            learned = self.mixing.learn(self.forests, raw.X, y, weight, answers, met)
+            learned = self.mixing.learn(self.forests, raw, y, weight, answers, met)
             answers = learned.answers
             for start in range(0, len(y), RECENT):
                 self.losses.add(learned.losses[start : start + RECENT])
         self.samples += len(y)
         if not self.stopped:
-            self.window.add(WindowRows(raw.X, np.asarray(y, np.float64), weight, base))
+            targets = np.asarray(y, np.float64)
+            words = raw.word_codes[:, : self.words]
+            self.window.add(WindowRows(raw.X, words, targets, weight, base))
         self._go_on(units, work)
         return answers
 
@@ -151,7 +167,7 @@ class TreeExperts:
         if self.stopped:
             self.forests = self.begun = None
             self._refits.drop()
-            self.window = Window(self.columns, 0)
+            self.window = Window(self.columns, 0, self.words)
         else:
             self.window.widen(classes, float(np.log(LEAST_PROBABILITY)))
 
@@ -163,7 +179,7 @@ class TreeExperts:
             if former is not None and self.forests is not None:
                 self.mixing.take(former, self.forests)
         elif self.begun is None and self.samples == self._next:
-            fit = fit_at(self.samples, self.window.size, self.columns, self.classes, work)
+            fit = fit_at(self.samples, self.window.size, self._work_columns, self.classes, work)
             self._next = fit.next
             # Answers about one class only say nothing.
             if not self.stopped and (self.regression or self.classes > 1):
@@ -199,7 +215,8 @@ class TreeExperts:
     @property
     def nbytes(self) -> int:
         """Memory in bytes, the window's as when it is full, and that of trees as when they are."""
-        forests = forests_bytes(self.columns, self.classes)
+        codes = self.words > 0 or bool(self.categories.any())
+        forests = forests_bytes(self.columns, self.classes, codes=codes)
         return self.losses.nbytes + self.window.most_bytes + 2 * forests
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -236,8 +253,11 @@ def _forest_arrays(forests: Forests) -> dict[str, NDArray[Any]]:
         "forest_counts": np.array([forests.classes], np.int64),
         "forest_units": np.array(forests.units),
     }
-    for name in ("bins", "fresh", "residual"):
-        for field, array in getattr(forests, name)._asdict().items():
+    encoding = forests.encoding
+    arrays |= {"forest_texts": encoding.texts.copy(), "forest_columns": encoding.columns.copy()}
+    parts: tuple[Any, ...] = (encoding.values, forests.bins, forests.fresh, forests.residual)
+    for name, part in zip(_PARTS, parts, strict=True):
+        for field, array in part._asdict().items():
             arrays[f"forest_{name}_{field}"] = array.copy()
     return arrays
 
@@ -248,4 +268,7 @@ def _forests_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Forests:
 
     units = Units(*arrays["forest_units"].tolist())
     classes = int(arrays["forest_counts"][0])
-    return Forests(classes, units, of(Bins, "bins"), of(Trees, "fresh"), of(Trees, "residual"))
+    texts, columns = np.array(arrays["forest_texts"]), np.array(arrays["forest_columns"])
+    encoding = Encoding(texts, columns, of(CodeValues, "values"))
+    parts = of(Bins, "bins"), of(Trees, "fresh"), of(Trees, "residual")
+    return Forests(classes, units, encoding, *parts)

@@ -31,11 +31,12 @@ class Fit(NamedTuple):
     next: int
 
 
-def fit_at(begins: int, rows: int, columns: int, classes: int, work: int) -> Fit:
+def fit_at(begins: int, most: int, columns: int, classes: int, work: int) -> Fit:
     """Return the fit that begins at a sequence.
 
-    rows: that it takes at most. classes: 0 of numbers. work: of the bank.
+    most: rows that it takes at most. classes: 0 of numbers. work: of the bank.
     """
+    rows = min(most, begins)
     if begins < DOUBLED:
         return Fit(begins, begins + begins // 2, 2 * begins)
     interval = EVERY * _intervals(rows, columns, classes, work)
