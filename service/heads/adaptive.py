@@ -218,7 +218,8 @@ def _exercise_trees(spec: ModelSpec, sparse: bool) -> None:
     if spec.task == "regression":
         y = X[:, 0].copy()
     X[:, 1] = np.arange(len(X)) // 2
-    raw = RawRows(X, (1,), -1.0 - 2.0 * (np.arange(len(X)) % 3)[:, None])
+    words = np.array([-5.0, -3.0, -1.0])[np.arange(len(X)) % 3]
+    raw = RawRows(X, (1,), words[:, None])
     head.absorb(X, y, Heard({}, None, raw))
     head.view().predict(X[:1], Heard({}, None, raw.part(slice(0, 1))))
 
