@@ -150,6 +150,16 @@ class Settings(BaseSettings):
         description="Sites whose pages may use the server, like https://example.com, separated by "
         "commas.",
     )
+    heads: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = Field(
+        (),
+        description="Learners of other distributions that models may have, by the names of their "
+        "entry points `wolfstream.heads`, separated by commas.",
+    )
+    pickle_heads: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = Field(
+        (),
+        description="The same, of learners that save pickles, such as river: whoever may upload a "
+        "model can run code on the server.",
+    )
     tls_cert: Path | None = Field(
         None, description="Certificate chain, PEM; with it the server speaks https and wss only."
     )
@@ -231,12 +241,6 @@ class Settings(BaseSettings):
         ge=0,
         description="How old a prediction of a replica of a fleet may be: how long it goes on "
         "while most NATS servers, or the model's leader, cannot be reached.",
-    )
-    merge_seconds: float = Field(
-        5.0,
-        gt=0,
-        description="Seconds between two merges of what the learners of one model have learned, "
-        "in a fleet.",
     )
     webhook: str | None = Field(
         None,

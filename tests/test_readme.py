@@ -256,6 +256,12 @@ def test_the_page_of_training_is_one_session(tmp_path: Path, commands: Path):
     assert served.responses[-1]["prediction"] == ["humid"]
 
 
+def test_the_page_of_learners_of_ones_own_is_one_session(tmp_path: Path):
+    session = run("docs/heads.md", tmp_path)  # a forked command does not read PYTHONPATH
+    assert session.output("running_mean.py <<").responses[-1]["prediction"] == [52.0]
+    assert session.output("river.forest").responses[-1]["prediction"] == ["humid"]
+
+
 def test_a_page_without_curl_fails_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     bash = shutil.which("bash")
     assert bash
@@ -346,7 +352,6 @@ def test_the_table_of_limits_has_each_limit_with_its_default():
             "snapshot_seconds",
             "workers",
             "max_lag_seconds",
-            "merge_seconds",
             "drain_seconds",
         ),  # which are no limits
     }

@@ -6,7 +6,8 @@ Each name is imported from its home when it is first asked for, so that the clie
 the compiled numerics and the estimators start without the client. The estimators need
 scikit-learn, which the extra `sklearn` installs.
 
-It may import `service.cli`, `service.client`, `service.notebook`, `solver.estimators`.
+It may import `service.cli`, `service.client`, `service.heads`, `service.notebook`,
+`solver.estimators`.
 It is imported by nothing inside the project.
 """
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from wolfstream.service.client.river import RemoteClassifier, RemoteRegressor
     from wolfstream.service.client.stream import Stream
     from wolfstream.service.client.sync import Client
+    from wolfstream.service.heads.custom_learner import CustomLearner
     from wolfstream.service.notebook.files import load, save
     from wolfstream.solver.estimators.asset_classifier import AssetClassifier
     from wolfstream.solver.estimators.asset_regressor import AssetRegressor
@@ -56,6 +58,7 @@ __all__ = [
     "AsyncStream",
     "Client",
     "ClientError",
+    "CustomLearner",
     "EnclosingBall",
     "FourierFeatures",
     "FrankWolfeClassifier",
@@ -89,6 +92,7 @@ _HOMES = {
     "AsyncStream": "wolfstream.service.client.aio_stream",
     "Client": "wolfstream.service.client.sync",
     "ClientError": "wolfstream.service.client.errors",
+    "CustomLearner": "wolfstream.service.heads.custom_learner",
     "EnclosingBall": "wolfstream.solver.estimators.enclosing_ball",
     "FourierFeatures": "wolfstream.solver.estimators.feature_transformers",
     "FrankWolfeClassifier": "wolfstream.solver.estimators.frank_wolfe_classifier",

@@ -29,7 +29,7 @@ class Snapshot(Body):
 
     sequence: Sequence
     epoch: str | None
-    """null in snapshots of older versions."""
+    """null if the file is damaged."""
     bytes: Count
     written: Time
     samples_since: Count

@@ -12,7 +12,6 @@ from wolfstream.service.calls.values import (
     Body,
     Classes,
     Count,
-    Epoch,
     ModelName,
     ModelStatus,
     Notices,
@@ -79,6 +78,16 @@ class Pending(Body):
     since: Time | None
 
 
+class LabelsBefore(Body):
+    """How predictions of the process that answers use the labels just before a row."""
+
+    label_delay: Count | None
+    """Rows predicted after the last row that was learned, at most 64. null: none was yet."""
+    predicted_with: Count
+    """Rows predicted with the labels just before them."""
+    predicted_without: Count
+
+
 class Following(Body):
     """The champion of a challenger."""
 
@@ -87,23 +96,6 @@ class Following(Body):
     passed_over: PassedOver
     reason: str | None
     """Why the last of them was refused."""
-
-
-class MergedPartition(Body):
-    """How much of a partition is merged."""
-
-    partition: str
-    """As `model` in the answers to the samples that it learned."""
-    epoch: Epoch
-    sequence: Sequence
-
-
-class Merged(Body):
-    """The last merge of a model with several learners."""
-
-    time: Time
-    partitions: list[MergedPartition]
-    """How much of each partition is merged."""
 
 
 class Landmarks(Body):
@@ -207,13 +199,12 @@ class Model(State):
     heads: dict[str, Head]
     pending: Pending | None
     """The rows that wait for their labels; null where the spec has null."""
+    labels_before: LabelsBefore | None
+    """null where the model uses no labels before a row, or has learned none."""
     follows: Following | None
     """The champion of a challenger; null for other models."""
     snapshot_sequence: Sequence
     rolled_back: RolledBack | None
-    merged: NotRequired[Merged | None]
-    """The last merge of a model with several learners; null before it. Other models lack the
-    field."""
     warning: str | None
     """What may be wrong with the model, and what to do."""
     warnings: Notices

@@ -44,9 +44,6 @@ from wolfstream.service.errors import (
     UnusableState,
 )
 
-# What a call means for a model with several learners: "whole", what is merged of them; "one", one
-# of them learns; "refused", it is about a single one.
-Divided: TypeAlias = Literal["whole", "one", "refused"]
 # Whether a call may be sent again if its answer is lost. "same": the answer is the same, too.
 # "keyed": under an Idempotency-Key it is. "harmless": the model is the same, and the answer says
 # that it was. "never": it would be done twice.
@@ -82,7 +79,7 @@ class Call(NamedTuple):
     counted: whether its rows count against the quota of its key.
     hot: whether it carries the traffic: workers answer it, and it goes around FastAPI's routing.
     of_view: whether a replica that follows the model may answer it.
-    divided, again: see `Divided` and `Again`.
+    again: see `Again`.
     frame: its `op` on a stream; None if it has no frame.
     """
 
@@ -99,7 +96,6 @@ class Call(NamedTuple):
     counted: bool = False
     hot: bool = False
     of_view: bool = False
-    divided: Divided = "whole"
     again: Again = "never"
     frame: str | None = None
 
@@ -173,7 +169,6 @@ CALLS: tuple[Call, ...] = (
         headers=_LEARNING,
         counted=True,
         hot=True,
-        divided="one",
         again="keyed",
         frame="learn",
     ),
@@ -190,7 +185,6 @@ CALLS: tuple[Call, ...] = (
         headers=_LEARNING,
         counted=True,
         hot=True,
-        divided="one",
         again="keyed",
         frame="asset",
     ),
@@ -224,7 +218,6 @@ CALLS: tuple[Call, ...] = (
         headers=("If-Match",),
         counted=True,
         hot=True,
-        divided="refused",
         again="harmless",
         frame="label",
     ),
@@ -236,7 +229,6 @@ CALLS: tuple[Call, ...] = (
         None,
         {},
         query=("producer",),
-        divided="refused",
         again="same",
     ),
     _get("inference_server", INFERENCE, _PROTOCOL, "InferenceServer", "Done."),

@@ -16,7 +16,6 @@ from wolfstream.service.engine.delivery import Delivery, Watcher
 from wolfstream.service.engine.followers import Followers
 from wolfstream.service.engine.group_queue import GroupQueue, QueueLoad
 from wolfstream.service.engine.intake import Intake
-from wolfstream.service.engine.merges import Merges
 from wolfstream.service.engine.orders import Orders
 from wolfstream.service.engine.phase import Phase
 from wolfstream.service.engine.queue_items import Item
@@ -56,7 +55,7 @@ class Engine(Intake):
     Attributes:
         ready: done after recovery; raises what recovery raised.
         readiness: what requests wait for.
-        orders, refits, merges, leading, challengers: operations other than learning.
+        orders, refits, leading, challengers: operations other than learning.
     """
 
     def __init__(
@@ -87,9 +86,6 @@ class Engine(Intake):
             lambda model: self._followers.start(model),
         )
         self.refits = self.orders.refits
-        self.merges = Merges(
-            storage, self._writer.models, self._writer.history, self.orders, settings.merge_seconds
-        )
         self.leading = self._writer.leading(
             self.orders.in_order, lambda model: self._followers.start(model)
         )

@@ -85,11 +85,11 @@ class History:
         with self._aside(1):
             digest = self.pin(model, content)
         rollback = Rollback(rolled_back, digest, new_epoch())
-        self.roll_back_to(learner, term, source, rollback, learned)
+        self._roll_back_to(learner, term, source, rollback, learned)
         logger.info("model rolled back: model=%s snapshot=%d sequence=%d", model.name, sequence, at)
         return model.describe()
 
-    def roll_back_to(
+    def _roll_back_to(
         self, learner: Learner, term: Term, source: Learner, rollback: Rollback, learned: int
     ) -> None:
         """Write a rollback to a pinned state, apply and publish it, and unpin older states.

@@ -66,10 +66,8 @@ class NewModels:
         self._models.register(name, loaded.learner, term)
         logger.info("model loaded: model=%s file=%s state=%r", name, path, describe(loaded))
 
-    def create(self, name: str, spec: ModelSpec, *others: ModelSpec) -> tuple[Model, bool]:
+    def create(self, name: str, spec: ModelSpec) -> tuple[Model, bool]:
         """Return the model of this name and spec, and whether it is new.
-
-        others: specs that an existing model may have instead.
 
         Raises ModelExists, TooManyModels, ModelsFull, StorageFailed.
         """
@@ -77,7 +75,7 @@ class NewModels:
         if model is None:
             self._check_room(name)
             return self._create(name, spec), True
-        if model.spec not in (spec, *others):
+        if model.spec != spec:
             raise ModelExists(
                 f"model {name!r} exists with another spec; choose another name or DELETE it first"
             )

@@ -10,12 +10,6 @@ from typing import Any
 
 from wolfstream.service.calls.history import Snapshot
 from wolfstream.service.engine.challengers import Turn
-from wolfstream.service.engine.divided import (
-    check_may_be_divided,
-    check_whole,
-    check_without_partitions,
-    make_partitions,
-)
 from wolfstream.service.engine.group_queue import GroupQueue
 from wolfstream.service.engine.model_files import LoadedModel
 from wolfstream.service.engine.phase import Phase
@@ -23,7 +17,7 @@ from wolfstream.service.engine.queue_items import Item, Order
 from wolfstream.service.engine.readiness import Readiness
 from wolfstream.service.engine.refits import Job, Refits
 from wolfstream.service.engine.writer import Writer
-from wolfstream.service.errors import Divided, NotReady, SnapshotFailed, UnknownModel
+from wolfstream.service.errors import NotReady, SnapshotFailed, UnknownModel
 from wolfstream.service.heads.fit import Fit, Window
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.revision import Revision
@@ -61,26 +55,16 @@ class Orders:
         self._writer, self._queue = writer, queue
         self._phase, self._readiness = phase, readiness
         self._begin_to_follow = begin_to_follow
-        self._in_fleet = bool(settings.fleet)
         self.refits = Refits(self._take_window, self._keep_fit, settings.refits)
 
-    async def create(self, name: str, *specs: ModelSpec) -> tuple[Model, bool]:
+    async def create(self, name: str, spec: ModelSpec) -> tuple[Model, bool]:
         """Return a model of this name and spec, and whether it is new.
 
-        specs: that of a new model, then others that an existing model may have instead.
-
-        Raises Invalid, ModelExists, TooManyModels, StorageFailed.
+        Raises ModelExists, TooManyModels, StorageFailed.
         """
         self._phase.check()
-        check_may_be_divided(specs[0], in_fleet=self._in_fleet)
-        new_models, catalogue = self._writer.new_models, self._writer.catalogue
-
-        def create() -> tuple[Model, bool]:
-            model, new = new_models.create(name, *specs)
-            make_partitions(model, new, catalogue)
-            return model, new
-
-        created: tuple[Model, bool] = await self.in_order(None, create)
+        created: tuple[Model, bool]
+        created = await self.in_order(None, lambda: self._writer.new_models.create(name, spec))
         return created
 
     async def follow(
@@ -94,13 +78,9 @@ class Orders:
             spec: of the challenger.
             start: what it starts from.
 
-        Raises Divided, Invalid, ModelExists, TooManyModels, ModelBroken, UnknownModel,
-        StorageFailed.
+        Raises Invalid, ModelExists, TooManyModels, ModelBroken, UnknownModel, StorageFailed.
         """
         self._phase.check_usable(champion)
-        check_whole(champion, "be followed")
-        if spec.learners > 1:
-            raise Divided("a challenger has one learner: leave learners out")
         made: tuple[Model, bool]
         made = await self.in_order(
             champion, lambda: self._writer.follow(name, champion, spec, start)
@@ -119,7 +99,6 @@ class Orders:
         NotFollowing, SnapshotFailed, StorageFailed, UnknownModel, UnusableState.
         """
         self._phase.check_usable(champion)
-        check_whole(champion, "change places with another one")
 
         def promote() -> dict[str, Any]:
             self._writer.models.check(champion, expected)
@@ -155,8 +134,6 @@ class Orders:
 
         def delete() -> None:
             self._writer.models.check(model, expected)
-            if self._in_fleet:
-                check_without_partitions(model, self._writer.catalogue)
             self._writer.delete(model)
 
         await self.in_order(model, delete)
@@ -178,10 +155,9 @@ class Orders:
     async def snapshot(self, model: Model) -> int:
         """Save a snapshot; return its sequence.
 
-        Raises Divided, ModelBroken, SnapshotFailed, UnknownModel.
+        Raises ModelBroken, SnapshotFailed, UnknownModel.
         """
         self._phase.check_usable(model)
-        check_whole(model, "have a snapshot: each merge stores its state")
         sequence, saving = await self.in_order(model, lambda: self._writer.snapshots.start(model))
         try:
             # A client that leaves does not take the snapshot with it.
@@ -205,10 +181,8 @@ class Orders:
             sequence: of the snapshot.
             expected: see `LearnRequest`.
 
-        Raises AnotherState, Divided, StorageFailed, UnknownModel, UnknownSnapshot,
-        UnusableSnapshot.
+        Raises AnotherState, StorageFailed, UnknownModel, UnknownSnapshot, UnusableSnapshot.
         """
-        check_whole(model, "be rolled back")
 
         def roll_back() -> dict[str, Any]:
             self._writer.models.check(model, expected)

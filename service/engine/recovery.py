@@ -296,9 +296,9 @@ def _restore_rollback(learner: Learner, log: LogReader, snapshots: Snapshots) ->
 def check_creation(learner: Learner, state: State, name: str) -> None:
     """Raise DamagedSnapshot for a snapshot of an earlier model that had the same id.
 
-    name: of the snapshot, for the message. Snapshots of older versions do not say whose they are.
+    name: of the snapshot, for the message.
     """
-    if state.plain.get("creation", learner.creation) != learner.creation:
+    if state.plain.get("creation", "") != learner.creation:
         raise _ForeignSnapshot(name, "belongs to another model, which had the same number")
 
 

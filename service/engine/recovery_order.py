@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from wolfstream.service.engine.recovery import note_beginning, recover_model
+from wolfstream.service.errors import Invalid, StartupError
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.spec.stored import read_stored_spec
@@ -93,7 +94,7 @@ def _job(entry: CatalogueEntry, entries: list[CatalogueEntry], storage: Storage)
         for sequence in snapshots.sequences(entry.number)[:1]:
             snapshot = snapshots.describe(entry.number, sequence)
             if snapshot is not None:
-                heads = (snapshot.plain or {}).get("memory_bytes", 0)  # older versions had none
+                heads = (snapshot.plain or {}).get("memory_bytes", 0)
                 n_bytes += _SNAPSHOT_FACTOR * snapshot.n_bytes + heads
     champion = entry.follows if entry.follows in [other.number for other in entries] else None
     is_followed = entry.number in [other.follows for other in entries]
@@ -118,7 +119,10 @@ def _recover(
 ) -> tuple[Learner, Term]:
     model_id, name, spec, epoch, _ = job.entry
     with shared.using_storage():
-        learner = Learner(Model(model_id, name, read_stored_spec(spec)), epoch)
+        try:
+            learner = Learner(Model(model_id, name, read_stored_spec(spec)), epoch)
+        except Invalid as error:  # such as a learner of others that is not permitted any more
+            raise StartupError(f"model {name!r} cannot be brought back: {error}") from None
         begun(learner.model)
         if job.is_followed:
             learner.record_losses()

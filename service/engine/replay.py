@@ -111,7 +111,7 @@ def _replay_block(
     ends = [
         request.sequence
         for request in unanswered.values()
-        if begin < request.sequence and request.sequence - max(request.samples, 1) < end
+        if begin < request.sequence and request.sequence - request.samples < end
     ]
     if not ends:
         learn_again(learner, block)

@@ -71,7 +71,7 @@ def _salvage_model(model_id: int, files: SnapshotFiles, storage: Storage) -> Non
         source = files.name(model_id, sequence)
         try:
             state = files.load(model_id, sequence)
-            name = state.plain.get("model", f"recovered-{model_id}")
+            name = state.plain["model"]
             loaded, _ = add_state(name, state, source, storage)
         except (DamagedSnapshot, ModelFileError) as error:
             logger.warning("snapshot unusable, trying an older one: error=%s", error)

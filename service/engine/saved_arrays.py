@@ -68,8 +68,7 @@ def check_arrays(
         check_widths(arrays, n_classes, dimension)
         if "search_errors" in arrays:
             check_search(arrays, n_classes, dimension)
-        if "moved_seen" in arrays:  # earlier versions watched nothing
-            check_moves(arrays, n_classes)
+        check_moves(arrays, n_classes)
         # Stored samples have their time as another coordinate.
         dimension = None if dimension is None else dimension + 1
     for name in arrays:
@@ -159,7 +158,7 @@ def check_state(
         check_arrays(own, arrays_of(head, empty), n_classes, dimension)
         if "direction" in own:
             check_kind_of_rows(own, sparse=names is not None)
-        if "sequences" in own:  # earlier versions did not keep them
+        if "sequences" in own:
             _check_sequences(own, plain["sequence"])
 
 

@@ -19,9 +19,10 @@ _MACHINE_SUMS = ("rest", "before")
 _MACHINE_NUMBERS = (
     *("scale", "square_norm", "b", "scale_sum", "b_sum", "b_before", "moved", "factor"),
 )
-_PROGRESS = tuple(f"progress_{name}" for name in ("steps", "square_norms", "loss", "target"))
-# Earlier versions had no weights.
-_PROGRESS_OF_WEIGHTS = ("progress_weight", "progress_square_weight")
+_PROGRESS = tuple(
+    f"progress_{name}"
+    for name in ("steps", "square_norms", "loss", "target", "weight", "square_weight")
+)
 
 
 def check_machines(
@@ -86,10 +87,6 @@ def _check_course(course: str, arrays: Arrays, empty: Arrays, shape: tuple[int, 
         check_shape(course + name, arrays, (shape[0],))
     for name in _PROGRESS:
         check_shape(course + name, arrays, (1,))
-    for name in _PROGRESS_OF_WEIGHTS:
-        if course + _PROGRESS_OF_WEIGHTS[0] in arrays:
-            check_shape(course + name, arrays, (1,))
-            check_floats(course + name, arrays)
     check_shape(f"{course}weight", arrays, (2,))
     for name in ("direction", *_MACHINE_SUMS, *_MACHINE_NUMBERS, *_PROGRESS, "weight"):
         check_floats(course + name, arrays)

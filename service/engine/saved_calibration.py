@@ -14,6 +14,7 @@ import numpy as np
 from wolfstream.service.engine.saved_arrays import arrays_of
 from wolfstream.service.heads.array_checks import Arrays, WrongArrays
 from wolfstream.service.heads.calibration import calibration_arrays
+from wolfstream.service.heads.saved_past import calibration_of_past
 
 _RANKING = {"ranking", "ranking_bins", "ranking_codes"}
 _GROWING = {"recent", "waiting", "waiting_codes", "codes", "scores", *_RANKING}
@@ -30,23 +31,24 @@ def check_calibrations(
 
     Args:
         plain: of a model's state.
-        arrays: of the state. Older versions saved no calibrations.
+        arrays: of the state.
         heads: the names of the spec's heads.
         empty: the arrays of a model of this spec that has learned nothing.
     """
     for head in heads:
-        saved = calibration_arrays(arrays_of(head, arrays))
-        if saved:
-            classes = plain["heads"][head].get("classes")
-            blank = calibration_arrays(arrays_of(head, empty))
-            _check(saved, blank, None if classes is None else len(classes))
+        own = arrays_of(head, arrays)
+        blank = calibration_arrays(arrays_of(head, empty))
+        classes = plain["heads"][head].get("classes")
+        known = None if classes is None else len(classes)
+        saved = calibration_arrays(own)
+        if saved or blank:
+            _check(saved, blank, known)
+        if of_past := calibration_of_past(own):
+            _check(of_past, blank, known)
 
 
 def _check(arrays: Arrays, blank: Arrays, n_classes: int | None) -> None:
-    # Older versions did not count the ranks of probabilities.
-    older = _RANKING if not arrays.keys() & _RANKING else set()
-    expected = blank.keys() - older
-    _require((arrays.keys() - {"scaling"}) == expected, "", "has other arrays than it saves")
+    _require((arrays.keys() - {"scaling"}) == blank.keys(), "", "has other arrays than it saves")
     for name, array in arrays.items():
         wanted = blank.get(name, np.empty(0))
         fits = array.dtype == wanted.dtype and array.ndim == wanted.ndim
@@ -68,8 +70,7 @@ def _check(arrays: Arrays, blank: Arrays, n_classes: int | None) -> None:
         _require(bool(np.isfinite(label_scores).all()), "scores", "has none of a label")
         fits = "scaling" not in arrays or len(arrays["scaling"]) == 1 + columns
         _require(fits, "scaling", "is not one of the scores")
-        if "ranking" in arrays:
-            _check_ranking(arrays, blank["ranking"].shape[-1], n_classes)
+        _check_ranking(arrays, blank["ranking"].shape[-1], n_classes)
 
 
 def _check_ranking(arrays: Arrays, n_bins: int, n_classes: int) -> None:

@@ -86,10 +86,20 @@ _OF_ARRAYS: tuple[tuple[str, Numbers | tuple[Numbers, ...]], ...] = (
     (r"trees_counts", _PLACE),  # -1 where no fit goes on
     (r"trees_window_weight", _POSITIVE),
     (r"trees_forest_bins_edges", Numbers(above=True)),
-    (r"trees_forest_(fresh|residual)_right", Numbers(0.0, 2.0**64)),
+    (r"trees_forest_(fresh|residual|past)_right", Numbers(0.0, 2.0**64)),
+    (r"trees_forest_unit", _POSITIVE),
     (r"trees_mixing_curvature", _POSITIVE),
     (r"trees_mixing_(square|memory|error|step)", _FROM_ZERO),
     (r"trees_mixing_weight", _SHARE),
+    # Labels before a row, which join it.
+    (r"past_losses_recent", _MAY_BE_MISSING),
+    (r"past_losses_count", _COUNT),
+    (r"past_recent", Numbers(0.0, 2.0**64)),
+    (r"past_last", _PLACE),
+    (r"past_(table|share|stay|scale)", _FROM_ZERO),
+    (r"past_combination_curvature", _POSITIVE),
+    (r"past_(combination|mixture)_(square|memory|error|step)", _FROM_ZERO),
+    (r"past_(combination|mixture)_weight", _SHARE),
     # ASSET.
     (r"(course\d+_)?progress_steps", _COUNT),
     (r"(course\d+_)?(progress_\w+|square_norm|weight)", _FROM_ZERO),
@@ -104,8 +114,8 @@ _OF_ARRAYS: tuple[tuple[str, Numbers | tuple[Numbers, ...]], ...] = (
     (r"codes|numbers|moved_said", _PLACE),
     (r"moved_(table|advantage)", _FROM_ZERO),
     # Calibration. The score of a class of which nothing was known is -inf; squares may overflow.
-    (r"calibration_(scores|waiting)", Numbers(-1e150, 1e150, below=True)),
-    (r"calibration_widths", Numbers(0.0, above=True)),
+    (r"(past_)?calibration_(scores|waiting)", Numbers(-1e150, 1e150, below=True)),
+    (r"(past_)?calibration_widths", Numbers(0.0, above=True)),
 )
 
 

@@ -50,7 +50,7 @@ class _Classes(_PlainData):
     rules: tuple[_Count, _Count, _Code, _Code]
     log_loss: tuple[_Sum, _Count]
     recent: Annotated[list[_Column], Field(min_length=5, max_length=5)]
-    changes: _Changes | None = None
+    changes: _Changes
 
 
 class _Values(_PlainData):
@@ -61,7 +61,7 @@ class _Values(_PlainData):
     spread: tuple[_Number, _Sum]
     rules: tuple[_Count, _Number, _Number]
     recent: Annotated[list[_Column], Field(min_length=4, max_length=4)]
-    changes: _Changes | None = None
+    changes: _Changes
 
 
 class _Learner(_PlainData):
@@ -126,13 +126,12 @@ def _check_recent(head: str, columns: Sequence[Sequence[Any]], judged: int) -> N
     _require(same, head, "recent", "is not of the last samples that were judged")
 
 
-def _check_changes(head: str, changes: _Changes | None) -> None:
-    if changes is not None:
-        sizes, sums = changes.buckets
-        fits = len(sizes) == len(sums) and len(changes.found) <= changes.total
-        # Each block of a bucket has 64 losses, none above 1.
-        fits = fits and all(total <= 64 * size for size, total in zip(sizes, sums, strict=True))
-        _require(fits, head, "changes", "do not belong together")
+def _check_changes(head: str, changes: _Changes) -> None:
+    sizes, sums = changes.buckets
+    fits = len(sizes) == len(sums) and len(changes.found) <= changes.total
+    # Each block of a bucket has 64 losses, none above 1.
+    fits = fits and all(total <= 64 * size for size, total in zip(sizes, sums, strict=True))
+    _require(fits, head, "changes", "do not belong together")
 
 
 def _require(holds: bool, head: str, name: str, what: str) -> None:

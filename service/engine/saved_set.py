@@ -19,7 +19,7 @@ from wolfstream.service.heads.array_checks import (
 
 # The code of a slot from which a sample was removed.
 _FREE = -1
-_OF_PROBLEMS = ("sizes", "q", "steps")
+_OF_PROBLEMS = ("sizes", "q", "steps", "indefinite")
 _OF_MEMBERS = ("alpha", "gradient", "sign", "column")
 _OF_TUBE = ("beta", "value", "target")
 
@@ -40,8 +40,6 @@ def check_stored_samples(arrays: Arrays, n_classes: int | None, dimension: int |
     problems = math.comb(max(classes, 2), 2)
     for name in _OF_PROBLEMS:
         check_shape(name, arrays, (problems,))
-    if "indefinite" in arrays:  # earlier versions did not keep it
-        check_shape("indefinite", arrays, (problems,))
     check_numbers("sizes", arrays, len(taken) + 1)
     check_numbers("steps", arrays, None)
     members = int(arrays["sizes"].sum())
@@ -76,19 +74,14 @@ def check_target_scale(arrays: Arrays) -> None:
 def _check_samples(
     arrays: Arrays, dimension: int | None, counts: _SampleCounts
 ) -> NDArray[np.bool_]:
-    """Check the stored samples of either kind of set; return whether each slot is taken.
-
-    Earlier versions saved kernel values as well ("gram"), which are not read.
-    """
+    """Check the stored samples of either kind of set; return whether each slot is taken."""
     sparse = "rows_indptr" in arrays
     check_shape("origin", arrays, (0 if sparse else dimension,))
     check_floats("origin", arrays)
     used = n_saved_rows("rows", arrays)
-    for name in ("codes", "entered"):
+    for name in ("codes", "entered", "numbers"):
         check_shape(name, arrays, (used,))
-    if "numbers" in arrays:  # earlier versions did not keep them
-        check_shape("numbers", arrays, (used,))
-        check_numbers("numbers", arrays, counts.seen, least=_FREE)
+    check_numbers("numbers", arrays, counts.seen, least=_FREE)
     check_numbers("codes", arrays, counts.classes, least=_FREE)
     check_numbers("entered", arrays, counts.added)
     taken = np.asarray(arrays["codes"] != _FREE)

@@ -297,10 +297,7 @@ class SnapshotSchedule:
 
 def _learned_since_snapshot(learner: Learner) -> bool:
     """Return whether a model has learned what no snapshot has."""
-    model = learner.model
-    if model.spec.learners > 1:
-        return False  # the state of such a model is pinned by each merge
-    return learner.sequence > model.snapshot_sequence
+    return learner.sequence > learner.model.snapshot_sequence
 
 
 def _checkpoint(learner: Learner) -> Entry:

@@ -135,8 +135,6 @@ def _check_bounds(plain: dict[str, Any], spec: ModelSpec, limits: Limits) -> Non
         raise UnusableState(f"the sequence of {_IT} is impossible: {str(sequence)[:40]}")
     if dimension is None and sequence:
         raise UnusableState(f"{_IT} has learned samples, but has no features")
-    if spec.learners > 1:
-        raise UnusableState(f"{_IT} is of several learners, and a state has one")
     for head in spec.heads:
         _check_labels(plain["heads"][head].get("classes"), limits.classes)
     columns = [column[0] for column in plain["schema"]["columns"]] if "schema" in plain else []

@@ -257,14 +257,10 @@ class Writer:
             return learner.window()
 
     def state(self, model: Model) -> State:
-        """Return a copy of a model's state, as one learner may go on from it.
-
-        Raises UnknownModel, ModelBroken.
-        """
+        """Return a copy of a model's state. Raises UnknownModel, ModelBroken."""
         learner = self.models.usable(model)
         with self.role.aside():
-            plain, arrays = learner.state()
-        return State({**plain, "spec": model.spec.single_learner.plain()}, arrays)
+            return State(*learner.state())
 
     def leading(
         self,

@@ -29,7 +29,6 @@ WolfstreamError
     ├── KeyReused             the idempotency key belongs to another request
     ├── Follows               the model learns what another one is sent, and nothing else
     ├── NotFollowing          the model is no challenger of the one that it is to replace
-    ├── Divided               the model has several learners, which cannot do this together
     ├── IdTaken               a row waits for its label under the id, or had it
     ├── NoSuchHead            the model's spec has null for it
     ├── Untrained             the model has not learned enough to predict
@@ -71,7 +70,6 @@ from wolfstream.service.errors.access import (
 )
 from wolfstream.service.errors.conflicts import (
     AnotherState,
-    Divided,
     Follows,
     IdTaken,
     KeyReused,

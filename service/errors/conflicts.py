@@ -59,12 +59,6 @@ class NotFollowing(Refusal):
         )
 
 
-class Divided(Refusal):
-    """The model has several learners, and the call is about one of them, or about none."""
-
-    slug, title = "divided", "The model has several learners"
-
-
 class UnusableSnapshot(Refusal):
     """The snapshot is damaged."""
 

@@ -15,7 +15,7 @@ from wolfstream.service.storage.entries import Entry, KeyedRequest, Rollback
 from wolfstream.service.storage.seals import BrokenSeal, seal, unseal
 
 # The first field of each message. A reader refuses formats that it does not know.
-FORMAT = 2
+FORMAT = 1
 # The beginning of a commit's name: the writer, which all commits of one term have in common.
 WRITER_BYTES = 6
 # Bytes of a message that are reserved for headers and for the fields beside its content.
@@ -101,22 +101,13 @@ def decode(message: bytes) -> Fragment:
     except (ValueError, TypeError, msgpack.UnpackException):
         raise BrokenSeal from None
     if version != FORMAT:
-        raise OtherFormat(_other_format(version))
+        raise OtherFormat(
+            f"has a message of format {str(version)[:20]}, and this version reads {FORMAT}: start "
+            "the version that wrote it"
+        )
     if len(position) != len(Fragment._fields) - 1:
         raise BrokenSeal
     return Fragment._make((*position, unseal(sealed, *position)))
-
-
-def _other_format(version: object) -> str:
-    if isinstance(version, int) and version < FORMAT:
-        return (
-            f"has format {version}, and this version reads {FORMAT}: export its models with the "
-            "version that wrote them (`wolfstream fleet backup`), and restore them here"
-        )
-    return (
-        f"has a message of format {str(version)[:20]}, and this version reads {FORMAT}: start the "
-        "version that wrote it"
-    )
 
 
 def join_fragments(fragments: Sequence[Fragment]) -> list[LogRow]:

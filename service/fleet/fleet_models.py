@@ -14,7 +14,6 @@ class FleetModels(NamedTuple):
     created: Sequence[tuple[CatalogueEntry, datetime]]  # oldest first
     champions: Mapping[str, str]  # challenger -> champion, if it still exists
     numbers: frozenset[int]  # of all models
-    learners: Mapping[str, int]  # model with several learners -> how many
 
 
 def fleet_models(revision: int, created: Sequence[tuple[CatalogueEntry, datetime]]) -> FleetModels:
@@ -31,11 +30,8 @@ def fleet_models(revision: int, created: Sequence[tuple[CatalogueEntry, datetime
         for entry, _ in created
         if entry.follows is not None and entry.follows in names
     }
-    learners = {
-        entry.name: int(entry.spec["learners"]) for entry, _ in created if "learners" in entry.spec
-    }
     numbers = frozenset(entry.number for entry, _ in created)
-    return FleetModels(revision, created, champions, numbers, learners)
+    return FleetModels(revision, created, champions, numbers)
 
 
 NO_MODELS = fleet_models(0, ())

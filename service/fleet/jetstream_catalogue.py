@@ -47,9 +47,9 @@ _SECONDS = 15.0
 # The key whose revisions are the numbers of models, and the prefix of the models' keys.
 _NUMBER, _MODEL = "number", "model."
 _STREAM = f"KV_{MODELS_BUCKET}"
-# Names of models and partitions. Anybody may ask for any name, and without this check some other
-# text could give a subject that matches a model's.
-_NAME = re.compile(r"[A-Za-z0-9._:-]{1,80}")
+# Names of models. Anybody may ask for any name, and without this check some other text could give a
+# subject that matches a model's.
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,63}")
 # JetStream's error code: the last message of the subject is not the expected one.
 _WRONG_LAST_SEQUENCE = 10071
 # How long the watch may be silent before the entries are read.
@@ -59,11 +59,11 @@ _PAUSE_SECONDS = 0.05
 
 
 def subject_token(name: str) -> str:
-    """Return a model's name as a token of a subject, which may have neither dots nor colons.
+    """Return a model's name as a token of a subject, which may have no dots.
 
-    Different names have different tokens, because no name contains `=` or `/`.
+    Different names have different tokens, because no name contains `=`.
     """
-    return name.replace(".", "=").replace(":", "/")
+    return name.replace(".", "=")
 
 
 class JetStreamCatalogue:
@@ -73,7 +73,6 @@ class JetStreamCatalogue:
         names: of all models, oldest first, as last read.
         champions: challenger -> champion by name, as last read.
         numbers: of all models, as last read.
-        learners: model with several learners -> how many, as last read.
     """
 
     def __init__(self, connection: NatsConnection, journal: JetStreamJournal) -> None:
@@ -122,11 +121,6 @@ class JetStreamCatalogue:
     def numbers(self) -> frozenset[int]:
         """The numbers of all models, as last read."""
         return self._models.numbers
-
-    @property
-    def learners(self) -> Mapping[str, int]:
-        """Model with several learners -> how many, as last read."""
-        return self._models.learners
 
     def is_followed(self, model: int) -> bool:
         """Return whether a challenger follows this model, as last read."""

@@ -21,7 +21,6 @@ from wolfstream.service.fleet.connection import NatsConnection
 from wolfstream.service.fleet.namesakes import Namesakes
 from wolfstream.service.fleet.quorum import Quorum, StreamState
 from wolfstream.service.storage import snapshot_format
-from wolfstream.service.storage.partitions import partition_number, partitioned_model
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +41,7 @@ class Leadership(NamedTuple):
 
     term: int  # where the replica's term began in the log
     sequence: int  # up to which the model is durable
-    number: int = 0  # of the model; 0 if a replica of another version does not say
+    number: int  # of the model
 
     @property
     def since(self) -> tuple[int, int]:
@@ -51,13 +50,10 @@ class Leadership(NamedTuple):
 
 
 class Formats(NamedTuple):
-    """The versions of formats that a replica writes; it also reads all earlier ones.
+    """The versions of formats that a replica writes; it also reads all earlier ones."""
 
-    The defaults are those of replicas that do not announce their formats.
-    """
-
-    log: int = 1
-    snapshot: int = 1
+    log: int
+    snapshot: int
 
 
 WRITTEN = Formats(commit_messages.FORMAT, snapshot_format.VERSION)
@@ -71,7 +67,7 @@ class Replica(NamedTuple):
     leads: dict[str, Leadership]  # model -> its claim
     follows: dict[str, int]  # model that it stands by for -> sequence that it has replayed
     secret: str = ""  # seals requests for its views; empty if it serves none
-    formats: Formats = Formats()  # that it writes
+    formats: Formats = WRITTEN  # that it writes
 
 
 class Members:
@@ -214,15 +210,9 @@ def ranked(name: str, living: Sequence[Replica]) -> list[Replica]:
     """Return the replicas that take models, in the order in which they would lead a model.
 
     This is rendezvous hashing: when a replica leaves or joins, no model moves between the others.
-    The partitions of a model go round its own order, so they have as many different leaders as
-    possible.
     """
     taking = [replica for replica in living if replica.ready]
-    model = partitioned_model(name)
-    if model is None or not taking:
-        return sorted(taking, key=lambda replica: _weight(replica.url, name), reverse=True)
-    order, first = ranked(model, taking), (1 + partition_number(name)) % len(taking)
-    return order[first:] + order[:first]
+    return sorted(taking, key=lambda replica: _weight(replica.url, name), reverse=True)
 
 
 def successor(name: str, living: Sequence[Replica]) -> Replica | None:
@@ -277,12 +267,10 @@ def should_hand_over(name: str, leader: Replica, living: Sequence[Replica]) -> b
 
 
 def _read(heartbeat: Any) -> Replica:
-    """Return the replica in a decoded announcement; other versions may have fewer fields."""
-    url, ready, leads, follows = heartbeat[:4]
-    secret = heartbeat[4] if len(heartbeat) > 4 else ""
-    formats = Formats(*heartbeat[5][: len(Formats._fields)]) if len(heartbeat) > 5 else Formats()
+    """Return the replica in a decoded announcement; later versions may have more fields."""
+    url, ready, leads, follows, secret, formats = heartbeat[:6]
     claims = {name: Leadership(*fields[:3]) for name, fields in leads.items()}
-    return Replica(url, ready, claims, follows, str(secret), formats)
+    return Replica(url, ready, claims, follows, str(secret), Formats(*formats[:2]))
 
 
 def not_reading(written: Formats, replicas: Sequence[Replica]) -> list[str]:

@@ -5,14 +5,13 @@ bank.
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wolfstream.service.heads.array_checks import WrongArrays
 from wolfstream.service.heads.batch import Batch, new_class_bytes
-from wolfstream.service.heads.classification import ClassificationHead, merge_heads
+from wolfstream.service.heads.classification import ClassificationHead
 from wolfstream.service.heads.cost import (
     COST_OF_CROSSED,
     COST_OF_DECISION,
@@ -24,12 +23,12 @@ from wolfstream.service.heads.kind import Kind, SavedHead, TrainingChoice
 from wolfstream.service.heads.online_learner import WithoutMembers
 from wolfstream.service.heads.regression import RegressionHead
 from wolfstream.service.heads.saved_bank import check_bank
+from wolfstream.service.heads.saved_past import check_past
 from wolfstream.service.heads.saved_trees import PREFIX, check_trees
 from wolfstream.service.samples.targets import Targets
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
-from wolfstream.solver.adaptive.merge import merge as merge_banks
 from wolfstream.solver.adaptive.ridge import CHUNK
 from wolfstream.solver.adaptive.settings import FOREVER, Pins
 from wolfstream.solver.adaptive.standing import Standing
@@ -40,6 +39,7 @@ from wolfstream.solver.prepare.row_form import Preparing
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.rows.seen import RawRows
 from wolfstream.solver.stream.bank import Bank, BankLearner, BankPicture
+from wolfstream.solver.stream.label_past import PREFIX as PAST
 from wolfstream.solver.stream.model import StreamModel
 from wolfstream.solver.stream.reasons import Gradient
 from wolfstream.solver.stream.tree_schedule import FIRST
@@ -123,29 +123,21 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
         """Accept all finite rows: they are scaled and clipped before they are learned."""
 
     def growth(self, batch: Batch) -> int:
-        """See `Head`. A bank takes all of its memory at the first sample, and with new classes."""
+        """See `Head`.
+
+        A bank takes all of its memory at the first sample, and with new classes, but for the rows
+        of trees.
+        """
         bank, n_classes = self.current, 0
         if bank is not None and not batch.changing:
             new = batch.new_classes
-            return new_class_bytes(self.nbytes, bank.learners.targets, new) if new else 0
+            grown = new_class_bytes(self.nbytes, bank.learners.targets, new) if new else 0
+            return grown + (0 if self.trees is None else self.trees.growth(batch.rows))
         if isinstance(bank, AdaptiveClassifier):
             n_classes = bank.n_classes
         columns = None if batch.sparse else batch.width
-        blank = self.blank_bytes(columns, batch.texts, n_classes + batch.new_classes)
-        return max(blank - self.nbytes, 0)
-
-    def merge(self, each: Sequence[Self], places: Sequence[NDArray[np.int64]]) -> None:
-        """See `ClassLearner`."""
-        columns = {learner.row_columns for learner in each}
-        if len(columns) > 1:
-            raise ValueError(f"their rows differ in length: {sorted(map(str, columns))}")
-        banks = [learner.current for learner in each]
-        merged = self.begin(each[0].row_columns, each[0].texts)
-        assert isinstance(merged, AdaptiveClassifier)
-        merge_banks(
-            [bank for bank in banks if isinstance(bank, AdaptiveClassifier)], places, merged
-        )
-        self.merge_class_weights(each, places)
+        classes, rows = n_classes + batch.new_classes, self.samples + batch.rows
+        return max(self.blank_bytes(columns, batch.texts, classes, rows) - self.nbytes, 0)
 
     def view(self) -> BankView:
         """Return a view of the bank as it is now."""
@@ -195,9 +187,9 @@ def _build(spec: ModelSpec) -> ClassificationHead[AdaptiveLearner] | RegressionH
 
 
 def _specs() -> Iterator[ModelSpec]:
-    """Yield both tasks, with and without the labels before a row as features."""
+    """Yield both tasks, with the labels before a row where they are known, and always."""
     for task in ("classification", "regression"):
-        for temporal in (False, True):
+        for temporal in ("auto", True):
             spec = {"task": task, "temporal": temporal, "working_set": None, "asset": None}
             yield ModelSpec.model_validate(spec)
 
@@ -211,7 +203,7 @@ def _exercise_texts(spec: ModelSpec, sparse: bool) -> None:
 
 def _exercise_trees(spec: ModelSpec, sparse: bool) -> None:
     """Learn until trees answer, also of words and of more codes than have bins."""
-    if sparse or spec.temporal:
+    if sparse or spec.temporal is True:
         return
     head, X = _build(spec), np.random.default_rng(0).normal(size=(2 * FIRST, 2))
     y: Targets = ["a" if x > 0.0 else "b" for x in X[:, 0].tolist()]
@@ -225,10 +217,10 @@ def _exercise_trees(spec: ModelSpec, sparse: bool) -> None:
 
 
 def _exercise_chain(spec: ModelSpec, sparse: bool) -> None:
-    if sparse or spec.task == "regression" or spec.temporal:
+    if sparse or spec.task == "regression" or spec.temporal is True:
         return
     model = StreamModel(
-        "classification", "working_set", preparing=Preparing(), temporal=False, seed=0
+        "classification", "working_set", preparing=Preparing(), temporal="auto", seed=0
     )
     X = rows_to_learn()
     model.absorb(X, [i % 2 for i in range(len(X))])
@@ -236,7 +228,7 @@ def _exercise_chain(spec: ModelSpec, sparse: bool) -> None:
 
 
 def _code(spec: ModelSpec) -> Hashable:
-    return spec.task, spec.temporal
+    return spec.task, spec.temporal is True
 
 
 def _spec_part(_: TrainingChoice) -> dict[str, Any]:
@@ -265,7 +257,13 @@ def _check_saved(
     of_trees = {name: array for name, array in saved.arrays.items() if name.startswith(PREFIX)}
     if of_trees or "trees" in saved.plain:
         check_trees(of_trees, saved.plain.get("trees"), n_classes)
-    of_bank = {name: array for name, array in saved.arrays.items() if name not in of_trees}
+    of_past = {name: array for name, array in saved.arrays.items() if name.startswith(PAST)}
+    if of_past and not head.learner.uses_past:
+        raise WrongArrays("its bank knows labels before a row, which its spec does not use")
+    if of_past:
+        check_past(of_past, n_classes)
+    joining = of_trees.keys() | of_past.keys()
+    of_bank = {name: array for name, array in saved.arrays.items() if name not in joining}
     check_bank(saved._replace(arrays=of_bank), n_classes, head.learner.blank)
 
 
@@ -289,5 +287,4 @@ KIND = Kind(
     prepared=True,
     passes=lambda head, X, y, weight: head.passes(X, y, weight),
     check_saved=_check_saved,
-    merge=merge_heads,
 )

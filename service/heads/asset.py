@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from wolfstream.service.heads.batch import Batch, new_class_bytes
-from wolfstream.service.heads.classification import ClassificationHead, merge_heads
+from wolfstream.service.heads.classification import ClassificationHead
 from wolfstream.service.heads.cost import (
     COST_OF_DECISION,
     COST_OF_FUNCTION,
@@ -14,7 +14,7 @@ from wolfstream.service.heads.cost import (
 from wolfstream.service.heads.exercise import exercise
 from wolfstream.service.heads.kernel import check_norms
 from wolfstream.service.heads.kind import Kind, TrainingChoice
-from wolfstream.service.heads.learner import MergingLearner
+from wolfstream.service.heads.learner import HeadLearner
 from wolfstream.service.heads.online_learner import WithoutMembers
 from wolfstream.service.heads.regression import RegressionHead
 from wolfstream.service.spec.class_weight import weights_by_label
@@ -101,7 +101,7 @@ class MachinesView(NamedTuple):
         return rows * each + entries * columns
 
 
-class AssetLearner(WithoutMembers, MergingLearner[Asset]):
+class AssetLearner(WithoutMembers, HeadLearner[Asset]):
     """ASSET with the settings of a spec; a `ClassLearner` and an `OnlineLearner`."""
 
     voters = ()
@@ -134,11 +134,6 @@ class AssetLearner(WithoutMembers, MergingLearner[Asset]):
         machines = _VECTORS_OF_MACHINE * (1 + batch.new_classes) * dimension * 8
         landmarks = dimension * batch.width * 8 if spec.features == "nystrom" else 0
         return map_bytes + landmarks + machines
-
-    @property
-    def has_learned(self) -> bool:
-        """See `MergingLearner`."""
-        return self.current.steps > 0
 
     def view(self) -> MachinesView:
         """Return a view of the machines as they are now."""
@@ -240,5 +235,4 @@ KIND = Kind(
     outcome=lambda report: f"{report['steps']:,} steps",
     summary=_summary,
     passes=lambda head, X, y, weight: head.passes(X, y, weight),
-    merge=merge_heads,
 )

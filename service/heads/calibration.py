@@ -24,7 +24,7 @@ def with_calibration(state: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any
 
 
 def calibration_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return a calibration's arrays in a head's state; {} if an older version saved it."""
+    """Return a calibration's arrays in a head's state."""
     prefix = len(_PREFIX)
     return {name[prefix:]: array for name, array in arrays.items() if name.startswith(_PREFIX)}
 

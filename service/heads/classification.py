@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.service.errors import InvalidSamples, Untrained, refuse
-from wolfstream.service.heads.added_hits import add_hits
 from wolfstream.service.heads.answers import Answers, Predictions
 from wolfstream.service.heads.batch import Batch
 from wolfstream.service.heads.calibration import NOT_JUDGED, calibration_arrays, with_calibration
@@ -15,13 +14,11 @@ from wolfstream.service.heads.changes import Change
 from wolfstream.service.heads.class_scores import class_scores
 from wolfstream.service.heads.hits import Hits
 from wolfstream.service.heads.online_learner import ClassLearner, LearnerView, Relearn
-from wolfstream.service.heads.protocol import Head
 from wolfstream.service.samples.targets import Label, Targets
 from wolfstream.service.samples.validation import Costs, Samples
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.classes import ClassCalibration
 from wolfstream.solver.calibration.costs import cheapest
-from wolfstream.solver.calibration.merge import merge as merge_calibrations
 from wolfstream.solver.rows.matrix import Matrix, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
 from wolfstream.solver.rows.seen import Seen
@@ -120,8 +117,7 @@ class ClassificationView(NamedTuple):
 
     def chained(self, chain: Chain, bank: BankPicture, rows: Seen) -> Predictions:
         """Return the predictions of a bank's head by its chain, for dense prepared rows."""
-        assert isinstance(rows.X, np.ndarray)
-        return self._predictions(chained(chain, self.head._replace(learner=bank), rows.X, rows.raw))
+        return self._predictions(chained(chain, self.head._replace(learner=bank), rows))
 
     def _predictions(self, head_answer: HeadAnswer) -> Predictions:
         classes = self.classes
@@ -148,7 +144,8 @@ class ClassificationView(NamedTuple):
 
     def covering(self, head_answer: HeadAnswer, confidence: float) -> dict[str, Any]:
         """See `HeadView`."""
-        inside = self.head.confidence.sets(self._probability(head_answer), confidence)
+        known = self.head.confidence_of(head_answer)
+        inside = known.sets(self._probability(head_answer), confidence)
         return {
             "prediction_set": [[self.classes[k] for k in np.flatnonzero(row)] for row in inside]
         }
@@ -260,17 +257,6 @@ class ClassificationHead(Generic[L]):
         """The calibration of the head, from its predictions before learning."""
         return self._head.calibration
 
-    def merge(self, each: Sequence[Self]) -> None:
-        """Make this head, which has no samples, that of all samples that others have learned.
-
-        Learners merge themselves. Raises ValueError for learners that cannot be merged.
-        """
-        places = [np.array(self.meet(head.classes), np.int64) for head in each]
-        classes = len(self.classes)
-        merge_calibrations(self.calibration, [head.calibration for head in each], places, classes)
-        add_hits(self._score, [head._score for head in each], places, classes)
-        self.learner.merge([head.learner for head in each], places)
-
     def view(self) -> ClassificationView:
         """Return what predictions and descriptions read from now on."""
         view = self.learner.view()
@@ -342,14 +328,3 @@ def _decisions(decision: Float64Array) -> list[Any]:
         return [None if value != value else value for value in decision.tolist()]
     rows = decision.tolist()
     return [[value for value in row if value == value] or None for row in rows]
-
-
-def merge_heads(head: Head, parts: Sequence[Head]) -> None:
-    """Make a head without samples that of all parts; see `ClassificationHead.merge`.
-
-    Raises ValueError for heads that cannot be merged, such as those of numbers.
-    """
-    class_heads = [part for part in (head, *parts) if isinstance(part, ClassificationHead)]
-    if len(class_heads) <= len(parts):
-        raise ValueError("heads of numbers cannot be merged")
-    class_heads[0].merge(class_heads[1:])

@@ -184,14 +184,6 @@ class Hits:
         labels, guesses = self._recent.latest(n)[:2].astype(np.int64).tolist()
         return list(zip(guesses, labels, strict=True))
 
-    def recent(self) -> Float64Array:
-        """Return the last judged samples, (5, at most 1,000), oldest first; to be read only.
-
-        Columns: label, prediction, whether the label before was right, whether the most frequent
-        one was, log loss.
-        """
-        return self._recent.columns()
-
     @property
     def met(self) -> Sequence[int]:
         """How often each class came, judged or not; to be read only."""
@@ -226,9 +218,7 @@ class Hits:
         }
 
     def restore(self, plain: Mapping[str, Any]) -> None:
-        """Take a state; one without a confusion matrix starts from zero."""
-        if "confusion" not in plain:
-            return
+        """Take a state."""
         self._met = list(plain["met"])
         classes = len(self._met)
         confusion = np.array(plain["confusion"], np.int64).reshape(classes, classes)
@@ -237,8 +227,7 @@ class Hits:
         self._log_loss, self._lossy = plain["log_loss"]
         self._recent.restore(self.judged, plain["recent"])
         self._recent_tally.add(_counted(self._recent.columns()))
-        if "changes" in plain:  # older versions did not look for them
-            self.changes.restore(plain["changes"])
+        self.changes.restore(plain["changes"])
 
 
 def _counted(columns: Float64Array) -> Counter[tuple[float, ...]]:

@@ -3,7 +3,7 @@
 `heads.kinds` lists all kinds.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -140,8 +140,6 @@ class Kind(Generic[H]):
         outcome: a report's result, in a phrase.
         summary: a report's result, in a few lines.
         passes, pairs, refitting: how it is trained in these ways; None if it is not.
-        merge: makes a new head that of all samples that several have learned; raises ValueError
-            for heads that cannot be merged; None if none can.
         check_saved: raises WrongArrays unless what a saved head has fits together, given a new head
             of the spec; None if `engine.saved_arrays` knows all of its arrays.
         beside: what its view says of rows beside another head's prediction, in a column of its
@@ -165,6 +163,5 @@ class Kind(Generic[H]):
     passes: Callable[[H, Seen, Targets, Weights], Passes] | None = None
     pairs: Pairs[H] | None = None
     refitting: Refitting[H] | None = None
-    merge: Callable[[H, Sequence[H]], None] | None = None
     check_saved: Callable[[H, SavedHead], None] | None = None
     beside: Callable[[Any, Matrix], list[Any]] | None = None

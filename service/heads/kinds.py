@@ -5,7 +5,7 @@ A new kind is a module with a `KIND`, a part of the spec of the same name, and a
 
 from typing import Any
 
-from wolfstream.service.heads import adaptive, asset, novelty, semiparametric, working_set
+from wolfstream.service.heads import adaptive, asset, custom, novelty, semiparametric, working_set
 from wolfstream.service.heads.fit import Fit, Observe, Window
 from wolfstream.service.heads.kind import Kind
 from wolfstream.service.heads.protocol import Head
@@ -19,6 +19,7 @@ KINDS: dict[HeadName, Kind[Any]] = {
         asset.KIND,
         semiparametric.KIND,
         adaptive.KIND,
+        custom.KIND,
         novelty.KIND,
     )
 }

@@ -1,11 +1,7 @@
 """A solver that learns online with a spec's kernel, and the bounds on rows that it takes."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Self, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Callable
+from typing import TypeVar
 
 from wolfstream.service.heads.kernel import (
     check_norms,
@@ -19,7 +15,6 @@ from wolfstream.solver.kernels.bandwidth import Learner
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.prepare.named_rows import NamedRows, Rows
 from wolfstream.solver.stream.kernel_learner import Horizon, KernelLearner
-from wolfstream.solver.stream.merged_learner import merge_learners
 
 L = TypeVar("L", bound=Learner)
 
@@ -71,19 +66,3 @@ class HeadLearner(KernelLearner[L]):
         if gamma != self._limit[0]:
             self._limit = gamma, square_norm_limit(self._spec_kernel, gamma)
         return self._limit[1]
-
-
-class MergingLearner(HeadLearner[L], ABC):
-    """A learner of classes, several of which can be merged."""
-
-    @property
-    @abstractmethod
-    def has_learned(self) -> bool:
-        """Whether it has learned any sample."""
-
-    def merge(self, each: Sequence[Self], places: Sequence[NDArray[np.int64]]) -> None:
-        """See `ClassLearner`. Learners that have learned nothing are left out."""
-        pairs = [(learner, own) for learner, own in zip(each, places, strict=True)]
-        pairs = [(learner, own) for learner, own in pairs if learner.has_learned]
-        if pairs:
-            merge_learners(self, [learner for learner, _ in pairs], [own for _, own in pairs])

@@ -109,16 +109,6 @@ class ClassLearner(OnlineLearner, Protocol):
     def meet(self, label: Label, /) -> None:
         """Prepare for a new class, which gets the next code."""
 
-    def merge(self, each: Sequence[Any], places: Sequence[NDArray[np.int64]], /) -> None:
-        """Make this learner, which has no samples, that of all samples that others have learned.
-
-        Args:
-            each: learners of the same spec.
-            places: for each, the codes here of the classes that it has met, (K_k,).
-
-        Raises ValueError for learners that cannot be merged.
-        """
-
 
 class WithoutMembers:
     """What `OnlineLearner`s without stored samples have in common."""

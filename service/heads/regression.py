@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from wolfstream.service.errors import Untrained
 from wolfstream.service.heads.answers import Answers, Predictions
 from wolfstream.service.heads.batch import Batch
-from wolfstream.service.heads.calibration import calibration_arrays, with_calibration
+from wolfstream.service.heads.calibration import calibration_arrays, interval_of, with_calibration
 from wolfstream.service.heads.online_learner import LearnerView, OnlineLearner, Relearn
 from wolfstream.service.heads.value_errors import Errors
 from wolfstream.service.heads.value_view import ValueView
@@ -24,7 +24,7 @@ from wolfstream.solver.rows.seen import Seen
 from wolfstream.solver.stream.labels import LabelKey
 from wolfstream.solver.stream.reasons import Slope
 from wolfstream.solver.stream.value_head import ValueHead, ValueHeadView
-from wolfstream.solver.stream.votes import NOTHING_HEARD, Heard
+from wolfstream.solver.stream.votes import NOTHING_HEARD, HeadAnswer, Heard
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +66,10 @@ class RegressionView(ValueView):
         head_answer = self.head.predict(X, heard)
         prediction = head_answer.prediction.tolist()
         return Predictions(prediction, list(prediction), head_answer)
+
+    def covering(self, head_answer: HeadAnswer, confidence: float) -> dict[str, Any]:
+        """See `HeadView`."""
+        return interval_of(self.head.confidence_of(head_answer), head_answer, confidence)
 
     def slope(
         self, x: Float64Array, direction: Float64Array, heard: Heard = NOTHING_HEARD

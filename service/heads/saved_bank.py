@@ -36,9 +36,7 @@ _REMEMBERED = {
     r"bayes_earlier_sums": 5,
     r"(endless\d+|bayes_earlier)_(beta|curvature)": 2,
 }
-# Arrays that earlier versions did not save, all of a group or none; learners go on without them.
 _EARLIER_BAYES = ("bayes_earlier_sums", "bayes_earlier_beta", "bayes_earlier_curvature")
-_LATER = ({"neighbours_counts"}, set(_EARLIER_BAYES))
 # Arrays of codes of classes, and their least values.
 _CODES = {"endless_y": 0, "endless_said": 0, "neighbours_said": 0, "history_last": -1}
 
@@ -64,8 +62,7 @@ def check_bank(
     if plain.get("texts", 0) != texts:
         raise WrongArrays("its bank has another number of texts than its rows")
     blank = blank_of(width, texts, n_classes or 0)
-    lacking = {name for group in _LATER if not group & arrays.keys() for name in group}
-    if differing := arrays.keys() ^ (blank.keys() - lacking):
+    if differing := arrays.keys() ^ blank.keys():
         name = min(differing)
         raise WrongArrays(f"its array {name} is {'missing' if name in blank else 'not known'}")
     for name, array in arrays.items():
@@ -141,9 +138,8 @@ def _check_bayes(arrays: Arrays) -> None:
         raise WrongArrays("its array bayes_sums has weights below zero")
     if arrays["bayes_rows"][0] != arrays["counts"][0]:
         raise WrongArrays("its array bayes_rows is not the number of its samples")
-    earlier = [arrays[name] for name in _EARLIER_BAYES if name in arrays]
-    if any(len(array) for array in earlier):
-        sums, beta, curvature = earlier
+    sums, beta, curvature = (arrays[name] for name in _EARLIER_BAYES)
+    if len(sums) or len(beta) or len(curvature):
         if {beta.shape, curvature.shape} != {sums.shape[:2]}:
             raise WrongArrays("its arrays bayes_earlier do not belong together")
         if sums.shape[1:] != arrays["bayes_sums"].shape:

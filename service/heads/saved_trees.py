@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from wolfstream.service.heads.array_checks import Arrays, WrongArrays, check_weights, require
 from wolfstream.solver.prepare.bends import is_bend
 from wolfstream.solver.prepare.kinds.words import MOST_CODES
+from wolfstream.solver.stream.targets_before import COLUMNS
 from wolfstream.solver.stream.tree_experts import MOST_CLASSES, MOST_COLUMNS, TreeExperts
 from wolfstream.solver.stream.tree_schedule import MOST_ROUNDS
 from wolfstream.solver.trees.binning import EDGES
@@ -27,10 +28,13 @@ def check_trees(arrays: Arrays, columns: object, n_classes: int | None) -> None:
         raise WrongArrays("its trees have no number of columns")
     if not 0 < columns <= MOST_COLUMNS:
         raise WrongArrays("its trees have no such number of columns")
+    base = arrays.get(f"{_ROWS}base", np.empty(0))
     words = arrays.get(f"{_ROWS}words", np.empty((0, 0))).shape[1:]
     if words not in ((0,), (MOST_CODES,)):
         raise WrongArrays("its trees have no such number of words")
-    trees = TreeExperts(columns, (), *words, regression=n_classes is None)
+    # Beside the bank's answers about numbers, those that trees have joined.
+    past = n_classes is None and base.ndim == 2 and base.shape[1] == 2
+    trees = TreeExperts(columns, (), *words, regression=n_classes is None, past=past)
     blank = trees.state()
     forest = {name: array for name, array in arrays.items() if name.startswith(_FOREST)}
     if differing := (arrays.keys() - forest.keys()) ^ blank.keys():
@@ -47,6 +51,7 @@ def check_trees(arrays: Arrays, columns: object, n_classes: int | None) -> None:
     _check_window(arrays, trees, n_classes)
     if forest:
         known = int(arrays[f"{PREFIX}counts"][1])
+        require(past or f"{_FOREST}past_feature" not in forest, f"{_ROWS}base", "is of other rows")
         _check_forests(forest, columns, None if n_classes is None else known)
 
 
@@ -58,7 +63,7 @@ def _check_window(arrays: Arrays, trees: TreeExperts, n_classes: int | None) -> 
     y, base, X = (arrays[f"{_ROWS}{name}"] for name in ("y", "base", "X"))
     counts, stopped = f"{PREFIX}counts", classes > MOST_CLASSES
     require(0 <= classes <= (n_classes or 0), counts, "does not have the number of classes")
-    outputs = 1 if n_classes is None else 0 if stopped else classes
+    outputs = 1 + trees.past_trees if n_classes is None else 0 if stopped else classes
     require(len(X) == len(y) <= samples, f"{_ROWS}X", "has other rows than samples")
     require(len(y) <= trees.window.most, f"{_ROWS}X", "has too many rows")
     require(base.ndim == 2 and base.shape == (len(y), outputs), f"{_ROWS}base", "is of other rows")
@@ -92,10 +97,12 @@ def _are_codes(y: NDArray[np.float64], classes: int) -> bool:
 def _check_forests(arrays: Arrays, columns: int, n_classes: int | None) -> None:
     """Check trees: what they ask for, and a value for each leaf. n_classes: None of numbers."""
     fields = ["feature", "right", "leaf", "start"]
-    own = ("counts", "units", "texts", "columns", "bins_edges", "bins_categories")
+    own = ("counts", "units", "unit", "texts", "columns", "bins_edges", "bins_categories")
     wanted = {f"{_FOREST}{name}" for name in own}
     wanted |= {f"{_FOREST}values_{field}" for field in CodeValues._fields}
-    wanted |= {f"{_FOREST}{of}_{field}" for of in ("fresh", "residual") for field in fields}
+    past = n_classes is None and f"{_FOREST}past_feature" in arrays
+    kinds = ["fresh", "residual", *(["past"] if past else [])]
+    wanted |= {f"{_FOREST}{of}_{field}" for of in kinds for field in fields}
     if differing := arrays.keys() ^ wanted:
         name = min(differing)
         raise WrongArrays(f"its array {name} is {'missing' if name in wanted else 'not known'}")
@@ -105,12 +112,15 @@ def _check_forests(arrays: Arrays, columns: int, n_classes: int | None) -> None:
     known = min(most, 2) <= classes <= most
     require(known, f"{_FOREST}counts", "does not have the number of classes")
     _check_units(f"{_FOREST}units", arrays)
-    inner = columns + _check_encoding(arrays, columns, outputs_of(classes))
-    width = inner + (n_classes is None)
+    _check_form(f"{_FOREST}unit", arrays, (1,), np.float64)
+    own_columns = columns + _check_encoding(arrays, columns, outputs_of(classes))
+    seen = {"fresh": own_columns, "residual": own_columns + (n_classes is None)}
+    seen["past"] = width = seen["residual"] + (COLUMNS if past else 0)
     _check_form(f"{_FOREST}bins_edges", arrays, (width, EDGES), np.float64)
     _check_form(f"{_FOREST}bins_categories", arrays, (width,), np.bool_)
     require(not np.isnan(arrays[f"{_FOREST}bins_edges"]).any(), f"{_FOREST}bins_edges", "has NaN")
-    for name, below in ((f"{_FOREST}fresh", inner), (f"{_FOREST}residual", width)):
+    for kind in kinds:
+        name, below = f"{_FOREST}{kind}", seen[kind]
         feature, trees = arrays[f"{name}_feature"], len(arrays[f"{name}_right"])
         require(0 < trees <= MOST_ROUNDS, f"{name}_right", "has too many trees, or none")
         _check_form(f"{name}_feature", arrays, (trees, NODES), np.int32)

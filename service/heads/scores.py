@@ -14,7 +14,8 @@ Score: TypeAlias = Hits | Errors
 
 
 def score_in(plain: Mapping[str, Any]) -> Score:
-    """Return the score in a head's saved state."""
+    """Return the score in a head's saved state; one of no samples for a head that has none."""
     score = Errors() if "sums" in plain else Hits()
-    score.restore(plain)
+    if "rules" in plain:
+        score.restore(plain)
     return score

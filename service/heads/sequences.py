@@ -78,6 +78,6 @@ class Sequences:
         return {_NAME: np.array([self._first, self._offset], np.int64)}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take a state; older versions saved none."""
+        """Take a state."""
         if _NAME in arrays:
             self._first, self._offset = arrays[_NAME].tolist()

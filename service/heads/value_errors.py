@@ -107,15 +107,12 @@ class Errors:
         }
 
     def restore(self, plain: Mapping[str, Any]) -> None:
-        """Take a state; one without the counts of rules starts from zero."""
-        if "rules" not in plain:
-            return
+        """Take a state."""
         self.judged = plain["judged"]
         self._sums, self._spread = list(plain["sums"]), list(plain["spread"])
         self._met, self._last, self._mean = plain["rules"]
         self._recent.restore(self.judged, plain["recent"])
-        if "changes" in plain:  # older versions did not look for them
-            self.changes.restore(plain["changes"])
+        self.changes.restore(plain["changes"])
 
 
 def _scores(n: int, sums: list[float], spread: float) -> list[float | None]:

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from wolfstream.service.heads import regression_set
 from wolfstream.service.heads.batch import Batch
 from wolfstream.service.heads.certificate import NO_CERTIFICATE, gap_text
-from wolfstream.service.heads.classification import ClassificationHead, merge_heads
+from wolfstream.service.heads.classification import ClassificationHead
 from wolfstream.service.heads.exercise import KERNELS, rows_of_kind
 from wolfstream.service.heads.kernel import check_norms
 from wolfstream.service.heads.kind import Kind, Pairs, PairsProblem, TrainingChoice
-from wolfstream.service.heads.learner import MergingLearner
+from wolfstream.service.heads.learner import HeadLearner
 from wolfstream.service.heads.online_learner import Relearn
 from wolfstream.service.heads.protocol import Head
 from wolfstream.service.heads.sequences import Sequences
@@ -48,7 +48,7 @@ from wolfstream.solver.working_set.learner import WorkingSet
 from wolfstream.solver.working_set.view import WorkingSetView
 
 
-class SetLearner(MergingLearner[WorkingSet]):
+class SetLearner(HeadLearner[WorkingSet]):
     """A working set with the settings of a spec; a `ClassLearner`."""
 
     voters = ()
@@ -119,11 +119,6 @@ class SetLearner(MergingLearner[WorkingSet]):
             return answers
 
         return relearn
-
-    @property
-    def has_learned(self) -> bool:
-        """See `MergingLearner`."""
-        return self.seen > 0
 
     def standing(self) -> dict[str, Any]:
         """Return the objective and the duality gap of the set."""
@@ -301,5 +296,4 @@ KIND: Kind[Any] = Kind(
     summary=_summary,
     passes=lambda head, X, y, weight: head.passes(X, y, weight),
     pairs=Pairs(_problem, LARGEST_SET, _spec_with, _adopt),
-    merge=merge_heads,
 )

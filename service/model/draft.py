@@ -229,7 +229,7 @@ class Draft:
     def _check_texts(self, columns: int) -> None:
         """Raise InvalidSamples for rows with too many columns of texts.
 
-        columns: their number. Models of earlier versions may have more, and keep them.
+        columns: their number. A model of a file may have more, and keeps them.
         """
         if columns <= MOST_TEXT_COLUMNS or columns <= _text_columns(self._form):
             return

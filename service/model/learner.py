@@ -201,7 +201,7 @@ class Learner:
 
         Args:
             source: a learner of the state to go back to.
-            rolled_back: see `Model.rolled_back`, or `Model.merged` with `at`.
+            rolled_back: see `Model.rolled_back`.
             epoch: that begins.
         """
         self.model.take_spec(source.model.spec)
@@ -210,7 +210,7 @@ class Learner:
         self._show_pending()
         self._restored_at = rolled_back["at"]
         self.sequence = rolled_back["at"]
-        self._note_origin(rolled_back)
+        self.model.rolled_back = rolled_back
         self.epoch = epoch
         if self.losses is not None:
             self.losses.begin_epoch(self.sequence, epoch)
@@ -236,14 +236,6 @@ class Learner:
     def _take_heads(self, source: "Learner") -> None:
         self._heads, self.rows, self.steady_until = source._heads, source.rows, 0
         self._heads.forget_views()
-
-    def _note_origin(self, rolled_back: dict[str, Any]) -> None:
-        """Note where a state came from: a rollback, or a merge of partitions."""
-        is_merge = "partitions" in rolled_back
-        self.model.merged = (
-            {name: rolled_back[name] for name in ("time", "partitions")} if is_merge else None
-        )
-        self.model.rolled_back = None if is_merge else rolled_back
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return plain data and arrays, copied, for a snapshot."""
@@ -312,7 +304,7 @@ class Learner:
 
     def _take(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         self.sequence, self.steady_until = plain["sequence"], 0
-        self.epoch = plain.get("epoch", self.epoch)  # older versions had none
+        self.epoch = plain.get("epoch", self.epoch)  # an uploaded state has none
         self._restored_at = self.sequence
         self.rows = restored_rows(self.model.spec.prepare, plain, arrays)
         self.model.rolled_back = plain.get("rolled_back")

@@ -15,6 +15,7 @@ from wolfstream.service.model.label_warnings import label_warnings
 from wolfstream.service.model.last_row import LastRow
 from wolfstream.service.model.learning_time import LearningTime
 from wolfstream.service.model.pending import PendingCounts
+from wolfstream.service.model.predicted_order import PredictedOrder
 from wolfstream.service.model.published import ModelView
 from wolfstream.service.samples.ids import Status
 from wolfstream.service.spec.heads import HEADS, LEARNING_CALLS, HeadName
@@ -34,6 +35,7 @@ class Model:
         spec: what it was created with, or what a rollback or promotion has brought.
         published: the view that predictions use.
         chain: predicts with the view.
+        order: of the rows that this process predicted.
         counts: samples for each head since the server started.
         learning_time: what they took.
         head_of: learning call -> head that names the call's entries and responses.
@@ -46,8 +48,6 @@ class Model:
         snapshot_time: when that was saved, by the monotonic clock; None without one.
         rolled_back: the last rollback: `to` a snapshot's sequence, `at` a sequence, at a `time`;
             `of` another model, if the state was that one's.
-        merged: the last merge of its partitions: its `time`, and how far each of the `partitions`
-            was; None for a model that learns by itself.
         champion: the model whose log it learns from, with which it shares sequences; None for a
             model that learns what it is sent.
         following: how it compares with its champion.
@@ -61,6 +61,7 @@ class Model:
         self.spec = spec
         self.published = ModelView(0, "", RowsView(RowForm(None)), {})
         self.chain = PublishedChain()
+        self.order = PredictedOrder()
         self.counts = {head: SampleCounts() for head in HEADS}
         self.learning_time = LearningTime()
         self.champion: Model | None = None
@@ -74,7 +75,6 @@ class Model:
         self.snapshot_sequence = 0
         self.snapshot_time: float | None = None
         self.rolled_back: dict[str, Any] | None = None
-        self.merged: dict[str, Any] | None = None
         self.pending = None if spec.pending is None else PendingCounts()
         self.labels: dict[Status, int] = dict.fromkeys(get_args(Status), 0)
 
@@ -126,10 +126,10 @@ class Model:
             "columns": described_columns(published.rows),
             "heads": {n: _described(view, n == self.spec.serve) for n, view in heads.items()},
             "pending": _waiting(self.pending),
+            "labels_before": self.order.described(heads.values()),
             "follows": self._follows(),
             "snapshot_sequence": self.snapshot_sequence,
             "rolled_back": self.rolled_back,
-            **self._merged(),
             "warning": self._warning(),
             "warnings": self.warnings(),
             "status": self.status,
@@ -147,10 +147,6 @@ class Model:
             "passed_over": self.following.passed_over,
             "reason": self.following.reason,
         }
-
-    def _merged(self) -> dict[str, Any]:
-        """Return the last merge of a model with several learners; nothing for another model."""
-        return {} if self.spec.learners == 1 else {"merged": self.merged}
 
     def warnings(self) -> list[dict[str, Any]]:
         """Return what users should look at; each has a `slug`, a `column` and a `message`."""

@@ -18,6 +18,7 @@ from wolfstream.service.notebook.rows import NoCounterpart, are_numbers, number_
 from wolfstream.service.samples.targets import Label
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.model import ModelSpec, read_spec
+from wolfstream.solver.estimators.stream import temporal_of
 from wolfstream.solver.estimators.stream_classifier import StreamClassifier
 from wolfstream.solver.estimators.stream_regressor import StreamRegressor
 from wolfstream.solver.stream.labels import key_of, text_of
@@ -93,7 +94,6 @@ def _kept(
 ) -> dict[str, Any]:
     """Return what `StreamModel.__setstate__` takes. numbered: see `are_numbers`."""
     spec, rows, fresh = learner.model.spec, learner.rows, Learner(learner.model).rows
-    assert spec.prepare is not None
     place = {key_of(label): code for code, label in enumerate(classes or ())}
 
     def codes(labels: Any) -> Any:
@@ -109,10 +109,6 @@ def _kept(
         "naive_bayes": pins_of(spec).naive_bayes,
         "class_weight": _weights_by_code(spec, classes),
         "scores": "coupled" if spec.working_set is None else spec.working_set.scores,
-        "outliers": spec.prepare.outliers,
-        "units": spec.prepare.units,
-        "texts": spec.prepare.texts,
-        "codes": spec.prepare.codes,
         "form": fresh.form if numbered else rows.form,
         "names": None if numbered or rows.names is None else rows.names.names(),
         "facts": rows.facts.plain(),
@@ -134,14 +130,12 @@ def _spec_of(
         "prepare": {
             "missing": estimator.missing,
             "timestamps": list(estimator.timestamps),
-            "outliers": estimator.model.preparing.outliers,
-            "units": estimator.model.preparing.units,
             "texts": estimator.model.preparing.texts,
             "codes": estimator.model.preparing.codes,
             "names": estimator.model.preparing.names,
             "columns": dict(estimator.model.preparing.columns),
         },
-        "temporal": bool(estimator.temporal),
+        "temporal": temporal_of(estimator.temporal),
         "seed": int(estimator.seed),
     }
     if (horizons := estimator.model.pins.naive_bayes) is not None:

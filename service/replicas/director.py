@@ -56,11 +56,5 @@ class Director(Protocol):
     def describe(self) -> dict[str, Any]:
         """Return what this replica knows of its fleet, as plain data."""
 
-    def partitions(self, name: str) -> list[str]:
-        """Return the partitions of a model with several learners; none for any other."""
-
-    def partitioned_model(self, name: str) -> str | None:
-        """Return the model that a partition belongs to; None for any other name."""
-
     def suspect(self, replica: Target) -> None:
         """Treat a replica as gone, because no connection to it could be made."""

@@ -6,7 +6,9 @@ anything.
 
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
-HeadName: TypeAlias = Literal["working_set", "asset", "semiparametric", "adaptive", "novelty"]
+HeadName: TypeAlias = Literal[
+    "working_set", "asset", "semiparametric", "adaptive", "custom", "novelty"
+]
 Task: TypeAlias = Literal["classification", "regression"]
 # The calls that bring samples, by their names under /v1/models/{name}.
 LearningCall: TypeAlias = Literal["samples", "asset"]
@@ -53,6 +55,7 @@ HEAD_OPTIONS: dict[HeadName, tuple[str, ...]] = {
     "asset": ("class_weight", "features", "dimension", "lambda", "epsilon", "horizon"),
     "semiparametric": ("C", "basis", "epsilon", "solver", "window"),
     "adaptive": (),
+    "custom": (),
     "novelty": (),
 }
 # way -> where training stops: a batch solver at this relative gap, a fit at this KKT violation.

@@ -12,7 +12,7 @@ Gamma = Literal["auto"] | Annotated[float, Field(gt=0, le=1e12)]
 def _put_defaults_into_words(schema: dict[str, Any]) -> None:
     """Say in descriptions what the defaults are.
 
-    Generators of clients take a field with a `default` for one that must be fields, or send it, and
+    Generators of clients take a field with a `default` for one that must be given, or send it, and
     `{}` is no spec for them then. Defaults of whole parts are in the parts.
     """
     for field in schema.get("properties", {}).values():

@@ -1,6 +1,6 @@
 """The spec of a model as a whole: its fields, and the rules between them."""
 
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -12,13 +12,7 @@ from wolfstream.service.spec.asset import (
     with_defaults,
     with_stream_defaults,
 )
-from wolfstream.service.spec.divided import (
-    OF_SEVERAL,
-    PREPARED_ALIKE,
-    check_begins_alike,
-    check_divisible,
-    check_prepares_alike,
-)
+from wolfstream.service.spec.custom import CustomSpec
 from wolfstream.service.spec.heads import HEADS, HeadName, Task
 from wolfstream.service.spec.kernel import KernelSpec, RbfSpec, SpecPart, contradiction, with_type
 from wolfstream.service.spec.novelty import NoveltySpec
@@ -30,14 +24,6 @@ from wolfstream.service.spec.working_set import WorkingSetSpec, check_working_se
 from wolfstream.solver.stream.labels import key_of
 
 MODEL_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
-
-
-MOST_LEARNERS = 8
-
-
-def _is_one(learners: int) -> bool:
-    """Return whether to leave the field out, so that earlier versions can read the spec."""
-    return learners == 1
 
 
 class ModelSpec(SpecPart):
@@ -54,10 +40,12 @@ class ModelSpec(SpecPart):
     prepare: PrepareSpec | None = Field(
         default=PrepareSpec(), description="null: rows are learned as they come."
     )
-    temporal: bool = Field(
-        False,
-        description="true: the labels before a row help to predict it. Wrong where labels come "
-        "late, or where many rows are predicted at once.",
+    temporal: Literal["auto"] | bool = Field(
+        "auto",
+        description="auto: the labels before a row help to predict it where they are known: in a "
+        "row that is predicted alone, once the row predicted before it has its label. true: "
+        "always, which is wrong where labels come late, or where many rows are predicted at once. "
+        "Of the adaptive head alone; false by default without it, and of several learners.",
     )
     kernel: KernelSpec = Field(default_factory=RbfSpec, discriminator="type")
     working_set: WorkingSetSpec | None = Field(
@@ -72,6 +60,11 @@ class ModelSpec(SpecPart):
         description="null by default where there is a semiparametric head, as is prepare: its "
         "basis is in the rows' own units.",
     )
+    custom: CustomSpec | None = Field(
+        default=None,
+        exclude_if=lambda custom: custom is None,
+        description="Where it is given, it serves, and the heads that are not named are null.",
+    )
     novelty: NoveltySpec | None = Field(
         default=None, description="Scores how new each row is, next to its prediction."
     )
@@ -80,18 +73,10 @@ class ModelSpec(SpecPart):
     )
     serve: HeadName = Field(
         "adaptive",
-        description="By default the first of adaptive, working_set, asset that is not null.",
+        description="By default the first of custom, adaptive, working_set, asset that is not "
+        "null.",
     )
     seed: int = Field(0, ge=0, lt=2**53)
-    learners: int = Field(
-        1,
-        ge=1,
-        le=MOST_LEARNERS,
-        exclude_if=_is_one,
-        description="More than 1, in a fleet: samples are divided among so many logs, each with a "
-        "leader that learns them, and what these have learned is merged every few seconds. Rows "
-        "are arrays then.",
-    )
 
     @model_validator(mode="before")
     @classmethod
@@ -102,15 +87,14 @@ class ModelSpec(SpecPart):
         regression = body.get("task") == "regression"
         kernel = with_type(body.get("kernel", {}))
         body = body | {"kernel": kernel}
-        if body.get("learners", 1) != 1:
-            body = OF_SEVERAL | body
-            if isinstance(prepare := body.get("prepare", {}), dict):
-                body = body | {"prepare": PREPARED_ALIKE | prepare}
         kind: Any = kernel["type"] if isinstance(kernel, dict) else "rbf"
         if regression:
             body = {"working_set": None} | body
         if body.get("semiparametric") is not None:
             body = {"prepare": None, "adaptive": None} | body
+        if body.get("custom") is not None:
+            alone = {"adaptive": None, "working_set": None, "asset": None, "serve": "custom"}
+            body = alone | body
         if isinstance(asset := body.get("asset", {}), dict):
             if body.get("prepare", ()) is not None:
                 asset = with_stream_defaults(asset)
@@ -118,6 +102,7 @@ class ModelSpec(SpecPart):
         body = with_set_defaults(body, kind)
         if body.get("adaptive", ()) is not None:
             return body
+        body = {"temporal": False} | body
         if body.get("working_set", ()) is not None:
             body = {"serve": "working_set"} | body
         else:
@@ -154,7 +139,7 @@ class ModelSpec(SpecPart):
                 "the adaptive head learns prepared rows: leave prepare out, or set adaptive to "
                 "null, too",
             )
-        if self.temporal and self.adaptive is None:
+        if self.temporal is not False and self.adaptive is None:
             raise contradiction(
                 "/temporal",
                 "only the adaptive head uses the labels before a row: leave temporal out, or "
@@ -186,21 +171,6 @@ class ModelSpec(SpecPart):
         if getattr(self, self.serve) is None:
             raise contradiction("/serve", f"the head {self.serve!r} is null")
         return self
-
-    @model_validator(mode="after")
-    def _check_learners(self) -> Self:
-        if self.learners > 1:
-            remembers = self.pending is not None
-            check_prepares_alike(self.prepare)
-            check_divisible(self.task, self.heads, temporal=self.temporal, remembers=remembers)
-            if self.asset is not None:
-                check_begins_alike(self.asset, self.kernel)
-        return self
-
-    @property
-    def single_learner(self) -> Self:
-        """The spec of each of the model's learners."""
-        return self.model_copy(update={"learners": 1})
 
     @property
     def fades(self) -> bool:

@@ -46,18 +46,6 @@ class PrepareSpec(SpecPart):
         description="Names whose values are dates and times, as texts or as seconds since 1970. "
         'The same as "time" in columns.',
     )
-    outliers: Literal["compressed", "clipped"] = Field(
-        "compressed",
-        description="What learners see of a number that is more than four deviations from the mean "
-        "of its column. compressed: four and the logarithm of how many times farther it is, at "
-        "most eight; clipped: four.",
-    )
-    units: Literal["followed", "kept"] = Field(
-        "followed",
-        description="What becomes of the mean and deviation of a column whose numbers are all "
-        "twice to ten times larger or smaller from some row on. followed: they begin again; kept: "
-        "they change slowly, unless the numbers are farther off, or 64 times smaller.",
-    )
     texts: Literal["crossed", "slots"] = Field(
         "crossed",
         description="What learners see of texts. slots: columns that are 1 for one text, of which "

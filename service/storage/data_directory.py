@@ -85,7 +85,7 @@ def open_storage(data: Path, snapshots_kept: int = 4, read_only: bool = False) -
     if not read_only:
         _check_journal_exists(data)
     snapshots = SnapshotFiles(snapshots_path(data), snapshots_kept)
-    file = SqliteFile(journal_path(data), read_only, snapshots.pin)
+    file = SqliteFile(journal_path(data), read_only)
     high_water = HighWater(high_water_path(data), read_only)
     replays = ReplayMarks(replays_path(data), read_only)
     journal = SqliteJournal(file, high_water, replays)

@@ -29,10 +29,8 @@ is a snapshot of a later sequence. Fits may come before and after it at its sequ
 journal was given up, the same sequence is another state, so another epoch begins. A new term of the
 same history has an epoch of the same lineage.
 
-A model with several learners has partitions with logs of their own; its log has a rollback for each
-merge, to the merged state, whose sequence is the sum of theirs. A model that follows another learns
-the samples in the log of that champion, and its sequence is its place there; its own log has its
-fits, checkpoints and rollbacks.
+A model that follows another learns the samples in the log of that champion, and its sequence is its
+place there; its own log has its fits, checkpoints and rollbacks.
 """
 
 import secrets
@@ -70,16 +68,15 @@ class KeyedRequest(NamedTuple):
     key: bytes
     digest: bytes  # of the request's content: the same key with another content is refused
     answer: bytes | None  # the encoded response; None until it is known
-    samples: int = 0  # of the request; 0 in a journal of an earlier version, with one entry each
+    samples: int  # of the request
 
 
 class Rollback(NamedTuple):
-    """A rollback of a model, or a merge of its partitions.
+    """A rollback of a model.
 
     Attributes:
         description: as the model's description shows it. `to`: sequence of the snapshot; `at`:
-            sequence of the rollback; `time`; `of`: the other model whose state it is, if any. A
-            merge has `partitions` instead of `to`.
+            sequence of the rollback; `time`; `of`: the other model whose state it is, if any.
         digest: name of the pinned state.
         epoch: begins with the rollback.
     """

@@ -30,7 +30,6 @@ logger = logging.getLogger(__name__)
 def assign_to_fleet(data: Path, fleet: str) -> None:
     """Record that a directory belongs to a fleet's replica; set files of another fleet aside.
 
-    A directory without a fleet's name, as older versions left it, counts as one of this fleet.
     Raises StartupError, also for the data directory of a server without a fleet.
     """
     if journal_path(data).exists():

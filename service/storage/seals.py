@@ -34,16 +34,6 @@ def unseal(sealed: Any, *columns: object) -> bytes:
     return content
 
 
-def unseal_if_marked(sealed: Any, *columns: object) -> bytes:
-    """Return the content as `unseal` does, or as it is if an earlier version wrote it unsealed.
-
-    Raises BrokenSeal.
-    """
-    if isinstance(sealed, bytes) and not sealed.startswith(_MARK):
-        return sealed
-    return unseal(sealed, *columns)
-
-
 def _digest(content: bytes, columns: tuple[object, ...]) -> bytes:
     hashed = hashlib.blake2b(repr(columns).encode(), digest_size=_DIGEST_BYTES)
     hashed.update(content)

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from wolfstream.service.storage.archive import UnreadableArchive, read_array, read_arrays
 from wolfstream.service.storage.directories import is_plain_file, sync_directory
 
-# A reader also reads all earlier versions.
 VERSION = 1
 _MAGIC, _VERSION = b"WOLFSN\x00", bytes([VERSION])
 _DIGEST_BYTES = 32

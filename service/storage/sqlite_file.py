@@ -5,7 +5,7 @@ SQLite runs in write-ahead mode with synchronous=FULL, so what it has committed 
 
 import logging
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,11 @@ from typing import Any
 from wolfstream.service.errors import InDoubt, StartupError, StorageFailed
 from wolfstream.service.storage.directories import make_private, sync_directory
 from wolfstream.service.storage.seals import BrokenSeal
-from wolfstream.service.storage.sqlite_migration import migrate
 from wolfstream.service.storage.sqlite_rows import (
     FORMAT,
     KINDS,
     LATER,
     OF_SERVER,
-    READABLE_FORMATS,
     SCHEMA,
     Row,
 )
@@ -44,25 +42,17 @@ class SqliteFile:
         db: the connection, for reading.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        read_only: bool = False,
-        pin: Callable[[int, bytes], str] | None = None,
-    ) -> None:
+    def __init__(self, path: Path, read_only: bool = False) -> None:
         """Open and check a database.
 
         Args:
             path: of the file.
             read_only: read the file as of this moment, also while a server writes it.
-            pin: saves the bytes of a model's state that an older version wrote into the file,
-                and returns their name.
 
         Raises StartupError if the file cannot be read, is damaged or has another format.
         """
         self.path = path
         self._read_only = read_only
-        self._pin = pin
         # Whether a commit failed in such a way that it may still be in the file.
         self._in_doubt = False
         if not read_only and check_write_ahead(write_ahead_path(path)):
@@ -92,16 +82,16 @@ class SqliteFile:
     def _prepare(self) -> None:
         """Check the file's format and content; set what a connection needs to write."""
         version = self.db.execute("PRAGMA user_version").fetchone()[0]
-        if version not in READABLE_FORMATS:
+        is_new = not version and _has_no_table(self.db)
+        if version != FORMAT and not is_new:
             raise StartupError(
                 f"{self.path} has journal format {version}, this version reads {FORMAT}; "
                 "start the version that wrote it, or choose another --data directory"
             )
         if self._read_only:
-            if version != FORMAT:
+            if is_new:
                 raise StartupError(
-                    f"{self.path} has journal format {version} of an older version; start "
-                    "`wolfstream serve` on the directory once"
+                    f"{self.path} is empty; start `wolfstream serve` on the directory once"
                 )
             self.db.execute("BEGIN")
             self.db.execute("SELECT count(*) FROM sqlite_master").fetchone()  # fixes the moment
@@ -111,17 +101,15 @@ class SqliteFile:
         self.db.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
         # Not in a file of this format: if damage had changed the table's name, an empty one would
         # silently replace it.
-        if version != FORMAT:
-            self._check_structure()
-            self._make_tables()
+        if is_new:
+            self._make_table()
         self._check_structure()
         self._check_rows()
 
-    def _make_tables(self) -> None:
-        """Create the table of a new journal, and fill it from those of an older version."""
+    def _make_table(self) -> None:
+        """Create the table of a new journal."""
         with self._transaction_at_start():
             self.db.execute(SCHEMA)
-            migrate(self.db, self._pin)
             self.db.execute(f"PRAGMA user_version = {FORMAT}")
         sync_directory(self.path.parent)
 
@@ -281,6 +269,10 @@ def is_blank(path: Path) -> bool:
     """Return whether a journal's file has no table, because its first commit is missing."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-            return not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            return _has_no_table(database)
     except sqlite3.Error:
         return False  # whoever opens the file reports this
+
+
+def _has_no_table(database: sqlite3.Connection) -> bool:
+    return not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]

@@ -46,10 +46,10 @@ def _ends(file: SqliteFile, model: int) -> Iterator[int]:
         f"AND kind IN {WITH_SAMPLES} GROUP BY block ORDER BY block",
         (model,),
     )
-    for (time, _), group in groupby(blocks, lambda block: (block[1], block[2])):
+    for _, group in groupby(blocks, lambda block: (block[1], block[2])):
         parts = list(group)
         n_bytes = sum(block[4] for block in parts)
-        may_be_one = time and (parts[0][3] >= LEAST_PART_SAMPLES or n_bytes > PART_BYTES)
+        may_be_one = parts[0][3] >= LEAST_PART_SAMPLES or n_bytes > PART_BYTES
         yield from (block for block, *_ in (parts[-1:] if may_be_one else parts))
 
 

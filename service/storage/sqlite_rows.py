@@ -16,9 +16,7 @@ from typing import Any, NamedTuple
 from wolfstream.service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
 from wolfstream.service.storage.seals import seal, unseal
 
-# Before 4 there was a table for each kind of row. 1 had no fits, 2 neither keys nor rollbacks.
-FORMAT = 4
-READABLE_FORMATS = (0, 1, 2, 3, FORMAT)
+FORMAT = 1
 OF_SERVER = 0  # the model of rows that record creations and deletions
 # Places of rows at a sequence; from LATER on they are in the order of arrival.
 SAMPLES, KEY, ANSWER, LATER = range(4)
@@ -45,7 +43,7 @@ CREATE TABLE IF NOT EXISTS log (
     sequence INTEGER NOT NULL,
     place INTEGER NOT NULL,     -- the order of the rows of a sequence
     kind TEXT NOT NULL,
-    time INTEGER NOT NULL,      -- in milliseconds since 1970; 0 where it is not known
+    time INTEGER NOT NULL,      -- in milliseconds since 1970
     samples INTEGER NOT NULL,
     block INTEGER NOT NULL,     -- sequence of the block's last sample; see storage.entries
     head TEXT NOT NULL,

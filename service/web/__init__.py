@@ -7,7 +7,7 @@ The packages inside are the interface, from the outermost layer inwards.
 
 It may import `service.web.routes`, `service.web.layers`, `service.web.formats`, `service.workers`,
 `service.monitor`, `service.fleet`, `service.replicas`, `service.engine`, `service.storage`,
-`service.views`, `service.calls`, `service.access`, `service.diagnostics`, `service.native`,
-`service.settings`.
+`service.views`, `service.heads`, `service.calls`, `service.access`, `service.diagnostics`,
+`service.native`, `service.settings`.
 It is imported by `service.cli`.
 """

@@ -20,7 +20,6 @@ from wolfstream.service.fleet.members import (
     successor,
 )
 from wolfstream.service.fleet.opening import Fleet
-from wolfstream.service.storage.partitions import partition_names
 
 logger = logging.getLogger(__name__)
 
@@ -152,18 +151,12 @@ class RoleChanges:
                 self._begin_takeover(name)
 
     def _asleep(self, leaders: dict[str, Replica]) -> list[str]:
-        """Return the models without a leader that should have one.
+        """Return the models without a leader that had one.
 
-        Those that had one: its takeover may have failed, or its term ended without a rival. And
-        partitions of models of which some other part has one: nobody asks for a partition that has
-        learned all of its samples, and is not merged. Challengers are led with their champions.
+        Its takeover may have failed, or its term ended without a rival. Challengers are led with
+        their champions.
         """
-        families = [
-            [name, *partition_names(name, learners)]
-            for name, learners in self._fleet.catalogue.learners.items()
-        ]
-        awake = [family for family in families if not leaders.keys().isdisjoint(family)]
-        names = self._awake.union(*awake) - leaders.keys()
+        names = self._awake - leaders.keys()
         return [name for name in sorted(names) if self._ranked_by(name) == name]
 
     def _beside(self, name: str, work: Callable[[str], Coroutine[Any, Any, None]]) -> None:

@@ -7,11 +7,10 @@ from typing import Any
 
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.errors import NotReady
-from wolfstream.service.fleet.members import WRITTEN, Leadership, Members, Replica, successor
+from wolfstream.service.fleet.members import Leadership, Members, Replica, successor
 from wolfstream.service.fleet.opening import Fleet
 from wolfstream.service.replicas.director import Target
 from wolfstream.service.settings import Settings
-from wolfstream.service.storage.partitions import partition_names, partitioned_model
 from wolfstream.service.web.role_changes import RoleChanges
 
 logger = logging.getLogger(__name__)
@@ -43,7 +42,7 @@ class Roles:
             for model in self._engine.recovered()
         }
         followed = self._engine.leading.followed
-        return Replica(self._url, ready, leads, followed, self.secret, WRITTEN)
+        return Replica(self._url, ready, leads, followed, self.secret)
 
     def is_here(self, replica: Target) -> bool:
         """Return whether a replica is this one."""
@@ -109,19 +108,6 @@ class Roles:
         So a champion and its challengers have one leader.
         """
         return self._fleet.catalogue.champions.get(name, name)
-
-    def partitions(self, name: str) -> list[str]:
-        """Return the partitions of a model with several learners; none of another one.
-
-        What this replica knows of models that others lead may be some moments old.
-        """
-        own = self._engine.recovered_model(name)
-        learners = self._fleet.catalogue.learners.get(name, 1) if own is None else own.spec.learners
-        return partition_names(name, learners)
-
-    def partitioned_model(self, name: str) -> str | None:
-        """Return the model that a partition belongs to; None for what is no partition."""
-        return partitioned_model(name)
 
     def is_gone(self, replica: Target) -> bool:
         """Return whether a replica has fallen silent."""

@@ -24,6 +24,7 @@ from wolfstream.service.engine.rehearsal import leave_out_what_crashes
 from wolfstream.service.engine.salvage import recover_directory
 from wolfstream.service.engine.warm_up import WarmUp
 from wolfstream.service.errors import NotReady, StartupError
+from wolfstream.service.heads.custom_learner import permit
 from wolfstream.service.monitor import alerts, points
 from wolfstream.service.monitor.producer import Monitor
 from wolfstream.service.monitor.side_file import SideFile
@@ -86,6 +87,7 @@ def serve(
     check_workers(settings)
     webhook = _webhook(settings)
     settings.shares  # noqa: B018  (divided before there is any model)
+    permit(settings.heads, settings.pickle_heads)
     with owned(settings.data), contextlib.ExitStack() as stack:
         mark = ProcessMark(
             running_path(settings.data), settings.most_bytes, lambda: taken_bytes()[0]
@@ -185,7 +187,6 @@ async def _serve(
     if membership is not None:
         watching.append(asyncio.create_task(membership.followed.views.run()))
         watching.append(asyncio.create_task(membership.neighbours.run()))
-        watching.append(asyncio.create_task(engine.merges.run()))
     if webhook is not None:
         watching.append(asyncio.create_task(deliver(webhook, noted)))
     if workers is not None:

@@ -14,6 +14,7 @@ import uvicorn
 
 from wolfstream.service.access.copied_keys import CopiedKeys
 from wolfstream.service.access.key_ring import KeyRing
+from wolfstream.service.heads.custom_learner import permit
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.http_server import (
@@ -49,6 +50,7 @@ def serve_worker(
     channel: to the leader. forward: path of the socket on which the leader answers requests. keys:
     as of `access.copied_keys`.
     """
+    permit(settings.heads, settings.pickle_heads)
     worker = _Worker(settings, keys)
     loop_factory = worker.config.get_loop_factory()
     with asyncio.Runner(loop_factory=loop_factory) as runner:

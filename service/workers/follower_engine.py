@@ -121,10 +121,6 @@ class FollowerEngine:
         """Return whether a model has this name, in any phase."""
         return name in self._models
 
-    def answers(self, name: str) -> bool:
-        """Return whether calls for a model may be answered here; not if it has partitions."""
-        return name in self._models and self._models[name].spec.learners == 1
-
     def model(self, name: str) -> Model:
         """Return the model of this name. Raises NotReady, UnknownModel, NotLeader."""
         if not self._state.readable:

@@ -30,32 +30,26 @@ class EarlierBayes(NamedTuple):
 class EndlessBayes:
     """Has those learners of naive Bayes that forget nothing follow.
 
-    experts: which they all are. earlier: at most two former states, the older first; None in a bank
-    that an earlier version began, which goes on without.
+    experts: which they all are. earlier: at most two former states, the older first.
     """
 
     def __init__(self, bayes: NaiveBayes, experts: slice) -> None:
         self.bayes, self.experts = bayes, experts
-        self.earlier: list[EarlierBayes] | None = []
+        self.earlier: list[EarlierBayes] = []
 
     def meet(self, classes: int) -> None:
         """Grow to this many classes."""
-        if self.earlier is not None:
-            self.earlier = [
-                one._replace(sums=for_classes(one.sums, classes)) for one in self.earlier
-            ]
+        self.earlier = [one._replace(sums=for_classes(one.sums, classes)) for one in self.earlier]
 
     def remember(self, combination: Combination) -> None:
         """Keep the present state beside the one that was kept last."""
-        if self.earlier is not None:
-            beta, curvature = combination.beta[self.experts], combination.curvature[self.experts]
-            now = EarlierBayes(self.bayes.sums.copy(), beta.copy(), curvature.copy())
-            self.earlier = [*self.earlier[-1:], now]
+        beta, curvature = combination.beta[self.experts], combination.curvature[self.experts]
+        now = EarlierBayes(self.bayes.sums.copy(), beta.copy(), curvature.copy())
+        self.earlier = [*self.earlier[-1:], now]
 
     def forget(self) -> None:
         """Keep no former state."""
-        if self.earlier is not None:
-            self.earlier = []
+        self.earlier = []
 
     def relabel(self, places: NDArray[np.int64], combination: Combination) -> None:
         """Give class places[j] what was known of class j."""
@@ -73,20 +67,18 @@ class EndlessBayes:
     @property
     def nbytes(self) -> int:
         """Memory in bytes of the former states."""
-        return sum(array.nbytes for one in self.earlier or () for array in one)
+        return sum(array.nbytes for one in self.earlier for array in one)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return the former states as plain arrays; nothing where none are kept."""
+        """Return the former states as plain arrays."""
         arrays = dict[str, NDArray[Any]]()
-        for field in EarlierBayes._fields if self.earlier is not None else ():
-            fields = [getattr(one, field) for one in self.earlier or ()]
+        for field in EarlierBayes._fields:
+            fields = [getattr(one, field) for one in self.earlier]
             arrays[f"bayes_earlier_{field}"] = np.stack(fields) if fields else np.empty(0)
         return arrays
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
-        self.earlier = None
-        if "bayes_earlier_sums" in state:
-            saved = (state[f"bayes_earlier_{field}"] for field in EarlierBayes._fields)
-            fields = zip(*saved, strict=True)
-            self.earlier = [EarlierBayes(*(np.array(field) for field in one)) for one in fields]
+        saved = (state[f"bayes_earlier_{field}"] for field in EarlierBayes._fields)
+        fields = zip(*saved, strict=True)
+        self.earlier = [EarlierBayes(*(np.array(field) for field in one)) for one in fields]

@@ -124,9 +124,7 @@ class Neighbours:
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
-        # Earlier versions had no weights.
-        own = {"neighbours_counts": np.ones(CAPACITY)} | dict(state)
-        fields = (own[f"neighbours_{name}"] for name in Memory._fields)
+        fields = (state[f"neighbours_{name}"] for name in Memory._fields)
         self.memory = Memory(*(np.array(field, order="C") for field in fields))
         self.weight = np.array(state["neighbours_weight"], order="C")
 

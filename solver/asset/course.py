@@ -98,7 +98,5 @@ class Course:
     def restore(self, prefix: str, state: Mapping[str, NDArray[Any]]) -> None:
         """Continue from a state."""
         self._machines = Machines(*(np.array(state[f"{prefix}{f}"]) for f in Machines._fields))
-        own = {name: state.get(f"{prefix}progress_{name}") for name in Progress._fields}
-        if own["weight"] is None:  # earlier versions had no weights
-            own["weight"] = own["square_weight"] = np.ones(1)
-        self.progress = Progress(*(np.array(own[name]) for name in Progress._fields))
+        progress = (np.array(state[f"{prefix}progress_{name}"]) for name in Progress._fields)
+        self.progress = Progress(*progress)

@@ -87,6 +87,10 @@ class ClassConfidence:
         inside[np.arange(len(inside)), np.argmax(probability, axis=1)] = True
         return inside
 
+    def is_like(self, other: "ClassConfidence") -> bool:
+        """Return whether it comes from as many rows as another one, or from enough."""
+        return self.totals.samples >= min(other.totals.samples, RECENT)
+
     @cached_property
     def summary(self) -> dict[str, Any]:
         """How good probabilities and sets were; see `reliability.summary`."""
@@ -124,7 +128,7 @@ class ClassCalibration:
         """
         n, start, phase = len(codes), 0, _PHASE_OF_OWN if self._own else _PHASE
         while start < n:
-            # Earlier versions had no phase: what they saved may wait for longer than is waited now.
+            # A state that was made up may have more waiting than is waited for.
             room = max(until_next(self._seen, phase) - self._held, 1)
             if start == 0 and n < room:
                 self._waiting.append((scores, codes))
@@ -206,19 +210,15 @@ class ClassCalibration:
         return {name: array.copy() for name, array in arrays.items()}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over a state; an empty one, as older versions saved it, starts over."""
-        if "misses" not in state:
-            return
+        """Take over a state."""
         arrays = {name: np.array(array) for name, array in state.items()}
         scaling = None
         if "scaling" in arrays:
             scaling = Scaling(float(arrays["scaling"][0]), arrays["scaling"][1:])
         judged_so_far, self._seen, self._held = arrays["samples"].tolist()
         totals = Totals(judged_so_far, arrays["sums"], arrays["bins"])
-        ranking = no_ranking()
-        if "ranking" in arrays:  # older versions did not count them
-            names = "ranking", "ranking_bins", "ranking_codes"
-            ranking = Ranking(*(arrays[name] for name in names))
+        names = "ranking", "ranking_bins", "ranking_codes"
+        ranking = Ranking(*(arrays[name] for name in names))
         self._picture = ClassConfidence(
             scaling, arrays["misses"], arrays["recent"], totals, ranking
         )

@@ -51,6 +51,10 @@ class ValueConfidence:
         """Return how far an interval reaches to either side; inf with too few targets."""
         return max(0.0, threshold(self.recent[0], self.misses, confidence))
 
+    def is_like(self, other: "ValueConfidence") -> bool:
+        """Return whether it comes from as many targets as another one, or from enough."""
+        return self.samples >= min(other.samples, RECENT)
+
     @property
     def deviation(self) -> float:
         """The root of the mean square of the last distances; there must be one."""
@@ -134,9 +138,7 @@ class ValueCalibration:
         }
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over a state; an empty one, as older versions saved it, starts over."""
-        if "misses" not in state:
-            return
+        """Take over a state."""
         arrays = {name: np.array(array) for name, array in state.items()}
         self._picture = ValueConfidence(
             arrays["misses"],

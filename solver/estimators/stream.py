@@ -30,7 +30,7 @@ from wolfstream.solver.rows.sample_weights import Weights, weights_of
 from wolfstream.solver.stream.class_weights import ClassWeight
 from wolfstream.solver.stream.explanations import Explanation
 from wolfstream.solver.stream.model import PaperHead, StreamModel
-from wolfstream.solver.stream.parameters import Task
+from wolfstream.solver.stream.parameters import Task, Temporal
 from wolfstream.solver.stream.rows import StreamRows
 from wolfstream.solver.stream.votes import HeadAnswer
 
@@ -50,8 +50,9 @@ class StreamEstimator(BaseEstimator):
     timestamps: names of columns that are dates and times: of Python, numpy or pandas, texts of
         ISO 8601, or seconds since 1970. The hour of the day, the day of the week and the time that
         has passed are learned.
-    temporal: whether the labels or targets before a row may help to predict it. Wrong where they
-        come late, or where many rows are predicted at once.
+    temporal: whether the labels or targets before a row help to predict it. "auto": a row that is
+        predicted alone, where the row predicted before it has been learned meanwhile. True: always,
+        which is wrong where they come late, or where many rows are predicted at once.
     seed: of all randomness.
 
     Rows may be arrays, data frames or lists of dicts. Those of the latter two keep their names, in
@@ -72,7 +73,7 @@ class StreamEstimator(BaseEstimator):
 
     missing: Missing
     timestamps: Sequence[str]
-    temporal: bool
+    temporal: Temporal
     seed: int
 
     _task: Task
@@ -122,6 +123,7 @@ class StreamEstimator(BaseEstimator):
         """Raise ValueError for wrong parameters."""
         check_choice("missing", self.missing, ("mean", "indicator"))
         check_integer("seed", self.seed, 0)
+        temporal_of(self.temporal)
         if isinstance(self.timestamps, str):
             raise ValueError(f"timestamps is {self.timestamps!r}; it must be a list of names")
 
@@ -226,7 +228,7 @@ class StreamEstimator(BaseEstimator):
                 self._task,
                 head,
                 preparing=self._preparing,
-                temporal=bool(self.temporal),
+                temporal=temporal_of(self.temporal),
                 seed=int(self.seed),
                 class_weight=self._class_weight(),
             )
@@ -258,14 +260,23 @@ class StreamEstimator(BaseEstimator):
     def _head_answer(self, rows: Rows | SparseRows) -> HeadAnswer:
         """Return the model's answers for rows. Raises ValueError for those that do not fit."""
         with explaining():
-            return self._model.view().predict(rows)
+            return self._model.view().predict(rows, self._model.order)
 
     def _explained(self, X: Any, most: int) -> Iterator[Explanation]:
         """Yields why the model says what it says. Raises ValueError for rows that do not fit."""
         check_integer("most", most)
         rows = self._rows(X)
         with explaining():
-            yield from self._model.view().explain(rows)
+            yield from self._model.view().explain(rows, self._model.order)
+
+
+def temporal_of(given: Any) -> Temporal:
+    """Return the parameter `temporal`. Raises ValueError."""
+    if isinstance(given, (bool, np.bool_)):
+        return bool(given)
+    if given != "auto":
+        raise ValueError(f"temporal is {given!r}; it must be 'auto', True or False")
+    return "auto"
 
 
 def gradient_of(explanation: Explanation, most: int) -> list[dict[str, Any]]:

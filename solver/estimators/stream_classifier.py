@@ -15,14 +15,14 @@ from wolfstream.solver.estimators.checks import check_choice, check_positive
 from wolfstream.solver.estimators.one_at_a_time import OneAtATime
 from wolfstream.solver.estimators.stream import StreamEstimator, gradient_of
 from wolfstream.solver.estimators.stream_labels import numbered
-from wolfstream.solver.prepare.named_rows import Rows
 from wolfstream.solver.prepare.row_form import Missing
-from wolfstream.solver.rows.matrix import SparseRows
 from wolfstream.solver.stream.class_head import ClassHeadView
 from wolfstream.solver.stream.class_weights import ClassWeight
 from wolfstream.solver.stream.explanations import Explanation
 from wolfstream.solver.stream.merge import sibling
 from wolfstream.solver.stream.model import BANK, PaperHead, StreamModel
+from wolfstream.solver.stream.parameters import Temporal
+from wolfstream.solver.stream.votes import HeadAnswer
 
 # What a class has at least where probabilities become logarithms.
 _LEAST = 1e-300
@@ -58,7 +58,7 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
         class_weight: Any = None,
         missing: Missing = "mean",
         timestamps: Sequence[str] = (),
-        temporal: bool = False,
+        temporal: Temporal = "auto",
         seed: int = 0,
     ) -> None:
         self.head = head
@@ -149,17 +149,17 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
 
     def predict_proba(self, X: Any) -> Float64Array:
         """Return the probabilities (n, classes) of the classes in `classes_`."""
-        return self._probability(self._rows(X))
+        return self._probability(self._head_answer(self._rows(X)))
 
     def predict_set(self, X: Any, confidence: float = 0.9) -> NDArray[np.bool_]:
         """Return which classes, (n, classes), are in prediction sets of this confidence.
 
         Raises ValueError for a confidence that is not between 0 and 1.
         """
-        probability, asked = self.predict_proba(X), check_confidence(confidence)
+        head_answer, asked = self._head_answer(self._rows(X)), check_confidence(confidence)
         head = self._model.view().heads[BANK]
         assert isinstance(head, ClassHeadView)
-        return head.confidence.sets(probability, asked)
+        return head.confidence_of(head_answer).sets(self._probability(head_answer), asked)
 
     def explain(self, X: Any, most: int = 5) -> list[dict[str, Any]]:
         """Return why the label of each row is predicted, and not the likeliest other one.
@@ -235,8 +235,8 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
         """The place in `classes_` of each class of the model, which numbers them as they come."""
         return np.array(self._model.classes, np.int64)
 
-    def _probability(self, X: Rows | SparseRows) -> Float64Array:
-        found = self._head_answer(X).probability
+    def _probability(self, head_answer: HeadAnswer) -> Float64Array:
+        found = head_answer.probability
         assert found is not None
         probability = np.zeros((len(found), len(self.classes_)))
         probability[:, self._order()] = found

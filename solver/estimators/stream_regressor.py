@@ -13,6 +13,7 @@ from wolfstream.solver.estimators.stream import StreamEstimator, gradient_of
 from wolfstream.solver.prepare.row_form import Missing
 from wolfstream.solver.rows.targets import LARGEST_TARGET
 from wolfstream.solver.stream.model import BANK, StreamModel
+from wolfstream.solver.stream.parameters import Temporal
 from wolfstream.solver.stream.value_head import ValueHeadView
 
 
@@ -34,7 +35,7 @@ class StreamRegressor(RegressorMixin, OneAtATime, StreamEstimator):
         *,
         missing: Missing = "mean",
         timestamps: Sequence[str] = (),
-        temporal: bool = False,
+        temporal: Temporal = "auto",
         seed: int = 0,
     ) -> None:
         self.missing = missing
@@ -96,7 +97,8 @@ class StreamRegressor(RegressorMixin, OneAtATime, StreamEstimator):
         """
         head_answer, head = self._head_answer(self._rows(X)), self._model.view().heads[BANK]
         assert isinstance(head, ValueHeadView)
-        return interval_of(head.confidence, head_answer.prediction, confidence)
+        known = head.confidence_of(head_answer)
+        return interval_of(known, head_answer.prediction, confidence)
 
     def explain(self, X: Any, most: int = 5) -> list[list[dict[str, Any]]]:
         """Of each row the features that move its value most.

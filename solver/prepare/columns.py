@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.bends import bent
 from wolfstream.solver.prepare.scale import (
-    RULES,
+    COMPRESSED,
     Moments,
-    Outliers,
     copied,
     moments_arrays,
     moments_from_arrays,
@@ -29,7 +28,6 @@ from wolfstream.solver.prepare.scale import (
     standardised,
 )
 from wolfstream.solver.prepare.units import (
-    Units,
     differences_arrays,
     differences_from_arrays,
     no_differences,
@@ -81,7 +79,6 @@ class PreparationView(NamedTuple):
 
     layout: Layout
     moments: Moments
-    outliers: Outliers
     before: Float64Array
 
     def numbers(self, X: Float64Array) -> Float64Array:
@@ -96,17 +93,12 @@ class PreparationView(NamedTuple):
 
 
 class Preparation:
-    """Prepares the rows of a stream in their order.
+    """Prepares the rows of a stream in their order."""
 
-    units: whether a column's moments begin again where its unit changes (`units`).
-    """
-
-    def __init__(
-        self, layout: Layout, outliers: Outliers = "compressed", units: Units = "followed"
-    ) -> None:
-        self.layout, self.outliers = layout, outliers
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
         self.moments = no_moments(layout.width)
-        self.differences = no_differences(layout.width) if units == "followed" else None
+        self.differences = no_differences(layout.width)
         # The last moment of each column of seconds; NaN before the first.
         self.before = np.full(len(layout.since), np.nan)
 
@@ -119,7 +111,7 @@ class Preparation:
         rows = encoded(self.layout, X)
         if self.layout.since:
             rows = self._with_times_since(rows.copy())
-        return standardise(self.moments, rows, RULES[self.outliers], self.differences)
+        return standardise(self.moments, rows, COMPRESSED, self.differences)
 
     def _with_times_since(self, rows: Float64Array) -> Float64Array:
         """Replace moments by the times since those of the last row that had one."""
@@ -132,13 +124,12 @@ class Preparation:
 
     def view(self) -> PreparationView:
         """Return the preparation as it is now."""
-        return PreparationView(self.layout, copied(self.moments), self.outliers, self.before.copy())
+        return PreparationView(self.layout, copied(self.moments), self.before.copy())
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return all that `restore` needs to go on bit for bit, as plain arrays."""
         arrays = moments_arrays("prepare_", self.moments)
-        if self.differences is not None:
-            arrays |= differences_arrays("prepare_differences_", self.differences)
+        arrays |= differences_arrays("prepare_differences_", self.differences)
         if self.layout.since:
             arrays["prepare_before"] = self.before.copy()
         return arrays
@@ -151,15 +142,14 @@ class Preparation:
         ):
             raise ValueError("the saved preparation is of other columns")
         self.moments = moments_from_arrays("prepare_", state)
-        if self.differences is not None:
-            self.differences = differences_from_arrays("prepare_differences_", state)
+        self.differences = differences_from_arrays("prepare_differences_", state)
         if self.layout.since:
             self.before = np.array(state["prepare_before"])
 
 
 def prepared(view: PreparationView, X: Float64Array) -> Float64Array:
     """Return rows (n, d) as `Preparation.absorb` would give each, if it came next."""
-    return standardised(view.moments, view.numbers(X), RULES[view.outliers])
+    return standardised(view.moments, view.numbers(X), COMPRESSED)
 
 
 def log_size(seconds: Float64Array) -> Float64Array:

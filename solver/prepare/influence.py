@@ -10,7 +10,7 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.cells import DAY, MOMENT_COLUMNS, PERIODS
 from wolfstream.solver.prepare.columns import Layout, PreparationView, own_codes
 from wolfstream.solver.prepare.row_form import RowForm
-from wolfstream.solver.prepare.scale import RULES
+from wolfstream.solver.prepare.scale import COMPRESSED
 from wolfstream.solver.prepare.schema import paired_moments
 from wolfstream.solver.prepare.slopes import slopes
 
@@ -57,9 +57,8 @@ def influences(
     deviation: Float64Array | None = None
     if preparation is not None:
         moments = preparation.moments
-        rule = RULES[preparation.outliers]
         numbers = preparation.numbers(row[None])
-        gradient = gradient * slopes(moments, numbers, rule)[0]
+        gradient = gradient * slopes(moments, numbers, COMPRESSED)[0]
         deviation = np.sqrt(moments.square)
         for place, bend in layout.bends:
             # Of asinh(x / bend) in x.

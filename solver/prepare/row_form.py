@@ -22,7 +22,6 @@ from wolfstream.solver.prepare.named_rows import (
     without_zeros,
 )
 from wolfstream.solver.prepare.repeats import codes_of_numbers, columns_of_codes
-from wolfstream.solver.prepare.scale import Outliers
 from wolfstream.solver.prepare.schema import (
     MOST_LATE,
     SETTLING,
@@ -38,7 +37,6 @@ from wolfstream.solver.prepare.schema import (
     settled_numbers,
 )
 from wolfstream.solver.prepare.settling import extended
-from wolfstream.solver.prepare.units import Units
 
 # Missing numbers become the mean of their feature; or that, and one more feature that says so.
 Missing = Literal["mean", "indicator"]
@@ -55,8 +53,6 @@ class Preparing(NamedTuple):
     missing: Missing = "mean"
     named: Literal["table", "sparse"] = "table"
     timestamps: tuple[str, ...] = ()
-    outliers: Outliers = "compressed"
-    units: Units = "followed"
     texts: Texts = "crossed"
     codes: Codes = "crossed"
     columns: tuple[tuple[str, Kind], ...] = ()

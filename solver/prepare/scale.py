@@ -30,7 +30,7 @@ number that shows that the first was an exception decides again.
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,10 +65,8 @@ class OutlierRule(NamedTuple):
 
 
 COMPRESSED = OutlierRule(FIRST, 2.0 * TAIL)
-# The rule of older models: whatever is beyond TAIL is at TAIL.
+# Whatever is beyond TAIL is at TAIL.
 CLIPPED = OutlierRule(16.0, TAIL)
-Outliers = Literal["compressed", "clipped"]
-RULES: dict[Outliers, OutlierRule] = {"compressed": COMPRESSED, "clipped": CLIPPED}
 
 
 class Moments(NamedTuple):

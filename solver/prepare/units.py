@@ -22,15 +22,13 @@ values, ten times about 20.
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import inner, larger, smaller
-
-Units = Literal["followed", "kept"]
 
 DRIFT = 0.5 * math.log(2.0)
 CLIP = math.log(8.0)

@@ -36,9 +36,11 @@ class Seen(NamedTuple):
 
     X: in the form that all heads learn. codes: (n, texts) float64 of a table's texts, NaN where one
     is missing, for heads that listen; None where there are none, or texts are not crossed.
-    raw: the rows before they are scaled, for heads that listen; None of sparse ones.
+    raw: the rows before they are scaled, for heads that listen; None of sparse ones. in_turn: of a
+    row to predict, whether the labels just before it are known.
     """
 
     X: Matrix
     codes: Float64Array | None = None
     raw: RawRows | None = None
+    in_turn: bool = False

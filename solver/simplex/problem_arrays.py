@@ -36,8 +36,7 @@ def problems_from_arrays(
     kernel_diagonal, inverse_weight: (slots,) k(x, x) and 1 / weight of each stored sample.
     """
     problems = []
-    # States of earlier versions lack it.
-    indefinite = arrays.get("indefinite", np.zeros(len(arrays["sizes"]), np.bool_))
+    indefinite = arrays["indefinite"]
     ends = np.cumsum(arrays["sizes"])
     for i, (size, end) in enumerate(zip(arrays["sizes"].tolist(), ends.tolist(), strict=True)):
         problem = empty_problem(max(1, size))

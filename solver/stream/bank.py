@@ -18,15 +18,17 @@ from wolfstream.solver.adaptive.ridge import CHUNK
 from wolfstream.solver.adaptive.settings import CLASSIFICATION, NO_PINS, REGRESSION, Pins, pinned
 from wolfstream.solver.adaptive.standing import Standing
 from wolfstream.solver.adaptive.target_scale import Units
-from wolfstream.solver.adaptive.view import ClassAnswers, ClassView, joined, predict_classes
+from wolfstream.solver.adaptive.view import ClassView, joined, predict_classes
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.kinds.words import MOST_CODES
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, as_numbers, weights_of
 from wolfstream.solver.rows.seen import RawRows
 from wolfstream.solver.stream.class_weights import ClassWeight, ClassWeights, WeightedAnswers
+from wolfstream.solver.stream.label_past import LabelPast, PastView
 from wolfstream.solver.stream.labels import Label
-from wolfstream.solver.stream.parameters import Task
+from wolfstream.solver.stream.parameters import Task, Temporal
+from wolfstream.solver.stream.placed import PlacedAnswers
 from wolfstream.solver.stream.reasons import Gradient
 from wolfstream.solver.stream.tree_experts import MOST_COLUMNS, TreeExperts, TreesView
 from wolfstream.solver.stream.tree_mixing import ClassMixing, ValueMixing
@@ -73,26 +75,30 @@ class BankPicture(NamedTuple):
     """An immutable picture of a bank that has learned a sample; a `LearnerView`.
 
     class_weight: (K,) of the classes in its predictions; None without. trees: that join its
-    answers; None if there are none.
+    answers; None if there are none. past: what the labels before add; None if nothing.
     """
 
     model: Any
     class_weight: Float64Array | None = None
     trees: TreesView | None = None
+    past: PastView | None = None
 
     def predict(self, X: Matrix, hints: Hints = NO_HINTS) -> Answer:
-        """Return the answers of the bank and of trees for rows."""
-        answers = self._of_bank(X, hints)
-        if isinstance(answers, ClassAnswers):
-            return self.finished(answers, hints.raw)
-        joined_answers: Answer = self._joined(answers, hints.raw)
-        return joined_answers
+        """Return the answers of the bank, of trees and of the labels before for rows."""
+        return self.finished(self._of_bank(X, hints), hints.raw, in_turn=hints.in_turn)
 
-    def finished(self, answers: ClassAnswers, raw: RawRows | None) -> Answer:
-        """Return the bank's answers joined by trees, with predictions by the classes' weights."""
-        answers = self._joined(answers, raw)
+    def finished(self, answers: Any, raw: RawRows | None, *, in_turn: bool) -> Answer:
+        """Return the bank's answers with what joins them, predictions by the classes' weights.
+
+        in_turn: as of `Seen`.
+        """
+        of_bank, answers = answers, self._joined(answers, raw)
+        if self.past is not None:
+            trees = self._trees_for(raw) if self.past.helps(in_turn=in_turn) else None
+            votes = None if trees is None or raw is None else trees.past(raw, of_bank, answers)
+            answers = self.past.placed(answers, votes, in_turn=in_turn)
         if self.class_weight is None:
-            return answers
+            return answers  # type: ignore[no-any-return]
         return WeightedAnswers(answers, self.class_weight[: answers.probability.shape[1]])
 
     def _of_bank(self, X: Matrix, hints: Hints) -> Any:
@@ -101,9 +107,14 @@ class BankPicture(NamedTuple):
         return predict_values(self.model, X, hints.scores, hints.codes)
 
     def _joined(self, answers: Any, raw: RawRows | None) -> Any:
+        trees = self._trees_for(raw)
+        return answers if trees is None or raw is None else trees.answer(raw, answers)
+
+    def _trees_for(self, raw: RawRows | None) -> TreesView | None:
+        """Return the trees that join the bank's answers about rows; None if none do."""
         if self.trees is None or raw is None or raw.X.shape[1] != self.trees.columns:
-            return answers
-        return self.trees.answer(raw, answers)
+            return None
+        return self.trees
 
     def pulls(self, _: Matrix, wanted: int, other: int) -> None:
         """It has no members."""
@@ -115,21 +126,29 @@ class BankPicture(NamedTuple):
             # Of two classes the scores are -f/2 and f/2 of f = log(p_1 / p_0).
             if len(direction) == 2:
                 direction = 0.5 * (direction[1] - direction[0]) * np.array([-1.0, 1.0])
+            direction = self._before_past(x, direction, hints)
             mixing = self._mixing(hints)
             if isinstance(mixing, ClassMixing) and self.trees is not None and hints.raw is not None:
                 answers, forests = self._of_bank(x[None], hints), self.trees.forests
                 direction = mixing.direction(forests, hints.raw, answers, direction)
             return Gradient(*class_gradient(self.model, x, direction, vote, hints.codes))
-        found, rate = value_gradient(self.model, x, vote, hints.codes), direction[0]
+        found = value_gradient(self.model, x, vote, hints.codes)
+        rate = self._before_past(x, direction, hints)[0]
         mixing = self._mixing(hints)
         rate *= mixing.of_bank() if isinstance(mixing, ValueMixing) else 1.0
         return Gradient(rate * found.of_row, rate * found.of_votes)
 
+    def _before_past(self, x: Float64Array, direction: Float64Array, hints: Hints) -> Float64Array:
+        """Return what the answer without the labels before counts in a direction of the answer."""
+        if self.past is None or not self.past.helps(in_turn=hints.in_turn):
+            return direction
+        answers = self._joined(self._of_bank(x[None], hints), hints.raw)
+        return self.past.gradient(answers, direction)
+
     def _mixing(self, hints: Hints) -> ClassMixing | ValueMixing | None:
         """Return what trees join the bank's answers by; None if none do."""
-        if self.trees is None or hints.raw is None or hints.raw.X.shape[1] != self.trees.columns:
-            return None
-        return self.trees.mixing
+        trees = self._trees_for(hints.raw)
+        return None if trees is None else trees.mixing
 
 
 class BankFigures(NamedTuple):
@@ -145,12 +164,20 @@ class BankFigures(NamedTuple):
     work: int
 
 
+class _Blank(NamedTuple):
+    """The size of a bank before the first sample: the arguments of `blank`, and its trees."""
+
+    asked: tuple[int | None, int, int]
+    n_bytes: int
+    trees: TreeExperts | None
+
+
 class BankLearner:
     """A bank that its first rows begin: whether it is one of dense rows, and of how many columns.
 
-    voters: names of the heads that it listens to. temporal: see `AdaptiveClassifier`.
-    pins: what takes the place of default learners. class_weight: what a
-    mistake about a class costs; None if all cost alike.
+    voters: names of the heads that it listens to. temporal: whether the labels before a row help to
+    answer it, and "auto": where they are known. pins: what takes the place of default learners.
+    class_weight: what a mistake about a class costs; None if all cost alike.
     current: None before the first rows. row_columns: of dense rows; None of
     sparse ones. texts: how many texts rows have. width: of the features that its learners share.
     """
@@ -160,7 +187,7 @@ class BankLearner:
         task: Task,
         voters: Sequence[str],
         *,
-        temporal: bool,
+        temporal: Temporal,
         seed: int,
         pins: Pins = NO_PINS,
         class_weight: ClassWeight | None = None,
@@ -173,10 +200,16 @@ class BankLearner:
         self.texts = 0
         self.current: Bank | None = None
         self.trees: TreeExperts | None = None
+        self.past: LabelPast | None = None
         self.width = 0
         self._cost_at, self._cost = (-1, -1), (0, 0)
-        # The parameters of the last bank whose size was asked for, and that.
-        self._blank: tuple[tuple[int | None, int, int] | None, int] = None, 0
+        # The last bank whose size was asked for.
+        self._blank: _Blank | None = None
+
+    @property
+    def uses_past(self) -> bool:
+        """Whether the labels before a row help to answer it."""
+        return self._temporal is not False
 
     def meet(self, label: Label) -> None:
         """Prepare for the next class number, which is this label's."""
@@ -196,32 +229,45 @@ class BankLearner:
             self.begin(None if isinstance(X, SparseRows) else X.shape[1], texts)
         elif texts != self.texts:
             self._take_texts(texts)
-        answers = self._answers(X, y, hints, weight)
+        answers, votes = self._answers(X, y, hints, weight)
+        if self.task == "regression":
+            answers = Values(answers)
+        if self.past is not None and self.past.past is not None:
+            weights = as_numbers(weight, len(y))
+            aided = self.past.absorb(X, hints.raw, y, weights, answers, votes)
+            answers = PlacedAnswers(aided, True, answers)
         if self.class_weights is None:
-            return [Values(answers) if self.task == "regression" else answers]
+            return [answers]
         weights = self.class_weights.absorb(y)
         return [WeightedAnswers(answers, weights[:, : answers.probability.shape[1]])]
 
-    def _answers(self, X: Matrix, y: NDArray[Any], hints: Hints, weight: Weights) -> Any:
-        """Learn rows, those until trees change at a time, and return all answers."""
+    def _answers(
+        self, X: Matrix, y: NDArray[Any], hints: Hints, weight: Weights
+    ) -> tuple[Any, Float64Array | None]:
+        """Learn rows, those until trees change at a time, and return all answers of these.
+
+        With them come values (n,) by trees that see the targets before; None if there are none.
+        """
         assert self.current is not None
         if hints.raw is None or hints.raw.X.shape[1] > MOST_COLUMNS:
-            return self.current.absorb(X, y, hints.scores, weight, hints.codes)
+            return self.current.absorb(X, y, hints.scores, weight, hints.codes), None
         if self.trees is None or self.trees.columns != hints.raw.X.shape[1]:
             self.trees = self._fresh_trees(hints.raw)
-        answers, start = [], 0
+        answers, votes, start = [], [], 0
         while start < len(y):
             stop = min(start + self.trees.until_change(), len(y))
             whole, part = (start, stop) == (0, len(y)), slice(start, stop)
             rows = X if whole else take_rows(X, part)
             beside = hints if whole else hints.part(part)
             answers.append(self._learn(rows, y[part], beside, weights_of(weight, part)))
+            votes.append(self.trees.votes)
             start = stop
         if len(answers) == 1:
-            return answers[0]
+            return answers[0], votes[0]
         if isinstance(self.current, AdaptiveClassifier):
-            return joined(answers, self.current.n_classes)
-        return np.concatenate(answers)
+            return joined(answers, self.current.n_classes), None
+        said = [of if own is None else own for own, of in zip(votes, answers, strict=True)]
+        return np.concatenate(answers), np.concatenate(said)
 
     def _learn(self, X: Matrix, y: NDArray[Any], hints: Hints, weight: Weights) -> Any:
         """Have the bank, then the trees learn rows; return their answers before that."""
@@ -236,8 +282,8 @@ class BankLearner:
 
     def _fresh_trees(self, raw: RawRows) -> TreeExperts:
         regression = self.task == "regression"
-        words = raw.word_codes.shape[1]
-        return TreeExperts(raw.X.shape[1], raw.categories, words, regression=regression)
+        shape = raw.X.shape[1], raw.categories, raw.word_codes.shape[1]
+        return TreeExperts(*shape, regression=regression, past=self.uses_past)
 
     def merge_class_weights(
         self, each: Sequence[Self], places: Sequence[NDArray[np.int64]]
@@ -268,6 +314,7 @@ class BankLearner:
             self.current.view(),
             None if weights is None else weights.now(),
             None if self.trees is None else self.trees.view(),
+            None if self.past is None else self.past.view(),
         )
 
     def figures(self) -> BankFigures | None:
@@ -276,6 +323,7 @@ class BankLearner:
         if picture is None or bank is None:
             return None
         kinds = len(bank.kinds) + (0 if picture.trees is None else len(picture.trees.kinds))
+        kinds += 0 if picture.past is None or self.past is None else len(self.past.kinds)
         return BankFigures(picture, kinds, *self._cost_of(bank))
 
     def _cost_of(self, bank: Bank) -> tuple[int, int]:
@@ -289,13 +337,16 @@ class BankLearner:
     def nbytes(self) -> int:
         """Memory of the bank and of trees in bytes; 0 before the first rows."""
         of_bank = 0 if self.current is None else self.current.nbytes
-        return of_bank + (0 if self.trees is None else self.trees.nbytes)
+        joining = [one.nbytes for one in (self.trees, self.past) if one is not None]
+        return of_bank + sum(joining)
 
     def standing_of_learners(self) -> Standing:
         """Return the weight and losses of each learner, those of trees last."""
         assert self.current is not None
-        bank, trees = self.current.standing(), self.trees
-        return bank if trees is None or trees.forests is None else trees.standing(bank)
+        standing, trees = self.current.standing(), self.trees
+        if trees is not None and trees.forests is not None:
+            standing = trees.standing(standing)
+        return standing if self.past is None else self.past.standing(standing)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return plain data and arrays from which `restore` goes on bit for bit."""
@@ -306,9 +357,10 @@ class BankLearner:
             begun["texts"] = self.texts
         if self.class_weights is not None:
             begun["class_counts"] = self.class_weights.counts
-        if self.trees is None:
-            return begun, self.current.state()
-        return begun | {"trees": self.trees.columns}, self.current.state() | self.trees.state()
+        arrays = self.current.state()
+        if self.trees is not None:
+            begun["trees"], arrays = self.trees.columns, arrays | self.trees.state()
+        return begun, arrays if self.past is None else arrays | self.past.state()
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take over a state, once all its classes were met."""
@@ -320,6 +372,8 @@ class BankLearner:
                 words = np.empty((0, arrays["trees_window_words"].shape[1]))
                 self.trees = self._fresh_trees(RawRows(np.empty((0, plain["trees"])), (), words))
                 self.trees.restore(arrays)
+            if self.past is not None:
+                self.past.restore(arrays)
 
     def blank(self, columns: int | None, texts: int, classes: int) -> dict[str, NDArray[Any]]:
         """The arrays of a state before the first sample, of another bank with these parameters.
@@ -331,10 +385,10 @@ class BankLearner:
             other.meet(classes)
         return other.state()
 
-    def blank_bytes(self, columns: int | None, texts: int, classes: int) -> int:
-        """Return the bytes of such a bank; arguments are as of `blank`."""
+    def blank_bytes(self, columns: int | None, texts: int, classes: int, rows: int) -> int:
+        """Return the bytes of such a bank once it has learned so many rows, at most."""
         asked = columns, texts, classes
-        if self._blank[0] != asked:
+        if self._blank is None or self._blank.asked != asked:
             other = self._fresh(columns, texts)
             if isinstance(other, AdaptiveClassifier):
                 other.meet(classes)
@@ -345,8 +399,13 @@ class BankLearner:
             trees = self._fresh_trees(raw) if narrow else None
             if trees is not None:
                 trees.meet(classes)
-            self._blank = asked, other.nbytes + (0 if trees is None else trees.nbytes)
-        return self._blank[1]
+            past = self._fresh_past()
+            if past is not None:
+                past.meet(classes)
+            own = other.nbytes + (0 if past is None else past.nbytes)
+            self._blank = _Blank(asked, own, trees)
+        trees = self._blank.trees
+        return self._blank.n_bytes + (0 if trees is None else trees.nbytes + trees.growth(rows))
 
     def begin(self, columns: int | None, texts: int) -> AdaptiveClassifier | AdaptiveRegressor:
         """Begin the bank for dense rows of so many columns, or for sparse rows; return it.
@@ -354,6 +413,7 @@ class BankLearner:
         texts: how many texts of rows come beside them.
         """
         self.row_columns, self.texts, self.trees = columns, texts, None
+        self.past = self._fresh_past()
         self.current = bank = self._fresh(columns, texts)
         self.width = bank.inputs.features.dimension
         return bank
@@ -366,5 +426,10 @@ class BankLearner:
             texts=texts,
             seed=self._seed,
             external_experts=self.voters,
-            temporal=self._temporal,
+            temporal=self._temporal is True,
         )
+
+    def _fresh_past(self) -> LabelPast | None:
+        if not self.uses_past:
+            return None
+        return LabelPast(regression=self.task == "regression", always=self._temporal is True)

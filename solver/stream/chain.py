@@ -26,7 +26,7 @@ from wolfstream.solver.arrays import Float64Array, plain
 from wolfstream.solver.compiled import compiled
 from wolfstream.solver.held import Words, held, hold, key_of, room
 from wolfstream.solver.kernels.row_values import StoredRows
-from wolfstream.solver.rows.seen import RawRows
+from wolfstream.solver.rows.seen import Seen
 from wolfstream.solver.stream.bank import BankPicture
 from wolfstream.solver.stream.class_head import ClassHeadView
 from wolfstream.solver.stream.paper_learners import SetPicture
@@ -171,16 +171,14 @@ def _is_plain(bank: ClassView) -> bool:
     return bank.history is None and bank.inputs.moments is None and bank.learners.texts is None
 
 
-def chained(
-    chain: Chain, bank: ClassHeadView | ValueHeadView, X: Float64Array, raw: RawRows | None
-) -> HeadAnswer:
-    """Return the answers of the bank's head by its chain about prepared rows (n, d).
-
-    raw: the rows before that, for trees.
-    """
+def chained(chain: Chain, bank: ClassHeadView | ValueHeadView, rows: Seen) -> HeadAnswer:
+    """Return the answers of the bank's head by its chain about dense rows."""
+    assert isinstance(rows.X, np.ndarray)
     assert isinstance(bank, ClassHeadView)
     assert isinstance(bank.learner, BankPicture)
-    return HeadAnswer(bank.classes, [bank.learner.finished(chain.predict(X), raw)])
+    answers = chain.predict(rows.X)
+    finished = bank.learner.finished(answers, rows.raw, in_turn=rows.in_turn)
+    return HeadAnswer(bank.classes, [finished])
 
 
 def _work_of(chain: ChainArrays, classes: int) -> _Work:

@@ -160,6 +160,13 @@ class ClassHeadView(NamedTuple):
     def _hints(self, heard: Heard) -> Hints:
         return hints_of(class_scores(heard.votes, self.voters, self.classes), heard)
 
+    def confidence_of(self, head_answer: HeadAnswer) -> ClassConfidence:
+        """Return what is known of how sure the head's answer is."""
+        own = head_answer.confidence
+        # One that began later counts when it has seen enough.
+        enough = isinstance(own, ClassConfidence) and own.is_like(self.confidence)
+        return own if isinstance(own, ClassConfidence) and enough else self.confidence
+
     def probabilities(self, head_answer: HeadAnswer) -> Float64Array | None:
         """(n, K) of the head's answer; None while no answer before a label shows how sure it is."""
         own = head_answer.probability

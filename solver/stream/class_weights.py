@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from wolfstream.solver.adaptive.view import ClassAnswers
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.stream.labels import Label, text_of
+from wolfstream.solver.stream.placed import PlacedAnswers
 
 # By a label's text, 1 for others. "balanced": n / (K n_k) of the n samples so far, n_k of class k.
 ClassWeight: TypeAlias = Literal["balanced"] | Mapping[str, float]
@@ -30,8 +31,9 @@ class WeightedAnswers:
     the bank. bare: its own answers.
     """
 
-    def __init__(self, answers: ClassAnswers, weight: Float64Array) -> None:
+    def __init__(self, answers: ClassAnswers | PlacedAnswers, weight: Float64Array) -> None:
         """weight: (n, K) of the classes when each row was answered, or (K,)."""
+        assert answers.probability is not None
         self.bare, self.probability = answers, answers.probability
         share = answers.probability * weight
         total = share.sum(axis=1, keepdims=True)

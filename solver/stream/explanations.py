@@ -112,7 +112,8 @@ def explanations(
             words = None
             if view.form.wordy and seen.codes is not None:
                 words = seen.codes[i, len(view.form.crossed_columns) :]
-            values = _without(view, encoded[i], words, present[i], contest, whole, ask)
+            asked = words, present[i], contest, whole
+            values = _without(view, encoded[i], *asked, ask, in_turn=seen.in_turn)
         yield Explanation(contest, gradient, members, values)
 
 
@@ -158,14 +159,17 @@ def _without(
     contest: Contest | None,
     whole: float,
     ask: Callable[[Seen], HeadAnswer],
+    *,
+    in_turn: bool,
 ) -> list[Without]:
     """Return what a bank says without each value of an encoded row, to which it says `whole`.
 
-    words: the codes of the row's words, if they are learned.
+    words: the codes of the row's words, if they are learned. in_turn: as of `Seen`.
     """
     if not values:
         return []
-    answers = _answered(ask(view.prepared(*without_each(row, words, values))), contest).tolist()
+    others = view.prepared(*without_each(row, words, values))._replace(in_turn=in_turn)
+    answers = _answered(ask(others), contest).tolist()
     found = [
         Without(one.feature, one.value, without)
         for one, without in zip(values, answers, strict=True)
@@ -196,7 +200,8 @@ def _of_row(heard: Heard, i: int) -> Heard:
     row = slice(i, i + 1)
     votes = {name: Vote(vote.classes, vote.scores[row]) for name, vote in heard.votes.items()}
     codes = None if heard.codes is None else heard.codes[row]
-    return Heard(votes, codes, None if heard.raw is None else heard.raw.part(row))
+    raw = None if heard.raw is None else heard.raw.part(row)
+    return Heard(votes, codes, raw, heard.in_turn)
 
 
 def _encoded(view: RowsView, rows: Rows | SparseRows, X: Float64Array) -> Float64Array:

@@ -117,8 +117,8 @@ def _check(model: StreamModel) -> None:
         raise ValueError(
             "models with given weights of classes cannot be merged; with 'balanced' they can"
         )
-    if model.temporal:
-        raise ValueError("a model that uses the labels before a row cannot be merged")
+    if model.temporal is True:
+        raise ValueError("a model that always uses the labels before a row cannot be merged")
     form = model.rows.form
     if not model.learned or (form.begun and not form.settled):
         raise ValueError("the first samples have not settled the columns: learn more before")

@@ -13,12 +13,13 @@ from wolfstream.solver.prepare.row_form import Preparing
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, take_rows
 from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.rows.seen import Seen
-from wolfstream.solver.stream.bank import BankLearner
+from wolfstream.solver.stream.bank import BankLearner, BankPicture
 from wolfstream.solver.stream.chain import ChainOnDemand, chained
 from wolfstream.solver.stream.class_head import ClassHead, ClassHeadView, LearnerView
 from wolfstream.solver.stream.class_weights import ClassWeight
 from wolfstream.solver.stream.explanations import Contest, Explanation, explanations
 from wolfstream.solver.stream.kernel_learner import KernelLearner
+from wolfstream.solver.stream.label_order import LabelOrder
 from wolfstream.solver.stream.labels import Label
 from wolfstream.solver.stream.paper_learners import (
     AssetPicture,
@@ -26,7 +27,7 @@ from wolfstream.solver.stream.paper_learners import (
     new_asset,
     new_working_set,
 )
-from wolfstream.solver.stream.parameters import AssetParameters, SetParameters, Task
+from wolfstream.solver.stream.parameters import AssetParameters, SetParameters, Task, Temporal
 from wolfstream.solver.stream.reasons import MemberPulls
 from wolfstream.solver.stream.rows import Part, RowsView, StreamRows
 from wolfstream.solver.stream.turns import absorb_in_turn, heard_by
@@ -55,20 +56,26 @@ class StreamView(NamedTuple):
     heads: dict[str, HeadView]
     chain: ChainOnDemand
 
-    def predict(self, rows: Rows | SparseRows) -> HeadAnswer:
-        """Return the bank's answers for rows. Raises Misfit, AnotherKind if they do not fit."""
-        seen = self._seen(rows)
+    def predict(self, rows: Rows | SparseRows, order: LabelOrder | None = None) -> HeadAnswer:
+        """Return the bank's answers for rows. Raises Misfit, AnotherKind if they do not fit.
+
+        order: in which rows were predicted before; None if the labels before the rows are not to
+        be used.
+        """
+        seen = self._seen(rows, order)
         chain = None if isinstance(seen.X, SparseRows) else self.chain.get()
         if chain is None or isinstance(seen.X, SparseRows):
             return self._predict(seen)[0]
-        return chained(chain, self.heads[BANK], seen.X, seen.raw)
+        return chained(chain, self.heads[BANK], seen)
 
-    def explain(self, rows: Rows | SparseRows) -> Iterator[Explanation]:
+    def explain(
+        self, rows: Rows | SparseRows, order: LabelOrder | None = None
+    ) -> Iterator[Explanation]:
         """Return why the bank answers so, and the members of a working set that it listens to.
 
-        Raises as `predict`.
+        order: as of `predict`. Raises as that.
         """
-        seen = self._seen(rows)
+        seen = self._seen(rows, order)
         head_answer, heard = self._predict(seen)
         found = explanations(
             BANK,
@@ -90,8 +97,11 @@ class StreamView(NamedTuple):
         one = take_rows(X, slice(row, row + 1))
         return self.heads[VOTERS["classification"][0]].pulls(one, contest.wanted, contest.other)
 
-    def _seen(self, rows: Rows | SparseRows) -> Seen:
-        return Seen(rows) if isinstance(rows, SparseRows) else self.rows.seen(rows)
+    def _seen(self, rows: Rows | SparseRows, order: LabelOrder | None = None) -> Seen:
+        seen = Seen(rows) if isinstance(rows, SparseRows) else self.rows.seen(rows)
+        bank = self.heads[BANK].learner
+        assert isinstance(bank, BankPicture)
+        return seen if order is None else order.placed(bank.past, seen)
 
     def _predict(self, seen: Seen) -> tuple[HeadAnswer, Heard]:
         def ask(name: str) -> HeadAnswer:
@@ -104,9 +114,9 @@ class StreamView(NamedTuple):
 class StreamModel:
     """Prepared rows, a learner of the papers, and a bank that listens to it and answers.
 
-    head: the name of that learner. preparing: how rows are prepared. temporal: whether the labels
-    or targets before a row may be used for it. seed: of all randomness. own: parameters of the
-    working set. pins, class_weight: see `BankLearner`.
+    head: the name of that learner. preparing: how rows are prepared. temporal, pins, class_weight:
+    see `BankLearner`. seed: of all randomness. own: parameters of the working set. order: in which
+    rows were predicted in this process.
 
     The first rows decide whether rows are arrays, a table or sparse ones by name (`row_form`), or
     sparse ones of numbered features. Sparse rows are learned as they come.
@@ -118,7 +128,7 @@ class StreamModel:
         head: PaperHead,
         *,
         preparing: Preparing,
-        temporal: bool,
+        temporal: Temporal,
         seed: int,
         class_weight: ClassWeight | None = None,
     ) -> None:
@@ -127,6 +137,7 @@ class StreamModel:
         self.own, self.pins = SetParameters(), NO_PINS
         self.class_weight = class_weight
         self.rows = StreamRows(preparing)
+        self.order = LabelOrder()
         self._view: StreamView | None = None
         self.begin()
 
@@ -218,10 +229,6 @@ class StreamModel:
             "scores": self.own.scores,
             "naive_bayes": self.pins.naive_bayes,
             "class_weight": self.class_weight,
-            "outliers": self.preparing.outliers,
-            "units": self.preparing.units,
-            "texts": self.preparing.texts,
-            "codes": self.preparing.codes,
             "form": rows.form,
             "names": None if rows.names is None else rows.names.names(),
             "first": rows.first,
@@ -237,29 +244,20 @@ class StreamModel:
     def __setstate__(self, state: dict[str, Any]) -> None:
         parameters = {name: state[name] for name in ("preparing", "temporal", "seed")}
         self.__init__(state["task"], state["head"], **parameters)  # type: ignore[misc]
-        # Earlier versions had no naive Bayes, counted pairs, clipped outliers, kept units, and
-        # crossed nothing.
-        self.pins = Pins(naive_bayes=state.get("naive_bayes", ()))
-        self.class_weight = state.get("class_weight")
-        self.own = SetParameters(scores=state.get("scores", "counted"))
-        self.preparing = self.preparing._replace(
-            outliers=state.get("outliers", "clipped"),
-            units=state.get("units", "kept"),
-            texts=state.get("texts", "slots"),
-            codes=state.get("codes", "numbers"),
-        )
+        self.pins = Pins(naive_bayes=state["naive_bayes"])
+        self.class_weight = state["class_weight"]
+        self.own = SetParameters(scores=state["scores"])
         self.begin()
         rows = self.rows
-        rows.form, rows.first = state["form"]._replace(prepare=self.preparing), state["first"]
+        rows.form, rows.first = state["form"], state["first"]
         rows.names = None if state["names"] is None else NameTable(state["names"])
-        if "facts" in state:
-            rows.facts.restore(state["facts"], state["facts_arrays"])
+        rows.facts.restore(state["facts"], state["facts_arrays"])
         if state["preparation"]:
             rows.restore_preparation(state["preparation"])
         for name, head in self.heads.items():
             if isinstance(head, ClassHead):
                 head.meet(state["classes"][name])
-            head.calibration.restore(state.get("calibration", {}).get(name, {}))
+            head.calibration.restore(state["calibration"][name])
         self.paper.restore(*state["paper"])
         self.bank.restore(*state["bank"])
 

@@ -172,9 +172,6 @@ class FollowingSet:
         return self.set.state() | self._classes.state()
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from a state; one that an earlier version saved has watched nothing."""
+        """Continue from a state."""
         self.set.restore(state)
-        if "moved_seen" in state:
-            self._classes.restore(state)
-        else:
-            self.watch_from_now()
+        self._classes.restore(state)

@@ -6,6 +6,8 @@ A spec has the same defaults, which a test compares: it loads no numerics.
 from typing import Literal, NamedTuple
 
 Task = Literal["classification", "regression"]
+# Whether the labels before a row help to predict it; "auto": where they are known.
+Temporal = Literal["auto"] | bool
 
 
 class SetParameters(NamedTuple):

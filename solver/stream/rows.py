@@ -236,7 +236,7 @@ class StreamRows:
         layout = None if prepare is None else self.form.layout
         if prepare is None or layout is None:
             return None
-        return Preparation(layout, prepare.outliers, prepare.units)
+        return Preparation(layout)
 
     def restore_preparation(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `Preparation.state` gave, if rows of this form are prepared."""

@@ -30,8 +30,16 @@ from wolfstream.solver.stream.forests import (
     Forests,
     fit_forests,
     forests_bytes,
+    past_votes,
 )
+from wolfstream.solver.stream.past_values import LAGS
 from wolfstream.solver.stream.refits import Refits
+from wolfstream.solver.stream.targets_before import (
+    TargetsBefore,
+    before_of,
+    columns_in_order,
+    columns_of_next,
+)
 from wolfstream.solver.stream.tree_columns import Encoding
 from wolfstream.solver.stream.tree_mixing import (
     ClassMixing,
@@ -50,21 +58,23 @@ from wolfstream.solver.trees.code_values import CodeValues
 
 MOST_COLUMNS = 256
 MOST_CLASSES = 64
-# Names of the parts of forests among saved arrays.
-_PARTS = ("values", "bins", "fresh", "residual")
+_PARTS = ("bins", "fresh", "residual", "past")
 
 
 class TreesView(NamedTuple):
-    """An immutable picture of trees that answer. mixing: a copy that nothing changes."""
+    """An immutable picture of trees that answer. mixing: a copy that nothing changes.
+
+    before: the next row; None where trees see no targets before.
+    """
 
     forests: Forests
     mixing: ClassMixing | ValueMixing
+    before: TargetsBefore | None = None
 
     @property
     def columns(self) -> int:
         """Of the rows."""
-        forests = self.forests
-        return len(forests.bins.categories) - (forests.classes == 0) - forests.encoding.width
+        return self.forests.columns
 
     @property
     def kinds(self) -> list[dict[str, Any]]:
@@ -74,6 +84,16 @@ class TreesView(NamedTuple):
     def answer(self, raw: RawRows, answers: Any) -> Any:
         """Return answers for rows about which the bank has others."""
         return self.mixing.answer(self.forests, raw, answers)
+
+    def past(self, raw: RawRows, of_bank: Any, answers: Any) -> Float64Array | None:
+        """Return values by trees that see the targets before; None where there are none.
+
+        of_bank: its answers. answers: those of `answer`. Each row is the next one.
+        """
+        if self.before is None:
+            return None
+        beside = columns_of_next(self.before, answers.prediction)
+        return past_votes(self.forests, raw, of_bank.prediction, beside)
 
 
 class Begun(NamedTuple):
@@ -89,18 +109,28 @@ class TreeExperts:
 
     Where rows have words later only, trees go on without. categories: (d,) which columns are codes.
     samples: learned so far. classes: met so far, 0 of numbers. work: of the bank
-    (`Learners.work`), of which fits take a share. forests: that answer; None before the first.
-    begun: the fit that goes on; None between two.
+    (`Learners.work`), of which fits take a share.
+    forests: that answer; None before the first. begun: the fit that goes on; None between two.
+    past_trees: whether trees of numbers see the targets before. votes: theirs about the rows that
+    were learned last; None without.
     """
 
     def __init__(
-        self, columns: int, categories: tuple[int, ...], words: int = 0, *, regression: bool
+        self,
+        columns: int,
+        categories: tuple[int, ...],
+        words: int = 0,
+        *,
+        regression: bool,
+        past: bool = False,
     ) -> None:
-        self.regression, self.words = regression, words
+        self.words = words
+        self.regression, self.past_trees = regression, regression and past
+        self.votes: Float64Array | None = None
         self.categories = np.zeros(columns, np.bool_)
         self.categories[list(categories)] = True
         self.samples = self.classes = 0
-        self.window = Window(columns, 1 if regression else 0, words)
+        self.window = Window(columns, 1 + self.past_trees if regression else 0, words)
         self.forests: Forests | None = None
         self.begun: Begun | None = None
         self.mixing: Mixing = new_mixing(regression=regression)
@@ -151,6 +181,10 @@ class TreeExperts:
             answers = learned.answers
             for start in range(0, len(y), RECENT):
                 self.losses.add(learned.losses[start : start + RECENT])
+        self.votes = None
+        if self.past_trees:
+            self.votes = self._past_votes(raw, y, base[:, 0], answers)
+            base = np.concatenate([base, base_of(answers)], axis=1)
         self.samples += len(y)
         if not self.stopped:
             targets = np.asarray(y, np.float64)
@@ -158,6 +192,20 @@ class TreeExperts:
             self.window.add(WindowRows(raw.X, words, targets, weight, base))
         self._go_on(units, work)
         return answers
+
+    def _past_votes(
+        self, raw: RawRows, y: NDArray[Any], of_bank: Float64Array, answers: Float64Array
+    ) -> Float64Array | None:
+        """Return values of rows before their targets y are learned; None without trees."""
+        forests = self.forests
+        if forests is None or forests.past is None:
+            return None
+        beside = columns_in_order(self._before(), y, answers)
+        return past_votes(forests, raw, of_bank, beside)
+
+    def _before(self) -> TargetsBefore:
+        last = self.window.last(LAGS)
+        return before_of(last.y, last.base[:, 1])
 
     def meet(self, classes: int) -> None:
         """Make room for so many classes, or stop."""
@@ -179,7 +227,8 @@ class TreeExperts:
             if former is not None and self.forests is not None:
                 self.mixing.take(former, self.forests)
         elif self.begun is None and self.samples == self._next:
-            fit = fit_at(self.samples, self.window.size, self._work_columns, self.classes, work)
+            shape = min(self.window.size, self.samples), self._work_columns, self.classes
+            fit = fit_at(self.samples, *shape, work, past=self.past_trees)
             self._next = fit.next
             # Answers about one class only say nothing.
             if not self.stopped and (self.regression or self.classes > 1):
@@ -190,7 +239,8 @@ class TreeExperts:
         self.begun = begun
         rows = self.window.last(self.window.size, self.samples - begun.fit.begins)
         effort = effort_of(begun.fit, begun.classes)
-        work = partial(fit_forests, rows, self.categories, begun.classes, begun.units, effort)
+        given = rows, self.categories, begun.classes, begun.units, effort
+        work = partial(fit_forests, *given, past=self.past_trees)
         self._refits.begin(begun.fit.due, work)
 
     def view(self) -> TreesView | None:
@@ -199,7 +249,8 @@ class TreeExperts:
             return None
         mixing = self.mixing.copy()
         assert isinstance(mixing, ClassMixing | ValueMixing)
-        return TreesView(self.forests, mixing)
+        before = None if self.forests.past is None else self._before()
+        return TreesView(self.forests, mixing, before)
 
     def standing(self, bank: Standing) -> Standing:
         """Return a bank's standing with that of trees: all share the weight of the answer."""
@@ -214,10 +265,14 @@ class TreeExperts:
 
     @property
     def nbytes(self) -> int:
-        """Memory in bytes, the window's as when it is full, and that of trees as when they are."""
+        """Memory in bytes, that of trees as when they answer."""
         codes = self.words > 0 or bool(self.categories.any())
-        forests = forests_bytes(self.columns, self.classes, codes=codes)
-        return self.losses.nbytes + self.window.most_bytes + 2 * forests
+        forests = forests_bytes(self.columns, self.classes, past=self.past_trees, codes=codes)
+        return self.losses.nbytes + self.window.nbytes + 2 * forests
+
+    def growth(self, n: int) -> int:
+        """Return how much memory n more rows add at most."""
+        return 0 if self.stopped else self.window.growth(n)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return all that `restore` needs to go on bit for bit, as plain arrays."""
@@ -252,12 +307,14 @@ def _forest_arrays(forests: Forests) -> dict[str, NDArray[Any]]:
     arrays: dict[str, NDArray[Any]] = {
         "forest_counts": np.array([forests.classes], np.int64),
         "forest_units": np.array(forests.units),
+        "forest_unit": np.array([forests.unit]),
     }
     encoding = forests.encoding
     arrays |= {"forest_texts": encoding.texts.copy(), "forest_columns": encoding.columns.copy()}
-    parts: tuple[Any, ...] = (encoding.values, forests.bins, forests.fresh, forests.residual)
-    for name, part in zip(_PARTS, parts, strict=True):
-        for field, array in part._asdict().items():
+    arrays |= {f"forest_values_{n}": a.copy() for n, a in encoding.values._asdict().items()}
+    names = ("bins", "fresh", "residual") if forests.past is None else _PARTS
+    for name in names:
+        for field, array in getattr(forests, name)._asdict().items():
             arrays[f"forest_{name}_{field}"] = array.copy()
     return arrays
 
@@ -268,7 +325,9 @@ def _forests_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Forests:
 
     units = Units(*arrays["forest_units"].tolist())
     classes = int(arrays["forest_counts"][0])
+    past = of(Trees, "past") if "forest_past_feature" in arrays else None
+    both = of(Trees, "fresh"), of(Trees, "residual")
+    unit = float(arrays["forest_unit"][0]) if "forest_unit" in arrays else 1.0
     texts, columns = np.array(arrays["forest_texts"]), np.array(arrays["forest_columns"])
     encoding = Encoding(texts, columns, of(CodeValues, "values"))
-    parts = of(Bins, "bins"), of(Trees, "fresh"), of(Trees, "residual")
-    return Forests(classes, units, encoding, *parts)
+    return Forests(classes, units, encoding, of(Bins, "bins"), *both, past, unit)

@@ -86,17 +86,20 @@ class Mixing(Protocol):
         """Return answers for rows about which the bank has others."""
 
     def copy(self) -> "Mixing":
-        """Return one that later samples do not change."""
+        """Return one that answers, and that later samples do not change."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return a copy, as named plain arrays."""
 
 
 class ClassMixing(NamedTuple):
-    """Of classes: temperatures, stackers, and shares on log loss, as the bank's own experts."""
+    """Of classes: temperatures, stackers, and shares on log loss, as the bank's own experts.
+
+    combiner: memory for learning; None of a copy, which only answers.
+    """
 
     combination: Combination
-    combiner: Combiner
+    combiner: Combiner | None
 
     @property
     def weight(self) -> Float64Array:
@@ -118,6 +121,7 @@ class ClassMixing(NamedTuple):
         np.maximum.accumulate(np.maximum(met, y[:-1] + 1), out=known[1:])
         scores = np.zeros((n, EXPERTS, classes + 1))
         awake = _write_scores(forests, raw, answers, scores[:, :, :classes])
+        assert self.combiner is not None
         probability, losses = self.combiner.combine(
             self.combination, scores, awake, y, known, weight
         )
@@ -148,7 +152,7 @@ class ClassMixing(NamedTuple):
 
     def copy(self) -> "ClassMixing":
         """See `Mixing`."""
-        return _class_mixing(Combination(*(field.copy() for field in self.combination)))
+        return ClassMixing(Combination(*(field.copy() for field in self.combination)), None)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """See `Mixing`."""

@@ -31,15 +31,17 @@ class Fit(NamedTuple):
     next: int
 
 
-def fit_at(begins: int, most: int, columns: int, classes: int, work: int) -> Fit:
+def fit_at(
+    begins: int, rows: int, columns: int, classes: int, work: int, *, past: bool = False
+) -> Fit:
     """Return the fit that begins at a sequence.
 
-    most: rows that it takes at most. classes: 0 of numbers. work: of the bank.
+    rows: that it takes at most. classes: 0 of numbers. work: of the bank. past: whether a third
+    forest sees the targets before.
     """
-    rows = min(most, begins)
     if begins < DOUBLED:
         return Fit(begins, begins + begins // 2, 2 * begins)
-    interval = EVERY * _intervals(rows, columns, classes, work)
+    interval = EVERY * _intervals(rows, columns, classes, work, 3 if past else 2)
     return Fit(begins, begins + min(interval, rows) // 2, begins + interval)
 
 
@@ -50,11 +52,11 @@ def effort_of(fit: Fit, classes: int) -> Effort:
     return Effort(rounds, seed=fit.begins)
 
 
-def _intervals(rows: int, columns: int, classes: int, work: int) -> int:
+def _intervals(rows: int, columns: int, classes: int, work: int, forests: int) -> int:
     outputs = outputs_of(classes)
     of_column = _OF_COLUMN if outputs == 1 else _OF_COLUMNS
     of_row = _OF_ROW + _OF_OUTPUT * outputs + of_column * columns
     rounds = effort_of(Fit(0, 0, 0), classes).rounds
-    cost = 2 * rounds * rows * of_row
+    cost = forests * rounds * rows * of_row
     allowed = _OF_WORK * work + (_OF_CLASSES + _OF_CLASS * classes if classes else 0)
     return int(min(max(cost / (allowed * EVERY), 1.0), _MOST_INTERVALS))

@@ -55,9 +55,16 @@ class Window:
         return self._length
 
     @property
-    def most_bytes(self) -> int:
-        """Memory that the rows take at most, those of a fit in other arrays left out."""
-        return 2 * self.most * self._bytes_of_row
+    def nbytes(self) -> int:
+        """Memory of the arrays, those of a fit in other arrays left out."""
+        return len(self._stored.y) * self._bytes_of_row
+
+    def growth(self, n: int) -> int:
+        """Return how much memory n more rows add at most; it grows up to twice the rows of use."""
+        needed = self._length + n
+        if needed <= len(self._stored.y):
+            return 0
+        return max(min(2 * needed, 2 * self.most) - len(self._stored.y), 0) * self._bytes_of_row
 
     @property
     def most(self) -> int:

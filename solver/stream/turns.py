@@ -81,7 +81,7 @@ def heard_by(
     votes: dict[str, Vote] = {}
     for name, speech in answers_of(others, ask).items():
         votes[name] = speech.vote
-    return Heard(votes, seen.codes, seen.raw)
+    return Heard(votes, seen.codes, seen.raw, seen.in_turn)
 
 
 def answers_of(heads: Iterable[N], ask: Callable[[N], S | None]) -> dict[N, S]:

@@ -78,6 +78,12 @@ class ValueHeadView(NamedTuple):
         """Return the answers of the head for finite rows."""
         return HeadAnswer(None, [self.learner.predict(X, _hints(heard, self.voters))])
 
+    def confidence_of(self, head_answer: HeadAnswer) -> ValueConfidence:
+        """As of classes."""
+        own = head_answer.confidence
+        enough = isinstance(own, ValueConfidence) and own.is_like(self.confidence)
+        return own if isinstance(own, ValueConfidence) and enough else self.confidence
+
     def contests(self, _: HeadAnswer) -> None:
         """Numbers have none."""
 

@@ -73,7 +73,7 @@ def rescale(mixture: ValueMixture, factor: float) -> None:
         P *= min(1.0, len(P) / float(np.trace(P)))
 
 
-class _OfRow(NamedTuple):
+class OfRow(NamedTuple):
     """Reused memory: kept (S,), v (E + S,), difference and gain (E,), prior (E + S,)."""
 
     kept: Float64Array
@@ -83,29 +83,36 @@ class _OfRow(NamedTuple):
     prior: Float64Array
 
 
-def _of_row(mixture: ValueMixture) -> _OfRow:
+def of_row(mixture: ValueMixture) -> OfRow:
+    """Return reused memory for a mixture."""
     experts = mixture.a.shape[1]
     kept = np.exp(-1.0 / np.array(HORIZONS))
     room = (np.empty(len(mixture.weight)), np.empty(experts), np.empty(experts))
-    return _OfRow(kept, *room, prior_of(experts))
+    return OfRow(kept, *room, prior_of(experts))
 
 
 def mix(
-    mixture: ValueMixture, values: Float64Array, target: Float64Array, weight: Float64Array
+    mixture: ValueMixture,
+    values: Float64Array,
+    target: Float64Array,
+    weight: Float64Array,
+    *,
+    of_answer: bool = False,
 ) -> tuple[Float64Array, Float64Array]:
     """Answers (n,) and squared errors (n, E + S) of rows, whose targets are then learned.
 
-    values: (n, E). weight: (n,) of the rows. Errors are those of weight 1.
+    values: (n, E). weight: (n,) of the rows. Errors are those of weight 1. of_answer: as of
+    `learn_row`.
     """
     answers, errors = np.empty(len(values)), np.empty((len(values), len(mixture.weight)))
-    _learn(mixture, values, target, weight, _of_row(mixture), answers, errors)
+    _learn(mixture, values, target, weight, of_row(mixture), of_answer, answers, errors)
     return answers, errors
 
 
 def mixed(mixture: ValueMixture, values: Float64Array) -> tuple[Float64Array, Float64Array]:
     """Return answers (n,) and variances (n,) of rows without targets; values (n, E)."""
     answers, variances = np.empty((2, len(values)))
-    _answer(mixture, values, _of_row(mixture), answers, variances)
+    _answer(mixture, values, of_row(mixture), answers, variances)
     return answers, variances
 
 
@@ -123,54 +130,79 @@ def _learn(
     values: Float64Array,
     target: Float64Array,
     weight: Float64Array,
-    row: _OfRow,
+    row: OfRow,
+    of_answer: bool,
     answers: Float64Array,
     errors: Float64Array,
 ) -> None:
-    stackers, experts = c.a.shape
     for i in range(len(values)):
-        answers[i] = _say(c, values[i], row)
-        y, w, least = target[i], weight[i], np.inf
-        for e in range(experts + stackers):
-            error = abs(y - row.v[e])
-            least = smaller(least, error)
-            errors[i, e] = error * error
-            c.square[e] = DECAY * c.square[e] + w * error * error
-            c.memory[e] = DECAY * c.memory[e] + w
-        c.error[0] = DECAY * c.error[0] + least
-        c.error[1] = DECAY * c.error[1] + 1.0
-        unit = larger(c.error[0] / c.error[1], _SMALLEST)
-        for s in range(stackers):
-            error = y - row.v[experts + s]
-            _ridge_step(c.a[s], c.P[s], row, s, error, w / larger(abs(error) / unit, CORE))
-        total = 0.0
-        for e in range(experts + stackers):
-            c.weight[e] *= np.exp(-RATE * w * smaller(np.sqrt(errors[i, e]) / unit, MOST))
-            total += c.weight[e]
-        for e in range(experts + stackers):
-            kept = c.weight[e] / total if total > 0.0 else row.prior[e]
-            c.weight[e] = (1.0 - SHARE) * kept + SHARE * row.prior[e]
+        answers[i] = learn_row(c, values[i], target[i], weight[i], row, errors[i], of_answer)
+
+
+@inner
+def learn_row(
+    c: ValueMixture,
+    values: Float64Array,
+    y: float,
+    w: float,
+    row: OfRow,
+    errors: Float64Array,
+    of_answer: bool,
+) -> float:
+    """Return the answer to a row's values (E,), whose target y is then learned, weighing w.
+
+    errors: (E + S,) gets the squared errors. of_answer: whether u is the mean absolute error of the
+    answer, and not of the best expert: of many, one is always near by chance.
+    """
+    stackers, experts = c.a.shape
+    answer, least = say(c, values, row), np.inf
+    for e in range(experts + stackers):
+        error = abs(y - row.v[e])
+        least = smaller(least, error)
+        errors[e] = error * error
+        c.square[e] = DECAY * c.square[e] + w * error * error
+        c.memory[e] = DECAY * c.memory[e] + w
+    c.error[0] = DECAY * c.error[0] + (abs(y - answer) if of_answer else least)
+    c.error[1] = DECAY * c.error[1] + 1.0
+    unit = larger(c.error[0] / c.error[1], _SMALLEST)
+    for s in range(stackers):
+        error = y - row.v[experts + s]
+        spread = larger(abs(error) / unit, CORE) / w
+        ridge_step(c.a[s], c.P[s], row.difference, row.gain, row.kept[s], error, spread)
+    total = 0.0
+    for e in range(experts + stackers):
+        c.weight[e] *= np.exp(-RATE * w * smaller(np.sqrt(errors[e]) / unit, MOST))
+        total += c.weight[e]
+    for e in range(experts + stackers):
+        kept = c.weight[e] / total if total > 0.0 else row.prior[e]
+        c.weight[e] = (1.0 - SHARE) * kept + SHARE * row.prior[e]
+    return answer
 
 
 @compiled
 def _answer(
     c: ValueMixture,
     values: Float64Array,
-    row: _OfRow,
+    row: OfRow,
     answers: Float64Array,
     variances: Float64Array,
 ) -> None:
     for i in range(len(values)):
-        answers[i] = _say(c, values[i], row)
+        answers[i] = say(c, values[i], row)
         variances[i] = 0.0
         for e in range(len(c.weight)):
-            of_expert = (c.square[e] + 1.0) / (c.memory[e] + 1.0)
             apart = row.v[e] - answers[i]
-            variances[i] += c.weight[e] * (of_expert + apart * apart)
+            variances[i] += c.weight[e] * (mean_square(c, e) + apart * apart)
 
 
 @inner
-def _say(c: ValueMixture, values: Float64Array, row: _OfRow) -> float:
+def mean_square(c: ValueMixture, e: int) -> float:
+    """Return an expert's mean squared error; before any error, 1."""
+    return float((c.square[e] + 1.0) / (c.memory[e] + 1.0))
+
+
+@inner
+def say(c: ValueMixture, values: Float64Array, row: OfRow) -> float:
     """Write what experts and stackers say, and return the answer."""
     stackers, experts = c.a.shape
     answer = 0.0
@@ -188,11 +220,19 @@ def _say(c: ValueMixture, values: Float64Array, row: _OfRow) -> float:
 
 
 @inner
-def _ridge_step(
-    a: Float64Array, P: Float64Array, row: _OfRow, s: int, error: float, weight: float
+def ridge_step(
+    a: Float64Array,
+    P: Float64Array,
+    x: Float64Array,
+    gain: Float64Array,
+    kept: float,
+    error: float,
+    spread: float,
 ) -> None:
-    """One row of a weight of recursive least squares, then one sample of forgetting."""
-    x, gain, kept, spread = row.difference, row.gain, row.kept[s], 1.0 / weight
+    """One row x of variance `spread` in recursive least squares, then one sample of forgetting.
+
+    error: of a's value. gain: reused memory. kept: what one sample leaves.
+    """
     for e in range(len(a)):
         gain[e] = 0.0
         for f in range(len(a)):

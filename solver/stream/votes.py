@@ -9,9 +9,12 @@ from numpy.typing import NDArray
 from wolfstream.solver.adaptive.regressor import ValueAnswers
 from wolfstream.solver.adaptive.view import ClassAnswers
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.calibration.classes import ClassConfidence
+from wolfstream.solver.calibration.values import ValueConfidence
 from wolfstream.solver.rows.seen import RawRows
 from wolfstream.solver.stream.class_weights import WeightedAnswers
 from wolfstream.solver.stream.labels import Label, key_of
+from wolfstream.solver.stream.placed import PlacedAnswers
 from wolfstream.solver.working_set.answers import Absorbed
 from wolfstream.solver.working_set.predictions import Predicted
 
@@ -37,12 +40,14 @@ class Heard(NamedTuple):
     """What a head that listens gets beside n rows.
 
     votes: of other heads. codes: (n, texts) float64 of the rows' texts, NaN where one is missing;
-    None where there are none. raw: the rows before they are scaled; None of sparse ones.
+    None where there are none. raw: the rows before they are scaled; None of sparse ones. in_turn:
+    as of `Seen`.
     """
 
     votes: Votes
     codes: Float64Array | None = None
     raw: RawRows | None = None
+    in_turn: bool = False
 
 
 NOTHING_HEARD = Heard({})
@@ -52,12 +57,13 @@ class Hints(NamedTuple):
     """What a learner gets beside n rows: what its head has heard.
 
     scores: (n, voters, K) of classes, (n, voters) values of numbers; None without votes. codes,
-    raw: as of `Heard`.
+    raw, in_turn: as of `Heard`.
     """
 
     scores: Float64Array | None = None
     codes: Float64Array | None = None
     raw: RawRows | None = None
+    in_turn: bool = False
 
     def part(self, rows: slice) -> "Hints":
         """Return those beside some of the rows."""
@@ -65,6 +71,7 @@ class Hints(NamedTuple):
             None if self.scores is None else self.scores[rows],
             None if self.codes is None else self.codes[rows],
             None if self.raw is None else self.raw.part(rows),
+            self.in_turn,
         )
 
 
@@ -73,7 +80,7 @@ NO_HINTS = Hints()
 
 def hints_of(scores: Float64Array | None, heard: Heard) -> Hints:
     """Return what a learner gets of what its head has heard; scores: made of the votes."""
-    return Hints(scores, heard.codes, heard.raw)
+    return Hints(scores, heard.codes, heard.raw, heard.in_turn)
 
 
 class Answer(Protocol):
@@ -115,7 +122,7 @@ class HeadAnswer:
         if len(parts) > 1:
             self.prediction = np.concatenate([part.prediction for part in parts])
         self.probability: Float64Array | None = None
-        if isinstance(first, (ClassAnswers, WeightedAnswers)):
+        if isinstance(first, (ClassAnswers, WeightedAnswers, PlacedAnswers)):
             self.probability = first.probability
         self._vote: Vote | None = None
 
@@ -136,7 +143,19 @@ class HeadAnswer:
     def deviation(self) -> Float64Array | None:
         """(n,) standard deviations of targets around a bank's predictions; else None."""
         first = self.parts[0]
-        return first.deviation if isinstance(first, ValueAnswers) else None
+        return first.deviation if isinstance(first, (ValueAnswers, PlacedAnswers)) else None
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether the labels just before its rows were known to it."""
+        first = _bare(self.parts[0])
+        return isinstance(first, PlacedAnswers) and first.in_turn
+
+    @property
+    def confidence(self) -> ClassConfidence | ValueConfidence | None:
+        """How sure it is, where that is not what its head's results tell."""
+        first = _bare(self.parts[0])
+        return first.confidence if isinstance(first, PlacedAnswers) else None
 
     @property
     def vote(self) -> Vote:
@@ -167,6 +186,11 @@ class HeadAnswer:
                 scores[start:stop, :2] = decision[:, None] * _HALVES
             start = stop
         return Vote(self.classes, scores)
+
+
+def _bare(part: Answer) -> Answer:
+    """Return a bank's answer without the weights of classes."""
+    return part.bare if isinstance(part, WeightedAnswers) else part
 
 
 def _scores(part: Answer) -> Float64Array:

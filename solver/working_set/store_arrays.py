@@ -15,7 +15,7 @@ from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.kernels.precision import Precision
 from wolfstream.solver.kernels.prepared_rows import prepare_rows, prepare_weighted
 from wolfstream.solver.rows.matrix import n_rows, rows_from_arrays, rows_to_arrays
-from wolfstream.solver.working_set.store import FREE, Bounds, SampleStore
+from wolfstream.solver.working_set.store import Bounds, SampleStore
 
 
 def store_to_arrays(store: SampleStore) -> dict[str, NDArray[Any]]:
@@ -41,8 +41,6 @@ def store_from_arrays(
 ) -> SampleStore:
     """Return the store that `store_to_arrays` described, without kernel values yet.
 
-    Kernel values that earlier versions kept are not read; of their samples no number is known.
-
     added: the number of samples that were ever stored.
     """
     exact = rows_from_arrays("rows", arrays)
@@ -52,6 +50,6 @@ def store_from_arrays(
     rows = prepare_weighted(kernel, rows, precision, inverse_weight)
     store = SampleStore(kernel, origin, precision, rows, bounds)
     codes, entered = np.array(arrays["codes"]), np.array(arrays["entered"])
-    numbers = np.array(arrays.get("numbers", np.full(len(codes), FREE)))
+    numbers = np.array(arrays["numbers"])
     store.restore(rows, codes, entered, inverse_weight, numbers, added)
     return store

@@ -44,10 +44,11 @@ def name() -> str:
 
 
 @pytest.fixture
-def model(server: ServerProcess, name: str) -> Iterator[str]:
+def model(page: Any, server: ServerProcess, name: str) -> Iterator[str]:
     """A model that has learned; it is deleted at the end."""
     learn(server, name, 300)
     yield name
+    page.goto("about:blank")  # an open page would ask for the deleted model
     httpx.delete(f"{server.url}/v1/models/{name}")
 
 
@@ -188,6 +189,7 @@ def test_a_challenger_is_compared_and_promoted(page: Any, server: ServerProcess,
     assert told["rolled_back"]["of"] == challenger
     page.goto(f"{server.url}/#/{challenger}")
     fact(page, "Follows").locator("dd", has_text=model).wait_for()
+    page.goto("about:blank")  # an open page would ask for the deleted model
     httpx.delete(f"{server.url}/v1/models/{challenger}")
 
 

@@ -66,7 +66,7 @@ def test_ticks_of_time_are_at_round_times_of_the_readers_day(
 
 
 @pytest.fixture
-def moments(server: ServerProcess) -> Iterator[str]:
+def moments(page: Any, server: ServerProcess) -> Iterator[str]:
     """The name of a model that has learned at two moments."""
     url = f"{server.url}/v1/models/moments"
     httpx.put(url, json={}).raise_for_status()
@@ -74,6 +74,7 @@ def moments(server: ServerProcess) -> Iterator[str]:
     sent = {"x": X.tolist(), "y": (X[:, 0] > 0).astype(int).tolist()}
     httpx.post(f"{url}/samples", json=sent, timeout=60).raise_for_status()
     yield "moments"
+    page.goto("about:blank")  # an open page would ask for the deleted model
     httpx.delete(url)
 
 

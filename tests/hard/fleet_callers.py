@@ -134,8 +134,7 @@ class Callers:
     def _learn(self, caller: Caller, model: str) -> None:
         random = caller.random
         n = 1200 if random.random() < _LARGE else random.choice([1, 1, 5, 40])
-        # Of requests without a key, that to a model with several learners does not tell to which.
-        request = caller.request(model, n, keyed=model == "hot" or random.random() < 0.7)
+        request = caller.request(model, n, keyed=random.random() < 0.7)
         if caller.learn(self._urls, request) and request.key and random.random() < _REPEATED:
             caller.counts["repeated"] += 1
             caller.learn(self._urls, request)
@@ -151,7 +150,7 @@ class Callers:
     def _save(self, caller: Caller, _: str) -> None:
         if caller.random.random() < 0.7:
             return
-        model = caller.random.choice([one for one in self._models if one != "hot"])
+        model = caller.random.choice(self._models)
         self._note(caller, "snapshots", save(caller, caller.random.choice(self._urls), model))
 
     def _roll_back(self, caller: Caller, model: str) -> None:

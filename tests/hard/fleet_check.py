@@ -16,10 +16,8 @@ from tests.hard.fleet_clients import PROBE, Clients, Read
 from tests.hard.fleet_learner import learn_log
 from tests.hard.fleet_log import Log, RecordedModel, lost_or_twice, recorded_models
 from tests.hard.fleet_pairs import check_pair
-from tests.hard.fleet_partitions import check_divided
 from tests.hard.fleet_recorder import Recorder
 from wolfstream.service.fleet.opening import connect, open_fleet
-from wolfstream.service.storage.snapshots import Snapshots
 
 
 class Findings(NamedTuple):
@@ -40,7 +38,7 @@ def check(servers: Sequence[str], folder: Path, clients: Clients) -> Findings:
     figures = Counter[str]()
     fleet = open_fleet(connect(servers, 1 << 30, 1 << 30), folder)
     with closing(fleet.storage):
-        _check_models(models, fleet.storage.snapshots, clients, figures, faults)
+        _check_models(models, clients, figures, faults)
     sent = clients.sent
     figures["samples acknowledged"] = sum(
         len(request.samples) for request in sent if request.sequence
@@ -52,7 +50,6 @@ def check(servers: Sequence[str], folder: Path, clients: Clients) -> Findings:
 
 def _check_models(
     models: list[RecordedModel],
-    snapshots: Snapshots,
     clients: Clients,
     figures: Counter[str],
     faults: list[str],
@@ -61,15 +58,7 @@ def _check_models(
     sent, read = clients.sent, clients.read
     pairs = {model.follows: model for model in models if model.follows is not None}
     for model in models:
-        if model.follows is not None or ":" in model.name:  # with its champion, or as a partition
-            continue
-        if model.spec.get("learners", 1) > 1:
-            divided = check_divided(snapshots, model, models, sent, read, PROBE)
-            faults += divided.faults
-            figures["merges"] += len(divided.own.rollbacks)
-            figures["terms"] += len(divided.own.terms)
-            for log in divided.parts.values():
-                _count(figures, log)
+        if model.follows is not None:  # with its champion
             continue
         log = Log(model)
         of_model = [request for request in sent if request.model == model.name]

@@ -19,8 +19,7 @@ _REPEATED = 0.2
 class Sent(NamedTuple):
     """A request of samples, and its final answer: 200, or that the outcome is unknown.
 
-    model: the one in the answer, which may be a partition; the one asked without an answer of 200,
-    where sequence and epoch are None.
+    sequence and epoch are None without an answer of 200.
     """
 
     model: str
@@ -106,10 +105,7 @@ class Clients:
             answer = self._send(model, "samples", body, key, random, refused)
             self.longest = max(self.longest, Longest(time.monotonic() - began, began, refused[-5:]))
             told = answer.json() if answer is not None else {}
-            learned_by = told.get("model", model)
-            self.sent.append(
-                Sent(learned_by, key, samples, told.get("sequence"), told.get("epoch"))
-            )
+            self.sent.append(Sent(model, key, samples, told.get("sequence"), told.get("epoch")))
             if key is not None and random.random() < _REPEATED:
                 self._repeat(model, body, key, random, told)
 

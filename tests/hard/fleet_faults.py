@@ -19,7 +19,6 @@ from tests.service.nats import NatsServers
 from tests.service.process import ServerProcess
 from wolfstream.service.fleet.connection import NatsConnection, NatsRefusal, NatsTimeout
 from wolfstream.service.fleet.streams import log_location
-from wolfstream.service.storage.partitions import partition_names
 
 _PATIENCE_SECONDS = 60.0
 # What the logs may grow by where their bound is set to what they have.
@@ -277,24 +276,6 @@ def _called(nats: NatsConnection, name: str, request: dict[str, Any]) -> dict[st
             return None
 
     return found(answer)
-
-
-def wait_until_merged(url: str, model: str, learners: int) -> None:
-    """Wait until a model with several learners, to which nothing is sent, has all their samples."""
-
-    def described(name: str) -> dict[str, Any] | None:
-        try:
-            answer = httpx.get(f"{url}/v1/models/{name}", timeout=30)
-        except httpx.TransportError:
-            return None
-        return answer.json() if answer.is_success else None
-
-    def is_whole() -> bool:
-        told = [described(name) for name in [model, *partition_names(model, learners)]]
-        whole, *parts = (None if one is None else one["sequence"] for one in told)
-        return None not in (whole, *parts) and whole == sum(part or 0 for part in parts)
-
-    found(is_whole)
 
 
 def found(look: Callable[[], Any]) -> Any:

@@ -23,7 +23,7 @@ from tests.hard import fleet_check, fleet_ledger
 from tests.hard.conftest import Report
 from tests.hard.fleet_callers import Callers
 from tests.hard.fleet_clients import PROBE, Clients
-from tests.hard.fleet_faults import Faults, Parts, found, stopped, wait_until_merged
+from tests.hard.fleet_faults import Faults, Parts, found, stopped
 from tests.hard.fleet_ledger import Ledger, name_writers
 from tests.hard.fleet_pauses import CabledParts, Pauses
 from tests.hard.fleet_recorder import Recorder
@@ -32,7 +32,6 @@ from tests.service.nats import MISSING
 from tests.service.specs import PAPERS
 from tests.simulation.log_reader import Log, logs
 from wolfstream.service.fleet.opening import connect, open_fleet
-from wolfstream.service.storage.partitions import partition_names
 
 pytestmark = [
     pytest.mark.hard,
@@ -46,8 +45,6 @@ MODELS = ["first", "second", "a..third"]
 SPEC = PAPERS | {"working_set": {"max_size": 300}, "asset": None}
 OTHER = PAPERS | {"working_set": {"max_size": 100, "C": 3.0}, "asset": None}
 CHALLENGERS = {"first-b": "first", "b..third": "a..third"}
-DIVIDED = "hot"
-SEVERAL = {"learners": 3, "working_set": {"max_size": 100}}
 # Of the campaign of pauses: the one that is rolled back, and one that only bursts are sent to.
 UNDONE, STILL = "undone", "still"
 SMALL = PAPERS | {"working_set": {"max_size": 60}, "asset": None}
@@ -55,13 +52,12 @@ PAUSED_CHALLENGERS = {"first-b": "first"}
 PAUSED: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("first", "second", UNDONE, STILL), SMALL),
     "first-b": SMALL | {"follows": "first", "seed": 7},
-    DIVIDED: {"learners": 2, "working_set": {"max_size": 60}},
 }
 
 
 @pytest.fixture
 def parts(tmp_path: Path) -> Iterator[Parts]:
-    fleet = Parts(tmp_path, 3, merge_seconds=2.0)
+    fleet = Parts(tmp_path, 3)
     try:
         fleet.start()
         fleet.keep_logs()
@@ -71,13 +67,13 @@ def parts(tmp_path: Path) -> Iterator[Parts]:
 
 
 def test_a_fleet_keeps_its_word(parts: Parts, tmp_path: Path, report: Report) -> None:
-    specs = dict.fromkeys(MODELS, SPEC) | {DIVIDED: SEVERAL}
+    specs = dict.fromkeys(MODELS, SPEC)
     specs |= {model: OTHER | {"follows": champion} for model, champion in CHALLENGERS.items()}
     for number, (model, spec) in enumerate(specs.items()):
         url = f"{parts.urls[number % len(parts.urls)]}/v1/models/{model}"
         found(lambda to=url, body=spec: httpx.put(to, json=body, timeout=30).is_success)  # type: ignore[misc]
-    clients = Clients(parts.urls, [*MODELS, DIVIDED], CHALLENGERS, SEED)
-    faults = Faults(parts, [*MODELS, DIVIDED, *partition_names(DIVIDED, 3)], Random(SEED))
+    clients = Clients(parts.urls, MODELS, CHALLENGERS, SEED)
+    faults = Faults(parts, MODELS, Random(SEED))
     began = time.monotonic()
     clients.begin()
     try:
@@ -85,7 +81,6 @@ def test_a_fleet_keeps_its_word(parts: Parts, tmp_path: Path, report: Report) ->
         time.sleep(10)
     finally:
         clients.end()
-    wait_until_merged(parts.addresses[0], DIVIDED, 3)
     longest = clients.longest
     findings = fleet_check.check(parts.nats.addresses, tmp_path, clients)
     report(
@@ -103,13 +98,12 @@ def test_a_fleet_keeps_its_word(parts: Parts, tmp_path: Path, report: Report) ->
     assert clients.failures == []
     assert findings.faults == []
     assert findings.figures["samples acknowledged"] > 100
-    assert findings.figures["merges"] > 0
     assert clients.promoted
 
 
 def test_replaced_leaders_write_nothing(tmp_path: Path, report: Report) -> None:
     """Leaders are stopped or cut off with work on its way, replaced, and go on."""
-    parts = CabledParts(tmp_path, 3, merge_seconds=2.0, snapshot_samples=400)
+    parts = CabledParts(tmp_path, 3, snapshot_samples=400)
     ledger = Ledger()
     with ExitStack() as stack:
         stack.callback(parts.close)
@@ -134,8 +128,6 @@ def test_replaced_leaders_write_nothing(tmp_path: Path, report: Report) -> None:
         finally:
             callers.end()
             pauses.finish()
-        if not ledger.contradictions:
-            wait_until_merged(parts.addresses[0], DIVIDED, 2)
         faults, recorded = _compared(parts, recorder, ledger, makers)
         report(
             seconds=round(time.monotonic() - began),

@@ -18,6 +18,6 @@ ask. The same seed gives the same run. `python -m tests.simulation --help` start
     run, campaign     one seed, and many
 
 Not simulated: disks (a killed process keeps every byte that it has written, or none), websockets,
-workers, models with several learners, servers of the stream that fail or lose what they have
+workers, servers of the stream that fail or lose what they have
 stored, and the time that computing takes, beyond a fixed time for each change of threads.
 """

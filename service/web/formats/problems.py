@@ -39,7 +39,6 @@ _STATUS: dict[type[Refusal], int] = {
     errors.IdTaken: 409,
     errors.Follows: 409,
     errors.NotFollowing: 409,
-    errors.Divided: 409,
     errors.NoSuchHead: 409,
     errors.Untrained: 409,
     errors.AnotherState: 412,

@@ -26,7 +26,6 @@ from wolfstream.service.web.formats.body import read_body, respond
 from wolfstream.service.web.formats.bounds import SPEC_BOUNDS, SPEC_BYTES
 from wolfstream.service.web.formats.moments import max_lag_of
 from wolfstream.service.web.formats.wire import JSON, format_of_body
-from wolfstream.service.web.layers.divided_models import DividedModels, of_partition
 from wolfstream.service.web.layers.http_hop import (
     MARK,
     HttpHop,
@@ -43,7 +42,7 @@ _PATIENCE_SECONDS, _PAUSE_SECONDS = 10.0, 0.05
 # How many models without a leader a list asks for at the same time.
 _DESCRIBED_AT_A_TIME = 16
 _LISTED = ("model", "sequence", "epoch", "status", "features")
-_OK, _DELETED, _UNKNOWN = 200, 204, 404
+_OK, _UNKNOWN = 200, 404
 
 
 class Forwarding:
@@ -66,7 +65,6 @@ class Forwarding:
         self._neighbours = membership.neighbours
         self._tls = membership.tls
         self._hop = HttpHop(membership, most_bytes)
-        self._divided = DividedModels(self._director)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a call here, or let the model's leader answer it."""
@@ -80,8 +78,6 @@ class Forwarding:
             return
         body = KeptBody(receive)
         try:
-            if not _is_forwarded(scope):
-                self._divided.check_sent(name, scope)
             asked = await self._asked(name, scope, body)
             predicts = any(call.of_view for call in target.at_path.values())
             if not (predicts and await self._predict_here(name, scope, body, send)):
@@ -107,23 +103,6 @@ class Forwarding:
             await send(message)
 
         return send_and_note
-
-    async def _delete_partitions(self, name: str, scope: Scope, body: KeptBody) -> list[Message]:
-        """Delete a model's partitions, which are deleted before it.
-
-        Returns the response where one is not deleted. Raises Refusal.
-        """
-        for partition in self._director.partitions(name):
-            response = list[Message]()
-
-            async def keep(message: Message, of: list[Message] = response) -> None:
-                of.append(message)
-
-            await self._answer(partition, of_partition(scope, partition), body, keep)
-            body.begin_again()
-            if response[0]["status"] not in (_DELETED, _UNKNOWN):
-                return response
-        return []
 
     async def _asked(self, name: str, scope: Scope, body: KeptBody) -> str:
         """Return the model whose leader answers a call: of a challenger to be made its champion.
@@ -205,9 +184,6 @@ class Forwarding:
                 for model in one.json()["models"]
             }
             prefix = scope["state"]["grant"].prefix
-            partitions = {one for one in {*names, *listed} if self._director.partitioned_model(one)}
-            listed = {name: one for name, one in listed.items() if name not in partitions}
-            names = [name for name in names if name not in partitions]
             missing = [name for name in names if name.startswith(prefix) and name not in listed]
             for described in await self._describe_all(missing, scope):
                 listed[described["model"]] = {part: described[part] for part in _LISTED}
@@ -263,15 +239,6 @@ class Forwarding:
         deadline: until when it may wait for this replica to lead the model, by time.monotonic().
         """
         forwarded = _is_forwarded(scope)
-        self._divided.check(name, scope)
-        if not forwarded:
-            name, scope = self._divided.routed(name, scope)
-            if is_for(scope, "delete_model"):
-                refused = await self._delete_partitions(name, scope, body)
-                for message in refused:
-                    await send(message)
-                if refused:
-                    return True
         try:
             target = self._director.responsible(name)
         except NotReady:
@@ -283,11 +250,7 @@ class Forwarding:
                 if self._is_restored(name, scope):
                     await self._app(scope, body.receive, send)
                     return True
-                await self._lead(name, deadline, learns=scope.get("method") == "POST")
-                # Who leads a model knows for sure that it has partitions.
-                self._divided.check(name, scope)
-                if self._divided.learning(name, scope):
-                    raise NotLeader(f"the partitions of model {name!r} learn")
+                await self._lead(name, deadline)
                 return await self._answer_here(scope, body, send, forwarded)
             if forwarded and await listens(target.url):
                 raise NotLeader(f"this replica does not lead model {name!r}")
@@ -321,13 +284,11 @@ class Forwarding:
             return False
         return self._followed.is_restored(name, max_lag)
 
-    async def _lead(self, name: str, deadline: float, *, learns: bool) -> None:
-        """Lead a model from now on. learns: whether a partition must exist. Raises Refusal."""
+    async def _lead(self, name: str, deadline: float) -> None:
+        """Lead a model from now on. Raises Refusal."""
         try:
             async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
-                exists = await self._director.lead(name)
-            if learns and not exists and self._director.partitioned_model(name) is not None:
-                raise NotLeader(f"there is no partition {name!r}, or not any more")
+                await self._director.lead(name)
         except TimeoutError:
             raise NotReady(self._not_led_yet(name)) from None
         except asyncio.CancelledError:  # only a server that stops cancels what it has accepted

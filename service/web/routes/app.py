@@ -136,12 +136,12 @@ def create_worker_app(
     app = _application(endpoints)
     inner: ASGIApp = Shortcut(super(Application, app).__call__, endpoints)
     if settings.fleet:
-        inner = StreamsToLeader(inner, leader, engine.answers, problem_response)
+        inner = StreamsToLeader(inner, leader, engine.is_model, problem_response)
     layers = _layers(app, inner, engine, settings, ring, requests)
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=16)
     transport = httpx.AsyncHTTPTransport(uds=leader, limits=limits)
     is_warm = engine.warm.is_set
-    app.layers = ToLeader(layers, settings, transport, engine.answers, is_warm, problem_response)
+    app.layers = ToLeader(layers, settings, transport, engine.is_model, is_warm, problem_response)
     return app
 
 

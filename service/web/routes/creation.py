@@ -9,8 +9,7 @@ from wolfstream.service.engine.facade import Engine
 from wolfstream.service.errors import Invalid, SampleError, UnknownModel
 from wolfstream.service.model.live import Model
 from wolfstream.service.spec.following import read_follows
-from wolfstream.service.spec.model import MODEL_NAME_PATTERN, ModelSpec
-from wolfstream.service.spec.stored import readings
+from wolfstream.service.spec.model import MODEL_NAME_PATTERN, ModelSpec, read_spec
 
 _MODEL_NAME = re.compile(MODEL_NAME_PATTERN)
 
@@ -24,12 +23,12 @@ async def create(engine: Engine, grant: Grant, name: str, body: Any) -> tuple[Cr
     check_name(name)
     follows, spec = read_follows(body)
     if follows is None:
-        model, new = await engine.orders.create(name, *readings(spec))
+        model, new = await engine.orders.create(name, read_spec(spec))
     else:
         champion = _champion(engine, grant, follows.champion)
         if follows.start == "state":
             spec = {**champion.spec.plain(), **spec}
-        model, new = await engine.orders.follow(name, champion, readings(spec)[0], follows.start)
+        model, new = await engine.orders.follow(name, champion, read_spec(spec), follows.start)
     return created(model), new
 
 

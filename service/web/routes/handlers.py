@@ -8,16 +8,12 @@ import asyncio
 import time
 from typing import Any
 
-import numpy as np
-
 from wolfstream.service.access.key_ring import Grant
 from wolfstream.service.diagnostics import tracing
 from wolfstream.service.engine.learn_request import Answer
 from wolfstream.service.engine.serving import Predicting, Serving
 from wolfstream.service.errors import (
-    Divided,
     Invalid,
-    InvalidSamples,
     ModelBroken,
     NoSuchHead,
     Refusal,
@@ -25,6 +21,7 @@ from wolfstream.service.errors import (
 )
 from wolfstream.service.heads.answers import Predictions
 from wolfstream.service.heads.kinds import BESIDE, call_of_head, how_to_teach
+from wolfstream.service.heads.past import past_of
 from wolfstream.service.model.columns import notices_of_rows, plain_notices
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.published import ModelView
@@ -33,7 +30,6 @@ from wolfstream.service.samples.ids import LateLabels
 from wolfstream.service.samples.targets import Label
 from wolfstream.service.samples.validation import Question, Samples, check_explained
 from wolfstream.service.spec.heads import HEADS, HeadName, LearningCall
-from wolfstream.service.storage.partitions import partitioned_model
 from wolfstream.service.web.formats.memory import UNCOUNTED_BYTES, VALUE_BYTES, Lease
 from wolfstream.solver.prepare.named_rows import NamedRows, Rows, n_bytes, n_entries, n_rows
 
@@ -59,10 +55,8 @@ def learn(
 
     key, durable, expected: see `Engine.submit`.
 
-    Raises QuotaExceeded, NotReady, QueueFull, ModelBroken, and Divided, InvalidSamples where the
-    model has several learners.
+    Raises QuotaExceeded, NotReady, QueueFull, ModelBroken.
     """
-    check_learner(model, samples)
     grant.spend(len(samples.y))
     tracing.count_samples(len(samples.y))
     try:
@@ -70,30 +64,6 @@ def learn(
     except Refusal:
         grant.give_back(len(samples.y))
         raise
-
-
-def check_learner(model: Model, samples: Samples) -> None:
-    """Raise Divided for a model whose partitions learn, and InvalidSamples for what these do not.
-
-    Tables and named rows have columns that not every learner has met.
-    """
-    if model.spec.learners > 1:
-        raise Divided(
-            f"model {model.name!r} has {model.spec.learners} learners, which learn in a fleet "
-            "only: bring it there with `wolfstream fleet import`"
-        )
-    if not isinstance(samples.X, np.ndarray) and partitioned_model(model.name) is not None:
-        raise InvalidSamples("rows must be arrays of numbers where a model has several learners")
-
-
-def check_awaited(model: Model, awaited: Revision | None) -> None:
-    """Raise Divided for a sequence without an epoch, of a model with several learners."""
-    if awaited is not None and awaited.epoch is None and model.spec.learners > 1:
-        raise Divided(
-            f"model {model.name!r} has {model.spec.learners} learners, and the sequences of each "
-            "are its own: wait for EPOCH:SEQUENCE of a prediction, or look at `merged` in the "
-            "model's description"
-        )
 
 
 async def predict(
@@ -116,7 +86,6 @@ async def predict(
     """
     rows, ids = question.rows, question.ids
     count = n_rows(rows)
-    check_awaited(model, awaited)
     if ids is not None:
         grant.check("learn")
         engine.check_remembers(model)
@@ -216,6 +185,7 @@ async def _predictions(
         if view.lacks:
             how = _how_to_teach(model, head)
             raise Untrained(f"the head {head} of model {model.name!r} {view.lacks}; {how}")
+        seen = model.order.placed(past_of(view), seen)
         predictions = model.chain.predict(published, head, seen)
         more = published.more(head, question, seen, predictions)
         if notices := notices_of_rows(published.rows.form, rows):

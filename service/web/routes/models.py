@@ -12,7 +12,6 @@ from wolfstream.service.web.formats.moments import read_if_match, read_min_seque
 from wolfstream.service.web.formats.wire import JSON, format_of_body
 from wolfstream.service.web.routes.creation import create
 from wolfstream.service.web.routes.endpoints import Endpoints, by_name
-from wolfstream.service.web.routes.handlers import check_awaited
 
 
 def model_endpoints(engine: Engine, settings: Settings) -> Endpoints:
@@ -26,7 +25,6 @@ def model_endpoints(engine: Engine, settings: Settings) -> Endpoints:
         """A model: its spec, its sequence, and the state of each head: size, steps, gap, scores."""
         awaited = read_min_sequence(request.query_params.get("min_sequence"))
         model = engine.model(name)
-        check_awaited(model, awaited)
         if awaited is not None:
             await engine.reached(model, awaited)
         # Clients compare its sequence, to decide whether to send samples again.

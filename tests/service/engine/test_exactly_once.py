@@ -531,7 +531,7 @@ class TestSizeOfAnswers:
             bench.crash()
         assert bench.model.published.sequence == 183
 
-    def test_those_of_an_earlier_version_shrink_too(self, opened: Callable[..., Bench]) -> None:
+    def test_those_of_a_larger_bound_shrink_too(self, opened: Callable[..., Bench]) -> None:
         bench = opened()
         for number in range(60):
             bench.ask(f"k{number}", number % 20)

@@ -201,18 +201,6 @@ def test_arrays_of_a_bank_that_do_not_belong_together_are_refused(name: str):
 EARLIER = ("bayes_earlier_sums", "bayes_earlier_beta", "bayes_earlier_curvature")
 
 
-@pytest.mark.parametrize("lacking", [["neighbours_counts"], EARLIER])
-def test_a_bank_of_an_earlier_version_is_taken(lacking: list[str]):
-    _, state = MODELS["default"]
-    arrays = {
-        key: array
-        for key, array in state.arrays.items()
-        if key.removeprefix("adaptive.") not in lacking
-    }
-    assert len(arrays) == len(state.arrays) - len(lacking)
-    made(State(state.plain, arrays))
-
-
 def test_former_states_of_naive_bayes_that_do_not_belong_to_it_are_refused():
     spec, state = MODELS["default"]
     now = state.arrays["adaptive.bayes_sums"]

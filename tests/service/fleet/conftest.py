@@ -78,7 +78,7 @@ def trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trio]:
         pytest.skip(MISSING)
     folder = tmp_path_factory.mktemp("replicas")
     servers = NatsServers(folder / "nats").start()
-    replicas = [Replica(folder / str(number), servers, merge_seconds=0.2) for number in range(3)]
+    replicas = [Replica(folder / str(number), servers) for number in range(3)]
     for one in replicas:
         one.prelude = look_for_leaders_for_long
         one.launch()

@@ -76,17 +76,6 @@ def test_a_directory_remembers_nothing_of_another_fleet(
     assert {path.name for path in aside.iterdir()} >= {"high-water", "replays", "monitor.sqlite"}
 
 
-def test_a_directory_of_an_older_version_is_remembered(
-    servers: NatsServers, join: Callable[[NatsServers, Path], Fleet], tmp_path: Path
-):
-    data = tmp_path / "data"
-    fleet = join(servers, data)
-    fleet.mark_acknowledged(number := made(fleet, "older"), 80)
-    fleet.storage.close()
-    (data / "fleet").unlink()
-    assert join(servers, data).high_water.sequence(number) == 80
-
-
 def test_a_directory_with_models_of_its_own_is_refused(servers: NatsServers, tmp_path: Path):
     data = tmp_path / "embedded"
     data.mkdir()

@@ -694,13 +694,13 @@ class TestDamage:
     def test_a_message_that_nobody_here_wrote_is_refused(self, replicas: Pair, model: int):
         leader, reader = replicas
         leader.append(model, 1)
-        leader.nats.run(leader.nats.ask(log_location(model)[1], b"\x93\x02\x02\x03"), 5)
+        leader.nats.run(leader.nats.ask(log_location(model)[1], b"\x93\x01\x02\x03"), 5)
         with pytest.raises(StartupError, match="damaged"):
             reader.told(model)
 
     def test_a_message_of_another_format_says_how_to_go_on(self, replicas: Pair, model: int):
         leader, reader = replicas
         leader.append(model, 1)
-        leader.nats.run(leader.nats.ask(log_location(model)[1], b"\x93\x01\x02\x03"), 5)
-        with pytest.raises(StartupError, match="has format 1"):
+        leader.nats.run(leader.nats.ask(log_location(model)[1], b"\x93\x02\x02\x03"), 5)
+        with pytest.raises(StartupError, match="of format 2, and this version reads 1"):
             reader.told(model)

@@ -130,15 +130,15 @@ def test_command_says_what_is_wrong_and_fails(servers: NatsServers, fleet: Fleet
     assert "/v1/models/m/rollback" in forked.output
 
 
-def test_older_format_is_refused_with_words(fleet: Fleet, term: Term):
+def test_other_format_is_refused_with_words(fleet: Fleet, term: Term):
     import msgpack
 
     log = fleet.journal.reader(term.model)
     (body,) = log.chain.plan(writer_of(fleet, term), [event_row("epoch", 2, 0, b"{}")]).bodies
-    old = msgpack.packb([1, *msgpack.unpackb(body)[1:]])
-    fleet.nats.run(fleet.nats.ask(log.chain.messages.subject, old), 10)
+    other = msgpack.packb([2, *msgpack.unpackb(body)[1:]])
+    fleet.nats.run(fleet.nats.ask(log.chain.messages.subject, other), 10)
     (fault,) = faults(fleet)
-    assert "has format 1, and this version reads 2" in fault
+    assert "of format 2, and this version reads 1" in fault
     fleet.nats.run(
         fleet.nats.call(
             f"STREAM.PURGE.{log.chain.messages.stream}", {"filter": log.chain.messages.subject}

@@ -26,9 +26,7 @@ BODY = {"x": X, "y": Y}
 def pair(servers: NatsServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Replica]]:
     """Two replicas with a worker each."""
     folder = tmp_path_factory.mktemp("replicas")
-    replicas = [
-        Replica(folder / str(number), servers, workers=1, merge_seconds=0.2) for number in range(2)
-    ]
+    replicas = [Replica(folder / str(number), servers, workers=1) for number in range(2)]
     for one in replicas:
         one.prelude = look_for_leaders_for_long
         one.launch()
@@ -96,23 +94,6 @@ def test_every_worker_opens_streams(pair: list[Replica]):
                 assert json.loads(stream.recv())["hello"]["model"] == name
                 stream.send(json.dumps({"id": 1, "op": "learn", **BODY}))
                 assert json.loads(stream.recv())["sequence"] == 40 * number
-
-
-def test_several_learners_are_merged_whichever_worker_is_asked(pair: list[Replica]):
-    url = f"{pair[0].url}/v1/models/hot"
-    wait_for(lambda: httpx.put(url, json={"learners": 2, **PAPERS}, timeout=30).is_success)
-    answers = [post(one, "hot/samples", json=BODY).json() for one in pair * 4]
-    reached = {answer["model"]: answer["sequence"] for answer in answers}
-    assert sum(reached.values()) == 320, answers
-    for one in pair:
-
-        def predicted(at: Replica = one) -> bool:  # untrained before the first merge
-            answer = post(at, "hot/predict", json={"x": X}).json()
-            return bool(answer.get("sequence") == 320)
-
-        wait_for(predicted)
-        refused = post(one, "hot/labels", json={"ids": ["a"], "y": [0]})
-        assert refused.json()["type"] == "urn:wolfstream:divided"
 
 
 def test_what_does_not_exist_is_not_found(pair: list[Replica]):

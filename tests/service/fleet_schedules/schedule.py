@@ -394,7 +394,7 @@ class Schedule:
             if random.random() < 0.5 and all(key != one.key for one in keys):
                 keys.append(KeyedRequest(model, end, key, b"digest", None, samples))
         keys += [
-            KeyedRequest(model, end, key, b"digest", answer)
+            KeyedRequest(model, end, key, b"digest", answer, 1)
             for end, (key, answer) in led.unwritten.items()
         ]
         return Part(made, keys)
@@ -490,7 +490,7 @@ class Schedule:
 
     def _write_unwritten(self, led: LedModel) -> bool:
         rows = [
-            KeyedRequest(led.term.model, at, key, b"digest", answer)
+            KeyedRequest(led.term.model, at, key, b"digest", answer, 1)
             for at, (key, answer) in led.unwritten.items()
         ]
         if isinstance(self._write(led, lambda: led.term.write_answers(rows)), StorageFailed):

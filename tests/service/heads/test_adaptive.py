@@ -153,16 +153,6 @@ def test_its_learners_are_shown(client: httpx.Client, name: str):
     assert client.get("/v1/models/nobody/learners").status_code == 404
 
 
-def test_a_model_that_was_made_with_the_same_body_before_is_still_the_same(
-    client: httpx.Client, name: str
-):
-    set_before = {"horizon": None, "scores": "counted"}
-    before = {"seed": 3, "prepare": None, "adaptive": None, "working_set": set_before}
-    client.put(f"/v1/models/{name}", json=before).raise_for_status()
-    assert client.put(f"/v1/models/{name}", json={"seed": 3}).status_code == 200
-    assert client.put(f"/v1/models/{name}", json={"adaptive": {}}).status_code == 409
-
-
 def test_a_spec_pins_learners_or_switches_them_off():
     learner = learner_of(adaptive={"horizons": [None, 200], "steps": [], "neighbours": [3]})
     absorb(learner, mixed_units(100))

@@ -1,4 +1,4 @@
-"""Scores of imbalanced classes beside scikit-learn's, through restarts, replay and merges."""
+"""Scores of imbalanced classes beside scikit-learn's, through restarts and replay."""
 
 import json
 from typing import Any
@@ -19,7 +19,6 @@ from wolfstream.service.heads.class_scores import class_scores
 from wolfstream.service.model.label_warnings import label_warnings
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.merging import merged
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.model import read_spec
 from wolfstream.service.storage.snapshot_format import State
@@ -221,20 +220,6 @@ class TestClassWeights:
         plain = {**plain, "heads": {**plain["heads"], "adaptive": bank}}
         with pytest.raises(ModelFileError, match="bank"):
             fill_model(Model(0, "m", read_spec(spec)), State(plain, arrays), "it")
-
-    def test_are_merged(self):
-        spec = {"learners": 2, "working_set": None, "asset": None}
-        spec["adaptive"] = {"class_weight": "balanced"}
-        parts = []
-        for seed in (1, 2):
-            learner = Learner(Model(0, f"m:{seed}", read_spec(spec).single_learner))
-            learner.absorb("adaptive", frauds(400, seed=seed))
-            parts.append(learner)
-        found = merged("m", read_spec(spec), parts)
-        counts = [one.state()[0]["heads"]["adaptive"] for one in (*parts, found)]
-        for label in ("ok", "fraud"):
-            of = [one["class_counts"][one["classes"].index(label)] for one in counts]
-            assert of[0] + of[1] == of[2]
 
     @pytest.mark.parametrize("given", ["even", {"a": 0}, {"a": -1}, {"a": 1e9}, {}, [1], 3])
     def test_are_positive_numbers_or_balanced(self, given: Any):

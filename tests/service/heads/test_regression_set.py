@@ -81,7 +81,3 @@ def test_named_rows_and_sparse_rows_are_learned() -> None:
     learner.absorb("working_set", samples)
     learner.publish()
     assert learner.model.published.heads["working_set"].stats["size"] > 0
-
-
-def test_it_is_never_asked_to_be_merged() -> None:
-    assert not hasattr(head_of().learner, "merge")

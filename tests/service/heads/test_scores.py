@@ -179,11 +179,8 @@ def test_more_than_a_thousand_samples_at_once_leave_the_last_thousand():
     assert in_parts(Hits(), columns, 4321).to_dict() == in_parts(Hits(), columns, 10).to_dict()
 
 
-def test_a_state_without_pairs_of_classes_begins_anew():
-    score = Hits()
-    score.restore({"judged": 3, "correct": 2, "counts": [[1], [1]], "recent": [1, 0, 1]})
-    assert score.to_dict() == Hits().to_dict()
-    assert score_in({"judged": 3, "sums": [1.0, 1.0], "recent": []}).to_dict() == Errors().to_dict()
+def test_a_head_without_scores_has_one_of_no_samples():
+    assert score_in({"samples": 3}).to_dict() == Hits().to_dict()
 
 
 def test_errors_are_mean_and_root_of_mean_square_and_unexplained_variance():

@@ -92,23 +92,3 @@ def test_members_are_found_by_their_sequence(spec: dict[str, Any]):
         assert label == known_as
     assert found.sequence.max() > 1600
     assert source.sequence == 600
-
-
-def test_a_state_of_an_older_version_has_none_and_opens():
-    samples = three_classes(300)
-    learner = Learner(Model(1, "m", read_spec(SPECS["plain papers"])))
-    learner.absorb("working_set", samples)
-    plain, arrays = learner.state()
-    older = {
-        name: array
-        for name, array in arrays.items()
-        if not name.endswith((".numbers", ".sequences")) and ".calibration_" not in name
-    }
-    opened = Learner(Model(1, "m", read_spec(SPECS["plain papers"])))
-    opened.restore(plain, older)
-    opened.publish()
-    view = opened.model.published.heads["working_set"]
-    assert view.calibration["samples"] == 0
-    found = view.pulls(samples.X[:1], 1, 0)  # type: ignore[arg-type]
-    assert found is not None
-    assert (found.sequence == -1).all()

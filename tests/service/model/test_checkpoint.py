@@ -7,10 +7,8 @@ import pytest
 
 from tests.service.specs import read_papers_spec
 from tests.service.streams import curve, part, saved, three_classes
-from wolfstream.service.engine.model_files import fill_model
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.storage.snapshot_format import State
 from wolfstream.solver.arrays import Float64Array
 
 SPECS: dict[str, dict[str, Any]] = {
@@ -76,14 +74,6 @@ def test_what_is_saved_is_not_changed_by_further_learning() -> None:
     learner.absorb("working_set", part(samples, 500, 700))
     assert repr(plain) == before
     assert all(np.array_equal(array, copies[name]) for name, array in arrays.items())
-
-
-def test_kernel_values_in_snapshots_of_earlier_versions_are_not_read() -> None:
-    learner, again = learner_of({"asset": None}), Model(1, "m", read_papers_spec({"asset": None}))
-    learner.absorb("working_set", three_classes(300))
-    plain, arrays = saved(learner)
-    former = State(plain, {**arrays, "working_set.gram": np.zeros(1, np.float32)})
-    assert same(learner, fill_model(again, former, "it").learner)
 
 
 def test_it_holds_no_kernel_values_but_says_what_memory_they_take() -> None:

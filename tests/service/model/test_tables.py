@@ -378,7 +378,7 @@ def test_too_many_columns_of_texts_are_refused_before_they_are_written(named: bo
 
 
 def test_a_settled_model_with_more_columns_of_texts_goes_on():
-    """As earlier versions made them."""
+    """As a model file may have them."""
     learner, width = learner_of(), MOST_TEXT_COLUMNS + 1
     given = samples([["a"] * width] * SETTLING, ["x", "y"] * (SETTLING // 2))
     learner.absorb("asset", given)

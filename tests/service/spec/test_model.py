@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from wolfstream.service.errors import Invalid
 from wolfstream.service.spec.model import ModelSpec, read_spec
-from wolfstream.service.spec.stored import read_stored_spec, readings
 
 DEFAULTS = {
     "task": "classification",
@@ -21,12 +20,10 @@ DEFAULTS = {
         "missing": "mean",
         "named": "table",
         "timestamps": [],
-        "outliers": "compressed",
-        "units": "followed",
         "texts": "crossed",
         "codes": "crossed",
     },
-    "temporal": False,
+    "temporal": "auto",
     "kernel": {"type": "rbf", "gamma": "auto"},
     "working_set": {
         "algorithm": "msfw",
@@ -175,11 +172,6 @@ class TestPending:
     def test_bounds_that_bound_nothing_or_all_are_refused(self, part: dict[str, Any]):
         assert pointers({"pending": part}) == {f"/pending/{name}" for name in part}
 
-    def test_a_spec_that_was_stored_before_has_room(self):
-        before = {name: DEFAULTS[name] for name in ("task", "kernel", "working_set", "asset")}
-        stored = read_stored_spec(before | {"serve": "asset", "seed": 0})
-        assert stored.plain()["pending"] == DEFAULTS["pending"]
-
 
 class TestWhatFollows:
     @pytest.mark.parametrize(
@@ -313,74 +305,6 @@ class TestWhatFollows:
         assert (read["prepare"], read["adaptive"], read["serve"]) == (None, None, "asset")
         given_spec = {"task": "regression", "semiparametric": {}, "prepare": {}}
         assert pointers(given_spec) == {"/prepare"}
-
-    def test_a_stored_spec_without_the_adaptive_head_goes_on_without(self):
-        before = {name: DEFAULTS[name] for name in ("task", "kernel", "working_set", "asset")}
-        stored = read_stored_spec(before | {"serve": "working_set", "seed": 0}).plain()
-        alone = {"prepare": None, "adaptive": None, "serve": "working_set"}
-        assert stored == DEFAULTS | alone
-
-    def test_a_stored_spec_without_scores_goes_on_counting_pairs(self):
-        stored = plain()
-        assert stored["working_set"].pop("scores") == "coupled"
-        assert read_stored_spec(stored).plain()["working_set"]["scores"] == "counted"
-
-    def test_a_stored_spec_without_outliers_goes_on_counting_them(self):
-        stored = plain()
-        assert stored["prepare"].pop("outliers") == "compressed"
-        assert read_stored_spec(stored).plain()["prepare"]["outliers"] == "clipped"
-
-    def test_a_stored_spec_without_units_goes_on_keeping_them(self):
-        stored = plain()
-        assert stored["prepare"].pop("units") == "followed"
-        assert read_stored_spec(stored).plain()["prepare"]["units"] == "kept"
-
-    def test_a_stored_spec_without_texts_goes_on_without_crossing_them(self):
-        stored = plain()
-        assert stored["prepare"].pop("texts") == "crossed"
-        assert read_stored_spec(stored).plain()["prepare"]["texts"] == "slots"
-
-    def test_a_stored_spec_without_codes_goes_on_without_crossing_them(self):
-        stored = plain()
-        assert stored["prepare"].pop("codes") == "crossed"
-        assert read_stored_spec(stored).plain()["prepare"]["codes"] == "numbers"
-
-    def test_a_body_also_means_what_it_meant_before(self):
-        now, others, numbers, slots, *older = readings({"seed": 1})
-        kept, with_outliers, counted, before_tables, before = older
-        assert (now.serve, before.serve) == ("adaptive", "working_set")
-        stored = now.plain()
-        del stored["adaptive"]["naive_bayes"]
-        assert others == read_stored_spec(stored) != now
-        del stored["prepare"]["codes"]
-        assert numbers == read_stored_spec(stored) != others
-        del stored["prepare"]["texts"]
-        assert slots == read_stored_spec(stored) != numbers
-        del stored["prepare"]["units"]
-        assert kept == read_stored_spec(stored) != slots
-        del stored["prepare"]["outliers"]
-        assert with_outliers == read_stored_spec(stored) != kept
-        del stored["working_set"]["scores"]
-        assert counted == read_stored_spec(stored) != with_outliers
-        stored = now.plain() | {"prepare": {"missing": "mean"}, "working_set": {}}
-        del stored["adaptive"]["naive_bayes"]
-        stored["asset"] = DEFAULTS["asset"] | {"horizon": None}
-        assert before_tables == read_stored_spec(stored)
-        assert before.working_set == before_tables.working_set
-        assert len(readings({"adaptive": {}})) == 8
-        prepare = {
-            "named": "table",
-            "outliers": "compressed",
-            "units": "followed",
-            "texts": "crossed",
-            "codes": "crossed",
-        }
-        pinned = {
-            "prepare": prepare,
-            "working_set": {"scores": "counted"},
-            "adaptive": {"naive_bayes": None},
-        }
-        assert all(one == read_spec(pinned) for one in readings(pinned))
 
     def test_both_heads_can_serve(self):
         assert plain(serve="asset")["serve"] == "asset"
@@ -650,43 +574,3 @@ class TestAnything:
         assert read_spec(spec.plain()) == spec
         assert ModelSpec(**spec.plain()) == spec
         assert set(spec.plain()) == set(DEFAULTS)
-
-
-class TestLearners:
-    """A model whose samples are divided among several learners has what can be merged."""
-
-    def test_have_the_heads_that_begin_alike(self):
-        spec = read_spec({"learners": 4})
-        assert spec.heads == ("working_set", "adaptive")
-        assert spec.pending is None
-        prepare = {"codes": "numbers"}
-        alone = {"asset": None, "pending": None, "prepare": prepare}
-        assert spec.single_learner == read_spec(alone)
-
-    def test_are_left_out_of_what_is_stored_where_there_is_one(self):
-        assert "learners" not in read_spec({}).plain()
-        assert read_spec(read_spec({"learners": 2}).plain()).learners == 2
-
-    @pytest.mark.parametrize(
-        ("given", "pointer"),
-        [
-            ({"learners": 0}, "/learners"),
-            ({"learners": 9}, "/learners"),
-            ({"task": "regression"}, "/task"),
-            ({"temporal": True}, "/temporal"),
-            ({"pending": {}}, "/pending"),
-            ({"novelty": {}}, "/novelty"),
-            ({"prepare": {"codes": "crossed"}}, "/prepare/codes"),
-            ({"asset": {}}, "/kernel/gamma"),
-            ({"asset": {"features": "nystrom"}, "kernel": {"gamma": 0.1}}, "/asset/features"),
-        ],
-        ids=lambda given: str(given),
-    )
-    def test_refuse_what_cannot_be_merged(self, given: dict[str, Any], pointer: str):
-        with pytest.raises(Invalid) as refused:
-            read_spec({"learners": 2} | given)
-        assert [error["pointer"] for error in refused.value.errors] == [pointer]
-
-    def test_take_asset_where_it_begins_alike(self):
-        given = {"asset": {}, "kernel": {"gamma": 0.1}}
-        assert read_spec({"learners": 2} | given).heads == ("working_set", "asset", "adaptive")

@@ -58,7 +58,7 @@ def regression(**own: Any) -> dict[str, Any]:
             'unknown field "colour"; the fields of the spec are "task", "classes", "prepare", '
             '"temporal", '
             '"kernel", "working_set", "asset", "semiparametric", "adaptive", "novelty", "pending", '
-            '"serve", "seed" and "learners"',
+            '"serve" and "seed"',
         ),
         (
             {"kernel": {"type": "linear", "gamma": 1}},

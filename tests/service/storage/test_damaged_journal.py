@@ -49,7 +49,7 @@ def closed(tmp_path: Path) -> Path:
     storage = open_storage(path.parent)
     for name in ("a", "b"):
         model = create(storage, name, SPEC)
-        append(storage, entries(model, 1, 40), [KeyedRequest(model, 3, b"key", b"digest", None)])
+        append(storage, entries(model, 1, 40), [KeyedRequest(model, 3, b"key", b"digest", None, 1)])
         append(storage, [Entry(model, 40, 0, 40, "semiparametric", 1, b"fit", "fit")])
     create(storage, "empty", SPEC)
     storage.close()

@@ -17,7 +17,7 @@ class TestKeys:
     def keyed(
         model: int, sequence: int, answer: bytes | None = None, key: bytes = b""
     ) -> KeyedRequest:
-        return KeyedRequest(model, sequence, key or b"k%d" % sequence, b"digest", answer)
+        return KeyedRequest(model, sequence, key or b"k%d" % sequence, b"digest", answer, 1)
 
     @staticmethod
     def listed(storage: Storage) -> list[tuple[int, int]]:

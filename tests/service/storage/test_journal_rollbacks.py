@@ -73,7 +73,9 @@ class TestRollbacks:
     ):
         other = create(storage, "other", {})
         entries = [entry(model, 1), entry(model, 2), entry(other, 2)]
-        keys = [KeyedRequest(e.model, e.sequence, b"k%d" % e.sequence, b"d", None) for e in entries]
+        keys = [
+            KeyedRequest(e.model, e.sequence, b"k%d" % e.sequence, b"d", None, 1) for e in entries
+        ]
         append(storage, entries, keys)
         term_of(storage, model).roll_back(Rollback(self.told(2), "d", "e"), 1, [], 4)
         assert [list(log_of(storage, one).keys()) for one in (model, other)] == [

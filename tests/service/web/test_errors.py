@@ -24,7 +24,6 @@ STATUS = {
     "id-taken": 409,
     "follows": 409,
     "not-following": 409,
-    "divided": 409,
     "unusable-state": 422,
     "unusable-snapshot": 409,
     "no-such-head": 409,

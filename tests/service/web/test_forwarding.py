@@ -37,12 +37,6 @@ class Alone:
     def leads(self, _: str) -> bool:
         return False
 
-    def partitions(self, _: str) -> list[str]:
-        return []
-
-    def partitioned_model(self, _: str) -> None:
-        return None
-
     def responsible(self, _: str) -> "Alone":
         return self
 

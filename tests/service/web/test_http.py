@@ -49,8 +49,6 @@ def test_an_empty_spec_is_a_model_with_every_default(client: httpx.Client, name:
         "names": "learned",
         "columns": {},
         "timestamps": [],
-        "outliers": "compressed",
-        "units": "followed",
         "texts": "crossed",
         "codes": "crossed",
     }

@@ -89,14 +89,13 @@ class FakeMembers:
 class Roled:
     """The roles of a replica with fakes around them.
 
-    champions: whom models follow. learners: of models with several. numbers: of all models.
-    names: of those that have been made.
+    champions: whom models follow. numbers: of all models. names: of those that have been made.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "Members", FakeMembers)
         self.leading, self.champions = FakeLeading(), dict[str, str]()
-        self.learners, self.numbers = dict[str, int](), {1}
+        self.numbers = {1}
         self.names = ["m", "other"]
 
         async def ready() -> None:
@@ -114,7 +113,6 @@ class Roled:
             nats=None,
             catalogue=SimpleNamespace(
                 champions=self.champions,
-                learners=self.learners,
                 numbers=self.numbers,
                 names=self.names,
                 find=lambda _: None,
@@ -144,7 +142,7 @@ def test_a_follow_without_end_delays_no_takeover(monkeypatch: pytest.MonkeyPatch
 
     async def live() -> None:
         replica = Roled(monkeypatch)
-        leads = {"slow": Leadership(3, 7), "quick": Leadership(3, 7)}
+        leads = {"slow": Leadership(3, 7, 1), "quick": Leadership(3, 7, 1)}
         replica.members.there = [Replica(OTHER, True, leads, {})]
         await until(lambda: "slow" in replica.leading.begun and "quick" in replica.leading.followed)
         replica.members.there = []
@@ -162,7 +160,7 @@ def test_refused_follow_is_a_warning(
 
     async def live() -> None:
         replica = Roled(monkeypatch)
-        replica.members.there = [Replica(OTHER, True, {"away": Leadership(3, 7)}, {})]
+        replica.members.there = [Replica(OTHER, True, {"away": Leadership(3, 7, 1)}, {})]
         await until(lambda: "away" in replica.leading.followed)
         replica.roles.stop()
 
@@ -177,23 +175,12 @@ def test_challengers_are_led_with_their_champion_and_nobody_stands_by_for_them(
     async def live() -> None:
         replica = Roled(monkeypatch)
         replica.champions["below"] = "above"
-        leads = {"above": Leadership(3, 7), "below": Leadership(3, 7)}
+        leads = {"above": Leadership(3, 7, 1), "below": Leadership(3, 7, 1)}
         replica.members.there = [Replica(OTHER, True, leads, {})]
         await until(lambda: "above" in replica.leading.followed)
         replica.members.there = []
         await until(lambda: replica.leading.led == ["above", "below"])
         assert replica.leading.begun == ["above"]
-        replica.roles.stop()
-
-    asyncio.run(live())
-
-
-def test_partitions_are_led_as_soon_as_their_model_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def live() -> None:
-        replica = Roled(monkeypatch)
-        replica.learners |= {"hot": 2, "cold": 2}
-        replica.members.there = [Replica(OTHER, False, {"hot": Leadership(3, 7)}, {})]
-        await until(lambda: replica.leading.led == ["hot:0", "hot:1"])
         replica.roles.stop()
 
     asyncio.run(live())
@@ -226,7 +213,7 @@ class TestWithoutLeader:
     async def followed(self, monkeypatch: pytest.MonkeyPatch) -> Roled:
         """Return the roles of a replica that stands by for a model."""
         replica = Roled(monkeypatch)
-        replica.members.there = [Replica(OTHER, True, {"m": Leadership(3, 7)}, {})]
+        replica.members.there = [Replica(OTHER, True, {"m": Leadership(3, 7, 1)}, {})]
         await until(lambda: "m" in replica.leading.followed)
         return replica
 

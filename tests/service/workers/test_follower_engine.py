@@ -38,7 +38,7 @@ async def engine_with_a_model(**settings: str) -> FollowerEngine:
 def test_a_call_that_was_on_its_way(settings: dict[str, str], expected: type[Refusal]):
     async def ask() -> None:
         engine = await engine_with_a_model(**settings)
-        assert engine.answers("m")
+        assert engine.is_model("m")
         engine.take([FrameKind.MODELS, [], [1]])
         engine.model("m")
 

@@ -9,7 +9,7 @@ from tests.solver.oracle_bank import NaiveBayes as PlainNaiveBayes
 from tests.solver.streams import blocks
 from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
 from wolfstream.solver.adaptive.combination import new_combination
-from wolfstream.solver.adaptive.endless_bayes import EarlierBayes, EndlessBayes
+from wolfstream.solver.adaptive.endless_bayes import EndlessBayes
 from wolfstream.solver.adaptive.gradients import class_gradient
 from wolfstream.solver.adaptive.merge import merge
 from wolfstream.solver.adaptive.naive_bayes import slopes, weights_of
@@ -80,7 +80,7 @@ def test_constants_leave_scores_finite_and_classes_alike(value):
     Z = np.full((400, COLUMNS), value)
     learner, scores = learned(Z, np.eye(4)[np.arange(400) % 2])
     assert np.isfinite(scores).all()
-    assert np.isfinite(learner.W).all()
+    assert np.isfinite(learner.bayes.W).all()
     np.testing.assert_allclose(scores[-1, 0, 0], scores[-1, 0, 1], atol=0.1)
 
 
@@ -95,10 +95,12 @@ def test_slopes_are_those_of_the_scores():
     direction = np.random.default_rng(2).normal(size=(len(HORIZONS), 3))
 
     def score(z):
-        scores = learner.W[:, 0] @ powers_of(z[None])[0]
+        scores = learner.bayes.W[:, 0] @ powers_of(z[None])[0]
         return (scores[:, :3] * direction).sum()
 
-    np.testing.assert_allclose(slopes(learner.W, Z[0], direction), central(score, Z[0]), rtol=1e-5)
+    np.testing.assert_allclose(
+        slopes(learner.bayes.W, Z[0], direction), central(score, Z[0]), rtol=1e-5
+    )
 
 
 def test_wide_rows_have_none():
@@ -137,13 +139,14 @@ def test_gradients_beside_neighbours_that_never_change():
 
 def following():
     """Naive Bayes of rows of three classes, what has it follow, and temperatures of 7 experts."""
-    learner, _ = learned(*rows())
+    learners, _ = learned(*rows())
     combination = new_combination(np.ones(7), ())
-    return learner, EndlessBayes(learner, slice(3, 5)), combination
+    return learners, EndlessBayes(learners.bayes, slice(3, 5)), combination
 
 
 def test_sums_follow_classes_that_change_places():
-    learner, one, combination = following()
+    learners, one, combination = following()
+    learner = learners.bayes
     before = learner.sums.copy()
     one.relabel(np.array([1, 2, 0]), combination)
     np.testing.assert_array_equal(learner.sums[0, 0, [1, 2, 0, 3]], before[0, 0])
@@ -153,7 +156,8 @@ def test_sums_follow_classes_that_change_places():
 
 
 def test_classes_are_given_the_older_of_the_sums_that_were_kept():
-    learner, one, combination = following()
+    learners, one, combination = following()
+    learner = learners.bayes
     Z, Y = rows(seed=2)
     kept = []
     for k in range(4):
@@ -161,9 +165,9 @@ def test_classes_are_given_the_older_of_the_sums_that_were_kept():
         if k < 3:
             one.remember(combination)
             kept.append(learner.sums.copy())
-        scores_of(learner, Z[100 * k :][:100], Y[100 * k :][:100], np.ones(100))
+        scores_of(learners, Z[100 * k :][:100], Y[100 * k :][:100], np.ones(100))
     before, wanted = learner.sums.copy(), kept[1]
-    learner.meet(4)
+    learners.meet(4)
     one.meet(4)
     one.relabel(np.array([1, 2, 0, 3]), combination)
     np.testing.assert_array_equal(learner.sums[0, 0, [1, 2, 0]], wanted[0, 0, :3])
@@ -222,19 +226,6 @@ def test_a_bank_that_is_restored_relabels_bit_for_bit(at):
     expected, found = (each.absorb(X[at:], codes[at:]).probability for each in (one, other))
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(sums_of(other), sums_of(one))
-
-
-def test_a_bank_of_an_earlier_version_undoes_nothing():
-    X, codes = moving_rows()
-    one, other = moving_bank(), moving_bank()
-    one.absorb(X[:1500], codes[:1500])
-    state = one.state()
-    for field in EarlierBayes._fields:
-        del state[f"bayes_earlier_{field}"]
-    other.restore(state)
-    other.absorb(X[1500:], codes[1500:])
-    assert sums_of(other)[:2, 0].sum() == pytest.approx(2400.0)
-    assert "bayes_earlier_sums" not in other.state()
 
 
 def test_naive_bayes_weighs_little_before_it_was_right():

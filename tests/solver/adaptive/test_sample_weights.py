@@ -136,15 +136,3 @@ def test_a_restored_bank_goes_on_bit_for_bit():
         for one in (bank, again):
             one.absorb(X[150:], y[150:], None, weight[150:])
         assert_same_state(bank, again)
-
-
-def test_a_state_of_before_there_were_weights_goes_on():
-    X, codes, _ = samples()
-    bank, again = AdaptiveClassifier(4), AdaptiveClassifier(4)
-    bank.absorb(X[:150], codes[:150])
-    state = bank.state()
-    del state["neighbours_counts"]
-    again.restore(state)
-    for one in (bank, again):
-        one.absorb(X[150:], codes[150:])
-    assert_same_state(bank, again)

@@ -114,15 +114,3 @@ def test_samples_that_are_learned_again_keep_their_weights(kind):
     np.testing.assert_allclose(
         whole.learner.view().gamma, live.learner.view().gamma, rtol=1e-6, atol=1e-9
     )
-
-
-def test_a_state_of_before_there_were_weights_goes_on():
-    X, y = samples("classification")
-    live, again = Asset(RBF, dimension=32), Asset(RBF, dimension=32)
-    live.absorb(X[:200], y[:200])
-    state = live.state()
-    del state["progress_weight"], state["progress_square_weight"]
-    again.restore(state)
-    for learner in (live, again):
-        learner.absorb(X[200:], y[200:])
-    assert_same_state(live, again)

@@ -94,9 +94,3 @@ def test_a_preparation_goes_on_bit_for_bit_amid_a_change():
     one.absorb(X[:1020])
     other.restore(one.state())
     np.testing.assert_array_equal(one.absorb(X[1020:]), other.absorb(X[1020:]))
-
-
-def test_a_state_of_columns_that_kept_their_units_is_refused():
-    layout = layout_of(["number"])
-    with pytest.raises(ValueError, match="other columns"):
-        Preparation(layout).restore(Preparation(layout, units="kept").state())

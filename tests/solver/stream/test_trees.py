@@ -235,7 +235,7 @@ def test_intervals_grow_with_the_work() -> None:
     assert all(fit.begins < fit.due < fit.next for fit in fits)
     assert all(fit.due - fit.begins <= 4096 for fit in fits)
     # The fewer rows there are, the sooner a fit is done.
-    assert fit_at(2048, 8192, 99, 9, 500_000).next - 2048 < fits[2].next - 8192
+    assert fit_at(2048, 2048, 99, 9, 500_000).next - 2048 < fits[2].next - 8192
 
 
 def titles(n: int = 1100, seed: int = 0) -> tuple[list[dict[str, Any]], Float64Array]:

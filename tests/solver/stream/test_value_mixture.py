@@ -7,7 +7,9 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.stream import value_mixture as mixture
 
 
-def of_oracle(values: Float64Array, y: Float64Array, weight: Float64Array) -> Float64Array:
+def of_oracle(
+    values: Float64Array, y: Float64Array, weight: Float64Array, of_answer: bool
+) -> Float64Array:
     experts = values.shape[1]
     prior = mixture.prior_of(experts)
     w, unit, count = prior.copy(), 0.0, 0.0
@@ -19,7 +21,8 @@ def of_oracle(values: Float64Array, y: Float64Array, weight: Float64Array) -> Fl
         voices = np.concatenate([row, row[0] + a @ x])
         answers.append(w @ voices)
         error = np.abs(target - voices)
-        unit, count = mixture.DECAY * unit + error.min(), mixture.DECAY * count + 1.0
+        own = abs(target - answers[-1]) if of_answer else error.min()
+        unit, count = mixture.DECAY * unit + own, mixture.DECAY * count + 1.0
         scale = max(unit / count, 1e-9)
         for s, kept in enumerate(np.exp(-1.0 / np.array(mixture.HORIZONS))):
             miss = target - voices[experts + s]
@@ -38,11 +41,13 @@ def drawn(n: int = 400) -> tuple[Float64Array, Float64Array]:
     return y[:, None] + random.normal(size=(n, 3)) * [1.0, 0.2, 0.6], y
 
 
-def test_answers_are_those_of_the_formulas() -> None:
+@pytest.mark.parametrize("of_answer", [False, True])
+def test_answers_are_those_of_the_formulas(of_answer: bool) -> None:
     values, y = drawn()
     weight = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
-    answers, _ = mixture.mix(mixture.new_mixture(3), values, y, weight)
-    np.testing.assert_allclose(answers, of_oracle(values, y, weight), rtol=1e-7, atol=1e-9)
+    answers, _ = mixture.mix(mixture.new_mixture(3), values, y, weight, of_answer=of_answer)
+    expected = of_oracle(values, y, weight, of_answer)
+    np.testing.assert_allclose(answers, expected, rtol=1e-7, atol=1e-9)
 
 
 def test_answers_become_as_good_as_the_best() -> None:

@@ -54,12 +54,8 @@ class TestOnline:
     def test_the_finding_is_part_of_the_state(self):
         learner, _, _ = absorbed(INDEFINITE)
         restored = WorkingSet(INDEFINITE)
-        state = learner.state()
-        restored.restore(state)
+        restored.restore(learner.state())
         assert restored.pairs.indefinite
-        del state["indefinite"]  # as earlier versions wrote it
-        restored.restore(state)
-        assert len(restored.problems) == 1
 
 
 def test_a_pair_without_weight_has_no_gap():

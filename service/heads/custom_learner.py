@@ -1,0 +1,146 @@
+"""The base class of learners that other distributions bring, and where they are looked up.
+
+A distribution names its learners as entry points:
+
+    [project.entry-points."wolfstream.heads"]
+    nearest_mean = "my_package:NearestMean"
+
+`{"custom": {"learner": "nearest_mean"}}` is the spec of a model that is learned by it, on a server
+whose operator permits it: WOLFSTREAM_HEADS=nearest_mean.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from importlib.metadata import entry_points
+from typing import Any, ClassVar, NoReturn
+
+from numpy.typing import NDArray
+
+from wolfstream.service.errors import Invalid
+from wolfstream.solver.arrays import Float64Array
+
+GROUP = "wolfstream.heads"
+
+
+class CustomLearner(ABC):
+    """A learner of classes or of numbers, which a server runs as a head of its own.
+
+    Class numbers begin at 0, in the order in which labels come. A learner must be deterministic:
+    the same samples in the same order lead to the same arrays, because a server that restarts
+    learns its log again. Only one thread uses an object at a time.
+
+    A subclass defines `learn`, `predict`, `state` and `restore`. For example, the running mean as a
+    learner of numbers:
+
+        class RunningMean(CustomLearner):
+            def __init__(self, options, *, regression, seed):
+                super().__init__(options, regression=regression, seed=seed)
+                self.sums = np.zeros(2)
+
+            def learn(self, X, y, weight):
+                self.sums += [weight @ y, weight.sum()]
+
+            def predict(self, X):
+                return np.full(len(X), self.sums[0] / self.sums[1])
+
+            def state(self):
+                return {"sums": self.sums}
+
+            def restore(self, arrays):
+                self.sums = np.array(arrays["sums"], np.float64).reshape(2)
+    """
+
+    # Whether `state` contains pickles. Then who sends a state runs code, so an operator has to
+    # permit that: WOLFSTREAM_PICKLE_HEADS.
+    pickles: ClassVar[bool] = False
+
+    def __init__(self, options: Mapping[str, Any], *, regression: bool, seed: int) -> None:
+        """Make a learner that has learned nothing.
+
+        Args:
+            options: those of the spec.
+            regression: whether it learns numbers, and not classes.
+            seed: of the spec, for all that is random.
+
+        Raises ValueError for options that it does not take.
+        """
+        self.options, self.regression, self.seed = options, regression, seed
+
+    @abstractmethod
+    def learn(self, X: Float64Array, y: NDArray[Any], weight: Float64Array) -> None:
+        """Learn samples.
+
+        Args:
+            X: prepared rows, (n, d). d may grow as new columns come; NaN-free.
+            y: class numbers, (n,) int64, or numbers, (n,) float64.
+            weight: of the samples, (n,).
+        """
+
+    @abstractmethod
+    def predict(self, X: Float64Array) -> Float64Array:
+        """Return probabilities of the classes learned so far, (n, K), or numbers, (n,).
+
+        It is only called after a sample was learned, and must not change the learner.
+        """
+
+    @abstractmethod
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return arrays of numbers from which `restore` goes on in the same way, bit for bit."""
+
+    @abstractmethod
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take over a state. Raises ValueError, KeyError or TypeError for arrays that do not fit.
+
+        Args:
+            arrays: as `state` returned them, or forged ones.
+        """
+
+
+class _Permitted:
+    """What this process may load: names of entry points, and those of them that may pickle."""
+
+    names: frozenset[str] = frozenset()
+    pickling: frozenset[str] = frozenset()
+
+
+def permit(names: Collection[str], pickling: Collection[str]) -> None:
+    """Set which learners models of this process may have.
+
+    Args:
+        names: of entry points.
+        pickling: of entry points that may also save and read pickles.
+    """
+    _Permitted.names, _Permitted.pickling = frozenset(names) | set(pickling), frozenset(pickling)
+
+
+def learner_class(name: str) -> type[CustomLearner]:
+    """Return the class behind the name of an entry point. Raises Invalid, which says what to do."""
+    if name not in _Permitted.names:
+        permitted = ", ".join(sorted(_Permitted.names)) or "none"
+        _refuse(
+            f"the learner {name!r} is not among those that the server's operator permits "
+            f"({permitted}): its name belongs into WOLFSTREAM_HEADS"
+        )
+    found = list(entry_points(group=GROUP, name=name))
+    if len(found) != 1:
+        installed = ", ".join(sorted({point.name for point in entry_points(group=GROUP)}))
+        _refuse(
+            f"{'several distributions bring' if found else 'no installed distribution brings'} a "
+            f"learner {name!r} (entry points {GROUP}: {installed or 'none'})"
+        )
+    try:
+        loaded = found[0].load()
+    except Exception as error:  # code of others
+        _refuse(f"the learner {name!r} cannot be loaded: {type(error).__name__}: {error}")
+    if not isinstance(loaded, type) or not issubclass(loaded, CustomLearner):
+        _refuse(f"the learner {name!r} is no subclass of wolfstream.CustomLearner")
+    if loaded.pickles and name not in _Permitted.pickling:
+        _refuse(
+            f"the learner {name!r} saves pickles, and whoever may upload a model could run code "
+            "with them: its name belongs into WOLFSTREAM_PICKLE_HEADS if that is acceptable"
+        )
+    return loaded
+
+
+def _refuse(detail: str) -> NoReturn:
+    raise Invalid(detail, [{"pointer": "/custom/learner", "detail": detail}])

@@ -1,0 +1,35 @@
+"""The order in which a process predicted a model's rows, beside that in which labels came."""
+
+from collections.abc import Iterable
+from threading import Lock
+from typing import Any
+
+from wolfstream.service.heads.past import past_of
+from wolfstream.service.heads.protocol import HeadView
+from wolfstream.solver.rows.seen import Seen
+from wolfstream.solver.stream.label_order import LabelOrder
+from wolfstream.solver.stream.label_past import PastView
+
+
+class PredictedOrder(LabelOrder):
+    """A `LabelOrder` that any thread may use."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = Lock()
+
+    def placed(self, past: PastView | None, seen: Seen) -> Seen:
+        """As of `LabelOrder`."""
+        with self._lock:
+            return super().placed(past, seen)
+
+    def described(self, heads: Iterable[HeadView]) -> dict[str, Any] | None:
+        """Describe how predictions used the labels before; None if no head can use them."""
+        if all(past_of(view) is None for view in heads):
+            return None
+        without, with_them = self.counts
+        return {
+            "label_delay": self.delay,
+            "predicted_with": with_them,
+            "predicted_without": without,
+        }

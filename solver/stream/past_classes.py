@@ -1,0 +1,290 @@
+"""From an answer to one that knows the labels just before its row: classes.
+
+    table    T_jk how often class k came after class j, decayed
+    share    q_k how often class k came, decayed: over long, and over the last few labels
+    stay     s how often a label was the one before it, decayed
+    experts  log p_k, the answer's
+             log p_k + log (T_jk + PRIOR q_k) / (T_j + PRIOR) / q_k,  j the label before
+             log s for j, log (1 - s) / (K - 1) for others
+             log q_k over the last few labels
+
+The second is Bayes' rule where a row and the label before it tell of the label independently of
+each other; without evidence it is the first. `combination` makes one answer of them, whose stackers
+begin as the first. A sample counts by its weight.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wolfstream.solver.adaptive.combination import (
+    Combination,
+    Combiner,
+    combination_arrays,
+    combination_from_arrays,
+    combine_row,
+    new_combination,
+)
+from wolfstream.solver.adaptive.gradients import score_gradient
+from wolfstream.solver.adaptive.view import ClassAnswers
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled, inner, larger
+
+EXPERTS, STEPS = 4, (0.03, 0.1)
+# How many samples the table and shares, the share of the last few labels, and `stay` remember.
+HORIZON, SHORT_HORIZON, STAY_HORIZON = 1000.0, 10.0, 300.0
+PRIOR = 2.0
+# What a class counts beyond its samples in shares, and in those of the last few labels.
+_ONE_OF, _SHORT_ONE_OF = 0.5, 0.05
+# What probabilities of the answer count as at least.
+LEAST = 1e-4
+_FIRST_WEIGHT = 4.0
+_WEIGHTS = np.concatenate([[_FIRST_WEIGHT], np.ones(EXPERTS - 1 + len(STEPS))])
+_KEPT, _SHORT_KEPT, _STAY_KEPT = np.exp(-1.0 / np.array([HORIZON, SHORT_HORIZON, STAY_HORIZON]))
+KINDS: tuple[dict[str, Any], ...] = (
+    {"learner": "label before", "of": "answer"},
+    {"learner": "last label"},
+    {"learner": "last labels"},
+    *({"learner": "stacker", "of": "labels before", "step": step} for step in STEPS),
+)
+
+
+class ClassPast(NamedTuple):
+    """What is known of labels so far, in arrays that are updated in place.
+
+    table: (K, K), row the label before. share: (2, K). stay: (2,) decayed count of labels that were
+    the one before, and of all. last: (1,) the last label, -1 before any.
+    """
+
+    table: Float64Array
+    share: Float64Array
+    stay: Float64Array
+    last: NDArray[np.int64]
+    combination: Combination
+
+
+class ClassPastView(NamedTuple):
+    """What answers the next row; nothing changes it.
+
+    said: (EXPERTS - 1, K): what the second expert adds to the first, and what the others say. beta,
+    a, weight: as of `Combination`.
+    """
+
+    said: Float64Array
+    beta: Float64Array
+    a: Float64Array
+    weight: Float64Array
+
+    def answer(self, answers: ClassAnswers) -> ClassAnswers:
+        """Return answers that know the labels before for others that do not."""
+        n, classes = answers.probability.shape
+        probability, scores = np.zeros((n, classes)), np.empty((EXPERTS, classes))
+        room, heard = np.empty((len(self.weight), classes)), np.ones(len(self.weight), np.bool_)
+        _answer(*self, answers.probability, scores, room, heard, probability)
+        return ClassAnswers(probability.argmax(axis=1), probability)
+
+    def direction(self, answers: ClassAnswers, direction: Float64Array) -> Float64Array:
+        """Return (K,) what log p of the answer to one row counts in sum_k direction_k log p_k.
+
+        The latter p are those of `answer`.
+        """
+        p = answers.probability[0]
+        scores = np.empty((EXPERTS, len(p)))
+        _write_scores(p, self.said, len(p), scores)
+        whole = Combination(self.beta, self.beta, self.a, self.a, np.array(STEPS), self.weight)
+        of_scores = score_gradient(whole, scores, np.ones(EXPERTS, np.bool_), direction)
+        of_answer = np.where(p > LEAST, of_scores[0] + of_scores[1], 0.0)
+        return np.asarray(of_answer - of_answer.mean())
+
+
+def new_class_past() -> ClassPast:
+    """Return what is known before any label."""
+    combination = new_combination(_WEIGHTS, STEPS)
+    combination.a[:] = 0.0
+    combination.a[:, 0] = 1.0
+    return ClassPast(
+        table=np.zeros((0, 0)),
+        share=np.zeros((2, 0)),
+        stay=np.zeros(2),
+        last=np.array([-1], np.int64),
+        combination=combination,
+    )
+
+
+def with_classes(past: ClassPast, classes: int) -> ClassPast:
+    """Return what is known, with room for so many classes, of which none may be missing."""
+    more = classes - len(past.table)
+    table = np.pad(past.table, ((0, more), (0, more)))
+    return past._replace(table=table, share=np.pad(past.share, ((0, 0), (0, more))))
+
+
+def class_past_arrays(past: ClassPast) -> dict[str, NDArray[Any]]:
+    """Return a copy, as named plain arrays."""
+    own = {name: array.copy() for name, array in past._asdict().items() if name != "combination"}
+    return own | combination_arrays("combination", past.combination)
+
+
+def class_past_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> ClassPast:
+    """Return a copy of what `class_past_arrays` named."""
+    table, share, stay = (np.array(arrays[name]) for name in ("table", "share", "stay"))
+    combination = combination_from_arrays("combination", arrays)
+    return ClassPast(table, share, stay, np.array(arrays["last"]), combination)
+
+
+class ClassPasts:
+    """Learns labels into one `ClassPast` after another, in memory that it uses again."""
+
+    def __init__(self) -> None:
+        self._combiner = Combiner(_WEIGHTS)
+
+    def learn(
+        self,
+        past: ClassPast,
+        answers: ClassAnswers,
+        y: NDArray[np.int64],
+        known: NDArray[np.int64],
+        weight: Float64Array,
+    ) -> tuple[ClassAnswers, Float64Array]:
+        """Return answers that know the labels before each row, and log losses of all experts.
+
+        past: with room for all classes. known: (n,) of how many each row knows. weight: (n,) of the
+        rows. Losses are (n, experts and stackers), NaN where there are none.
+        """
+        n, classes = answers.probability.shape
+        scores, awake = np.empty((n, EXPERTS, classes + 1)), np.ones((n, EXPERTS), np.bool_)
+        _learn(*past[:4], answers.probability, y, known, weight, scores, awake)
+        combine = self._combiner.combine
+        probability, losses = combine(past.combination, scores, awake, y, known, weight)
+        prediction = probability.argmax(axis=1)
+        if known[0] == 0:
+            prediction[known == 0] = -1
+        return ClassAnswers(prediction, probability), losses
+
+
+def view_of(past: ClassPast) -> ClassPastView | None:
+    """Return what answers the next row; None before any label."""
+    if past.last[0] < 0:
+        return None
+    said = np.empty((EXPERTS - 1, len(past.table)))
+    _say(past.table, past.share, past.stay, past.last, said)
+    c = past.combination
+    return ClassPastView(said, c.beta.copy(), c.a.copy(), c.weight.copy())
+
+
+@compiled
+def _learn(
+    table: Float64Array,
+    share: Float64Array,
+    stay: Float64Array,
+    last: NDArray[np.int64],
+    probability: Float64Array,
+    y: NDArray[np.int64],
+    known: NDArray[np.int64],
+    weight: Float64Array,
+    scores: Float64Array,
+    awake: NDArray[np.bool_],
+) -> None:
+    """Write the scores (n, EXPERTS, K + 1) of each row, then learn its label."""
+    for i in range(len(y)):
+        said, before = scores[i, 1:], last[0]
+        if before >= 0:
+            _write_said(table[before], share, stay, before, known[i], said)
+            _write_scores(probability[i], said, known[i], scores[i])
+        else:
+            # Without a label before, only the answer has something to say.
+            for e in range(1, EXPERTS):
+                awake[i, e] = False
+                for k in range(known[i]):
+                    scores[i, e, k] = 0.0
+            for k in range(known[i]):
+                scores[i, 0, k] = np.log(larger(probability[i, k], LEAST))
+        _learn_label(table, share, stay, before, y[i], weight[i])
+        last[0] = y[i]
+
+
+@compiled
+def _say(
+    table: Float64Array,
+    share: Float64Array,
+    stay: Float64Array,
+    last: NDArray[np.int64],
+    said: Float64Array,
+) -> None:
+    _write_said(table[last[0]], share, stay, last[0], said.shape[1], said)
+
+
+@compiled
+def _answer(
+    said: Float64Array,
+    beta: Float64Array,
+    a: Float64Array,
+    weight: Float64Array,
+    probability: Float64Array,
+    scores: Float64Array,
+    room: Float64Array,
+    heard: NDArray[np.bool_],
+    aided: Float64Array,
+) -> None:
+    c = Combination(beta, beta, a, a, beta, weight)
+    awake = heard[:EXPERTS]
+    for i in range(len(probability)):
+        _write_scores(probability[i], said, scores.shape[1], scores)
+        combine_row(c, scores, awake, scores.shape[1], room, heard, aided[i])
+
+
+@inner
+def _write_said(
+    after: Float64Array,
+    share: Float64Array,
+    stay: Float64Array,
+    before: int,
+    classes: int,
+    said: Float64Array,
+) -> None:
+    """Write what `ClassPastView.said` is after a label, whose row of the table is given."""
+    total, all_after, of_short = 0.0, 0.0, 0.0
+    for k in range(classes):
+        total += share[0, k] + _ONE_OF
+        of_short += share[1, k] + _SHORT_ONE_OF
+        all_after += after[k]
+    s = (stay[0] + 1.0) / (stay[1] + 2.0)
+    other = np.log((1.0 - s) / larger(classes - 1.0, 1.0))
+    for k in range(classes):
+        q = (share[0, k] + _ONE_OF) / total
+        said[0, k] = np.log((after[k] + PRIOR * q) / ((all_after + PRIOR) * q))
+        said[1, k] = np.log(s) if k == before else other
+        said[2, k] = np.log((share[1, k] + _SHORT_ONE_OF) / of_short)
+
+
+@inner
+def _write_scores(p: Float64Array, said: Float64Array, classes: int, scores: Float64Array) -> None:
+    """Write the experts' scores (EXPERTS, K); said: may be those of all but the first."""
+    for k in range(classes):
+        scores[0, k] = np.log(larger(p[k], LEAST))
+        scores[1, k] = scores[0, k] + said[0, k]
+        scores[2, k] = said[1, k]
+        scores[3, k] = said[2, k]
+
+
+@inner
+def _learn_label(
+    table: Float64Array,
+    share: Float64Array,
+    stay: Float64Array,
+    before: int,
+    label: int,
+    weight: float,
+) -> None:
+    if before >= 0:
+        for k in range(len(table)):
+            table[before, k] *= _KEPT
+        table[before, label] += weight
+        stay[0] = _STAY_KEPT * stay[0] + (weight if label == before else 0.0)
+        stay[1] = _STAY_KEPT * stay[1] + weight
+    for k in range(len(table)):
+        share[0, k] *= _KEPT
+        share[1, k] *= _SHORT_KEPT
+    share[0, label] += weight
+    share[1, label] += weight

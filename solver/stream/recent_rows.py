@@ -1,0 +1,100 @@
+"""The rows that a model learned last, as hashes: whether a row that was predicted is among them.
+
+Rows are hashed as they came, before they are scaled, so that the same row has the same hash when it
+is predicted and when it is learned, on every machine that reads the same log.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wolfstream.solver.compiled import compiled
+from wolfstream.solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
+from wolfstream.solver.rows.seen import RawRows
+
+# How many rows are kept.
+KEPT = 64
+_FACTOR, _OTHER_FACTOR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
+_SHIFT = np.uint64(29)
+
+Hashes = NDArray[np.uint64]
+
+
+class RecentView(NamedTuple):
+    """The last rows at one moment. total: how many were learned. hashes: as of `RecentRows`."""
+
+    total: int
+    hashes: Hashes
+
+    def last(self, n: int) -> list[int]:
+        """Return the hashes of the last n rows, at most KEPT, in order."""
+        places = np.arange(self.total - n, self.total) % KEPT
+        return [int(row) for row in self.hashes[places]]
+
+
+class RecentRows:
+    """A ring of the last rows.
+
+    total: how many were learned. hashes: (KEPT,) uint64, the next row's place is total % KEPT.
+    """
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.hashes: Hashes = np.zeros(KEPT, np.uint64)
+
+    def add(self, X: Matrix, raw: RawRows | None) -> None:
+        """Take in rows; see `last_hashes`."""
+        self.total += n_rows(X)
+        hashes = last_hashes(X, raw)
+        self.hashes[np.arange(self.total - len(hashes), self.total) % KEPT] = hashes
+
+    def view(self) -> RecentView:
+        """Return the last rows as they are now."""
+        return RecentView(self.total, self.hashes.copy())
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return plain arrays."""
+        return {"recent": self.hashes.copy(), "total": np.array([self.total], np.int64)}
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take over what `state` gave."""
+        self.hashes, self.total = np.array(arrays["recent"]), int(arrays["total"][0])
+
+
+def last_hashes(X: Matrix, raw: RawRows | None) -> Hashes:
+    """Return the hashes of rows, of the last KEPT if there are more.
+
+    X: as heads see them. raw: before they were scaled; None of sparse rows, which are not.
+    """
+    n = n_rows(X)
+    if n > KEPT:
+        last = slice(n - KEPT, n)
+        X, raw = take_rows(X, last), None if raw is None else raw.part(last)
+    if isinstance(X, SparseRows):
+        return np.array([_of_sparse(X, i) for i in range(len(X.start))], np.uint64)
+    rows = np.ascontiguousarray(X if raw is None else raw.X, np.float64)
+    hashes = np.empty(len(rows), np.uint64)
+    _hash(rows.view(np.uint64), hashes)
+    return hashes
+
+
+def _of_sparse(X: SparseRows, row: int) -> np.uint64:
+    """Return the hash of the places and values of one row."""
+    part = slice(int(X.start[row]), int(X.stop[row]))
+    words = [X.indices[part].astype(np.uint64), X.values[part].astype(np.float64).view(np.uint64)]
+    out = np.empty(1, np.uint64)
+    _hash(np.concatenate(words)[None], out)
+    return np.uint64(out[0])
+
+
+@compiled
+def _hash(words: Hashes, out: Hashes) -> None:
+    """Write a hash of each row of words (n, m): multiplications and shifts (Steele et al. 2014)."""
+    for i in range(len(words)):
+        h = _FACTOR
+        for k in range(words.shape[1]):
+            h = (h ^ words[i, k]) * _OTHER_FACTOR
+            h = (h ^ (h >> _SHIFT)) * _FACTOR
+        out[i] = h ^ (h >> _SHIFT)

@@ -1,0 +1,100 @@
+"""Learners as another distribution brings them, and what says that it is installed."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wolfstream import CustomLearner
+from wolfstream.solver.arrays import Float64Array
+
+MODULE = __name__
+
+
+class NearestMean(CustomLearner):
+    """Classes: the softmax of minus the squared distance to each class's mean."""
+
+    def __init__(self, options: Mapping[str, Any], *, regression: bool, seed: int) -> None:
+        super().__init__(options, regression=regression, seed=seed)
+        if regression:
+            raise ValueError("it learns classes only")
+        self.sharpness = float(options.get("sharpness", 1.0))
+        self.weight, self.sum = np.zeros(0), np.zeros((0, 0))
+
+    def learn(self, X: Float64Array, y: NDArray[Any], weight: Float64Array) -> None:
+        classes, columns = max(len(self.sum), int(y.max()) + 1), X.shape[1]
+        more = classes - len(self.sum), columns - self.sum.shape[1]
+        self.sum = np.pad(self.sum, ((0, more[0]), (0, more[1])))
+        self.weight = np.pad(self.weight, (0, more[0]))
+        np.add.at(self.sum, y, weight[:, None] * X)
+        np.add.at(self.weight, y, weight)
+
+    def predict(self, X: Float64Array) -> Float64Array:
+        means = self.sum / np.maximum(self.weight, 1e-9)[:, None]
+        scores = -self.sharpness * ((X[:, None] - means) ** 2).sum(axis=2)
+        p = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        return {"weight": self.weight, "sum": self.sum}
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        weight, total = np.array(arrays["weight"]), np.array(arrays["sum"])
+        if weight.shape != total.shape[:1] or total.ndim != 2:
+            raise ValueError("weight and sum do not fit")
+        self.weight, self.sum = weight, total
+
+
+class RunningMean(CustomLearner):
+    """Numbers: the mean of those so far."""
+
+    def __init__(self, options: Mapping[str, Any], *, regression: bool, seed: int) -> None:
+        super().__init__(options, regression=regression, seed=seed)
+        self.sums = np.zeros(2)
+
+    def learn(self, _: Float64Array, y: NDArray[Any], weight: Float64Array) -> None:
+        self.sums += [weight @ y, weight.sum()]
+
+    def predict(self, X: Float64Array) -> Float64Array:
+        return np.full(len(X), self.sums[0] / self.sums[1])
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        return {"sums": self.sums}
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self.sums = np.array(arrays["sums"], np.float64).reshape(2)
+
+
+class WrongShape(RunningMean):
+    """Predicts one number, however many rows there are."""
+
+    def predict(self, _: Float64Array) -> Float64Array:
+        return np.zeros(1)
+
+
+class Pickling(RunningMean):
+    """Claims that its state has pickles."""
+
+    pickles = True
+
+
+NOT_A_LEARNER = 3
+
+
+def install(place: Path) -> None:
+    """Write what an installed distribution with these entry points has."""
+    directory = place / "others-1.0.dist-info"
+    directory.mkdir(parents=True)
+    (directory / "METADATA").write_text("Metadata-Version: 2.1\nName: others\nVersion: 1.0\n")
+    names = {
+        "nearest-mean": "NearestMean",
+        "running-mean": "RunningMean",
+        "wrong-shape": "WrongShape",
+        "pickling": "Pickling",
+        "not-a-learner": "NOT_A_LEARNER",
+        "missing": "Missing",
+    }
+    lines = [f"{name} = {MODULE}:{attribute}" for name, attribute in names.items()]
+    (directory / "entry_points.txt").write_text("\n".join(["[wolfstream.heads]", *lines, ""]))
