@@ -202,16 +202,18 @@ def _exercise_texts(spec: ModelSpec, sparse: bool) -> None:
 
 
 def _exercise_trees(spec: ModelSpec, sparse: bool) -> None:
-    """Learn until trees answer."""
+    """Learn until trees answer, also of words and of more codes than have bins."""
     if sparse or spec.temporal is True:
         return
     head, X = _build(spec), np.random.default_rng(0).normal(size=(2 * FIRST, 2))
     y: Targets = ["a" if x > 0.0 else "b" for x in X[:, 0].tolist()]
     if spec.task == "regression":
         y = X[:, 0].copy()
-    heard = Heard({}, None, RawRows(X, (1,)))
-    head.absorb(X, y, heard)
-    head.view().predict(X[:1], Heard({}, None, RawRows(X[:1], (1,))))
+    X[:, 1] = np.arange(len(X)) // 2
+    words = np.array([-5.0, -3.0, -1.0])[np.arange(len(X)) % 3]
+    raw = RawRows(X, (1,), words[:, None])
+    head.absorb(X, y, Heard({}, None, raw))
+    head.view().predict(X[:1], Heard({}, None, raw.part(slice(0, 1))))
 
 
 def _exercise_chain(spec: ModelSpec, sparse: bool) -> None:

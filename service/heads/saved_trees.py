@@ -5,11 +5,14 @@ from numpy.typing import NDArray
 
 from wolfstream.service.heads.array_checks import Arrays, WrongArrays, check_weights, require
 from wolfstream.solver.prepare.bends import is_bend
+from wolfstream.solver.prepare.kinds.words import MOST_CODES
 from wolfstream.solver.stream.targets_before import COLUMNS
 from wolfstream.solver.stream.tree_experts import MOST_CLASSES, MOST_COLUMNS, TreeExperts
 from wolfstream.solver.stream.tree_schedule import MOST_ROUNDS
 from wolfstream.solver.trees.binning import EDGES
 from wolfstream.solver.trees.boosting import outputs_of
+from wolfstream.solver.trees.code_values import MOST_CODES as MOST_VALUED
+from wolfstream.solver.trees.code_values import MOST_GROUPS, MOST_VALUES, CodeValues
 from wolfstream.solver.trees.growing import LEAVES, NODES
 
 PREFIX = "trees_"
@@ -26,9 +29,12 @@ def check_trees(arrays: Arrays, columns: object, n_classes: int | None) -> None:
     if not 0 < columns <= MOST_COLUMNS:
         raise WrongArrays("its trees have no such number of columns")
     base = arrays.get(f"{_ROWS}base", np.empty(0))
+    words = arrays.get(f"{_ROWS}words", np.empty((0, 0))).shape[1:]
+    if words not in ((0,), (MOST_CODES,)):
+        raise WrongArrays("its trees have no such number of words")
     # Beside the bank's answers about numbers, those that trees have joined.
     past = n_classes is None and base.ndim == 2 and base.shape[1] == 2
-    trees = TreeExperts(columns, (), regression=n_classes is None, past=past)
+    trees = TreeExperts(columns, (), *words, regression=n_classes is None, past=past)
     blank = trees.state()
     forest = {name: array for name, array in arrays.items() if name.startswith(_FOREST)}
     if differing := (arrays.keys() - forest.keys()) ^ blank.keys():
@@ -62,7 +68,10 @@ def _check_window(arrays: Arrays, trees: TreeExperts, n_classes: int | None) -> 
     require(len(y) <= trees.window.most, f"{_ROWS}X", "has too many rows")
     require(base.ndim == 2 and base.shape == (len(y), outputs), f"{_ROWS}base", "is of other rows")
     check_weights(f"{_ROWS}weight", arrays, len(y))
-    require(not np.isinf(X).any(), f"{_ROWS}X", "has infinite numbers")
+    words = arrays[f"{_ROWS}words"]
+    require(len(words) == len(y), f"{_ROWS}words", "is of other rows")
+    for name in ("X", "words"):
+        require(not np.isinf(arrays[f"{_ROWS}{name}"]).any(), f"{_ROWS}{name}", "is not finite")
     require(bool(np.isfinite(base).all()), f"{_ROWS}base", "has numbers that are not finite")
     later = 0
     if begins < 0:
@@ -88,9 +97,9 @@ def _are_codes(y: NDArray[np.float64], classes: int) -> bool:
 def _check_forests(arrays: Arrays, columns: int, n_classes: int | None) -> None:
     """Check trees: what they ask for, and a value for each leaf. n_classes: None of numbers."""
     fields = ["feature", "right", "leaf", "start"]
-    wanted = {
-        f"{_FOREST}{name}" for name in ("counts", "units", "unit", "bins_edges", "bins_categories")
-    }
+    own = ("counts", "units", "unit", "texts", "columns", "bins_edges", "bins_categories")
+    wanted = {f"{_FOREST}{name}" for name in own}
+    wanted |= {f"{_FOREST}values_{field}" for field in CodeValues._fields}
     past = n_classes is None and f"{_FOREST}past_feature" in arrays
     kinds = ["fresh", "residual", *(["past"] if past else [])]
     wanted |= {f"{_FOREST}{of}_{field}" for of in kinds for field in fields}
@@ -104,7 +113,8 @@ def _check_forests(arrays: Arrays, columns: int, n_classes: int | None) -> None:
     require(known, f"{_FOREST}counts", "does not have the number of classes")
     _check_units(f"{_FOREST}units", arrays)
     _check_form(f"{_FOREST}unit", arrays, (1,), np.float64)
-    seen = {"fresh": columns, "residual": columns + (n_classes is None)}
+    own_columns = columns + _check_encoding(arrays, columns, outputs_of(classes))
+    seen = {"fresh": own_columns, "residual": own_columns + (n_classes is None)}
     seen["past"] = width = seen["residual"] + (COLUMNS if past else 0)
     _check_form(f"{_FOREST}bins_edges", arrays, (width, EDGES), np.float64)
     _check_form(f"{_FOREST}bins_categories", arrays, (width,), np.bool_)
@@ -123,6 +133,30 @@ def _check_forests(arrays: Arrays, columns: int, n_classes: int | None) -> None:
         for field in ("leaf", "start"):
             finite = bool(np.isfinite(arrays[f"{name}_{field}"]).all())
             require(finite, f"{name}_{field}", "has numbers that are not finite")
+
+
+def _check_encoding(arrays: Arrays, columns: int, targets: int) -> int:
+    """Check what codes are numbers, and which; return how many columns they are."""
+    texts, of_columns = (arrays[f"{_FOREST}{name}"] for name in ("texts", "columns"))
+    _check_form(f"{_FOREST}texts", arrays, texts.shape[:1], np.float64)
+    _check_form(f"{_FOREST}columns", arrays, of_columns.shape[:1], np.int64)
+    inside = bool(((of_columns >= 0) & (of_columns < columns)).all())
+    require(inside, f"{_FOREST}columns", "names a column that is not there")
+    groups = len(texts) + len(of_columns)
+    few = groups <= MOST_GROUPS and groups * targets <= MOST_VALUES
+    require(few, f"{_FOREST}texts", "has too many columns")
+    code, begin, value, start = (arrays[f"{_FOREST}values_{name}"] for name in CodeValues._fields)
+    _check_form(f"{_FOREST}values_code", arrays, (len(code),), np.float64)
+    _check_form(f"{_FOREST}values_begin", arrays, (groups + 1,), np.int64)
+    _check_form(f"{_FOREST}values_value", arrays, (len(code), targets if groups else 0), np.float64)
+    _check_form(f"{_FOREST}values_start", arrays, (groups, targets if groups else 0), np.float64)
+    require(len(code) <= MOST_VALUED, f"{_FOREST}values_code", "has too many codes")
+    ends = begin[0] == 0 and begin[-1] == len(code) and bool((np.diff(begin) >= 0).all())
+    require(ends, f"{_FOREST}values_begin", "is no division of the codes")
+    for name, array in (("texts", texts), ("values_value", value), ("values_start", start)):
+        require(bool(np.isfinite(array).all()), f"{_FOREST}{name}", "is not finite")
+    require(not np.isnan(code).any(), f"{_FOREST}values_code", "has NaN")
+    return groups * targets
 
 
 def _check_units(name: str, arrays: Arrays) -> None:

@@ -138,9 +138,8 @@ class RowForm(NamedTuple):
 
     @property
     def categorical(self) -> tuple[int, ...]:
-        """The columns of encoded rows that are codes of texts, then numbers that are codes."""
-        texts = () if self.schema is None else layout(self.schema).categories
-        return (*texts, *self.coded)
+        """The columns of encoded rows that are codes of texts."""
+        return () if self.schema is None else layout(self.schema).categories
 
     @property
     def wordy(self) -> bool:

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+import numpy as np
+
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.rows.matrix import Matrix
 
@@ -10,15 +12,23 @@ class RawRows(NamedTuple):
     """n rows before they are scaled.
 
     X: (n, d) float64 of numbers and of codes of categories, NaN where one is missing. categories:
-    the columns that are codes.
+    the columns that are codes. words: (n, k) codes of words, NaN where there are no more; None of
+    rows without.
     """
 
     X: Float64Array
     categories: tuple[int, ...] = ()
+    words: Float64Array | None = None
 
     def part(self, rows: slice) -> "RawRows":
         """Return some of them."""
-        return RawRows(self.X[rows], self.categories)
+        words = None if self.words is None else self.words[rows]
+        return RawRows(self.X[rows], self.categories, words)
+
+    @property
+    def word_codes(self) -> Float64Array:
+        """Codes of words (n, k), k = 0 of rows without."""
+        return np.empty((len(self.X), 0)) if self.words is None else self.words
 
 
 class Seen(NamedTuple):

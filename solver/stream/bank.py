@@ -20,6 +20,7 @@ from wolfstream.solver.adaptive.standing import Standing
 from wolfstream.solver.adaptive.target_scale import Units
 from wolfstream.solver.adaptive.view import ClassView, joined, predict_classes
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.kinds.words import MOST_CODES
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, as_numbers, weights_of
 from wolfstream.solver.rows.seen import RawRows
@@ -129,7 +130,7 @@ class BankPicture(NamedTuple):
             mixing = self._mixing(hints)
             if isinstance(mixing, ClassMixing) and self.trees is not None and hints.raw is not None:
                 answers, forests = self._of_bank(x[None], hints), self.trees.forests
-                direction = mixing.direction(forests, hints.raw.X, answers, direction)
+                direction = mixing.direction(forests, hints.raw, answers, direction)
             return Gradient(*class_gradient(self.model, x, direction, vote, hints.codes))
         found = value_gradient(self.model, x, vote, hints.codes)
         rate = self._before_past(x, direction, hints)[0]
@@ -281,8 +282,8 @@ class BankLearner:
 
     def _fresh_trees(self, raw: RawRows) -> TreeExperts:
         regression = self.task == "regression"
-        columns, categories = raw.X.shape[1], raw.categories
-        return TreeExperts(columns, categories, regression=regression, past=self.uses_past)
+        shape = raw.X.shape[1], raw.categories, raw.word_codes.shape[1]
+        return TreeExperts(*shape, regression=regression, past=self.uses_past)
 
     def merge_class_weights(
         self, each: Sequence[Self], places: Sequence[NDArray[np.int64]]
@@ -368,7 +369,8 @@ class BankLearner:
                 self.class_weights.restore(plain["class_counts"])
             self.begin(plain["columns"], plain.get("texts", 0)).restore(arrays)
             if "trees" in plain:
-                self.trees = self._fresh_trees(RawRows(np.empty((0, plain["trees"]))))
+                words = np.empty((0, arrays["trees_window_words"].shape[1]))
+                self.trees = self._fresh_trees(RawRows(np.empty((0, plain["trees"])), (), words))
                 self.trees.restore(arrays)
             if self.past is not None:
                 self.past.restore(arrays)
@@ -392,7 +394,9 @@ class BankLearner:
                 other.meet(classes)
             # Raw rows have no more columns than prepared ones.
             narrow = columns is not None and columns <= MOST_COLUMNS
-            trees = self._fresh_trees(RawRows(np.empty((0, columns or 0)))) if narrow else None
+            words = np.empty((0, MOST_CODES if texts >= MOST_CODES else 0))
+            raw = RawRows(np.empty((0, columns or 0)), (), words)
+            trees = self._fresh_trees(raw) if narrow else None
             if trees is not None:
                 trees.meet(classes)
             past = self._fresh_past()

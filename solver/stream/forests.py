@@ -5,8 +5,7 @@
     past        of numbers: trees that begin with the answers that the other trees have joined, and
                 see the targets before (`targets_before`)
 
-All see the same columns, numbers and codes as they are; those on residuals of numbers also see the
-answer.
+All see the same columns (`tree_columns`); those on residuals of numbers also see the answer.
 """
 
 from typing import NamedTuple
@@ -16,15 +15,18 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.target_scale import LARGEST, Units
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.rows.seen import RawRows
 from wolfstream.solver.stream.targets_before import (
     COLUMNS,
     before_of,
     columns_in_order,
 )
+from wolfstream.solver.stream.tree_columns import Encoding, encoding_bytes, fit_encoding
 from wolfstream.solver.stream.tree_schedule import MOST_ROUNDS
 from wolfstream.solver.stream.tree_window import WindowRows
 from wolfstream.solver.trees.binning import EDGES, Bins, binned, bins_of
 from wolfstream.solver.trees.boosting import Effort, Problem, Trees, fitted, outputs_of
+from wolfstream.solver.trees.code_values import MOST_VALUES
 from wolfstream.solver.trees.growing import LEAVES, NODES
 from wolfstream.solver.trees.predicting import outputs
 
@@ -34,14 +36,16 @@ _SMALLEST_UNIT = 1e-200
 
 
 class Forests(NamedTuple):
-    """classes: that were known, 0 of numbers. units: of the targets. bins: of the columns.
+    """classes: that were known, 0 of numbers. units: of the targets.
 
+    encoding: of rows as the columns that all trees split at. bins: of these and of those beside.
     past: None of classes, and where the targets before are not used. unit: of what these add, in
     which targets come.
     """
 
     classes: int
     units: Units
+    encoding: Encoding
     bins: Bins
     fresh: Trees
     residual: Trees
@@ -52,14 +56,19 @@ class Forests(NamedTuple):
     def columns(self) -> int:
         """Of the rows."""
         beside = 0 if self.classes else 1 if self.past is None else 1 + COLUMNS
-        return len(self.bins.categories) - beside
+        return len(self.bins.categories) - beside - self.encoding.width
 
 
-def forests_bytes(columns: int, classes: int, *, past: bool) -> int:
-    """Return the memory of forests for rows of so many columns, at most; past: as of `Forests`."""
-    of_tree = NODES * 12 + LEAVES * 8 * outputs_of(classes)
+def forests_bytes(columns: int, classes: int, *, past: bool, codes: bool) -> int:
+    """Return the memory of forests for rows of so many columns, at most.
+
+    past: as of `Forests`. codes: whether rows have categories or words.
+    """
+    targets = outputs_of(classes)
+    of_tree = NODES * 12 + LEAVES * 8 * targets
     edges = (columns + 1 + (COLUMNS if past else 0)) * 8 * EDGES
-    return (2 + past) * MOST_ROUNDS * of_tree + edges
+    of_codes = encoding_bytes(targets) + MOST_VALUES * 8 * EDGES if codes else 0
+    return (2 + past) * MOST_ROUNDS * of_tree + edges + of_codes
 
 
 def fit_forests(
@@ -78,13 +87,18 @@ def fit_forests(
     rows.base has a second column of answers that other trees have joined.
     """
     weight = rows.weight / rows.weight.mean()
-    X, base = rows.X, rows.base[:, : max(classes, 1)]
+    base = rows.base[:, : max(classes, 1)]
     if classes:
         y, start = rows.y, base[:, 1:] - base[:, :1] if classes == 2 else base
-        of_residual = categories
+        targets = np.equal(y[:, None], np.arange(1 if classes == 2 else 0, classes)) * 1.0
     else:
         y, start = in_units(units, rows.y), in_units(units, base)
-        X, of_residual = np.concatenate([X, start], axis=1), np.append(categories, False)
+        targets = y[:, None]
+    encoding, X = fit_encoding(rows.X, rows.words, categories, targets, weight)
+    of_fresh = np.append(categories, np.zeros(encoding.width, np.bool_))
+    of_residual = of_fresh
+    if not classes:
+        X, of_residual = np.concatenate([X, start], axis=1), np.append(of_fresh, False)
     of_all = of_residual
     if past:
         first = before_of(rows.y[:0], rows.y[:0])
@@ -99,13 +113,13 @@ def fit_forests(
         own = np.ascontiguousarray(of_rows[:, : len(columns)])
         return fitted(Problem(own, columns, y, weight, begin, classes), effort)
 
-    fresh, residual = trees(categories, None), trees(of_residual, start)
+    fresh, residual = trees(of_fresh, None), trees(of_residual, start)
     if not past:
-        return Forests(classes, units, bins, fresh, residual)
+        return Forests(classes, units, encoding, bins, fresh, residual)
     left = rows.y - rows.base[:, 1]
     unit = float(np.maximum(np.abs(left).mean(), _SMALLEST_UNIT))
     problem = Problem(of_rows, of_all, np.clip(left / unit, -LARGEST, LARGEST), weight, None, 0)
-    return Forests(classes, units, bins, fresh, residual, fitted(problem, effort), unit)
+    return Forests(classes, units, encoding, bins, fresh, residual, fitted(problem, effort), unit)
 
 
 def in_units(units: Units, values: Float64Array) -> Float64Array:
@@ -114,13 +128,13 @@ def in_units(units: Units, values: Float64Array) -> Float64Array:
 
 
 def class_votes(
-    forests: Forests, X: Float64Array, base: Float64Array
+    forests: Forests, raw: RawRows, base: Float64Array
 ) -> tuple[Float64Array, Float64Array]:
     """Return scores by fresh trees, (n, classes), and by those on residuals, (n, K).
 
-    X: (n, d). base: (n, K) logarithms of probabilities, of perhaps more classes than the trees'.
+    base: (n, K) logarithms of probabilities, of perhaps more classes than the trees'.
     """
-    rows = binned(forests.bins, X)
+    rows = binned(forests.bins, forests.encoding.encoded(raw.X, raw.word_codes))
     fresh, residual = (
         _of_each(outputs(trees, rows)) for trees in (forests.fresh, forests.residual)
     )
@@ -134,36 +148,36 @@ def _of_each(out: Float64Array) -> Float64Array:
     return np.concatenate([-0.5 * out, 0.5 * out], axis=1) if out.shape[1] == 1 else out
 
 
-def value_votes(forests: Forests, X: Float64Array, base: Float64Array) -> Float64Array:
+def value_votes(forests: Forests, raw: RawRows, base: Float64Array) -> Float64Array:
     """Return (n, 3) in units of the targets: the answers, and values by both kinds of trees.
 
-    X: (n, d). base: (n,) answers, in the units that targets come in.
+    base: (n,) answers, in the units that targets come in.
     """
     start = in_units(forests.units, base)[:, None]
-    rows = _with_answers(forests, X, start, None)
+    rows = _with_answers(forests, raw, start, None)
     fresh, residual = outputs(forests.fresh, rows), outputs(forests.residual, rows)
     return np.concatenate([start, fresh, start + residual], axis=1)
 
 
 def past_votes(
-    forests: Forests, X: Float64Array, base: Float64Array, beside: Float64Array
+    forests: Forests, raw: RawRows, base: Float64Array, beside: Float64Array
 ) -> Float64Array:
     """Return values (n,), as targets come, by trees that see the targets before.
 
     beside: (n, COLUMNS) of these. Others: as of `value_votes`.
     """
     assert forests.past is not None
-    rows = _with_answers(forests, X, in_units(forests.units, base)[:, None], beside)
+    rows = _with_answers(forests, raw, in_units(forests.units, base)[:, None], beside)
     return np.asarray(beside[:, 0] + forests.unit * outputs(forests.past, rows)[:, 0])
 
 
 def _with_answers(
-    forests: Forests, X: Float64Array, start: Float64Array, beside: Float64Array | None
+    forests: Forests, raw: RawRows, start: Float64Array, beside: Float64Array | None
 ) -> NDArray[np.uint8]:
     """Return the bins of rows with the answers about them, and targets before them."""
-    parts = [X, start]
+    parts = [forests.encoding.encoded(raw.X, raw.word_codes), start]
     if forests.past is not None:
-        parts.append(np.full((len(X), COLUMNS), np.nan) if beside is None else beside)
+        parts.append(np.full((len(start), COLUMNS), np.nan) if beside is None else beside)
     return binned(forests.bins, np.concatenate(parts, axis=1))
 
 

@@ -90,7 +90,7 @@ class RowsView(NamedTuple):
             return Seen(X)
         if self.preparation is None:
             return Seen(X, raw=RawRows(X))
-        raw = RawRows(X, self.form.categorical)
+        raw = RawRows(X, self.form.categorical, words)
         return Seen(prepared(self.preparation, X), self.form.crossed(X, words), raw)
 
 
@@ -227,7 +227,7 @@ class StreamRows:
             self.preparation = self.fresh_preparation()
         if self.preparation is None:
             return Seen(X, raw=RawRows(X))
-        raw = RawRows(X, self.form.categorical)
+        raw = RawRows(X, self.form.categorical, words)
         return Seen(self.preparation.absorb(X), self.form.crossed(X, words), raw)
 
     def fresh_preparation(self) -> Preparation | None:

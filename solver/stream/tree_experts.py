@@ -40,6 +40,7 @@ from wolfstream.solver.stream.targets_before import (
     columns_in_order,
     columns_of_next,
 )
+from wolfstream.solver.stream.tree_columns import Encoding
 from wolfstream.solver.stream.tree_mixing import (
     ClassMixing,
     Mixing,
@@ -53,6 +54,7 @@ from wolfstream.solver.stream.tree_schedule import FIRST, Fit, effort_of, fit_at
 from wolfstream.solver.stream.tree_window import Window, WindowRows
 from wolfstream.solver.trees.binning import Bins
 from wolfstream.solver.trees.boosting import Trees
+from wolfstream.solver.trees.code_values import CodeValues
 
 MOST_COLUMNS = 256
 MOST_CLASSES = 64
@@ -81,7 +83,7 @@ class TreesView(NamedTuple):
 
     def answer(self, raw: RawRows, answers: Any) -> Any:
         """Return answers for rows about which the bank has others."""
-        return self.mixing.answer(self.forests, raw.X, answers)
+        return self.mixing.answer(self.forests, raw, answers)
 
     def past(self, raw: RawRows, of_bank: Any, answers: Any) -> Float64Array | None:
         """Return values by trees that see the targets before; None where there are none.
@@ -91,7 +93,7 @@ class TreesView(NamedTuple):
         if self.before is None:
             return None
         beside = columns_of_next(self.before, answers.prediction)
-        return past_votes(self.forests, raw.X, of_bank.prediction, beside)
+        return past_votes(self.forests, raw, of_bank.prediction, beside)
 
 
 class Begun(NamedTuple):
@@ -103,24 +105,32 @@ class Begun(NamedTuple):
 
 
 class TreeExperts:
-    """The trees of one bank, for rows of some columns.
+    """The trees of one bank, for rows of some columns, and of so many words.
 
-    categories: (d,) which of them are codes. samples: learned so far. classes: met so far, 0 of
-    numbers. work: of the bank (`Learners.work`), of which fits take a share.
+    Where rows have words later only, trees go on without. categories: (d,) which columns are codes.
+    samples: learned so far. classes: met so far, 0 of numbers. work: of the bank
+    (`Learners.work`), of which fits take a share.
     forests: that answer; None before the first. begun: the fit that goes on; None between two.
     past_trees: whether trees of numbers see the targets before. votes: theirs about the rows that
     were learned last; None without.
     """
 
     def __init__(
-        self, columns: int, categories: tuple[int, ...], *, regression: bool, past: bool = False
+        self,
+        columns: int,
+        categories: tuple[int, ...],
+        words: int = 0,
+        *,
+        regression: bool,
+        past: bool = False,
     ) -> None:
+        self.words = words
         self.regression, self.past_trees = regression, regression and past
         self.votes: Float64Array | None = None
         self.categories = np.zeros(columns, np.bool_)
         self.categories[list(categories)] = True
         self.samples = self.classes = 0
-        self.window = Window(columns, 1 + self.past_trees if regression else 0)
+        self.window = Window(columns, 1 + self.past_trees if regression else 0, words)
         self.forests: Forests | None = None
         self.begun: Begun | None = None
         self.mixing: Mixing = new_mixing(regression=regression)
@@ -132,6 +142,12 @@ class TreeExperts:
     def columns(self) -> int:
         """Of the rows."""
         return len(self.categories)
+
+    @property
+    def _work_columns(self) -> int:
+        """Columns that a fit takes as long for: a word takes as long as one, half of them come."""
+        encoded = 0 if self.forests is None else self.forests.encoding.width
+        return self.columns + self.words // 2 + encoded
 
     @property
     def stopped(self) -> bool:
@@ -161,7 +177,7 @@ class TreeExperts:
             self.meet(answers.probability.shape[1])
         base = base_of(answers)
         if self.forests is not None:
-            learned = self.mixing.learn(self.forests, raw.X, y, weight, answers, met)
+            learned = self.mixing.learn(self.forests, raw, y, weight, answers, met)
             answers = learned.answers
             for start in range(0, len(y), RECENT):
                 self.losses.add(learned.losses[start : start + RECENT])
@@ -171,7 +187,9 @@ class TreeExperts:
             base = np.concatenate([base, base_of(answers)], axis=1)
         self.samples += len(y)
         if not self.stopped:
-            self.window.add(WindowRows(raw.X, np.asarray(y, np.float64), weight, base))
+            targets = np.asarray(y, np.float64)
+            words = raw.word_codes[:, : self.words]
+            self.window.add(WindowRows(raw.X, words, targets, weight, base))
         self._go_on(units, work)
         return answers
 
@@ -183,7 +201,7 @@ class TreeExperts:
         if forests is None or forests.past is None:
             return None
         beside = columns_in_order(self._before(), y, answers)
-        return past_votes(forests, raw.X, of_bank, beside)
+        return past_votes(forests, raw, of_bank, beside)
 
     def _before(self) -> TargetsBefore:
         last = self.window.last(LAGS)
@@ -197,7 +215,7 @@ class TreeExperts:
         if self.stopped:
             self.forests = self.begun = None
             self._refits.drop()
-            self.window = Window(self.columns, 0)
+            self.window = Window(self.columns, 0, self.words)
         else:
             self.window.widen(classes, float(np.log(LEAST_PROBABILITY)))
 
@@ -209,7 +227,7 @@ class TreeExperts:
             if former is not None and self.forests is not None:
                 self.mixing.take(former, self.forests)
         elif self.begun is None and self.samples == self._next:
-            shape = min(self.window.size, self.samples), self.columns, self.classes
+            shape = min(self.window.size, self.samples), self._work_columns, self.classes
             fit = fit_at(self.samples, *shape, work, past=self.past_trees)
             self._next = fit.next
             # Answers about one class only say nothing.
@@ -248,7 +266,8 @@ class TreeExperts:
     @property
     def nbytes(self) -> int:
         """Memory in bytes, that of trees as when they answer."""
-        forests = forests_bytes(self.columns, self.classes, past=self.past_trees)
+        codes = self.words > 0 or bool(self.categories.any())
+        forests = forests_bytes(self.columns, self.classes, past=self.past_trees, codes=codes)
         return self.losses.nbytes + self.window.nbytes + 2 * forests
 
     def growth(self, n: int) -> int:
@@ -290,6 +309,9 @@ def _forest_arrays(forests: Forests) -> dict[str, NDArray[Any]]:
         "forest_units": np.array(forests.units),
         "forest_unit": np.array([forests.unit]),
     }
+    encoding = forests.encoding
+    arrays |= {"forest_texts": encoding.texts.copy(), "forest_columns": encoding.columns.copy()}
+    arrays |= {f"forest_values_{n}": a.copy() for n, a in encoding.values._asdict().items()}
     names = ("bins", "fresh", "residual") if forests.past is None else _PARTS
     for name in names:
         for field, array in getattr(forests, name)._asdict().items():
@@ -306,4 +328,6 @@ def _forests_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Forests:
     past = of(Trees, "past") if "forest_past_feature" in arrays else None
     both = of(Trees, "fresh"), of(Trees, "residual")
     unit = float(arrays["forest_unit"][0]) if "forest_unit" in arrays else 1.0
-    return Forests(classes, units, of(Bins, "bins"), *both, past, unit)
+    texts, columns = np.array(arrays["forest_texts"]), np.array(arrays["forest_columns"])
+    encoding = Encoding(texts, columns, of(CodeValues, "values"))
+    return Forests(classes, units, encoding, of(Bins, "bins"), *both, past, unit)

@@ -19,6 +19,7 @@ from wolfstream.solver.adaptive.regressor import ValueAnswers
 from wolfstream.solver.adaptive.settings import CLASSIFICATION
 from wolfstream.solver.adaptive.view import ClassAnswers, take_external
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.rows.seen import RawRows
 from wolfstream.solver.stream.forests import (
     LEAST_PROBABILITY,
     Forests,
@@ -70,7 +71,7 @@ class Mixing(Protocol):
     def learn(
         self,
         forests: Forests,
-        X: Float64Array,
+        raw: RawRows,
         y: NDArray[Any],
         weight: Float64Array,
         answers: Any,
@@ -81,7 +82,7 @@ class Mixing(Protocol):
     def take(self, former: Forests, forests: Forests, /) -> None:
         """Go on with other forests."""
 
-    def answer(self, forests: Forests, X: Float64Array, answers: Any) -> Any:
+    def answer(self, forests: Forests, raw: RawRows, answers: Any) -> Any:
         """Return answers for rows about which the bank has others."""
 
     def copy(self) -> "Mixing":
@@ -108,7 +109,7 @@ class ClassMixing(NamedTuple):
     def learn(
         self,
         forests: Forests,
-        X: Float64Array,
+        raw: RawRows,
         y: NDArray[Any],
         weight: Float64Array,
         answers: ClassAnswers,
@@ -119,7 +120,7 @@ class ClassMixing(NamedTuple):
         known = np.full(n, met)
         np.maximum.accumulate(np.maximum(met, y[:-1] + 1), out=known[1:])
         scores = np.zeros((n, EXPERTS, classes + 1))
-        awake = _write_scores(forests, X, answers, scores[:, :, :classes])
+        awake = _write_scores(forests, raw, answers, scores[:, :, :classes])
         assert self.combiner is not None
         probability, losses = self.combiner.combine(
             self.combination, scores, awake, y, known, weight
@@ -129,19 +130,19 @@ class ClassMixing(NamedTuple):
     def take(self, former: Forests, forests: Forests) -> None:
         """See `Mixing`: probabilities have no unit."""
 
-    def answer(self, forests: Forests, X: Float64Array, answers: ClassAnswers) -> ClassAnswers:
+    def answer(self, forests: Forests, raw: RawRows, answers: ClassAnswers) -> ClassAnswers:
         """See `Mixing`."""
-        scores = np.empty((len(X), EXPERTS, answers.probability.shape[1]))
-        awake = _write_scores(forests, X, answers, scores)
+        scores = np.empty((len(raw.X), EXPERTS, answers.probability.shape[1]))
+        awake = _write_scores(forests, raw, answers, scores)
         probability = combined(self.combination, scores, awake, scores.shape[2])
         return ClassAnswers(probability.argmax(axis=1), probability)
 
     def direction(
-        self, forests: Forests, X: Float64Array, answers: ClassAnswers, direction: Float64Array
+        self, forests: Forests, raw: RawRows, answers: ClassAnswers, direction: Float64Array
     ) -> Float64Array:
         """Return (K,) what the bank's log p count in sum_k direction_k log p_k of one row."""
         scores = np.empty((1, EXPERTS, answers.probability.shape[1]))
-        awake = _write_scores(forests, X, answers, scores)
+        awake = _write_scores(forests, raw, answers, scores)
         of_scores = score_gradient(self.combination, scores[0], awake[0], direction)
         # Trees are constant but at their borders, and those on residuals add to the bank's.
         p = answers.probability[0]
@@ -171,7 +172,7 @@ class ValueMixing(NamedTuple):
     def learn(
         self,
         forests: Forests,
-        X: Float64Array,
+        raw: RawRows,
         y: NDArray[Any],
         weight: Float64Array,
         answers: Float64Array,
@@ -179,7 +180,7 @@ class ValueMixing(NamedTuple):
     ) -> Learned:
         """See `Mixing`."""
         del met
-        votes = value_votes(forests, X, answers)
+        votes = value_votes(forests, raw, answers)
         t, losses = mix(self.mixture, votes, in_units(forests.units, y), weight)
         return Learned(undone(forests.units, t, votes[:, 0]), losses)
 
@@ -187,9 +188,9 @@ class ValueMixing(NamedTuple):
         """See `Mixing`."""
         rescale(self.mixture, former.units.unit / forests.units.unit)
 
-    def answer(self, forests: Forests, X: Float64Array, answers: ValueAnswers) -> ValueAnswers:
+    def answer(self, forests: Forests, raw: RawRows, answers: ValueAnswers) -> ValueAnswers:
         """See `Mixing`."""
-        votes = value_votes(forests, X, answers.prediction)
+        votes = value_votes(forests, raw, answers.prediction)
         t, variances = mixed(self.mixture, votes)
         deviation = forests.units.slope(t) * np.sqrt(variances)
         return ValueAnswers(undone(forests.units, t, votes[:, 0]), deviation)
@@ -246,11 +247,11 @@ def base_of(answers: Any) -> Float64Array:
 
 
 def _write_scores(
-    forests: Forests, X: Float64Array, answers: ClassAnswers, scores: Float64Array
+    forests: Forests, raw: RawRows, answers: ClassAnswers, scores: Float64Array
 ) -> NDArray[np.bool_]:
     """Write the scores (n, EXPERTS, K) of the bank and of trees; return which are awake."""
-    fresh, residual = class_votes(forests, X, base_of(answers))
-    votes = np.full((len(X), EXPERTS - 1, scores.shape[2]), np.nan)
+    fresh, residual = class_votes(forests, raw, base_of(answers))
+    votes = np.full((len(raw.X), EXPERTS - 1, scores.shape[2]), np.nan)
     votes[:, 0, : fresh.shape[1]], votes[:, 1] = fresh, residual
     awake = take_external(votes, EXPERTS - 1, scores.shape[2], scores)
     scores[:, 0] = np.log(np.maximum(answers.probability, _LEAST))

@@ -17,9 +17,13 @@ _MOST_BYTES = 8 << 20
 
 
 class WindowRows(NamedTuple):
-    """Some rows. X: (n, d). y, weight: (n,). base: (n, outputs) answers about them."""
+    """Some rows.
+
+    X: (n, d). words: (n, k) codes. y, weight: (n,). base: (n, outputs) answers about them.
+    """
 
     X: Float64Array
+    words: Float64Array
     y: Float64Array
     weight: Float64Array
     base: Float64Array
@@ -30,15 +34,21 @@ class WindowRows(NamedTuple):
 
 
 class Window:
-    """The last rows of `columns` columns, with `outputs` answers about each.
+    """The last rows of `columns` columns and so many words, with `outputs` answers about each.
 
     size: how many rows a fit takes at most; more are kept, those that come while it goes on.
     """
 
-    def __init__(self, columns: int, outputs: int) -> None:
-        self.size = min(MOST_ROWS, _MOST_BYTES // (8 * (columns + outputs + 2)))
+    def __init__(self, columns: int, outputs: int, words: int = 0) -> None:
+        self.size = min(MOST_ROWS, _MOST_BYTES // (8 * (columns + words + outputs + 2)))
         self._length = 0
-        none = np.empty((0, columns)), np.empty(0), np.empty(0), np.empty((0, outputs))
+        none = (
+            np.empty((0, columns)),
+            np.empty((0, words)),
+            np.empty(0),
+            np.empty(0),
+            np.empty((0, outputs)),
+        )
         self._stored = WindowRows(*none)
 
     def __len__(self) -> int:
@@ -96,7 +106,7 @@ class Window:
         rows = self.last(self.most)
         base = np.full((len(rows.y), outputs), missing)
         base[:, : rows.base.shape[1]] = rows.base
-        self._stored, self._length = WindowRows(*rows[:3], base), len(base)
+        self._stored, self._length = rows._replace(base=base), len(base)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the rows that are of use as plain arrays."""

@@ -51,6 +51,12 @@ def _frequent(values: Float64Array) -> Float64Array:
     return np.sort(codes[order[counts[order] >= _LEAST_COUNT]])
 
 
+def without_own_bin(values: Float64Array) -> bool:
+    """Return whether a category has codes that share a bin; values: (n,), NaN where missing."""
+    codes = np.unique(values[~np.isnan(values)])
+    return len(_frequent(np.sort(values[~np.isnan(values)]))) < len(codes)
+
+
 def _midpoints(values: Float64Array) -> Float64Array:
     """Return at most EDGES edges between ascending values."""
     last_of = np.flatnonzero(values[1:] > values[:-1])

@@ -106,6 +106,7 @@ def streams() -> dict[str, Stream]:
         ),
         "a table's first rows": _table({}, 90),
         "a table": _table({"asset": None}, 200),
+        "trees of words": _table({"asset": None}, 600),
         "trees": Stream({"asset": None}, three_classes(600)),
         "trees of numbers": Stream({**_REGRESSION, "asset": None}, curve(600)),
         "weighed classes": Stream(

@@ -3,5 +3,5 @@
 It reads texts and knows nothing of tables, rows or learners.
 
 It may import nothing of the rest.
-It is imported by `solver.prepare`.
+It is imported by `service.heads`, `solver.stream`, `solver.prepare`.
 """

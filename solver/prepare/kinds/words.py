@@ -2,7 +2,8 @@
 
 Case is folded (Unicode), and what is neither letter nor digit separates words. A code is a hash of
 the column, and of the word, the pair or the whole text: it needs no table of words, so memory does
-not grow with them, and a word has the same code before and after a restart.
+not grow with them, and a word has the same code before and after a restart. Its upper bits are of
+the column alone, so that the codes of a row can be told apart by their columns (`columns_of`).
 """
 
 import math
@@ -11,11 +12,16 @@ from functools import lru_cache
 from hashlib import blake2b
 from itertools import pairwise
 
+import numpy as np
+
+from wolfstream.solver.arrays import Float64Array
+
 # Of a longer text, what is read; and how many codes it has at most.
 MOST_CHARACTERS = 4096
 MOST_CODES = 64
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
-_BITS = 51
+# Of a code: those of its column come first.
+_BITS, _COLUMN_BITS = 51, 10
 # Of longer words, codes are not kept for the next time.
 _LONGEST_KEPT = 48
 
@@ -62,7 +68,17 @@ def word_code(key: bytes, word: str) -> float:
 
 def _code(key: bytes, word: str) -> float:
     digest = blake2b(word.encode(errors="surrogatepass"), digest_size=8, key=key).digest()
-    return -1.0 - 2.0 * float(int.from_bytes(digest) >> (64 - _BITS))
+    of_column = int.from_bytes(key[:8]) >> (64 - _COLUMN_BITS)
+    of_word = int.from_bytes(digest) >> (64 - _BITS + _COLUMN_BITS)
+    return -1.0 - 2.0 * float((of_column << (_BITS - _COLUMN_BITS)) + of_word)
 
 
 _short_code = lru_cache(1 << 16)(_code)
+
+
+def columns_of(codes: Float64Array) -> Float64Array:
+    """Return whole numbers that are equal for codes of one column; NaN stays NaN.
+
+    Those of two columns are equal with a probability of 2^-10.
+    """
+    return np.floor((-1.0 - codes) / 2.0 ** (_BITS - _COLUMN_BITS + 1))

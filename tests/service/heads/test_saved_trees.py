@@ -29,7 +29,7 @@ def with_number(arrays: Arrays, name: str, place: Any, number: Any) -> Arrays:
     return {**arrays, f"trees_{name}": other}
 
 
-@pytest.mark.parametrize("name", ["trees", "trees of numbers"])
+@pytest.mark.parametrize("name", ["trees", "trees of numbers", "trees of words"])
 def test_what_was_saved_is_accepted(name: str) -> None:
     check_trees(*saved(name))
 
@@ -70,7 +70,33 @@ def test_a_class_that_is_not_known_is_refused() -> None:
             check_trees(with_number(arrays, "window_y", 0, label), columns, classes)
 
 
-@pytest.mark.parametrize("stream", ["trees", "trees of numbers"])
+@pytest.mark.parametrize(
+    ("name", "place", "number"),
+    [
+        ("forest_texts", 0, np.nan),
+        ("forest_values_begin", 1, 10**9),
+        ("forest_values_begin", -1, 0),
+        ("forest_values_code", 0, np.nan),
+        ("forest_values_value", (0, 0), np.inf),
+        ("forest_values_start", (0, 0), np.nan),
+        ("forest_fresh_feature", (0, 0), 40),
+        ("window_words", (0, 0), -np.inf),
+    ],
+)
+def test_values_of_words_that_cannot_be_are_refused(name: str, place: Any, number: Any) -> None:
+    arrays, columns, classes = saved("trees of words")
+    with pytest.raises(WrongArrays):
+        check_trees(with_number(arrays, name, place, number), columns, classes)
+
+
+def test_a_category_must_be_a_column_of_the_rows() -> None:
+    arrays, columns, classes = saved("trees of words")
+    changed = {**arrays, "trees_forest_columns": np.array([columns], np.int64)}
+    with pytest.raises(WrongArrays):
+        check_trees(changed, columns, classes)
+
+
+@pytest.mark.parametrize("stream", ["trees", "trees of numbers", "trees of words"])
 def test_each_array_is_needed_as_it_is(stream: str) -> None:
     arrays, columns, classes = saved(stream)
     for name, array in arrays.items():

@@ -18,6 +18,7 @@ from wolfstream.solver.prepare.kinds.words import (
     MOST_CODES,
     codes_of_words,
     column_key,
+    columns_of,
 )
 from wolfstream.solver.prepare.read_cells import read, within_texts
 from wolfstream.solver.prepare.row_form import Preparing, RowForm
@@ -246,3 +247,11 @@ def test_a_number_among_texts_counts_by_its_length_as_they_do():
         column, cells_of_rows([{"note": 7.0}, {"note": 125.0}]), [0]
     )  # a block without any text
     assert numbers.numbers[:, 0].tolist() == [math.log1p(1), math.log1p(3)]
+
+
+@given(st.text())
+def test_codes_tell_the_column_that_they_are_of(text: str):
+    columns = [columns_of(np.array(codes_of_words(column_key(c), text))) for c in ("a", "b")]
+    assert all(len(set(found.tolist())) == 1 for found in columns)
+    assert columns[0][0] != columns[1][0]
+    assert np.isnan(columns_of(np.array([math.nan]))).all()

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from wolfstream.solver.adaptive.target_scale import Units
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.named_rows import named_values
 from wolfstream.solver.prepare.row_form import Preparing
 from wolfstream.solver.rows.seen import RawRows
 from wolfstream.solver.stream.model import StreamModel
-from wolfstream.solver.stream.tree_experts import MOST_CLASSES
+from wolfstream.solver.stream.tree_experts import MOST_CLASSES, TreeExperts
 from wolfstream.solver.stream.tree_schedule import fit_at
 from wolfstream.solver.stream.votes import Hints
 
@@ -229,7 +230,84 @@ def test_the_gradient_is_the_slope_between_borders(learned: tuple[str, StreamMod
 
 
 def test_intervals_grow_with_the_work() -> None:
-    fits = [fit_at(1024, 8192, d, k, 500_000) for d, k in ((4, 2), (99, 2), (99, 9))]
+    fits = [fit_at(8192, 8192, d, k, 500_000) for d, k in ((4, 2), (99, 2), (99, 9))]
     assert fits[0].next < fits[1].next
     assert all(fit.begins < fit.due < fit.next for fit in fits)
     assert all(fit.due - fit.begins <= 4096 for fit in fits)
+    # The fewer rows there are, the sooner a fit is done.
+    assert fit_at(2048, 2048, 99, 9, 500_000).next - 2048 < fits[2].next - 8192
+
+
+def titles(n: int = 1100, seed: int = 0) -> tuple[list[dict[str, Any]], Float64Array]:
+    """Rows of titles of two words each, of 400 kinds, whose targets are sums of the words'."""
+    rng = np.random.default_rng(seed)
+    worth, place = rng.normal(size=(2, 20)), rng.integers(0, 20, (n, 2))
+    texts = [f"the alpha{a} of beta{b} house" for a, b in place.tolist()]
+    rows = [{"title": text, "x": i % 7} for i, text in enumerate(texts)]
+    return rows, worth[0, place[:, 0]] + worth[1, place[:, 1]]
+
+
+def absorbed(rows: list[dict[str, Any]], y: Any, block: int = BLOCK) -> StreamModel:
+    one = model("regression" if isinstance(y, np.ndarray) else "classification")
+    for start in range(0, len(y), block):
+        part = slice(start, start + block)
+        one.absorb(named_values(rows[part]), y[part])
+    return one
+
+
+def test_trees_know_the_words_of_titles() -> None:
+    rows, y = titles()
+    one = absorbed(rows, y)
+    forests = trees_of(one).forests
+    assert forests.encoding.width == 1
+    raw = one.view()._seen(named_values(rows)).raw
+    said = forests.encoding.encoded(raw.X, raw.word_codes)[:, -1]
+    assert np.corrcoef(said, y)[0, 1] > 0.9
+
+
+def test_words_give_the_same_bits_whatever_the_blocks() -> None:
+    rows, y = titles(800)
+    raw = absorbed(rows, y).view()._seen(named_values(rows)).raw
+    assert raw is not None
+    states = []
+    for block in (1, 7, 64, 800):
+        one = TreeExperts(raw.X.shape[1], raw.categories, raw.word_codes.shape[1], regression=True)
+        start = 0
+        while start < 800:
+            part = slice(start, min(start + block, start + one.until_change(), 800))
+            weight, start = np.ones(part.stop - start), part.stop
+            one.absorb(raw.part(part), y[part], weight, np.zeros(len(weight)), Units(), 10**6)
+        states.append(one.state())
+    for state in states[1:]:
+        for name, array in states[0].items():
+            np.testing.assert_array_equal(state[name], array, err_msg=name)
+
+
+@pytest.mark.parametrize("at", [400, 600])
+def test_a_restored_model_of_words_goes_on_bit_for_bit(at: int) -> None:
+    rows, y = titles(800)
+    labels = ["high" if one > 0.0 else "low" for one in y.tolist()]
+    for targets in (y, labels):
+        one = absorbed(rows[:at], targets[:at])
+        other = copy.deepcopy(one)
+        for each in (one, other):
+            each.absorb(named_values(rows[at:]), targets[at:])
+        same(one, other)
+        assert trees_of(one).forests.encoding.width
+
+
+def test_words_that_come_later_leave_trees_as_they_are() -> None:
+    rows, y = titles(700)
+    plain = [{"x": row["x"]} for row in rows]
+    one = absorbed(plain[:300] + rows[300:], y)
+    assert trees_of(one).words == 0
+    assert trees_of(one).samples == 700
+    assert np.isfinite(one.view().predict(named_values(rows)).prediction).all()
+
+
+def test_a_category_of_many_codes_is_a_column_too() -> None:
+    rng = np.random.default_rng(4)
+    code, worth = rng.integers(0, 300, 1100), rng.normal(size=300)
+    rows = [{"zone": f"z{k}", "x": float(k % 7)} for k in code.tolist()]
+    one = absorbed(rows, worth[code])
+    assert trees_of(one).forests.encoding.columns.tolist() == [0]

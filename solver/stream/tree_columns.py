@@ -1,0 +1,98 @@
+"""The columns that trees split at: numbers and codes as they came, and numbers for many codes.
+
+A category whose codes are too many to have a bin each, and the words of each text, are a column for
+each target beside (`code_values`).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.kinds.words import columns_of
+from wolfstream.solver.trees.binning import without_own_bin
+from wolfstream.solver.trees.code_values import (
+    MOST_CODES,
+    MOST_GROUPS,
+    MOST_VALUES,
+    NO_CODE,
+    Codes,
+    CodeValues,
+    fit_code_values,
+    values_of_codes,
+)
+
+
+class Encoding(NamedTuple):
+    """Where codes come from that are numbers, texts first, and which.
+
+    texts: of words, what `columns_of` says. columns: of categories.
+    """
+
+    texts: Float64Array
+    columns: NDArray[np.int64]
+    values: CodeValues
+
+    @property
+    def width(self) -> int:
+        """How many columns it adds."""
+        return int(self.values.start.size)
+
+    def encoded(self, X: Float64Array, words: Float64Array) -> Float64Array:
+        """Return rows (n, d) with words (n, k) as the columns that trees split at."""
+        if not self.width:
+            return X
+        targets, d = self.values.start.shape[1], X.shape[1]
+        out = np.empty((len(X), d + self.width))
+        out[:, :d] = X
+        for g, codes in enumerate(_codes_of(self.texts, self.columns, X, words)):
+            start = d + g * targets
+            out[:, start : start + targets] = values_of_codes(self.values, g, codes)
+        return out
+
+
+def encoding_bytes(targets: int) -> int:
+    """Return the memory of an encoding for so many targets, at most."""
+    return MOST_CODES * 8 * (1 + targets)
+
+
+def fit_encoding(
+    X: Float64Array,
+    words: Float64Array,
+    categories: NDArray[np.bool_],
+    targets: Float64Array,
+    weight: Float64Array,
+) -> tuple[Encoding, Float64Array]:
+    """Return an encoding, and the columns (n, d + width) of the rows that trees are fitted to.
+
+    categories: (d,) which columns are codes. targets: (n, c). weight: (n,).
+    """
+    most = min(MOST_GROUPS, MOST_VALUES // targets.shape[1])
+    texts = _texts_of(words)[:most]
+    wide = [j for j in np.flatnonzero(categories).tolist() if without_own_bin(X[:, j])]
+    columns = np.array(wide[: most - len(texts)], np.int64)
+    groups = [_present(codes) for codes in _codes_of(texts, columns, X, words)]
+    values, beside = fit_code_values(groups, targets, weight)
+    return Encoding(texts, columns, values), np.concatenate([X, beside], axis=1)
+
+
+def _texts_of(words: Float64Array) -> Float64Array:
+    """Return the texts that words are of, those of the most words first."""
+    texts, counts = np.unique(columns_of(words[~np.isnan(words)]), return_counts=True)
+    return np.asarray(texts[np.argsort(-counts, kind="stable")])
+
+
+def _codes_of(
+    texts: Float64Array, columns: NDArray[np.int64], X: Float64Array, words: Float64Array
+) -> list[Float64Array]:
+    """Return the codes (n, k) of each group, NO_CODE where there is none."""
+    of = columns_of(words) if len(texts) else words
+    of_texts = [np.where(of == text, words, NO_CODE) for text in texts.tolist()]
+    of_columns = np.where(np.isnan(X[:, columns]), NO_CODE, X[:, columns])
+    return of_texts + [of_columns[:, g : g + 1] for g in range(len(columns))]
+
+
+def _present(codes: Float64Array) -> Codes:
+    rows, places = np.nonzero(codes != NO_CODE)
+    return Codes(rows, codes[rows, places])
