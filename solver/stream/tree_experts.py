@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.losses import RECENT, Losses
+from wolfstream.solver.adaptive.ridge import CHUNK
 from wolfstream.solver.adaptive.standing import Standing
 from wolfstream.solver.adaptive.target_scale import Units
 from wolfstream.solver.arrays import Float64Array
@@ -268,11 +269,15 @@ class TreeExperts:
         """Memory in bytes, that of trees as when they answer."""
         codes = self.words > 0 or bool(self.categories.any())
         forests = forests_bytes(self.columns, self.classes, past=self.past_trees, codes=codes)
-        return self.losses.nbytes + self.window.nbytes + 2 * forests
+        return self.losses.nbytes + self._window_bytes(self.samples) + 2 * forests
 
     def growth(self, n: int) -> int:
         """Return how much memory n more rows add at most."""
-        return 0 if self.stopped else self.window.growth(n)
+        return self._window_bytes(self.samples + n) - self._window_bytes(self.samples)
+
+    def _window_bytes(self, rows: int) -> int:
+        """Return those of whole chunks of rows, so that the memory of a bank changes with chunks."""
+        return 0 if self.stopped else self.window.bytes_of((rows // CHUNK + 1) * CHUNK)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return all that `restore` needs to go on bit for bit, as plain arrays."""

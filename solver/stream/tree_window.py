@@ -54,17 +54,9 @@ class Window:
     def __len__(self) -> int:
         return self._length
 
-    @property
-    def nbytes(self) -> int:
-        """Memory of the arrays, those of a fit in other arrays left out."""
-        return len(self._stored.y) * self._bytes_of_row
-
-    def growth(self, n: int) -> int:
-        """Return how much memory n more rows add at most; it grows up to twice the rows of use."""
-        needed = self._length + n
-        if needed <= len(self._stored.y):
-            return 0
-        return max(min(2 * needed, 2 * self.most) - len(self._stored.y), 0) * self._bytes_of_row
+    def bytes_of(self, rows: int) -> int:
+        """Return the memory once so many rows were added, at most; those of a fit left out."""
+        return 2 * min(rows, self.most) * self._bytes_of_row
 
     @property
     def most(self) -> int:
