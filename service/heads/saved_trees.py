@@ -113,6 +113,8 @@ def _check_forests(arrays: Arrays, columns: int, n_classes: int | None) -> None:
     require(known, f"{_FOREST}counts", "does not have the number of classes")
     _check_units(f"{_FOREST}units", arrays)
     _check_form(f"{_FOREST}unit", arrays, (1,), np.float64)
+    unit = arrays[f"{_FOREST}unit"][0]
+    require(bool(np.isfinite(unit)) and unit > 0.0, f"{_FOREST}unit", "is no unit")
     own_columns = columns + _check_encoding(arrays, columns, outputs_of(classes))
     seen = {"fresh": own_columns, "residual": own_columns + (n_classes is None)}
     seen["past"] = width = seen["residual"] + (COLUMNS if past else 0)

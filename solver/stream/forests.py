@@ -18,7 +18,7 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.rows.seen import RawRows
 from wolfstream.solver.stream.targets_before import (
     COLUMNS,
-    before_of,
+    NOTHING_BEFORE,
     columns_in_order,
 )
 from wolfstream.solver.stream.tree_columns import Encoding, encoding_bytes, fit_encoding
@@ -101,8 +101,7 @@ def fit_forests(
         X, of_residual = np.concatenate([X, start], axis=1), np.append(of_fresh, False)
     of_all = of_residual
     if past:
-        first = before_of(rows.y[:0], rows.y[:0])
-        beside = columns_in_order(first, rows.y, rows.base[:, 1])
+        beside = columns_in_order(NOTHING_BEFORE, rows.y, rows.base[:, 1])
         X = np.concatenate([X, beside], axis=1)
         of_all = np.append(of_residual, np.zeros(COLUMNS, np.bool_))
     bins = bins_of(X, of_all)

@@ -22,16 +22,20 @@ class TargetsBefore(NamedTuple):
     base: Float64Array
 
 
-def before_of(y: Float64Array, base: Float64Array) -> TargetsBefore:
-    """Return the last ones of targets (n,) and answers (n,) about them."""
-    missing = np.full(max(LAGS - len(y), 0), np.nan)
-    last = (np.concatenate([missing, one[-LAGS:]]) for one in (y, base))
-    return TargetsBefore(*last)
+NOTHING_BEFORE = TargetsBefore(np.full(LAGS, np.nan), np.full(LAGS, np.nan))
+
+
+def after(before: TargetsBefore, y: Float64Array, base: Float64Array) -> TargetsBefore:
+    """Return what comes before the next row after targets (n,) and answers (n,) about them."""
+    both = (before.y, y), (before.base, base)
+    return TargetsBefore(*(np.concatenate(parts)[-LAGS:] for parts in both))
 
 
 def columns_in_order(before: TargetsBefore, y: Float64Array, base: Float64Array) -> Float64Array:
     """Return the columns (n, COLUMNS) of rows that follow each other; y, base: (n,) of these."""
     n = len(y)
+    if n == 1:
+        return columns_of_next(before, base)
     t, start = np.concatenate([before.y, y]), np.concatenate([before.base, base])
     left = t - start
     lags = [t[LAGS - k : LAGS - k + n] - base for k in range(1, LAGS + 1)]

@@ -36,8 +36,9 @@ from wolfstream.solver.stream.forests import (
 from wolfstream.solver.stream.past_values import LAGS
 from wolfstream.solver.stream.refits import Refits
 from wolfstream.solver.stream.targets_before import (
+    NOTHING_BEFORE,
     TargetsBefore,
-    before_of,
+    after,
     columns_in_order,
     columns_of_next,
 )
@@ -128,6 +129,7 @@ class TreeExperts:
         self.words = words
         self.regression, self.past_trees = regression, regression and past
         self.votes: Float64Array | None = None
+        self._before = NOTHING_BEFORE
         self.categories = np.zeros(columns, np.bool_)
         self.categories[list(categories)] = True
         self.samples = self.classes = 0
@@ -185,7 +187,9 @@ class TreeExperts:
         self.votes = None
         if self.past_trees:
             self.votes = self._past_votes(raw, y, base[:, 0], answers)
-            base = np.concatenate([base, base_of(answers)], axis=1)
+            joined = base_of(answers)
+            base = np.concatenate([base, joined], axis=1)
+            self._before = after(self._before, y, joined[:, 0])
         self.samples += len(y)
         if not self.stopped:
             targets = np.asarray(y, np.float64)
@@ -201,12 +205,8 @@ class TreeExperts:
         forests = self.forests
         if forests is None or forests.past is None:
             return None
-        beside = columns_in_order(self._before(), y, answers)
+        beside = columns_in_order(self._before, y, answers)
         return past_votes(forests, raw, of_bank, beside)
-
-    def _before(self) -> TargetsBefore:
-        last = self.window.last(LAGS)
-        return before_of(last.y, last.base[:, 1])
 
     def meet(self, classes: int) -> None:
         """Make room for so many classes, or stop."""
@@ -250,7 +250,7 @@ class TreeExperts:
             return None
         mixing = self.mixing.copy()
         assert isinstance(mixing, ClassMixing | ValueMixing)
-        before = None if self.forests.past is None else self._before()
+        before = None if self.forests.past is None else self._before
         return TreesView(self.forests, mixing, before)
 
     def standing(self, bank: Standing) -> Standing:
@@ -276,7 +276,7 @@ class TreeExperts:
         return self._window_bytes(self.samples + n) - self._window_bytes(self.samples)
 
     def _window_bytes(self, rows: int) -> int:
-        """Return those of whole chunks of rows, so that the memory of a bank changes with chunks."""
+        """Return those of whole chunks of rows: the memory of a bank changes with chunks."""
         return 0 if self.stopped else self.window.bytes_of((rows // CHUNK + 1) * CHUNK)
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -300,6 +300,9 @@ class TreeExperts:
         self.samples, self.classes, *fit, classes = own["counts"].tolist()
         self.categories = np.array(own["categories"])
         self.window.restore(own)
+        if self.past_trees:
+            last = self.window.last(LAGS)
+            self._before = after(NOTHING_BEFORE, last.y, last.base[:, 1])
         self.losses.restore(own)
         self.mixing = mixing_from_arrays(own, regression=self.regression)
         self.forests = _forests_from_arrays(own) if "forest_counts" in own else None

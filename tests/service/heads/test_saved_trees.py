@@ -44,6 +44,8 @@ def test_what_was_saved_is_accepted(name: str) -> None:
         ("forest_bins_edges", (0, 0), np.nan),
         ("forest_counts", 0, 60),
         ("forest_units", 1, 0.0),
+        ("forest_unit", 0, 0.0),
+        ("forest_unit", 0, np.nan),
         ("window_y", 0, np.inf),
         ("window_weight", 0, 0.0),
         ("window_X", (0, 0), np.inf),
@@ -61,6 +63,19 @@ def test_a_number_that_cannot_be_is_refused(
     arrays, columns, classes = saved(stream)
     with pytest.raises(WrongArrays):
         check_trees(with_number(arrays, name, place, number), columns, classes)
+
+
+def test_trees_of_targets_before_are_checked_as_others() -> None:
+    arrays, columns, classes = saved("trees of numbers")
+    for name, place, number in (
+        ("forest_past_feature", (0, 0), columns + 8),
+        ("forest_past_leaf", (0, 0, 0), np.inf),
+    ):
+        with pytest.raises(WrongArrays):
+            check_trees(with_number(arrays, name, place, number), columns, classes)
+    one = {**arrays, "trees_window_base": arrays["trees_window_base"][:, :1].copy()}
+    with pytest.raises(WrongArrays):
+        check_trees(one, columns, classes)
 
 
 def test_a_class_that_is_not_known_is_refused() -> None:

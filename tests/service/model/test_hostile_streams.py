@@ -20,7 +20,7 @@ ROWS, BLOCK = 700, 50
 ASSET = {"dimension": 32}
 # Where NaN stands for a loss of a learner that was asked nothing; the last values are not kept
 # without `temporal`.
-NOTHING_TO_SAY = {"adaptive.losses_recent", "adaptive.trees_losses_recent"}
+NOTHING_TO_SAY = {f"adaptive.{of}losses_recent" for of in ("", "trees_", "past_")}
 # Missing values as they came, and where a column has no more edges.
 NOTHING_TO_SAY |= {"adaptive.trees_window_X", "adaptive.trees_forest_bins_edges"}
 # Every learner there is that prepares its rows.
@@ -86,7 +86,9 @@ def numbers_in(value: Any) -> Iterator[float]:
 def check(learner: Learner, answered: list[Any]) -> None:
     _, arrays = learner.state()
     for name, array in arrays.items():
-        if name not in NOTHING_TO_SAY and (name != "adaptive.last" or learner.model.spec.temporal):
+        if name not in NOTHING_TO_SAY and (
+            name != "adaptive.last" or learner.model.spec.temporal is True
+        ):
             assert np.isfinite(array).all(), name
     assert all(map(math.isfinite, numbers_in(answered)))
     described = learner.model.describe()
