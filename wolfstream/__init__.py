@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from wolfstream.service.client.river import RemoteClassifier, RemoteRegressor
     from wolfstream.service.client.stream import Stream
     from wolfstream.service.client.sync import Client
-    from wolfstream.service.heads.custom_learner import CustomLearner
+    from wolfstream.service.heads.entry_points import CustomLearner
     from wolfstream.service.notebook.files import load, save
     from wolfstream.solver.estimators.asset_classifier import AssetClassifier
     from wolfstream.solver.estimators.asset_regressor import AssetRegressor
@@ -92,7 +92,7 @@ _HOMES = {
     "AsyncStream": "wolfstream.service.client.aio_stream",
     "Client": "wolfstream.service.client.sync",
     "ClientError": "wolfstream.service.client.errors",
-    "CustomLearner": "wolfstream.service.heads.custom_learner",
+    "CustomLearner": "wolfstream.service.heads.entry_points",
     "EnclosingBall": "wolfstream.solver.estimators.enclosing_ball",
     "FourierFeatures": "wolfstream.solver.estimators.feature_transformers",
     "FrankWolfeClassifier": "wolfstream.solver.estimators.frank_wolfe_classifier",

@@ -18,7 +18,7 @@ from wolfstream.service.heads.array_checks import WrongArrays
 from wolfstream.service.heads.batch import Batch
 from wolfstream.service.heads.classification import ClassificationHead
 from wolfstream.service.heads.cost import COST_OF_ROW
-from wolfstream.service.heads.custom_learner import CustomLearner, learner_class
+from wolfstream.service.heads.entry_points import CustomLearner, learner_class
 from wolfstream.service.heads.kind import Kind, SavedHead
 from wolfstream.service.heads.online_learner import WithoutMembers
 from wolfstream.service.heads.regression import RegressionHead

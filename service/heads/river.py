@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.service.heads.custom_learner import CustomLearner
+from wolfstream.service.heads.entry_points import CustomLearner
 from wolfstream.solver.arrays import Float64Array
 
 _PICKLE = "pickle"

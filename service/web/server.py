@@ -24,7 +24,7 @@ from wolfstream.service.engine.rehearsal import leave_out_what_crashes
 from wolfstream.service.engine.salvage import recover_directory
 from wolfstream.service.engine.warm_up import WarmUp
 from wolfstream.service.errors import NotReady, StartupError
-from wolfstream.service.heads.custom_learner import permit
+from wolfstream.service.heads.entry_points import permit
 from wolfstream.service.monitor import alerts, points
 from wolfstream.service.monitor.producer import Monitor
 from wolfstream.service.monitor.side_file import SideFile

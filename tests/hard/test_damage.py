@@ -129,7 +129,7 @@ def test_of_the_log(
             end = "lost" if not as_before else "recovered in full"
             if as_before and len(whole_models) < len(before):
                 end = "a model broken, and said"
-            if end == "lost" and name.endswith("-wal") and "not whole" in caplog.text:
+            if end == "lost" and name.endswith("-wal") and "an incomplete commit" in caplog.text:
                 end = "the last commit passed over, and said"
         assert end != "lost", f"case {number} of {SEED}: {kind}: {after} for {before}"
         ends[end] += 1

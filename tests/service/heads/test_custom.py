@@ -14,7 +14,7 @@ import pytest
 from tests.service.heads.learners_of_others import NearestMean, RunningMean, install
 from tests.service.process import ServerProcess
 from wolfstream.service.errors import Invalid
-from wolfstream.service.heads.custom_learner import learner_class, permit
+from wolfstream.service.heads.entry_points import learner_class, permit
 
 HEADS = "nearest-mean,running-mean,wrong-shape,not-a-learner,missing,pickling,nobody-has-it"
 HOEFFDING = {"model": "river.tree.HoeffdingTreeClassifier", "parameters": {"grace_period": 20}}

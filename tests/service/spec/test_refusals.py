@@ -56,9 +56,8 @@ def regression(**own: Any) -> dict[str, Any]:
             {"colour": "red"},
             "/colour",
             'unknown field "colour"; the fields of the spec are "task", "classes", "prepare", '
-            '"temporal", '
-            '"kernel", "working_set", "asset", "semiparametric", "adaptive", "novelty", "pending", '
-            '"serve" and "seed"',
+            '"temporal", "kernel", "working_set", "asset", "semiparametric", "adaptive", '
+            '"custom", "novelty", "pending", "serve" and "seed"',
         ),
         (
             {"kernel": {"type": "linear", "gamma": 1}},

@@ -17,7 +17,7 @@ class Process:
     def __init__(self) -> None:
         self.past = LabelPast(regression=True, always=False)
         self.order = LabelOrder()
-        self.learn(-1.0)
+        self.learn(-2.0, -1.0)
 
     def learn(self, *rows: float) -> None:
         X = np.array(rows)[:, None]
