@@ -214,6 +214,7 @@ CALLS: tuple[Call, ...] = (
         "learning",
         {200: Response("Labelled", "What became of each label; what is learned is durable.")},
         takes="LateLabels",
+        query=("label", "id"),
         refusals=(*_SAMPLES, AnotherState, *_FULL),
         headers=("If-Match",),
         counted=True,

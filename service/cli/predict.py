@@ -61,11 +61,11 @@ def predict(
 ) -> None:
     """Predict the rows of a file, and write CSV with a header and a line for each row.
 
-    MODEL is a file that `wolfstream train` wrote, or a snapshot of a server. FILE is CSV, svmlight
-    or npz. Labels in FILE are ignored. A CSV file has none if it has as many columns as the model
-    has features, or if its header has no column y, label, target or class. A line of svmlight
-    begins with a label, unless --no-labels is given; an npz file may lack y. With --id, each line
-    of the output begins with the row's id.
+    MODEL is a file that `wolfstream train` wrote, or a snapshot of a server. FILE is CSV,
+    NDJSON, svmlight or npz. Labels in FILE are ignored. A CSV file has none if it has as many
+    columns as the model has features, or if its header has no column y, label, target or class. A
+    line of svmlight begins with a label, unless --no-labels is given; an npz file may lack y. With
+    --id, each line of the output begins with the row's id.
 
     \b
     Examples:
@@ -103,8 +103,8 @@ def evaluate(model: Path, file: Path, roles: Roles) -> None:
     average precision of the rarer one); precision, recall and F1 of each class; and the confusion
     matrix. For a regression: mean absolute error, root mean squared error, and R2.
 
-    MODEL is a file that `wolfstream train` wrote, or a snapshot of a server. FILE is CSV, svmlight
-    or npz, with labels.
+    MODEL is a file that `wolfstream train` wrote, or a snapshot of a server. FILE is CSV,
+    NDJSON, svmlight or npz, with labels.
 
     \b
     Example:

@@ -81,7 +81,7 @@ if TYPE_CHECKING:
 def replay(file: Path, roles: Roles, features: int | None, **options: Any) -> None:
     """Stream a file of labelled samples into a model.
 
-    FILE is CSV (with or without a header), svmlight, or npz with arrays X and y (or the CSR
+    FILE is CSV (with or without a header), NDJSON, svmlight, or npz with arrays X and y (or the CSR
     arrays data, indices, indptr, shape, and y). Labels are classes, or numbers for a model whose
     task is regression. The whole file is checked before the first sample is sent. Samples are
     learned in the order of the file, each once: if the connection breaks or the server has no

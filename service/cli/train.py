@@ -47,7 +47,7 @@ def train(
 ) -> None:
     """Train a model on a file of samples with labels, or with numbers for a regression.
 
-    FILE is CSV (with or without a header), svmlight, or npz with arrays X and y (or the CSR
+    FILE is CSV (with or without a header), NDJSON, svmlight, or npz with arrays X and y (or the CSR
     arrays data, indices, indptr, shape, and y); it is read into memory. Rows of svmlight files
     and CSR arrays stay sparse and may have any number of features. `wolfstream predict`,
     `wolfstream evaluate` and `wolfstream serve --load` read OUT.

@@ -102,14 +102,23 @@ class AsyncClient(AsyncModelMethods):
         return await self._http.run(self._samples.label(name, ids, y, batch, if_match))
 
     async def predict_proba(
-        self, name: str, X: Any, *, head: str | None = None, min_sequence: int | None = None
+        self,
+        name: str,
+        X: Any,
+        *,
+        head: str | None = None,
+        min_sequence: int | None = None,
+        label: str | None = None,
+        id: str | None = None,  # noqa: A002
+        weight: str | None = None,
     ) -> Predictions:
         """Return predictions as `predict` does, with probabilities or standard deviations.
 
         Raises Refused for a head whose calibration no label has tested yet.
         """
+        rows, _ = rows_and_ids(X, Roles(label, id, weight))
         return await self._http.run(
-            self._samples.predict(name, X, head, min_sequence, probability=True)
+            self._samples.predict(name, rows, head, min_sequence, probability=True)
         )
 
     async def predict_set(
@@ -120,9 +129,13 @@ class AsyncClient(AsyncModelMethods):
         confidence: float = 0.9,
         head: str | None = None,
         min_sequence: int | None = None,
+        label: str | None = None,
+        id: str | None = None,  # noqa: A002
+        weight: str | None = None,
     ) -> Predictions:
         """Return predictions with sets of classes that contain the label with some probability."""
-        steps = self._samples.predict(name, X, head, min_sequence, confidence=confidence)
+        rows, _ = rows_and_ids(X, Roles(label, id, weight))
+        steps = self._samples.predict(name, rows, head, min_sequence, confidence=confidence)
         return await self._http.run(steps)
 
     async def predict_interval(
@@ -133,10 +146,20 @@ class AsyncClient(AsyncModelMethods):
         confidence: float = 0.9,
         head: str | None = None,
         min_sequence: int | None = None,
+        label: str | None = None,
+        id: str | None = None,  # noqa: A002
+        weight: str | None = None,
     ) -> Predictions:
         """Return predictions with intervals that contain the target with some probability."""
         return await self.predict_set(
-            name, X, confidence=confidence, head=head, min_sequence=min_sequence
+            name,
+            X,
+            confidence=confidence,
+            head=head,
+            min_sequence=min_sequence,
+            label=label,
+            id=id,
+            weight=weight,
         )
 
     async def explain(
@@ -147,10 +170,14 @@ class AsyncClient(AsyncModelMethods):
         most: int = 5,
         head: str | None = None,
         min_sequence: int | None = None,
+        label: str | None = None,
+        id: str | None = None,  # noqa: A002
+        weight: str | None = None,
     ) -> Predictions:
         """Return predictions with explanations."""
+        rows, _ = rows_and_ids(X, Roles(label, id, weight))
         return await self._http.run(
-            self._samples.predict(name, X, head, min_sequence, explain=most)
+            self._samples.predict(name, rows, head, min_sequence, explain=most)
         )
 
     def stream(

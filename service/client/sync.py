@@ -194,14 +194,25 @@ class Client(ModelMethods):
         return self._http.run(self._samples.label(name, ids, y, batch, if_match))
 
     def predict_proba(
-        self, name: str, X: Any, *, head: str | None = None, min_sequence: int | None = None
+        self,
+        name: str,
+        X: Any,
+        *,
+        head: str | None = None,
+        min_sequence: int | None = None,
+        label: str | None = None,
+        id: str | None = None,  # noqa: A002
+        weight: str | None = None,
     ) -> Predictions:
         """Return predictions with probabilities, or with standard deviations for a regression.
 
         Args are those of `predict`. Raises Refused while no label has tested the head's
         calibration.
         """
-        return self._http.run(self._samples.predict(name, X, head, min_sequence, probability=True))
+        rows, _ = rows_and_ids(X, Roles(label, id, weight))
+        return self._http.run(
+            self._samples.predict(name, rows, head, min_sequence, probability=True)
+        )
 
     def predict_set(
         self,
@@ -211,6 +222,9 @@ class Client(ModelMethods):
         confidence: float = 0.9,
         head: str | None = None,
         min_sequence: int | None = None,
+        label: str | None = None,
+        id: str | None = None,  # noqa: A002
+        weight: str | None = None,
     ) -> Predictions:
         """Return predictions with sets of classes that contain the label with some probability.
 
@@ -220,10 +234,14 @@ class Client(ModelMethods):
             confidence: the probability.
             head: see `predict`.
             min_sequence: see `predict`.
+            label: see `predict`.
+            id: name of a column of X that is not a feature.
+            weight: see `predict`.
 
         Raises Refused as `predict_proba` does.
         """
-        steps = self._samples.predict(name, X, head, min_sequence, confidence=confidence)
+        rows, _ = rows_and_ids(X, Roles(label, id, weight))
+        steps = self._samples.predict(name, rows, head, min_sequence, confidence=confidence)
         return self._http.run(steps)
 
     def predict_interval(
@@ -234,13 +252,23 @@ class Client(ModelMethods):
         confidence: float = 0.9,
         head: str | None = None,
         min_sequence: int | None = None,
+        label: str | None = None,
+        id: str | None = None,  # noqa: A002
+        weight: str | None = None,
     ) -> Predictions:
         """Return predictions with intervals that contain the target with some probability.
 
         Args are those of `predict_set`.
         """
         return self.predict_set(
-            name, X, confidence=confidence, head=head, min_sequence=min_sequence
+            name,
+            X,
+            confidence=confidence,
+            head=head,
+            min_sequence=min_sequence,
+            label=label,
+            id=id,
+            weight=weight,
         )
 
     def explain(
@@ -251,6 +279,9 @@ class Client(ModelMethods):
         most: int = 5,
         head: str | None = None,
         min_sequence: int | None = None,
+        label: str | None = None,
+        id: str | None = None,  # noqa: A002
+        weight: str | None = None,
     ) -> Predictions:
         """Return predictions with explanations.
 
@@ -263,10 +294,14 @@ class Client(ModelMethods):
             most: how many features, and samples, an explanation names at most.
             head: see `predict`.
             min_sequence: see `predict`.
+            label: see `predict`.
+            id: name of a column of X that is not a feature.
+            weight: see `predict`.
 
         Raises Refused for rows that the head cannot explain.
         """
-        return self._http.run(self._samples.predict(name, X, head, min_sequence, explain=most))
+        rows, _ = rows_and_ids(X, Roles(label, id, weight))
+        return self._http.run(self._samples.predict(name, rows, head, min_sequence, explain=most))
 
     def stream(
         self, name: str, producer: str | None = None, *, first: int | None = None

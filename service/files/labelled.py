@@ -1,4 +1,4 @@
-"""Labelled data files: text, npz, Arrow and Parquet, checked, then read batch by batch.
+"""Labelled data files: text, npz, NDJSON, Arrow and Parquet, checked, then read batch by batch.
 
 A text file may be of any size, because it is read twice. The first time every line is checked,
 before any sample leaves, the samples are counted, and the kind of the labels is found; the second
@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wolfstream.service.files.arrow import is_arrow, is_parquet, read_table_file
+from wolfstream.service.files.arrow import Columns, is_arrow, is_parquet, read_table_file
+from wolfstream.service.files.ndjson import is_ndjson, read_ndjson
 from wolfstream.service.files.npz import Label, dense_rows, read_npz, sparse_rows
 from wolfstream.service.files.roles import NO_ROLES, Roles
 from wolfstream.service.files.separated import CsvText
@@ -154,7 +155,9 @@ def open_data(
         if _is_npz(path):
             return _open_npz(path, wanted)
         if is_parquet(path) or is_arrow(path):
-            return _open_table(path, wanted)
+            return _open_table(read_table_file(path), wanted)
+        if path.suffix != ".csv" and is_ndjson(path):
+            return _open_ndjson(path, wanted)
         if path.suffix in _SVMLIGHT_SUFFIXES or (
             path.suffix != ".csv" and looks_like_svmlight(path)
         ):
@@ -169,8 +172,18 @@ def open_data(
         raise DataFileError(detail) from None
 
 
-def _open_table(path: Path, wanted: ReadOptions) -> LabelledFile:
-    table = rows_of_columns(read_table_file(path), wanted.roles, wanted.labelled)
+def _open_ndjson(path: Path, wanted: ReadOptions) -> LabelledFile:
+    table = read_ndjson(path, wanted.watch)
+    if table.roles is not None:
+        if wanted.roles != NO_ROLES:
+            raise DataFileError("label, id and weight name columns, and samples with x have none")
+        wanted = wanted._replace(roles=table.roles)
+    opened = _open_table(table.columns, wanted)
+    return opened if table.named else replace(opened, names=None)
+
+
+def _open_table(columns: Columns, wanted: ReadOptions) -> LabelledFile:
+    table = rows_of_columns(columns, wanted.roles, wanted.labelled)
     X, labels = table.X, table.labels or []
     if not len(X):
         raise DataFileError("has no samples")

@@ -58,6 +58,7 @@ class CsvText:
         texts: whether fields may be texts, or missing; a row that is not all numbers is then a
             list.
         longest_row: bound on the characters of a row; see `RowLines`.
+        features: whether there must be a column besides those that are no features.
 
     Attributes:
         line: the line, from 1, on which the last row that was yielded ends.
@@ -76,6 +77,7 @@ class CsvText:
         *,
         texts: bool = False,
         longest_row: int | None = LONGEST_ROW,
+        features: bool = True,
     ) -> None:
         self._source, self._watch, self._texts, self.line = source, watch, texts, 0
         self._longest_row = longest_row
@@ -93,7 +95,7 @@ class CsvText:
             for place, name in enumerate(self._names)
             if place not in self._roles and (name or not self.has_header)
         ]
-        if not self._places:
+        if features and not self._places:
             raise DataFileError(_NO_FEATURES, 1)
 
     @property

@@ -8,6 +8,7 @@ codes, those of a category's column or of a text's words, becomes a column for e
 m is the targets' mean, w by ridge regression (Hoerl and Kennard 1970). For one code a row that is
 the mean target of its rows, drawn to the mean of all. The rows that w is fitted to would know their
 own targets: each has the value of a fit without its fold (cross-fitting; Micci-Barreca 2001).
+Where these values are hardly nearer to the targets than m is, codes count nothing.
 """
 
 from typing import NamedTuple
@@ -24,6 +25,8 @@ MOST_GROUPS, MOST_VALUES, MOST_CODES = 16, 32, 1 << 14
 NO_CODE = 0.5
 RIDGE = 1.0
 _FOLDS, _SWEEPS = 5, 8
+# Of the squared error of the mean: what values may leave that are of use.
+_MOST_LEFT = 0.98
 # A code of fewer rows has no value: of one row, no fit without that row knows it.
 _LEAST_ROWS = 2
 
@@ -103,6 +106,11 @@ def _fit(
                 columns[fold::_FOLDS, k] = (target - rest)[fold::_FOLDS]
             else:
                 value[:, k], start[k] = found, mean
+    left, of_mean = (
+        float((weight[:, None] * (targets - one) ** 2).sum()) for one in (columns, start)
+    )
+    if left > _MOST_LEFT * of_mean:
+        value[:], columns[:] = 0.0, start
     return code, value, start, columns
 
 

@@ -114,6 +114,26 @@ def decode_csv(body: bytes, labelled: bool, bounds: Bounds, roles: Roles = NO_RO
         raise _refusal(error) from None
 
 
+def decode_csv_labels(body: bytes, bounds: Bounds, roles: Roles = NO_ROLES) -> Fields:
+    """Return ids and labels in CSV, the ids' column named id unless the roles say another.
+
+    Other columns are passed over. Raises Unreadable, InvalidSamples, TooLarge.
+    """
+    check_lines(body, b",;\t", bounds)
+    roles = Roles(roles.label, roles.id or "id")
+    try:
+        text = CsvText(_Body(body), roles, texts=True, longest_row=None, features=False)
+        lines, pairs = list[int](), list[tuple[Any, str]]()
+        for record in text:
+            pairs.append((record.id, record.label))
+            lines.append(text.line)
+    except (DataFileError, UnicodeDecodeError) as error:
+        raise _refusal(error) from None
+    label_of = label_reader({kind_of(label) for _, label in pairs})
+    ids, labels = [row_id for row_id, _ in pairs], [label_of(label) for _, label in pairs]
+    return Fields({"ids": ids, "y": labels}, Origin(lines))
+
+
 def decode_svmlight(body: bytes, labelled: bool, bounds: Bounds, roles: Roles = NO_ROLES) -> Fields:
     """Return rows of numbers named "1", "2", and their labels.
 

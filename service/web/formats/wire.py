@@ -16,7 +16,7 @@ from wolfstream.service.errors.visible_text import visible
 from wolfstream.service.files.roles import NO_ROLES, Roles
 from wolfstream.service.web.formats.bounds import Bounds, Counter, check_json, check_packed
 from wolfstream.service.web.formats.finite import finite_json, finite_msgpack
-from wolfstream.service.web.formats.lines import DECODERS
+from wolfstream.service.web.formats.lines import DECODERS, decode_csv_labels
 from wolfstream.service.web.formats.pieces import json_pieces, msgpack_pieces
 from wolfstream.service.web.formats.repeated_names import check_json_names, object_of
 from wolfstream.service.web.formats.tables import TABLE_DECODERS, decode_table, unpacked_bytes
@@ -127,6 +127,13 @@ def format_of_body(
         raise UnsupportedFormat(f"content type {media_type!r} is not supported; send {known}")
     decode = DECODERS[media_type]
     return JSON._replace(decode=lambda body, bounds: decode(body, labelled, bounds, roles))
+
+
+def format_of_labels(content_type: str | None, roles: Roles = NO_ROLES) -> Format:
+    """Return the format of labels for ids, which may also come as CSV. Raises UnsupportedFormat."""
+    if (content_type or "").partition(";")[0].strip().lower() != "text/csv":
+        return format_of_body(content_type)
+    return JSON._replace(decode=lambda body, bounds: decode_csv_labels(body, bounds, roles))
 
 
 def format_of_answer(accept: str | None, body_format: Format) -> Format:

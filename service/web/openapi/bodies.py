@@ -68,6 +68,10 @@ _OTHER: dict[str, Content] = {
     },
 }
 
+_LABELS_IN_LINES: Content = {
+    "text/csv": {"schema": _TEXT, "example": "id,label\nhall,humid\n7,dry\n"}
+}
+
 
 def ref(name: str) -> dict[str, Any]:
     """Return a reference to a component."""
@@ -94,7 +98,8 @@ def request_content(name: str) -> Content:
     if name in _OTHER:
         return _in_json(name) | _OTHER[name] if name in _TYPES else _OTHER[name]
     content = {"schema": ref(name), "examples": EXAMPLES[name]}
-    return dict.fromkeys(MEDIA_TYPES, content)
+    in_lines = _LABELS_IN_LINES if name == "LateLabels" else {}
+    return dict.fromkeys(MEDIA_TYPES, content) | in_lines
 
 
 def response_content(call: Call, name: str) -> Content:

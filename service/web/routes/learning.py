@@ -28,7 +28,7 @@ from wolfstream.service.web.formats.moments import max_lag_of, read_min_sequence
 from wolfstream.service.web.formats.prefer import acknowledged
 from wolfstream.service.web.formats.query import read_roles
 from wolfstream.service.web.formats.questions import with_query
-from wolfstream.service.web.formats.wire import format_of_body
+from wolfstream.service.web.formats.wire import format_of_labels
 from wolfstream.service.web.routes import handlers
 from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 
@@ -75,7 +75,8 @@ def learning_endpoints(engine: Serving, settings: Settings, memory: MemoryBudget
         """
         conditions = read_conditions(request.scope, settings.wait_seconds)
         with memory.lease() as lease:
-            body_format = format_of_body(request.headers.get("content-type"))
+            roles = read_roles(request.scope["query_string"])
+            body_format = format_of_labels(request.headers.get("content-type"), roles)
             data = await read_body(request, settings.body_bytes, lease)
             model = engine.model(name)
             labels = await decode_late_labels(body_format, data, settings, model.spec, lease)

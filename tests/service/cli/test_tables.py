@@ -1,6 +1,7 @@
 """Files with headers, words and gaps: trained, predicted, evaluated, replayed."""
 
 import csv
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -145,3 +146,21 @@ def test_a_file_streams_into_a_server_with_its_names(
     refused = run("replay", file, "--model", f"{name}p", "--url", server.url, "--spec", papers)
     assert refused.exit_code == 1
     assert "texts or gaps" in refused.stderr
+
+
+def test_ndjson_is_what_the_same_csv_is(tmp_path: Path, server: ServerProcess):
+    rows = rooms(300)
+    in_csv = written(tmp_path / "rooms.csv", rows, [*NAMES, "y"])
+    in_lines = tmp_path / "rooms.ndjson"
+    flat = [{k: None if v == "" else v for k, v in row.items()} for row in rows]
+    in_lines.write_text("\n".join(map(json.dumps, flat)))
+    told = []
+    for file in (in_csv, in_lines):
+        path = tmp_path / f"{file.suffix[1:]}.model"
+        done("train", file, "--model", path, "--algorithm", "adaptive")
+        judged = done("evaluate", path, file).stdout.split(";")[0].partition(": ")[2]
+        name = f"tables-{file.suffix[1:]}"
+        done("replay", file, "--url", server.url, "--model", name)
+        served = httpx.get(f"{server.url}/v1/models/{name}").json()
+        told.append((predictions(path, file), judged, served["columns"], served["sequence"]))
+    assert told[0] == told[1]

@@ -287,6 +287,11 @@ class TestServed:
             orders = pd.DataFrame(ROWS).assign(order=[7.0, 8.0, 9.0])
             later = client.predict(name, orders, label="Outcome", id="order", weight="w")
             assert later.ids == [7, 8, 9]
+            for call in (client.predict_proba, client.predict_set, client.explain):
+                same = call(name, ROWS, label="Outcome", weight="w")
+                assert np.array_equal(same.predictions, served.predictions)
+                same = call(name, orders, label="Outcome", id="order", weight="w")
+                assert same.ids is None
             with pytest.raises(ValueError, match=r"absent\.csv: cannot be read: No such file"):
                 client.learn(name, tmp_path / "absent.csv", label="Outcome")
 
@@ -298,6 +303,9 @@ class TestServed:
                 assert told.learned == 3
                 served = await client.predict(name, ROWS, label="Outcome", weight="w")
                 assert served.sequence == 3
+                for call in (client.predict_proba, client.predict_set, client.explain):
+                    same = await call(name, ROWS, label="Outcome", weight="w")
+                    assert np.array_equal(same.predictions, served.predictions)
 
         asyncio.run(run())
 

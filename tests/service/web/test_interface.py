@@ -27,7 +27,7 @@ INTERFACE = [
     ("POST /v1/models/{name}/samples", LEARNED, f"200 202 404 412 429 507 {BODY}"),
     ("POST /v1/models/{name}/asset", LEARNED, f"200 202 404 412 429 507 {BODY}"),
     ("POST /v1/models/{name}/predict", ASKED, f"200 404 412 429 {BODY}"),
-    ("POST /v1/models/{name}/labels", "If-Match", f"200 404 412 429 507 {BODY}"),
+    ("POST /v1/models/{name}/labels", "label id If-Match", f"200 404 412 429 507 {BODY}"),
     ("POST /v1/models/{name}/refit", "", f"202 404 {BODY}"),
     ("GET /v1/models/{name}/jobs", "", f"200 404 {KEY}"),
     ("GET /v1/models/{name}/jobs/{job}", "", f"200 404 {KEY}"),

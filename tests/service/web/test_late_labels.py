@@ -157,6 +157,42 @@ def test_too_many_labels_are_refused(client: httpx.Client, path: str) -> None:
     assert label(client, path, list(range(n)), ["no"] * n).status_code == 413
 
 
+def csv(client: httpx.Client, path: str, text: str, query: str = "") -> Any:
+    headers = {"content-type": "text/csv; charset=utf-8"}
+    return client.post(f"{path}/labels{query}", content=text.encode(), headers=headers)
+
+
+def test_labels_in_csv(client: httpx.Client, path: str) -> None:
+    told = predict(client, path, ["a", 7]).json()
+    answer = csv(client, path, "id,amount,label\n7,3.5,yes\na,,no\n")
+    results = {"status": ["learned"] * 2, "prediction": told["prediction"][::-1]}
+    assert answer.raise_for_status().json()["results"] == results
+    predict(client, path, ["b"], 22, 1)
+    answer = csv(client, path, "Outcome;order\nno;b\n", "?label=Outcome&id=order")
+    assert answer.raise_for_status().json()["results"]["status"] == ["learned"]
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "detail"),
+    [
+        ("order,label\na,no\n", "", "there is no column 'id'"),
+        ("id,Outcome\na,no\n", "", "none of the columns is named y, label"),
+        ("id,label\na,\n", "", "the label is missing"),
+        ("id,label\na\n", "", "has 1 columns"),
+        ("id,label\n", "", "is empty"),
+        ("id,label\na,no\n", "?id=label", "must be different columns"),
+    ],
+)
+def test_csv_that_has_no_labels_is_refused(
+    client: httpx.Client, path: str, text: str, query: str, detail: str
+) -> None:
+    predict(client, path, ["a"], 20, 1)
+    answer = csv(client, path, text, query)
+    assert answer.status_code == 422, answer.text
+    assert detail in answer.text
+    assert client.get(path).json()["pending"]["rows"] == 1
+
+
 def test_messagepack(client: httpx.Client, path: str) -> None:
     X = np.ascontiguousarray(ROWS[20:22])
     raw = {"dtype": "<f8", "shape": [2, 4], "data": X.tobytes()}
@@ -168,8 +204,9 @@ def test_messagepack(client: httpx.Client, path: str) -> None:
     assert results == {"status": ["learned"] * 2, "prediction": told["prediction"]}
 
 
-def test_lines_bring_no_labels(client: httpx.Client, path: str) -> None:
-    answer = client.post(f"{path}/labels", content="a,no\n", headers={"content-type": "text/csv"})
+@pytest.mark.parametrize("media_type", ["application/x-ndjson", "text/x-libsvm"])
+def test_other_lines_bring_no_labels(client: httpx.Client, path: str, media_type: str) -> None:
+    answer = client.post(f"{path}/labels", content="a,no\n", headers={"content-type": media_type})
     assert answer.status_code == 415
 
 

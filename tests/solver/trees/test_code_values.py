@@ -42,15 +42,24 @@ def test_several_codes_a_row_are_fitted_together() -> None:
     assert np.abs(columns[:, 0] - target).max() < 0.1
 
 
-def test_a_row_does_not_know_its_own_target() -> None:
+def test_codes_that_tell_nothing_count_nothing() -> None:
     code = np.arange(600) // 2
     target = np.random.default_rng(1).normal(size=600)
+    values, columns = fit_code_values([codes_of([code])], target[:, None], WEIGHT)
+    assert not values.value.any()
+    assert np.unique(columns).tolist() == values.start[0].tolist()
+
+
+def test_a_row_does_not_know_its_own_target() -> None:
+    code = np.arange(600) // 2
+    drawn = np.random.default_rng(1).normal(size=(2, 600))
+    target = drawn[0][code] + 0.1 * drawn[1]
     _, columns = fit_code_values([codes_of([code])], target[:, None], WEIGHT)
     changed = target.copy()
-    changed[17] += 1000.0
+    changed[17] += 10.0
     _, others = fit_code_values([codes_of([code])], changed[:, None], WEIGHT)
     assert others[17, 0] == pytest.approx(columns[17, 0], abs=1e-9)
-    assert others[16, 0] > columns[16, 0] + 100.0
+    assert others[16, 0] > columns[16, 0] + 1.0
 
 
 def test_weights_count() -> None:
