@@ -176,7 +176,7 @@ def others(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
 
 
 # Of the samples' own numbers any is as good as another.
-FREE = {"counts", "steps", "seen", "stored", "age", "evidence", "run"}
+FREE = {"counts", "steps", "seen", "stored", "age", "evidence", "run", "total"}
 
 
 @each_model

@@ -135,7 +135,9 @@ def test_labels_before_a_row_help_where_the_spec_says_so():
     X = np.random.default_rng(4).standard_normal((400, 2))
     samples = Samples(X, ["a", "b"] * 200)
     assert accuracy(absorb(learner_of(temporal=True), samples), list(samples.y)) > 0.9
-    assert accuracy(absorb(learner_of(), samples), list(samples.y)) < 0.85
+    assert accuracy(absorb(learner_of(temporal="auto"), samples), list(samples.y)) > 0.9
+    without = absorb(learner_of(temporal=False), samples)
+    assert accuracy(without, list(samples.y)) < 0.85
 
 
 def test_its_learners_are_shown(client: httpx.Client, name: str):
