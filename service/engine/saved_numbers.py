@@ -81,7 +81,7 @@ _OF_ARRAYS: tuple[tuple[str, Numbers | tuple[Numbers, ...]], ...] = (
     (r"(diagonal|texts)_(G|square)", _FROM_ZERO),
     (r"diagonal_entries", _COUNT),
     # Trees that join it.
-    (r"trees_(losses_recent|window_X)", _MAY_BE_MISSING),
+    (r"trees_(losses_recent|window_X|window_words)", _MAY_BE_MISSING),
     (r"trees_losses_count", _COUNT),
     (r"trees_counts", _PLACE),  # -1 where no fit goes on
     (r"trees_window_weight", _POSITIVE),
