@@ -53,6 +53,7 @@ VERSIONS: list[tuple[Callable[[Spec], Spec], Spec]] = [
             "adaptive": {"naive_bayes": []},
             "working_set": SET_BEFORE,
             "asset": SPEC["asset"] | {"horizon": None},
+            "temporal": False,
         },
     ),
 ]
