@@ -180,7 +180,7 @@ class ValuePasts:
         """
         words = self._words(past)
         aided, losses = np.empty(len(y)), np.empty((len(y), len(past.mixture.weight)))
-        _learn(words, answers, votes, y, weight, aided, losses)
+        _learn(words, answers, votes, np.ascontiguousarray(y), weight, aided, losses)
         return aided, losses
 
     def view(self, past: ValuePast) -> ValuePastView | None:

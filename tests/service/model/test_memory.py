@@ -53,10 +53,10 @@ def test_growth_is_not_underestimated(spec: ModelSpec):
         assert learner.n_bytes <= taken + SLACK
 
 
-def test_default_model_grows_no_more_once_its_set_is_full():
+def test_default_model_grows_no_more_once_its_set_and_the_rows_of_trees_are_full():
     spec = ModelSpec.model_validate({"working_set": {"max_size": 100}})
     learner, memory = learner_of(spec), ModelMemory(NO_BOUND)
-    for seed in range(12):
+    for seed in range(65):
         learner.absorb("working_set", samples_of(spec, 200, seed, classes=2))
     learner.publish()
     memory = ModelMemory(3 * learner.n_bytes)
