@@ -168,6 +168,7 @@ class TestCheck:
             "asset": {"b"},
             "semiparametric": set(),
             "adaptive": set(),
+            "custom": set(),
             "novelty": set(),
         }
         assert (draft.sequence, draft._form.features) == (4, 2)
@@ -477,6 +478,7 @@ class TestPublish:
             "columns": None,
             "heads": {"working_set": description["heads"]["working_set"]},
             "pending": {"rows": 0, "bytes": 0, "joined": 0, "expired": 0, "since": None},
+            "labels_before": None,
             "follows": None,
             "snapshot_sequence": 0,
             "rolled_back": None,
