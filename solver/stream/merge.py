@@ -78,6 +78,8 @@ def merge(
     fresh = merged.bank.begin(parts[0].bank.row_columns, parts[0].bank.texts)
     assert isinstance(fresh, AdaptiveClassifier)
     merge_banks([one for one in banks if isinstance(one, AdaptiveClassifier)], places, fresh)
+    if merged.bank.past is not None:
+        merged.bank.past.meet(fresh.n_classes)
     merged.bank.merge_class_weights([model.bank for model in parts], places)
     return merged
 

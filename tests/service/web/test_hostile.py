@@ -206,7 +206,7 @@ def test_a_damaged_snapshot_breaks_a_model_whose_journal_lacks_the_rest(tmp_path
     storage = open_storage(tmp_path)
     snapshots = storage.snapshots
     spec = read_spec({"asset": {"dimension": 4}})
-    learner = Learner(Model(create(storage, "m", spec.plain()), "m", spec))
+    learner = Learner(Model(create(storage, "m", spec.plain()), "m", spec), "epoch of m")
     for _ in range(2):
         learner.absorb("asset", Samples(np.ones((1, 2)), ["a"]))
         snapshots.save(learner.model.id, State(*learner.state()))
