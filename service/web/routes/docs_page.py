@@ -7,9 +7,7 @@ not reach; this page only has to show the document.
 import asyncio
 import json
 from collections.abc import Callable, Iterator
-from functools import cache
 from html import escape
-from threading import Lock
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -41,28 +39,24 @@ _HEADERS = {
 def add_docs(app: FastAPI) -> None:
     """Add the page, and the document itself; each is made once, as anybody may ask for it.
 
-    Making them takes a second, so that is done beside the event loop.
+    Making them takes a second, so that is done beside the event loop, by one thread however many
+    wait for it.
     """
-    one_at_a_time = Lock()
+    one_at_a_time = asyncio.Lock()
+    made: dict[str, bytes] = {}
 
-    @cache
-    def html() -> bytes:
-        return page(app.openapi()).encode()
-
-    @cache
-    def document() -> bytes:
-        return bytes(respond_json(app.openapi()).body)
-
-    def made(make: Callable[[], bytes]) -> bytes:
-        with one_at_a_time:
-            return make()
+    async def once(name: str, make: Callable[[], bytes]) -> bytes:
+        async with one_at_a_time:
+            if name not in made:
+                made[name] = await asyncio.to_thread(make)
+            return made[name]
 
     async def docs(_: Request) -> Response:
-        content = await asyncio.to_thread(made, html)
+        content = await once(DOCS, lambda: page(app.openapi()).encode())
         return Response(content, headers=_HEADERS, media_type="text/html")
 
     async def openapi(_: Request) -> Response:
-        content = await asyncio.to_thread(made, document)
+        content = await once(OPENAPI, lambda: bytes(respond_json(app.openapi()).body))
         return Response(content, media_type="application/json")
 
     app.add_route(DOCS, docs)
