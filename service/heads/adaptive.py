@@ -260,7 +260,7 @@ def _check_saved(
     of_past = {name: array for name, array in saved.arrays.items() if name.startswith(PAST)}
     if of_past and not head.learner.uses_past:
         raise WrongArrays("its bank knows labels before a row, which its spec does not use")
-    if of_past:
+    if head.learner.uses_past and saved.plain["begun"] is True:
         check_past(of_past, n_classes)
     joining = of_trees.keys() | of_past.keys()
     of_bank = {name: array for name, array in saved.arrays.items() if name not in joining}

@@ -236,6 +236,8 @@ class BankLearner:
             weights = as_numbers(weight, len(y))
             aided = self.past.absorb(X, hints.raw, y, weights, answers, votes)
             answers = PlacedAnswers(aided, True, answers)
+        elif self.past is not None:
+            self.past.meet(answers.probability.shape[1])
         if self.class_weights is None:
             return [answers]
         weights = self.class_weights.absorb(y)

@@ -206,10 +206,8 @@ class LabelPast:
         return {f"{PREFIX}{name}": array for name, array in arrays.items()}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take over a state of such labels; without any, as of older versions, begin here."""
+        """Take over a state of such labels."""
         own = _named(PREFIX, arrays)
-        if not own:
-            return
         self.alone.restore(_named(CALIBRATION, own))
         self.classes = int(own["classes"][0])
         self.recent.restore(own)

@@ -335,7 +335,7 @@ def _forests_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Forests:
     classes = int(arrays["forest_counts"][0])
     past = of(Trees, "past") if "forest_past_feature" in arrays else None
     both = of(Trees, "fresh"), of(Trees, "residual")
-    unit = float(arrays["forest_unit"][0]) if "forest_unit" in arrays else 1.0
+    unit = float(arrays["forest_unit"][0])
     texts, columns = np.array(arrays["forest_texts"]), np.array(arrays["forest_columns"])
     encoding = Encoding(texts, columns, of(CodeValues, "values"))
     return Forests(classes, units, encoding, of(Bins, "bins"), *both, past, unit)

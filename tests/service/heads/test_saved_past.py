@@ -8,10 +8,16 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.service.forging import state_of
+from wolfstream.service.engine.saved_heads import check_heads
 from wolfstream.service.engine.saved_numbers import check_numbers_in
 from wolfstream.service.heads.array_checks import WrongArrays
 from wolfstream.service.heads.saved_past import calibration_of_past, check_past
-from wolfstream.solver.stream.label_past import LabelPast
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.model import read_spec
+from wolfstream.service.storage.snapshot_format import State
+from wolfstream.solver.stream.label_past import MOST_CLASSES, LabelPast
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -104,3 +110,42 @@ def test_each_array_is_needed_as_it_is(stream: str) -> None:
                 check_past(changed, classes)
     with pytest.raises(WrongArrays):
         check_past({**arrays, "past_other": np.zeros(1)}, classes)
+
+
+def test_a_bank_whose_spec_uses_labels_before_is_refused_without_them() -> None:
+    plain, arrays = state_of("default")
+    without = {name: a for name, a in arrays.items() if not name.startswith("adaptive.past_")}
+    with pytest.raises(WrongArrays, match="past_classes is missing"):
+        restored_from(plain, without)
+
+
+def test_classes_beyond_those_that_labels_before_are_kept_of() -> None:
+    """More of them may come after there are too many, and the state is still one of a bank."""
+    learner = Learner(Model(1, "m", read_spec({"working_set": None, "asset": None})))
+    random = np.random.default_rng(0)
+    for classes in (MOST_CLASSES - 1, MOST_CLASSES + 1, MOST_CLASSES + 9):
+        y: Any = [f"class {k}" for k in range(classes)]
+        learner.absorb("adaptive", Samples(random.normal(size=(classes, 3)), y))
+    state = State(*learner.state())
+    other = restored_from(*state)
+    rows = random.normal(size=(5, 3))
+    for one in (learner, other):
+        one.publish()
+    said = [
+        one.model.published.predict("adaptive", one.model.published.seen(rows))
+        for one in (learner, other)
+    ]
+    np.testing.assert_array_equal(said[0].decision, said[1].decision)
+
+
+def restored_from(plain: Any, arrays: Arrays) -> Learner:
+    """A new learner that has taken a state, which is checked as that of a file is."""
+    spec = (
+        read_spec(plain["spec"])
+        if "spec" in plain
+        else read_spec({"working_set": None, "asset": None})
+    )
+    learner = Learner(Model(1, "m", spec))
+    check_heads(learner.heads, State(plain, arrays), spec.prepare)
+    learner.restore(plain, arrays)
+    return learner
