@@ -44,8 +44,7 @@ Verify: TypeAlias = bool | str | Path | ssl.SSLContext
 
 def call_path(call: str, model: str = "", job: str = "") -> str:
     """Return the path of a call, for a model and a job where it has them."""
-    given = {"name": model, "job": job}
-    return BY_NAME[call].path.format_map({k: quote(v, safe="") for k, v in given.items()})
+    return BY_NAME[call].path.format(name=quote(model, safe=""), job=quote(job, safe=""))
 
 
 def request_of(

@@ -36,15 +36,15 @@ def check_calibrations(
         empty: the arrays of a model of this spec that has learned nothing.
     """
     for head in heads:
-        own = arrays_of(head, arrays)
+        head_arrays = arrays_of(head, arrays)
         blank = calibration_arrays(arrays_of(head, empty))
         classes = plain["heads"][head].get("classes")
-        known = None if classes is None else len(classes)
-        saved = calibration_arrays(own)
+        n_classes = None if classes is None else len(classes)
+        saved = calibration_arrays(head_arrays)
         if saved or blank:
-            _check(saved, blank, known)
-        if of_past := calibration_of_past(own):
-            _check(of_past, blank, known)
+            _check(saved, blank, n_classes)
+        if without_labels_before := calibration_of_past(head_arrays):
+            _check(without_labels_before, blank, n_classes)
 
 
 def _check(arrays: Arrays, blank: Arrays, n_classes: int | None) -> None:

@@ -59,8 +59,8 @@ def read_ndjson(path: Path, watch: Watch | None = None) -> NdjsonTable:
         return NdjsonTable(_columns(rows, lines), None, True)
     named = isinstance(rows[0]["x"], dict)
     flat = [_flat(row, line, named) for row, line in zip(rows, lines, strict=True)]
-    given = {name for row in flat for name in _ROLES if name in row}
-    roles = NO_ROLES._replace(**{_ROLES[name]: name for name in given})
+    present = {name for row in flat for name in _ROLES if name in row}
+    roles = NO_ROLES._replace(**{_ROLES[name]: name for name in present})
     return NdjsonTable(_columns(flat, lines), roles, named)
 
 

@@ -144,8 +144,8 @@ class ClassificationView(NamedTuple):
 
     def covering(self, head_answer: HeadAnswer, confidence: float) -> dict[str, Any]:
         """See `HeadView`."""
-        known = self.head.confidence_of(head_answer)
-        inside = known.sets(self._probability(head_answer), confidence)
+        confidence_in_answer = self.head.confidence_of(head_answer)
+        inside = confidence_in_answer.sets(self._probability(head_answer), confidence)
         return {
             "prediction_set": [[self.classes[k] for k in np.flatnonzero(row)] for row in inside]
         }

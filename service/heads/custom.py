@@ -103,16 +103,21 @@ class CustomView:
     def predict(self, X: Matrix, _: Hints) -> Answer:
         """Return codes or values, and decisions, of finite rows. Raises ServerFailed."""
         with _LOCK:
-            learner = _RESTORED.get(self)
-            if learner is None:
-                spec = CustomSpec(learner=self.learner, options=self.options)
-                learner = _RESTORED[self] = _Origin(spec, self.regression, self.seed).new()
-                learner.restore(self.arrays)
-            try:
-                return _answer(learner, dense_rows(X), self.classes, self.classes)
-            except Exception as error:  # code of others
-                detail = f"the learner {self.learner!r} failed: {type(error).__name__}: {error}"
-                raise ServerFailed(detail) from error
+            restored = _RESTORED.setdefault(self, _Restored())
+        try:
+            with restored.lock:
+                if restored.learner is None:
+                    restored.learner = self._restore()
+                return _answer(restored.learner, dense_rows(X), self.classes, self.classes)
+        except Exception as error:  # code of others
+            detail = f"the learner {self.learner!r} failed: {type(error).__name__}: {error}"
+            raise ServerFailed(detail) from error
+
+    def _restore(self) -> CustomLearner:
+        spec = CustomSpec(learner=self.learner, options=self.options)
+        learner = _Origin(spec, self.regression, self.seed).new()
+        learner.restore(self.arrays)
+        return learner
 
     def pulls(self, _: Matrix, wanted: int, other: int) -> None:
         """Return None: it has no members that are known."""
@@ -137,8 +142,16 @@ class CustomView:
         return rows * _COST
 
 
-# Learners of views that were asked for predictions, as long as the views live.
-_RESTORED: WeakKeyDictionary[CustomView, CustomLearner] = WeakKeyDictionary()
+class _Restored:
+    """The learner of a view, for one thread at a time; None before the first prediction."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.learner: CustomLearner | None = None
+
+
+# Of views that were asked for predictions, as long as the views live. _LOCK guards the dictionary.
+_RESTORED: WeakKeyDictionary[CustomView, _Restored] = WeakKeyDictionary()
 _LOCK = Lock()
 
 
@@ -152,7 +165,9 @@ class CustomOnlineLearner(WithoutMembers):
         self._origin = _Origin(spec.custom, spec.task == "regression", spec.seed)
         try:
             self._learner = self._origin.new()
-        except (ValueError, TypeError, KeyError) as error:
+        except Invalid:
+            raise
+        except Exception as error:  # code of others, and options of anybody
             raise _wrong_options(spec.custom.learner, error) from None
         self._classes = self._samples = 0
         # Samples and bytes when the learner's memory was last looked at; None before that.
@@ -164,7 +179,7 @@ class CustomOnlineLearner(WithoutMembers):
         """Accept all finite rows."""
 
     def growth(self, batch: Batch) -> int:
-        """See `Head`: as if each sample took as much as those did that took most so far."""
+        """Return the bytes that samples add if each adds as much as any has so far, on average."""
         return int(batch.rows * self._sample_bytes)
 
     def meet(self, label: Label) -> None:

@@ -121,15 +121,15 @@ def learner_class(name: str) -> type[CustomLearner]:
             f"the learner {name!r} is not among those that the server's operator permits "
             f"({permitted}): its name belongs into WOLFSTREAM_HEADS"
         )
-    found = list(entry_points(group=GROUP, name=name))
-    if len(found) != 1:
+    points = list(entry_points(group=GROUP, name=name))
+    if len(points) != 1:
         installed = ", ".join(sorted({point.name for point in entry_points(group=GROUP)}))
         _refuse(
-            f"{'several distributions bring' if found else 'no installed distribution brings'} a "
+            f"{'several distributions bring' if points else 'no installed distribution brings'} a "
             f"learner {name!r} (entry points {GROUP}: {installed or 'none'})"
         )
     try:
-        loaded = found[0].load()
+        loaded = points[0].load()
     except Exception as error:  # code of others
         _refuse(f"the learner {name!r} cannot be loaded: {type(error).__name__}: {error}")
     if not isinstance(loaded, type) or not issubclass(loaded, CustomLearner):

@@ -18,12 +18,13 @@ from wolfstream.service.heads.entry_points import learner_class, permit
 
 HEADS = "nearest-mean,running-mean,wrong-shape,not-a-learner,missing,pickling,nobody-has-it"
 HOEFFDING = {"model": "river.tree.HoeffdingTreeClassifier", "parameters": {"grace_period": 20}}
+BAGGING = "river.ensemble.BaggingClassifier"
 RIVER = {
     "tree": ("classification", HOEFFDING),
     "forest": ("classification", {"model": "river.forest.ARFClassifier"}),
     "bagging": (
         "classification",
-        {"model": "river.ensemble.BaggingClassifier", "parameters": {"model": HOEFFDING}},
+        {"model": BAGGING, "parameters": {"model": HOEFFDING}},
     ),
     "numbers": (
         "regression",
@@ -271,6 +272,11 @@ def test_a_learner_that_fails_stops_its_own_model_only(client: httpx.Client, nam
             {"learner": "river", "options": {"model": "river.drift.ADWIN"}},
             "/custom/options",
             "has no learn_one",
+        ),
+        (
+            {"learner": "river", "options": {"model": BAGGING, "parameters": {"model": 3}}},
+            "/custom/options",
+            "does not take these options",
         ),
         (
             {"learner": "river", "options": {**HOEFFDING, "parameters": {"leaves": 3}}},
