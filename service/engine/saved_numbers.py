@@ -72,8 +72,6 @@ _OF_ARRAYS: tuple[tuple[str, Numbers | tuple[Numbers, ...]], ...] = (
     (r"combination_(square|memory)", _FROM_ZERO),
     (r"combination_(kept|weight)", _SHARE),
     (r"combination_step", _FROM_ZERO),
-    (r"history_(counts|table)", _FROM_ZERO),
-    (r"history_last", _PLACE),
     (r"target_units", (_ANY, _POSITIVE, _FROM_ZERO, _ANY, _ANY)),
     (r"target_scale", (_ANY, _POSITIVE)),
     (r"early_codes", _MAY_BE_MISSING),

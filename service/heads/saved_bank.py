@@ -38,7 +38,7 @@ _REMEMBERED = {
 }
 _EARLIER_BAYES = ("bayes_earlier_sums", "bayes_earlier_beta", "bayes_earlier_curvature")
 # Arrays of codes of classes, and their least values.
-_CODES = {"endless_y": 0, "endless_said": 0, "neighbours_said": 0, "history_last": -1}
+_CODES = {"endless_y": 0, "endless_said": 0, "neighbours_said": 0}
 
 
 def check_bank(

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.solver.adaptive import label_history
 from wolfstream.solver.adaptive.combination import (
     Combiner,
     combination_arrays,
@@ -15,7 +14,6 @@ from wolfstream.solver.adaptive.combination import (
 )
 from wolfstream.solver.adaptive.endless import EndlessLearners
 from wolfstream.solver.adaptive.inputs import Inputs
-from wolfstream.solver.adaptive.label_history import LabelHistory
 from wolfstream.solver.adaptive.learners import Learners
 from wolfstream.solver.adaptive.losses import Losses
 from wolfstream.solver.adaptive.ridge import CHUNK
@@ -32,8 +30,7 @@ class AdaptiveClassifier:
 
     columns: how many dense rows have, None for sparse rows. texts: how many texts they have beside.
 
-    external_experts: names of learners whose scores the caller hands in with each block. temporal:
-    whether the labels before a row may be used for it.
+    external_experts: names of learners whose scores the caller hands in with each block.
     """
 
     def __init__(
@@ -44,7 +41,6 @@ class AdaptiveClassifier:
         texts: int = 0,
         seed: int = 0,
         external_experts: Sequence[str] = (),
-        temporal: bool = False,
     ) -> None:
         self.settings, self.external = settings, tuple(external_experts)
         self.texts = texts
@@ -57,7 +53,6 @@ class AdaptiveClassifier:
             regression=False,
         )
         self.endless = EndlessLearners(self.learners)
-        self.history = LabelHistory() if temporal else None
         self.kinds = self._kinds()
         prior = prior_of(self.kinds)
         self.combination = new_combination(prior, settings.stackers)
@@ -113,9 +108,6 @@ class AdaptiveClassifier:
         scores = np.empty((n, len(self.combination.beta), classes + 1))
         self.learners.absorb(*self.inputs.absorb(X), codes, one_hot, weight, scores)
         self.endless.absorb(scores, classes, y)
-        if self.history is not None:
-            others = slice(self.learners.count, self.learners.count + len(label_history.NAMES))
-            scores[:, others, :-1] = self.history.absorb(y, weight)
         awake = take_external(external, len(self.external), classes, scores)
         combine = self._combiner.combine
         probability, losses = combine(self.combination, scores, awake, y, known, weight)
@@ -136,8 +128,6 @@ class AdaptiveClassifier:
         self.n_classes = classes
         self.learners.meet(classes)
         self.endless.meet(classes)
-        if self.history is not None:
-            self.history.meet(classes)
 
     def view(self) -> ClassView:
         """Return the model as it is now, for `view.predict_classes`."""
@@ -146,7 +136,6 @@ class AdaptiveClassifier:
             self.learners.view(),
             type(self.combination)(*(field.copy() for field in self.combination)),
             self.n_classes,
-            None if self.history is None else self.history.scores(),
             len(self.external),
         )
 
@@ -165,8 +154,6 @@ class AdaptiveClassifier:
         kinds: list[dict[str, Any]] = list(
             self.settings.learners(wide=self.inputs.wide, texts=self.texts > 0)
         )
-        if self.history is not None:
-            kinds += [{"learner": name} for name in label_history.NAMES]
         kinds += [{"learner": name, "external": True} for name in self.external]
         kinds += [{"learner": "stacker", "step": step} for step in self.settings.stackers]
         return kinds
@@ -176,8 +163,7 @@ class AdaptiveClassifier:
         arrays = {"counts": np.array([self.samples, self.n_classes], np.int64)}
         arrays |= self.inputs.state() | self.learners.state() | self.losses.state()
         arrays |= self.endless.state()
-        arrays |= combination_arrays("combination", self.combination)
-        return arrays | (self.history.state() if self.history is not None else {})
+        return arrays | combination_arrays("combination", self.combination)
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over a state of a classifier with the same parameters."""
@@ -187,5 +173,3 @@ class AdaptiveClassifier:
         self.endless.restore(state)
         self.losses.restore(state)
         self.combination = combination_from_arrays("combination", state)
-        if self.history is not None:
-            self.history.restore(state)

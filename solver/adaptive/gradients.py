@@ -45,7 +45,7 @@ def class_gradient(
     made = _made(view.inputs, x)
     given = None if external is None else external[None]
     scores, awake = scores_of(view, made.phi, made.sparse, given, codes)
-    own = scores.shape[1] - view.external - (0 if view.history is None else len(view.history))
+    own = scores.shape[1] - view.external
     of_scores = score_gradient(view.combination, scores[0], awake[0], direction)
     of_row = _of_row(view.inputs, view.learners, x, made, of_scores[:own])
     of_votes = of_scores[len(of_scores) - view.external :]

@@ -59,10 +59,6 @@ def merge(
 def _check_alike(banks: Sequence[AdaptiveClassifier]) -> None:
     first = banks[0].inputs
     for bank in banks:
-        if bank.history is not None:
-            raise ValueError(
-                "a model that uses the labels before a row cannot be merged: say temporal=False"
-            )
         own = bank.inputs
         if own.wide != first.wide or not np.array_equal(own.features.W, first.features.W):
             raise ValueError("the random features differ: begin all models from one")

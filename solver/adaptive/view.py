@@ -55,7 +55,6 @@ class ClassView(NamedTuple):
     learners: LearnersView
     combination: Combination
     n_classes: int
-    history: Float64Array | None
     external: int
 
 
@@ -89,9 +88,6 @@ def scores_of(
     """
     scores = np.empty((len(Phi), len(view.combination.beta), view.n_classes))
     score(view.learners, Phi, sparse, codes, scores)
-    if view.history is not None:
-        stop = scores.shape[1] - view.external
-        scores[:, stop - len(view.history) : stop] = view.history
     return scores, take_external(external, view.external, view.n_classes, scores)
 
 

@@ -421,15 +421,15 @@ class BankLearner:
         return bank
 
     def _fresh(self, columns: int | None, texts: int) -> AdaptiveClassifier | AdaptiveRegressor:
-        of_task = AdaptiveRegressor if self.task == "regression" else AdaptiveClassifier
-        return of_task(
-            columns,
-            self._settings,
-            texts=texts,
-            seed=self._seed,
-            external_experts=self.voters,
-            temporal=self._temporal is True,
-        )
+        shared: dict[str, Any] = {
+            "texts": texts,
+            "seed": self._seed,
+            "external_experts": self.voters,
+        }
+        if self.task == "regression":
+            lags = self._temporal is True
+            return AdaptiveRegressor(columns, self._settings, temporal=lags, **shared)
+        return AdaptiveClassifier(columns, self._settings, **shared)
 
     def _fresh_past(self) -> LabelPast | None:
         if not self.uses_past:

@@ -168,7 +168,7 @@ def is_compiled() -> bool:
 
 def _is_plain(bank: ClassView) -> bool:
     """Whether all learners of a bank see a row's shared features alone."""
-    return bank.history is None and bank.inputs.moments is None and bank.learners.texts is None
+    return bank.inputs.moments is None and bank.learners.texts is None
 
 
 def chained(chain: Chain, bank: ClassHeadView | ValueHeadView, rows: Seen) -> HeadAnswer:

@@ -226,7 +226,7 @@ def test_former_states_of_naive_bayes_that_do_not_belong_to_it_are_refused():
             fill_model(Model(1, "m", spec), State(state.plain, arrays), "it")
 
 
-@pytest.mark.parametrize("key", ["neighbours_target", "neighbours_said", "history_last"])
+@pytest.mark.parametrize("key", ["neighbours_target", "neighbours_said", "past_last"])
 def test_classes_that_a_bank_has_not_met_are_refused(key: str):
     spec, state = MODELS["temporal"]
     for value in (3, -2, 10**6):

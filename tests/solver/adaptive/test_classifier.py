@@ -48,8 +48,8 @@ class TestAnswers:
         changed = codes.copy()
         changed[at:] = np.random.default_rng(0).permutation((codes[at:] + 1) % 3)
         assert np.any(changed[at:] != codes[at:])
-        _, given = learned(X, codes, 200, temporal=True)
-        _, other = learned(X, changed, 200, temporal=True)
+        _, given = learned(X, codes, 200)
+        _, other = learned(X, changed, 200)
         np.testing.assert_array_equal(given[: at + 1], other[: at + 1])
 
     def test_of_no_rows_are_none(self):
@@ -82,10 +82,9 @@ class TestAnswers:
 
 
 class TestView:
-    @pytest.mark.parametrize("temporal", [False, True])
-    def test_predicts_what_absorbing_would_answer_next(self, temporal):
+    def test_predicts_what_absorbing_would_answer_next(self):
         X, codes = clusters(seed=6, n=333, n_classes=3)
-        learner, _ = learned(X[:-1], codes[:-1], temporal=temporal)
+        learner, _ = learned(X[:-1], codes[:-1])
         predicted = predict_classes(learner.view(), X[-1:])
         absorbed = learner.absorb(X[-1:], codes[-1:])
         np.testing.assert_allclose(predicted.probability, absorbed.probability, atol=1e-12)
@@ -108,7 +107,7 @@ class TestState:
     @pytest.mark.parametrize("at", [1, 40, 64])
     def test_goes_on_to_the_bit(self, at):
         X, codes = clusters(seed=8, n=400, n_classes=4)
-        options = {"temporal": True, "external_experts": ("other",), "seed": 3}
+        options = {"external_experts": ("other",), "seed": 3}
         given = np.random.default_rng(1).normal(size=(400, 1, 4))
         learner, _ = learned(X[:at], codes[:at], external=given[:at], **options)
         twin = AdaptiveClassifier(X.shape[1], **options)
@@ -175,24 +174,16 @@ class TestExternalExperts:
     @pytest.mark.parametrize("columns", [3, 300])
     def test_of_a_view_have_the_same_bits_alone_and_among_others(self, columns):
         X, codes = clusters(seed=17, n=200, n_features=columns, n_classes=3)
-        view = learned(X, codes, temporal=True)[0].view()
+        view = learned(X, codes)[0].view()
         together = predict_classes(view, X).probability
         alone = [predict_classes(view, X[i : i + 1]).probability[0] for i in range(len(X))]
         np.testing.assert_array_equal(together, alone)
 
 
-class TestTemporal:
-    def test_finds_labels_that_follow_each_other(self):
-        codes = np.arange(2000) % 7
-        X = np.random.default_rng(4).normal(size=(2000, 3))
-        _, probability = learned(X, codes, temporal=True)
-        assert np.mean(probability[200:].argmax(axis=1) == codes[200:]) > 0.99
-
-
 class TestReport:
     def test_names_every_learner_with_weight_and_losses(self):
         X, codes = clusters(seed=15, n=1500)
-        learner, _ = learned(X, codes, temporal=True, external_experts=("asset",))
+        learner, _ = learned(X, codes, external_experts=("asset",))
         report = learner.standing().rows()
         assert len(report) == len(learner.combination.weight)
         assert sum(line["weight"] for line in report) == pytest.approx(1.0)

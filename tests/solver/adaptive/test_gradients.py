@@ -23,17 +23,12 @@ def votes_of(shape, seed=1):
     return np.random.default_rng(seed).standard_normal((len(X), *shape))
 
 
-@pytest.mark.parametrize("temporal", [False, True])
 @pytest.mark.parametrize("classes", [2, 4])
-def test_gradients_of_log_odds(classes, temporal):
+def test_gradients_of_log_odds(classes):
     codes = np.clip(np.floor(X[:, 0] * X[:, 1] + 1.0), 0, classes - 1).astype(np.int64)
     codes[:classes] = np.arange(classes)
-    bank = AdaptiveClassifier(
-        3,
-        pinned(CLASSIFICATION, NO_NEIGHBOURS),
-        external_experts=("one", "other"),
-        temporal=temporal,
-    )
+    settings = pinned(CLASSIFICATION, NO_NEIGHBOURS)
+    bank = AdaptiveClassifier(3, settings, external_experts=("one", "other"))
     bank.absorb(X, codes, votes_of((2, classes)))
     view, told = bank.view(), np.random.default_rng(2).standard_normal((2, classes))
     told[1] = np.nan

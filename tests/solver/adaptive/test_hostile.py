@@ -55,7 +55,7 @@ def assert_finite(state):
 def test_a_classifier_stays_finite(rows, labels):
     X, y = STREAMS[rows], np.asarray(LABELS[labels], np.int64)
     y = first_seen(y)
-    moments, learner = no_moments(X.shape[1]), AdaptiveClassifier(X.shape[1], temporal=True)
+    moments, learner = no_moments(X.shape[1]), AdaptiveClassifier(X.shape[1])
     answers = learner.absorb(standardise(moments, X, COMPRESSED), y)
     assert_finite(learner.state() | {"mean": moments.mean, "square": moments.square})
     np.testing.assert_allclose(answers.probability[1:].sum(axis=1), 1.0)

@@ -61,8 +61,8 @@ def samples(n=600):
     return clusters(77, n, n_features=3, n_classes=3, noise=0.0, apart=3.0)
 
 
-def bank(seed=0, temporal=False, columns=3):
-    return AdaptiveClassifier(columns, seed=seed, temporal=temporal)
+def bank(seed=0, columns=3):
+    return AdaptiveClassifier(columns, seed=seed)
 
 
 def taught(X, codes, **parameters):
@@ -131,7 +131,5 @@ def test_a_merged_bank_learns_on_and_is_saved():
 
 def test_banks_that_cannot_be_merged_say_why():
     X, codes = samples(64)
-    with pytest.raises(ValueError, match="labels before a row"):
-        merge([taught(X, codes, temporal=True)], [ALL], bank(temporal=True))
     with pytest.raises(ValueError, match="random features differ"):
         merge([taught(X, codes), taught(X, codes, seed=1)], [ALL, ALL], bank())

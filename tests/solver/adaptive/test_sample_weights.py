@@ -19,10 +19,7 @@ def samples(n=320, seed=0):
 
 
 def banks(temporal=False):
-    return (
-        AdaptiveClassifier(4, temporal=temporal),
-        AdaptiveRegressor(4, temporal=temporal),
-    )
+    return AdaptiveClassifier(4), AdaptiveRegressor(4, temporal=temporal)
 
 
 def assert_same_state(one, other):
@@ -37,8 +34,9 @@ def assert_same_state(one, other):
 def test_samples_of_weight_one_are_learned_as_without_weights(temporal, wide):
     X, codes, targets = samples()
     columns, rows = (None, sparse(X)) if wide else (4, X)
-    for bank, y in ((AdaptiveClassifier, codes), (AdaptiveRegressor, targets)):
-        one, other = (bank(columns, temporal=temporal) for _ in range(2))
+    both = (AdaptiveClassifier, codes, {}), (AdaptiveRegressor, targets, {"temporal": temporal})
+    for bank, y, options in both:
+        one, other = (bank(columns, **options) for _ in range(2))
         one.absorb(rows, y)
         other.absorb(rows, y, weight=np.ones(len(y)))
         assert_same_state(one, other)

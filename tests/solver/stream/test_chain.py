@@ -102,10 +102,10 @@ def test_a_view_stays_while_the_model_learns():
     np.testing.assert_array_equal(view.predict(X[600:]).probability, before)
 
 
-def test_one_class_texts_labels_before_a_row_and_other_heads_have_no_chain():
+def test_one_class_texts_and_other_heads_have_no_chain():
     X, y = stream(200)
     assert model_of(X, [0] * len(y)).view().chain.get() is None
-    assert model_of(X, y, temporal=True).view().chain.get() is None
+    assert model_of(X, y, temporal=True).view().chain.get() is not None
     assert model_of(X, y, head="asset").view().chain.get() is None
     assert model_of(*stream(200, columns=70)).view().chain.get() is None
     values = [[*row, "ab"[i % 2]] for i, row in enumerate(X.tolist())]

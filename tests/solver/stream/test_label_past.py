@@ -80,6 +80,13 @@ def of_classes(classes: int) -> LabelPast:
     return past
 
 
+def test_labels_that_follow_each_other_are_found():
+    y = np.arange(2000) % 7
+    even = ClassAnswers(np.zeros(2000, np.int64), np.full((2000, 7), 1.0 / 7.0))
+    probability = learned(of_classes(7), even, y, 64)
+    assert np.mean(probability[200:].argmax(axis=1) == y[200:]) > 0.99
+
+
 def test_values_are_those_of_the_formulas():
     y, answers = walk(300)
     weight = np.random.default_rng(1).uniform(0.5, 3.0, 300)
