@@ -10,6 +10,7 @@ from wolfstream.solver.adaptive.combination import (
     Combiner,
     combination_arrays,
     combination_from_arrays,
+    known_classes,
     new_combination,
 )
 from wolfstream.solver.adaptive.endless import EndlessLearners
@@ -96,12 +97,9 @@ class AdaptiveClassifier:
         external: Float64Array | None,
         weight: Float64Array,
     ) -> ClassAnswers:
-        n, met, known = len(y), self.n_classes, np.empty(len(y), np.int64)
+        n, met = len(y), self.n_classes
         self.meet(max(met, int(y.max()) + 1))
-        classes = self.n_classes
-        known.fill(met)
-        if classes > met:
-            np.maximum.accumulate(np.maximum(met, y[:-1] + 1), out=known[1:])
+        classes, known = self.n_classes, known_classes(y, met)
         one_hot = np.zeros((n, classes + 1))
         one_hot[np.arange(n), y] = 1.0
         # The last column of scores is that of the class that never comes.

@@ -67,6 +67,17 @@ def combination_arrays(name: str, combination: Combination) -> dict[str, NDArray
     return {f"{name}_{field}": a.copy() for field, a in combination._asdict().items()}
 
 
+def known_classes(y: NDArray[np.int64], met: int) -> NDArray[np.int64]:
+    """Return (n,) how many classes each row knows before its own label y.
+
+    met: how many came before all of them; codes of later ones ascend in the order of y.
+    """
+    known = np.full(len(y), met)
+    if len(y) > 1:
+        np.maximum.accumulate(np.maximum(met, y[:-1] + 1), out=known[1:])
+    return known
+
+
 class OfRow(NamedTuple):
     """What is computed from one row: p (E + S, K), likelihood and speaks (E + S,), slope (E,)."""
 

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.fixed_share import SHARE, share_step
+from wolfstream.solver.adaptive.least_squares import least_squares_step
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled_allocating, inner, larger
 
 DECAY = 0.999
 LEAST = 1e-4
-RIDGE = 1.0
 SMALLEST_SQUARE = 1e-12
 LARGEST_VALUE = 1e6
 
@@ -49,7 +49,7 @@ def new_value_combination(experts: int, horizons: Sequence[float]) -> ValueCombi
     stackers = len(horizons)
     return ValueCombination(
         a=np.zeros((stackers, experts)),
-        P=np.repeat(np.eye(experts)[None] / RIDGE, stackers, axis=0),
+        P=np.repeat(np.eye(experts)[None], stackers, axis=0),
         kept=np.exp(-1.0 / np.array(horizons, np.float64)),
         square=np.zeros(experts + stackers),
         memory=np.zeros(experts + stackers),
@@ -74,7 +74,7 @@ def rescale(combination: ValueCombination, factor: float) -> None:
     for P in combination.P:
         P /= factor * factor
         # No more uncertain than before any sample.
-        P *= min(1.0, len(P) / (RIDGE * np.trace(P)))
+        P *= min(1.0, len(P) / np.trace(P))
 
 
 def combine_values(
@@ -155,7 +155,8 @@ def _combine(
             continue
         w = weight[i]
         for s in range(stackers):
-            _ridge_step(c.a[s], c.P[s], c.kept[s], difference, target[i] - v[experts + s], w, gain)
+            error = target[i] - v[experts + s]
+            least_squares_step(c.a[s], c.P[s], difference, gain, c.kept[s], error, 1.0 / w)
         best = -1e300
         for e in range(experts + stackers):
             if not speaks[e]:
@@ -177,27 +178,3 @@ def _combine(
 def _variance(c: ValueCombination, e: int) -> float:
     """An expert's mean squared error; before any error, one as large as the target's deviation."""
     return float((c.square[e] + 1.0) / (c.memory[e] + 1.0) + SMALLEST_SQUARE)
-
-
-@inner
-def _ridge_step(
-    a: Float64Array,
-    P: Float64Array,
-    kept: float,
-    x: Float64Array,
-    error: float,
-    w: float,
-    gain: Float64Array,
-) -> None:
-    """One row of weight w of recursive least squares, then one sample of forgetting."""
-    spread = 1.0 / w
-    for e in range(len(a)):
-        gain[e] = 0.0
-        for f in range(len(a)):
-            gain[e] += P[e, f] * x[f]
-        spread += gain[e] * x[e]
-    for e in range(len(a)):
-        a[e] = np.sqrt(kept) * (a[e] + gain[e] / spread * error)
-        for f in range(len(a)):
-            P[e, f] = kept * (P[e, f] - gain[e] * gain[f] / spread)
-        P[e, e] += (1.0 - kept) / RIDGE

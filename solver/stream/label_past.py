@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wolfstream.solver.adaptive.combination import known_classes
 from wolfstream.solver.adaptive.losses import RECENT, Losses
 from wolfstream.solver.adaptive.standing import Standing
 from wolfstream.solver.adaptive.view import ClassAnswers
@@ -138,7 +139,7 @@ class LabelPast:
         if isinstance(answers, ClassAnswers):
             self.meet(answers.probability.shape[1])
             if isinstance(self.past, ClassPast):
-                known = _known(y, met)
+                known = known_classes(y, met)
                 aided, losses = self._of_classes.learn(self.past, answers, y, known, weight)
         elif isinstance(self.past, ValuePast):
             values = answers.prediction
@@ -218,14 +219,6 @@ class LabelPast:
             self.past = past_values.value_past_from_arrays(own)
         else:
             self.past = past_classes.class_past_from_arrays(own)
-
-
-def _known(y: NDArray[np.int64], met: int) -> NDArray[np.int64]:
-    """(n,) how many classes each row knows, of which `met` came before all of them."""
-    known = np.full(len(y), met)
-    if len(y) > 1:
-        np.maximum.accumulate(np.maximum(met, y[:-1] + 1), out=known[1:])
-    return known
 
 
 def _named(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

@@ -22,6 +22,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from wolfstream.solver.adaptive.least_squares import least_squares_step
 from wolfstream.solver.adaptive.regressor import ValueAnswers
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, inner, larger, smaller
@@ -36,7 +37,6 @@ from wolfstream.solver.stream.value_mixture import (
     mixture_from_arrays,
     new_mixture,
     of_row,
-    ridge_step,
 )
 
 LAGS, ERRORS = 4, 2
@@ -227,7 +227,7 @@ def _learn(
             for h in range(len(past.a)):
                 error = target - values[_OTHERS + h]
                 spread = larger(abs(error), CORE) / weight[i]
-                ridge_step(past.a[h], past.P[h], f, work.gain, work.kept[h], error, spread)
+                least_squares_step(past.a[h], past.P[h], f, work.gain, work.kept[h], error, spread)
         else:
             # Without an error before there is no unit.
             aided[i] = base

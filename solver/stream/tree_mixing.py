@@ -12,6 +12,7 @@ from wolfstream.solver.adaptive.combination import (
     combination_arrays,
     combination_from_arrays,
     combined,
+    known_classes,
     new_combination,
 )
 from wolfstream.solver.adaptive.gradients import score_gradient
@@ -117,8 +118,7 @@ class ClassMixing(NamedTuple):
     ) -> Learned:
         """See `Mixing`."""
         n, classes = answers.probability.shape
-        known = np.full(n, met)
-        np.maximum.accumulate(np.maximum(met, y[:-1] + 1), out=known[1:])
+        known = known_classes(y, met)
         scores = np.zeros((n, EXPERTS, classes + 1))
         awake = _write_scores(forests, raw, answers, scores[:, :, :classes])
         assert self.combiner is not None

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wolfstream.solver.adaptive.least_squares import least_squares_step
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, inner, larger, smaller
 
@@ -168,7 +169,7 @@ def learn_row(
     for s in range(stackers):
         error = y - row.v[experts + s]
         spread = larger(abs(error) / unit, CORE) / w
-        ridge_step(c.a[s], c.P[s], row.difference, row.gain, row.kept[s], error, spread)
+        least_squares_step(c.a[s], c.P[s], row.difference, row.gain, row.kept[s], error, spread)
     total = 0.0
     for e in range(experts + stackers):
         c.weight[e] *= np.exp(-RATE * w * smaller(np.sqrt(errors[e]) / unit, MOST))
@@ -217,32 +218,6 @@ def say(c: ValueMixture, values: Float64Array, row: OfRow) -> float:
         row.v[experts + s] = v
         answer += c.weight[experts + s] * v
     return answer
-
-
-@inner
-def ridge_step(
-    a: Float64Array,
-    P: Float64Array,
-    x: Float64Array,
-    gain: Float64Array,
-    kept: float,
-    error: float,
-    spread: float,
-) -> None:
-    """One row x of variance `spread` in recursive least squares, then one sample of forgetting.
-
-    error: of a's value. gain: reused memory. kept: what one sample leaves.
-    """
-    for e in range(len(a)):
-        gain[e] = 0.0
-        for f in range(len(a)):
-            gain[e] += P[e, f] * x[f]
-        spread += gain[e] * x[e]
-    for e in range(len(a)):
-        a[e] = np.sqrt(kept) * (a[e] + gain[e] / spread * error)
-        for f in range(len(a)):
-            P[e, f] = kept * (P[e, f] - gain[e] * gain[f] / spread)
-        P[e, e] += 1.0 - kept
 
 
 def mixture_arrays(name: str, mixture: ValueMixture) -> dict[str, NDArray[Any]]:
