@@ -75,7 +75,9 @@ def recover(
                 yield done.result()
     finally:
         shared.end()
-        pool.shutdown(wait=False, cancel_futures=True)
+        # Until each has ended its block: the process could not exit before, and whoever stops the
+        # server must know of it.
+        pool.shutdown(cancel_futures=True)
 
 
 class _Job(NamedTuple):

@@ -92,7 +92,10 @@ class ServerProcess:
     def exit_code(self) -> int:
         """Its exit code, once it has ended by itself."""
         assert self.process is not None
-        return self.process.wait(30)
+        try:
+            return self.process.wait(30)
+        except (TimeoutError, subprocess.TimeoutExpired):
+            raise AssertionError(f"the server does not end:\n{self.log()}") from None
 
     def close(self) -> None:
         """Make sure that nothing is left running."""

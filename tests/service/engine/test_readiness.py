@@ -48,6 +48,26 @@ def wait_at(gates: Path) -> None:
     patch.setattr(Writer, "begin", gated("learn", Writer.begin))
 
 
+def second_begins_once_stopped(gates: Path) -> None:
+    """Make the replay of the first model wait within a block, and the second's for the signal."""
+    begin = ReplayMarks.begin
+    wait_at(gates)
+    of_recovery: Callable[..., Any] = replay._replay_block
+
+    def replay_block(learner: Learner, *given: Any) -> Any:
+        (gates / "first is within a block").touch()
+        return of_recovery(learner, *given)
+
+    def begin_late(self: ReplayMarks, model: int, after: int) -> int:
+        while model == 2 and not self._stopped:
+            time.sleep(0.01)
+        return begin(self, model, after)
+
+    patch = pytest.MonkeyPatch()
+    patch.setattr(replay, "_replay_block", replay_block)
+    patch.setattr(ReplayMarks, "begin", begin_late)
+
+
 def soon(what: Callable[[], bool]) -> bool:
     """Whether it becomes true before long, on a busy machine that compiles as well."""
     deadline = time.monotonic() + 240
@@ -268,6 +288,17 @@ class TestSignals:
             gated.send_signal(signal.SIGTERM)
             assert soon(lambda: "stopping:" in gated.log())
             gated.open("replay a", "replay b", "replay c")
+            assert gated.exit_code() == 0
+            assert "Traceback" not in gated.log()
+
+    def test_a_block_under_way_does_not_hold_it_up(self, left: ServerProcess, tmp_path: Path):
+        """The replay of one model is broken off while another one is within a block."""
+        with closing(Gated(left, tmp_path / "gates")) as gated:
+            gated.prelude = functools.partial(second_begins_once_stopped, gated.gates)
+            gated.launch()
+            assert soon(lambda: gated.detail() == "the server is recovering: 0 of 3 models done")
+            assert soon(lambda: (gated.gates / "first is within a block").exists())
+            gated.send_signal(signal.SIGTERM)
             assert gated.exit_code() == 0
             assert "Traceback" not in gated.log()
 
