@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from wolfstream.service.engine.saved_numbers import check_numbers_in
 from wolfstream.service.errors import Refusal
+from wolfstream.service.heads.saved_numbers import check_numbers_in
 from wolfstream.service.model.draft import Draft, Limits
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.published import ModelView

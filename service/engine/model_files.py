@@ -6,15 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wolfstream.service.engine.saved_arrays import check_norms, check_state
-from wolfstream.service.engine.saved_calibration import check_calibrations
-from wolfstream.service.engine.saved_heads import check_heads
 from wolfstream.service.errors import InDoubt, WolfstreamError
-from wolfstream.service.heads.array_checks import WrongArrays
-from wolfstream.service.heads.kernel import stored_norm_limit
 from wolfstream.service.heads.kinds import KINDS
+from wolfstream.service.heads.saved_arrays import WrongArrays
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.model.saved_state import check_state
 from wolfstream.service.spec.heads import ALGORITHMS
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.spec.stored import read_stored_spec, to_stored_spec
@@ -140,11 +137,7 @@ def fill_model(model: Model, state: State, source: str) -> LoadedModel:
     """Fill a new model from a state, which messages call `source`. Raises ModelFileError."""
     learner = Learner(model)
     try:
-        empty = learner.state()[1]
-        check_state(state.plain, state.arrays, model.spec.heads, empty)
-        check_heads(learner.heads, state, model.spec.prepare)
-        check_calibrations(state.plain, state.arrays, model.spec.heads, empty)
-        check_norms(state.arrays, model.spec.heads, stored_norm_limit(model.spec))
+        check_state(learner, state.plain, state.arrays)
         learner.restore(state.plain, state.arrays)
         learner.publish()
     except WrongArrays as error:

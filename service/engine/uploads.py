@@ -1,7 +1,7 @@
 """States that clients upload: everything in one is checked before it becomes a model.
 
 The checksum proves that a file is whole, not who made it. Beyond the checks of
-`engine.saved_arrays`, an upload is bounded in what it may bring, and a copy of it is used once as a
+`model.saved_state`, an upload is bounded in what it may bring, and a copy of it is used once as a
 model's users would.
 """
 
@@ -11,10 +11,10 @@ from typing import Any
 
 from wolfstream.service.engine.first_use import use_once
 from wolfstream.service.engine.model_files import LoadedModel, ModelFileError, fill_model, spec_in
-from wolfstream.service.engine.saved_numbers import check_numbers_in
-from wolfstream.service.engine.saved_scores import check_scores
 from wolfstream.service.errors import InvalidSamples, UnusableState
-from wolfstream.service.heads.array_checks import WrongArrays
+from wolfstream.service.heads.saved_arrays import WrongArrays
+from wolfstream.service.heads.saved_numbers import check_numbers_in
+from wolfstream.service.heads.saved_scores import check_scores
 from wolfstream.service.model.draft import Limits
 from wolfstream.service.model.fitting_rows import preparing
 from wolfstream.service.model.footprint import learning_bytes

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wolfstream.service.heads.array_checks import WrongArrays
 from wolfstream.service.heads.batch import Batch, new_class_bytes
 from wolfstream.service.heads.classification import ClassificationHead
 from wolfstream.service.heads.cost import (
@@ -19,9 +18,10 @@ from wolfstream.service.heads.cost import (
     COST_OF_ROW,
 )
 from wolfstream.service.heads.exercise import exercise, rows_to_learn
-from wolfstream.service.heads.kind import Kind, SavedHead, TrainingChoice
+from wolfstream.service.heads.kind import Kind, TrainingChoice
 from wolfstream.service.heads.online_learner import WithoutMembers
 from wolfstream.service.heads.regression import RegressionHead
+from wolfstream.service.heads.saved_arrays import SavedHead, WrongArrays
 from wolfstream.service.heads.saved_bank import check_bank
 from wolfstream.service.heads.saved_past import check_past
 from wolfstream.service.heads.saved_trees import PREFIX, check_trees
@@ -246,7 +246,7 @@ def _check_saved(
     head: ClassificationHead[AdaptiveLearner] | RegressionHead, saved: SavedHead
 ) -> None:
     assert isinstance(head.learner, AdaptiveLearner)
-    n_classes = None if head.classes is None else len(saved.plain["classes"])
+    n_classes = saved.n_classes
     if saved.plain["begun"] is True and head.learner.class_weights is not None:
         counts = saved.plain.get("class_counts")
         if not isinstance(counts, list) or len(counts) != n_classes:
@@ -263,7 +263,7 @@ def _check_saved(
         check_past(of_past, n_classes)
     joining = of_trees.keys() | of_past.keys()
     of_bank = {name: array for name, array in saved.arrays.items() if name not in joining}
-    check_bank(saved._replace(arrays=of_bank), n_classes, head.learner.blank)
+    check_bank(saved._replace(arrays=of_bank), head.learner.blank)
 
 
 KIND = Kind(

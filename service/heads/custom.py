@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.service.errors import Invalid, ServerFailed
-from wolfstream.service.heads.array_checks import WrongArrays
 from wolfstream.service.heads.batch import Batch
 from wolfstream.service.heads.classification import ClassificationHead
 from wolfstream.service.heads.cost import COST_OF_ROW
 from wolfstream.service.heads.entry_points import CustomLearner, learner_class
-from wolfstream.service.heads.kind import Kind, SavedHead
+from wolfstream.service.heads.kind import Kind
 from wolfstream.service.heads.online_learner import WithoutMembers
 from wolfstream.service.heads.regression import RegressionHead
+from wolfstream.service.heads.saved_arrays import SavedHead, WrongArrays
 from wolfstream.service.samples.targets import Label
 from wolfstream.service.spec.custom import CustomSpec
 from wolfstream.service.spec.heads import HeadName
@@ -317,7 +317,7 @@ def _check_saved(
 ) -> None:
     """Check what of a saved head is not the learner's own; that may refuse its arrays itself."""
     classes, samples = saved.plain["class_count"], saved.plain["samples"]
-    most = 0 if head.classes is None else len(saved.plain["classes"])
+    most = saved.n_classes or 0
     if type(classes) is not int or not 0 <= classes <= most:
         raise WrongArrays("its custom head has an impossible number of classes")
     if type(samples) is not int or not 0 <= samples < 2**53:

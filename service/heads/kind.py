@@ -10,8 +10,8 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.service.heads.array_checks import Arrays
 from wolfstream.service.heads.fit import Fit, Observe, Window
+from wolfstream.service.heads.saved_arrays import SavedHead
 from wolfstream.service.heads.scores import Score
 from wolfstream.service.samples.targets import Label, Targets
 from wolfstream.service.spec.heads import HeadName, LearningCall
@@ -104,21 +104,6 @@ class Pairs(Generic[H]):
     adopt: Callable[[H, list[Label], Matrix, NDArray[np.int64], Float64Array], None]
 
 
-class SavedHead(NamedTuple):
-    """A head as a model file has it, before anything of it is trusted.
-
-    Attributes:
-        plain, arrays: of its state, without its calibration.
-        width: of prepared rows; None if they are sparse.
-        texts: how many texts and codes of each row the head crosses.
-    """
-
-    plain: Mapping[str, Any]
-    arrays: Arrays
-    width: int | None
-    texts: int
-
-
 @dataclass(frozen=True)
 class Kind(Generic[H]):
     """One kind of head.
@@ -135,13 +120,13 @@ class Kind(Generic[H]):
             sparse rows. Parts can be compiled side by side; the longest comes first.
         later: the same for code that only some data reach: no start and no request waits for it.
         code: what of a spec decides which compiled code its head runs.
+        check_saved: raises WrongArrays unless what a saved head has fits together, given a new head
+            of the spec. What rows of all heads have in common was checked before.
         spec_part: its part of the spec for `wolfstream train`.
         reported: the fields of its description that a report of training has.
         outcome: a report's result, in a phrase.
         summary: a report's result, in a few lines.
         passes, pairs, refitting: how it is trained in these ways; None if it is not.
-        check_saved: raises WrongArrays unless what a saved head has fits together, given a new head
-            of the spec; None if `engine.saved_arrays` knows all of its arrays.
         beside: what its view says of rows beside another head's prediction, in a column of its
             name; None for a head that predicts. A head that has it predicts nothing.
     """
@@ -152,6 +137,7 @@ class Kind(Generic[H]):
     specs: Callable[[], Iterator[ModelSpec]]
     exercises: Mapping[str, Callable[[ModelSpec, bool], None]]
     code: Callable[[ModelSpec], Hashable]
+    check_saved: Callable[[H, SavedHead], None]
     spec_part: Callable[[TrainingChoice], dict[str, Any]]
     reported: tuple[str, ...]
     outcome: Callable[[Mapping[str, Any]], str]
@@ -163,5 +149,4 @@ class Kind(Generic[H]):
     passes: Callable[[H, Seen, Targets, Weights], Passes] | None = None
     pairs: Pairs[H] | None = None
     refitting: Refitting[H] | None = None
-    check_saved: Callable[[H, SavedHead], None] | None = None
     beside: Callable[[Any, Matrix], list[Any]] | None = None

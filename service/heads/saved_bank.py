@@ -1,4 +1,4 @@
-"""Checks of a saved bank's arrays, before compiled code reads them; see `engine.saved_arrays`.
+"""Checks of a saved bank's arrays, before compiled code reads them.
 
 How many arrays a bank has depends on its spec. So a saved bank is compared with a bank of the same
 spec that has learned nothing: it must have the same arrays, of the same types and, except where
@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.service.heads.array_checks import Arrays, WrongArrays
-from wolfstream.service.heads.kind import SavedHead
+from wolfstream.service.heads.saved_arrays import Arrays, SavedHead, WrongArrays
 from wolfstream.solver.adaptive.ridge import CHUNK
 from wolfstream.solver.adaptive.skewed_targets import FIRST, FirstSamples
 from wolfstream.solver.adaptive.target_scale import Units
@@ -41,27 +40,24 @@ _EARLIER_BAYES = ("bayes_earlier_sums", "bayes_earlier_beta", "bayes_earlier_cur
 _CODES = {"endless_y": 0, "endless_said": 0, "neighbours_said": 0}
 
 
-def check_bank(
-    saved: SavedHead, n_classes: int | None, blank_of: Callable[[int | None, int, int], Arrays]
-) -> None:
+def check_bank(saved: SavedHead, blank_of: Callable[[int | None, int, int], Arrays]) -> None:
     """Raise WrongArrays unless the arrays of a bank fit each other.
 
     Args:
         saved: the head of the bank.
-        n_classes: the number of classes that the head has met; None if it learns numbers.
         blank_of: returns the arrays of a bank of the same spec that has learned nothing; see
             `solver.stream.bank.BankLearner.blank`.
     """
-    plain, arrays, width, texts = saved
+    plain, arrays, n_classes = saved.plain, saved.arrays, saved.n_classes
     if plain["begun"] is not True:
         if arrays or plain["begun"] is not False:
             raise WrongArrays("its bank has arrays before its first row")
         return
-    if plain["columns"] != width or isinstance(width, bool):
+    if isinstance(plain["columns"], bool) or plain["columns"] != saved.width:
         raise WrongArrays("its bank has another number of columns than its rows")
-    if plain.get("texts", 0) != texts:
+    if plain.get("texts", 0) != saved.texts:
         raise WrongArrays("its bank has another number of texts than its rows")
-    blank = blank_of(width, texts, n_classes or 0)
+    blank = blank_of(saved.width, saved.texts, n_classes or 0)
     if differing := arrays.keys() ^ blank.keys():
         name = min(differing)
         raise WrongArrays(f"its array {name} is {'missing' if name in blank else 'not known'}")

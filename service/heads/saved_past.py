@@ -1,6 +1,6 @@
 """Checks of what a saved bank knows of the labels before a row, before compiled code reads it."""
 
-from wolfstream.service.heads.array_checks import Arrays, WrongArrays, require
+from wolfstream.service.heads.saved_arrays import Arrays, WrongArrays, require
 from wolfstream.solver.stream.label_past import CALIBRATION, PREFIX, LabelPast
 
 _CALIBRATION = f"{PREFIX}{CALIBRATION}"

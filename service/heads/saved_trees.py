@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.service.heads.array_checks import Arrays, WrongArrays, check_weights, require
+from wolfstream.service.heads.saved_arrays import Arrays, WrongArrays, check_weights, require
 from wolfstream.solver.prepare.bends import is_bend
 from wolfstream.solver.prepare.kinds.words import MOST_CODES
 from wolfstream.solver.stream.targets_before import COLUMNS

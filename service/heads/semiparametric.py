@@ -25,6 +25,7 @@ from wolfstream.service.heads.exercise import KERNELS, rows_to_learn
 from wolfstream.service.heads.fit import Fit, Window
 from wolfstream.service.heads.kernel import check_norms, kernel_limit, square_norm_limit
 from wolfstream.service.heads.kind import Kind, Refitting, TrainingChoice
+from wolfstream.service.heads.saved_rows import check_expansion
 from wolfstream.service.heads.value_errors import Errors
 from wolfstream.service.heads.value_view import ValueView
 from wolfstream.service.heads.window import RecentSamples
@@ -302,6 +303,7 @@ KIND = Kind(
     specs=_specs,
     exercises={"all": _exercise},
     code=lambda spec: (spec.kernel.type, spec.semiparametric and spec.semiparametric.solver),
+    check_saved=lambda _, saved: check_expansion(saved),
     spec_part=_spec_part,
     reported=("window",),
     outcome=_outcome,

@@ -8,12 +8,12 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.service.forging import state_of
-from wolfstream.service.engine.saved_heads import check_heads
-from wolfstream.service.engine.saved_numbers import check_numbers_in
-from wolfstream.service.heads.array_checks import WrongArrays
+from wolfstream.service.heads.saved_arrays import WrongArrays
+from wolfstream.service.heads.saved_numbers import check_numbers_in
 from wolfstream.service.heads.saved_past import calibration_of_past, check_past
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.model.saved_state import check_state
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.model import read_spec
 from wolfstream.service.storage.snapshot_format import State
@@ -146,6 +146,6 @@ def restored_from(plain: Any, arrays: Arrays) -> Learner:
         else read_spec({"working_set": None, "asset": None})
     )
     learner = Learner(Model(1, "m", spec))
-    check_heads(learner.heads, State(plain, arrays), spec.prepare)
+    check_state(learner, plain, arrays)
     learner.restore(plain, arrays)
     return learner

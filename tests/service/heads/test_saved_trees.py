@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.service.forging import state_of
-from wolfstream.service.heads.array_checks import WrongArrays
+from wolfstream.service.heads.saved_arrays import WrongArrays
 from wolfstream.service.heads.saved_trees import check_trees
 
 Arrays = dict[str, NDArray[Any]]

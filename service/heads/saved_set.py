@@ -6,8 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.service.heads.array_checks import (
+from wolfstream.service.heads.saved_arrays import (
     Arrays,
+    SavedHead,
     check_counts,
     check_floats,
     check_numbers,
@@ -32,7 +33,28 @@ class _SampleCounts(NamedTuple):
     added: int
 
 
-def check_stored_samples(arrays: Arrays, n_classes: int | None, dimension: int | None) -> None:
+def check_set(saved: SavedHead, *, of_numbers: bool) -> None:
+    """Raise WrongArrays unless the samples of a set fit its problems, and its widths their past.
+
+    of_numbers: whether its targets are numbers.
+    """
+    arrays, n_classes = saved.arrays, saved.n_classes
+    if "widths" in arrays:
+        _check_widths(arrays, n_classes, saved.dimension)
+        if "search_errors" in arrays:
+            _check_search(arrays, n_classes, saved.dimension)
+        _check_moves(arrays, n_classes)
+    if of_numbers:
+        check_shape("target_scale", arrays, (2,))  # their centre and unit
+        check_floats("target_scale", arrays)
+    if "codes" in arrays or "column" in arrays:
+        if of_numbers:
+            _check_stored_numbers(arrays, saved.stored_dimension)
+        else:
+            _check_stored_samples(arrays, n_classes, saved.stored_dimension)
+
+
+def _check_stored_samples(arrays: Arrays, n_classes: int | None, dimension: int | None) -> None:
     """Check a set of labelled samples, and the problem on them for each pair of classes."""
     check_counts(arrays, 3, n_classes)
     classes, seen, added = (int(count) for count in arrays["counts"])
@@ -54,7 +76,7 @@ def check_stored_samples(arrays: Arrays, n_classes: int | None, dimension: int |
         require(len(np.unique(column)) == len(column), "column", "has a slot twice")
 
 
-def check_stored_numbers(arrays: Arrays, dimension: int | None) -> None:
+def _check_stored_numbers(arrays: Arrays, dimension: int | None) -> None:
     """Check a set of samples whose targets are numbers, and the weight of each."""
     check_counts(arrays, 3, None)
     seen, added, _ = (int(count) for count in arrays["counts"])
@@ -63,12 +85,6 @@ def check_stored_numbers(arrays: Arrays, dimension: int | None) -> None:
         check_shape(name, arrays, (len(taken),))
         check_floats(name, arrays)
     require(not arrays["beta"][~taken].any(), "beta", "has a slot that is free")
-
-
-def check_target_scale(arrays: Arrays) -> None:
-    """Check the centre and the unit of a set's targets."""
-    check_shape("target_scale", arrays, (2,))
-    check_floats("target_scale", arrays)
 
 
 def _check_samples(
@@ -91,7 +107,7 @@ def _check_samples(
     return taken
 
 
-def check_widths(arrays: Arrays, n_classes: int | None, dimension: int | None) -> None:
+def _check_widths(arrays: Arrays, n_classes: int | None, dimension: int | None) -> None:
     """Check a kernel's widths, and the past samples from which they are derived."""
     check_shape("widths", arrays, (3,))
     check_floats("widths", arrays)
@@ -111,7 +127,7 @@ def check_widths(arrays: Arrays, n_classes: int | None, dimension: int | None) -
     require(last == seen, "past_seen", "is not one more than the last number of past_time")
 
 
-def check_search(arrays: Arrays, n_classes: int | None, dimension: int | None) -> None:
+def _check_search(arrays: Arrays, n_classes: int | None, dimension: int | None) -> None:
     """Check the samples of a search for widths that is under way, and what it has computed."""
     check_shape("search_X", arrays, (None, dimension))
     for name in ("search_time", "search_codes"):
@@ -125,7 +141,7 @@ def check_search(arrays: Arrays, n_classes: int | None, dimension: int | None) -
         check_floats(name, arrays)
 
 
-def check_moves(arrays: Arrays, n_classes: int | None) -> None:
+def _check_moves(arrays: Arrays, n_classes: int | None) -> None:
     """Check a set's recent predictions, and the labels that came for them."""
     check_shape("moved_seen", arrays, (1,))
     check_numbers("moved_seen", arrays, None)

@@ -1,10 +1,12 @@
-"""Checks of single arrays of a saved state: types, shapes, and indices in range.
+"""A head as a model file has it, and checks of its single arrays: types, shapes, indices in range.
 
-Arrays have the names that learners give them. Each check raises WrongArrays.
+Compiled code does not check indices: a model file with an index out of range could make it read or
+write any memory. A checksum proves that a file is as it was written, not who wrote it. Arrays have
+the names that learners give them. Each check raises WrongArrays.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,39 @@ Arrays = Mapping[str, NDArray[Any]]
 
 class WrongArrays(ValueError):
     """The arrays of a state do not fit each other; the message says which."""
+
+
+class SavedHead(NamedTuple):
+    """A head as a model file has it, before anything of it is trusted.
+
+    Attributes:
+        plain: the plain data of its state.
+        arrays: of its state, without its calibration.
+        blank: the arrays of such a head that has learned nothing.
+        n_classes: the number of classes that it has met; None if it learns numbers.
+        dimension: of the model's rows; None before the first.
+        width: of prepared rows; None if they are sparse.
+        texts: how many texts and codes of each row the head crosses.
+        sparse: whether the model's rows are sparse.
+        sequence: of the model.
+    """
+
+    plain: Mapping[str, Any]
+    arrays: Arrays
+    blank: Arrays
+    n_classes: int | None
+    dimension: int | None
+    width: int | None
+    texts: int
+    sparse: bool
+    sequence: int
+
+    @property
+    def stored_dimension(self) -> int | None:
+        """The dimension of the rows that it keeps: in a set that forgets, their time is another."""
+        if self.dimension is None or "widths" not in self.arrays:
+            return self.dimension
+        return self.dimension + 1
 
 
 def n_saved_rows(name: str, arrays: Arrays) -> int:

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from wolfstream.service.heads.array_checks import (
+from wolfstream.service.heads.saved_arrays import (
     Arrays,
+    SavedHead,
     check_counts,
     check_floats,
     check_numbers,
@@ -25,7 +26,14 @@ _PROGRESS = tuple(
 )
 
 
-def check_machines(
+def check_asset(saved: SavedHead) -> None:
+    """Raise WrongArrays unless the iterates of a head fit its map to features, and its rows."""
+    if "direction" in saved.arrays:
+        _check_machines(saved.arrays, saved.blank, saved.n_classes, saved.dimension)
+        _check_kind_of_rows(saved.arrays, saved.sparse)
+
+
+def _check_machines(
     arrays: Arrays, empty: Arrays, n_classes: int | None, dimension: int | None
 ) -> None:
     """Check iterates on features, one machine for each class, and the map to the features."""
@@ -61,7 +69,7 @@ def check_machines(
         check_shape("origin", arrays, (dimension,))
 
 
-def check_kind_of_rows(arrays: Arrays, *, sparse: bool) -> None:
+def _check_kind_of_rows(arrays: Arrays, sparse: bool) -> None:
     """Check that the map to the features, if there is one, suits the model's rows.
 
     sparse: whether these are sparse.

@@ -1,7 +1,7 @@
 """Bounds on the numbers in a saved state, as a table with a line for each kind of array.
 
 A learner saves finite numbers, and counts that are not below zero. Where an array may hold anything
-else, or less, a line here says so. Shapes and types are checked by `engine.saved_arrays`.
+else, or less, a line here says so. Shapes and types are checked by each kind of head.
 """
 
 import math
@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from wolfstream.service.heads.array_checks import Arrays, WrongArrays
+from wolfstream.service.heads.saved_arrays import Arrays, WrongArrays
 
 # Beyond it, not every whole number is a 64-bit float; no stream has so many samples.
 _MOST_SAMPLES = 2.0**53

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from tests.service.specs import read_papers_spec
 from tests.service.streams import few_words, part, three_classes
 from wolfstream.service.engine.model_files import ModelFileError, fill_model
-from wolfstream.service.engine.saved_arrays import check_state
-from wolfstream.service.engine.saved_calibration import check_calibrations
-from wolfstream.service.heads.array_checks import WrongArrays
 from wolfstream.service.heads.kinds import KINDS, fit_window
+from wolfstream.service.heads.saved_arrays import WrongArrays
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.model.saved_state import check_state
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.storage.snapshot_format import State
@@ -96,9 +95,7 @@ def model(name: str) -> tuple[ModelSpec, State]:
 
 
 def check(spec: ModelSpec, plain: dict[str, Any], arrays: dict[str, Any]) -> None:
-    empty = Learner(Model(1, "m", spec)).state()[1]
-    check_state(plain, arrays, spec.heads, empty)
-    check_calibrations(plain, arrays, spec.heads, empty)
+    check_state(Learner(Model(1, "m", spec)), plain, arrays)
 
 
 each_model = pytest.mark.parametrize("name", MODELS)

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from wolfstream.service.heads.array_checks import WrongArrays
 from wolfstream.service.heads.recent import LENGTH
+from wolfstream.service.heads.saved_arrays import WrongArrays
 
 _MOST = 2**53  # beyond it, not every whole number is a 64-bit float
 _Count = Annotated[int, Field(ge=0, le=_MOST)]

@@ -1,4 +1,4 @@
-"""Checks of the saved calibrations of heads; see `engine.saved_arrays`.
+"""Checks of the saved calibrations of heads; before compiled code reads them.
 
 A calibration is compared with that of a head of the same spec that has learned nothing: it must
 have the same arrays, of the same types and, except where samples or classes add to them, shapes.
@@ -6,14 +6,10 @@ Numbers of classes must be in range, and values finite: otherwise a model would 
 and break at a later sample.
 """
 
-from collections.abc import Collection, Mapping
-from typing import Any
-
 import numpy as np
 
-from wolfstream.service.engine.saved_arrays import arrays_of
-from wolfstream.service.heads.array_checks import Arrays, WrongArrays
 from wolfstream.service.heads.calibration import calibration_arrays
+from wolfstream.service.heads.saved_arrays import Arrays, WrongArrays
 from wolfstream.service.heads.saved_past import calibration_of_past
 
 _RANKING = {"ranking", "ranking_bins", "ranking_codes"}
@@ -24,27 +20,19 @@ _NOT_NEGATIVE = {"sums", "bins", "widths", "recent", "ranking"}
 _LEAST = -1e-9
 
 
-def check_calibrations(
-    plain: Mapping[str, Any], arrays: Arrays, heads: Collection[str], empty: Arrays
-) -> None:
-    """Raise WrongArrays unless the arrays of each head's calibration fit each other.
+def check_calibration(arrays: Arrays, blank: Arrays, n_classes: int | None) -> None:
+    """Raise WrongArrays unless the arrays of a head's calibration fit each other.
 
     Args:
-        plain: of a model's state.
-        arrays: of the state.
-        heads: the names of the spec's heads.
-        empty: the arrays of a model of this spec that has learned nothing.
+        arrays: of the head.
+        blank: of a head of the same spec that has learned nothing.
+        n_classes: that the head has met; None of numbers.
     """
-    for head in heads:
-        head_arrays = arrays_of(head, arrays)
-        blank = calibration_arrays(arrays_of(head, empty))
-        classes = plain["heads"][head].get("classes")
-        n_classes = None if classes is None else len(classes)
-        saved = calibration_arrays(head_arrays)
-        if saved or blank:
-            _check(saved, blank, n_classes)
-        if without_labels_before := calibration_of_past(head_arrays):
-            _check(without_labels_before, blank, n_classes)
+    of_blank, saved = calibration_arrays(blank), calibration_arrays(arrays)
+    if saved or of_blank:
+        _check(saved, of_blank, n_classes)
+    if without_labels_before := calibration_of_past(arrays):
+        _check(without_labels_before, of_blank, n_classes)
 
 
 def _check(arrays: Arrays, blank: Arrays, n_classes: int | None) -> None:
