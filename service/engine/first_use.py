@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from wolfstream.service.errors import Refusal
-from wolfstream.service.heads.saved_numbers import check_numbers_in
 from wolfstream.service.model.draft import Draft, Limits
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.published import ModelView
+from wolfstream.service.model.saved_state import check_numbers
 from wolfstream.service.samples.targets import Targets
 from wolfstream.service.samples.validation import Question, Samples
 from wolfstream.service.spec.heads import HeadName
@@ -47,7 +47,7 @@ def use_once(learner: Learner, limits: Limits) -> None:
     _check_published(learner, rows_between(rows, 0, 2))
     plain, arrays = learner.state()
     json.dumps(plain, allow_nan=False)
-    check_numbers_in(arrays, plain["heads"])
+    check_numbers(learner.model.spec.heads, arrays)
 
 
 def _learn(learner: Learner, head: HeadName, rows: Rows, part: slice, limits: Limits) -> None:

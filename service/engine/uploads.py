@@ -13,13 +13,13 @@ from wolfstream.service.engine.first_use import use_once
 from wolfstream.service.engine.model_files import LoadedModel, ModelFileError, fill_model, spec_in
 from wolfstream.service.errors import InvalidSamples, UnusableState
 from wolfstream.service.heads.saved_arrays import WrongArrays
-from wolfstream.service.heads.saved_numbers import check_numbers_in
 from wolfstream.service.heads.saved_scores import check_scores
 from wolfstream.service.model.draft import Limits
 from wolfstream.service.model.fitting_rows import preparing
 from wolfstream.service.model.footprint import learning_bytes
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.model.saved_state import check_numbers
 from wolfstream.service.samples.predicted import check_whole
 from wolfstream.service.samples.targets import read_labels
 from wolfstream.service.samples.values import LONGEST_NAME
@@ -68,7 +68,7 @@ def usable(name: str, state: State, spec: ModelSpec, limits: Limits) -> LoadedMo
     """Return a model of an uploaded state, after a copy of it was used. Raises UnusableState."""
     try:
         check_scores(state.plain["heads"])
-        check_numbers_in(state.arrays, state.plain["heads"])
+        check_numbers(spec.heads, state.arrays)
         use_once(filled(name, _copied(state), spec).learner, limits)
     except UnusableState:
         raise

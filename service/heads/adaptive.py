@@ -22,9 +22,10 @@ from wolfstream.service.heads.kind import Kind, TrainingChoice
 from wolfstream.service.heads.online_learner import WithoutMembers
 from wolfstream.service.heads.regression import RegressionHead
 from wolfstream.service.heads.saved_arrays import SavedHead, WrongArrays
-from wolfstream.service.heads.saved_bank import check_bank
-from wolfstream.service.heads.saved_past import check_past
-from wolfstream.service.heads.saved_trees import PREFIX, check_trees
+from wolfstream.service.heads.saved_bank import BANK_NUMBERS, check_bank
+from wolfstream.service.heads.saved_calibration import CALIBRATION_NUMBERS
+from wolfstream.service.heads.saved_past import PAST_NUMBERS, check_past
+from wolfstream.service.heads.saved_trees import PREFIX, TREE_NUMBERS, check_trees
 from wolfstream.service.samples.targets import Targets
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.model import ModelSpec
@@ -286,4 +287,5 @@ KIND = Kind(
     prepared=True,
     passes=lambda head, X, y, weight: head.passes(X, y, weight),
     check_saved=_check_saved,
+    numbers=(*BANK_NUMBERS, *TREE_NUMBERS, *PAST_NUMBERS, *CALIBRATION_NUMBERS),
 )

@@ -17,7 +17,7 @@ from wolfstream.service.heads.kind import Kind, TrainingChoice
 from wolfstream.service.heads.learner import HeadLearner
 from wolfstream.service.heads.online_learner import WithoutMembers
 from wolfstream.service.heads.regression import RegressionHead
-from wolfstream.service.heads.saved_asset import check_asset
+from wolfstream.service.heads.saved_asset import ASSET_NUMBERS, check_asset
 from wolfstream.service.spec.class_weight import weights_by_label
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.solver.arrays import Float64Array
@@ -232,6 +232,7 @@ KIND = Kind(
     exercises={"all": lambda spec, sparse: exercise(_build, spec, sparse)},
     code=lambda spec: (spec.task, spec.kernel.type, spec.asset and spec.asset.features),
     check_saved=lambda _, saved: check_asset(saved),
+    numbers=ASSET_NUMBERS,
     spec_part=_spec_part,
     reported=("dimension", "steps"),
     outcome=lambda report: f"{report['steps']:,} steps",

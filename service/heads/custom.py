@@ -345,4 +345,5 @@ KIND = Kind(
     prepared=True,
     passes=lambda head, X, y, weight: head.passes(X, y, weight),
     check_saved=_check_saved,
+    numbers=None,
 )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from wolfstream.service.heads.fit import Fit, Observe, Window
 from wolfstream.service.heads.saved_arrays import SavedHead
+from wolfstream.service.heads.saved_numbers import Bounds
 from wolfstream.service.heads.scores import Score
 from wolfstream.service.samples.targets import Label, Targets
 from wolfstream.service.spec.heads import HeadName, LearningCall
@@ -122,6 +123,8 @@ class Kind(Generic[H]):
         code: what of a spec decides which compiled code its head runs.
         check_saved: raises WrongArrays unless what a saved head has fits together, given a new head
             of the spec. What rows of all heads have in common was checked before.
+        numbers: bounds on what its saved arrays hold, without its calibration; None if its learner
+            judges that itself.
         spec_part: its part of the spec for `wolfstream train`.
         reported: the fields of its description that a report of training has.
         outcome: a report's result, in a phrase.
@@ -138,6 +141,7 @@ class Kind(Generic[H]):
     exercises: Mapping[str, Callable[[ModelSpec, bool], None]]
     code: Callable[[ModelSpec], Hashable]
     check_saved: Callable[[H, SavedHead], None]
+    numbers: Bounds | None
     spec_part: Callable[[TrainingChoice], dict[str, Any]]
     reported: tuple[str, ...]
     outcome: Callable[[Mapping[str, Any]], str]

@@ -20,7 +20,7 @@ from wolfstream.service.heads.exercise import rows_of_kind
 from wolfstream.service.heads.kernel import check_norms, kernel_limit
 from wolfstream.service.heads.kind import Kind, TrainingChoice
 from wolfstream.service.heads.protocol import Head
-from wolfstream.service.heads.saved_set import check_set
+from wolfstream.service.heads.saved_set import SET_NUMBERS, check_set
 from wolfstream.service.heads.set_view import set_stats
 from wolfstream.service.heads.value_view import NoClasses
 from wolfstream.service.samples.targets import Targets
@@ -231,6 +231,7 @@ KIND: Kind[Any] = Kind(
     exercises={"all": _exercise},
     code=lambda spec: NoveltyHead(spec).ball.set.precision.dtype.name,
     check_saved=lambda _, saved: check_set(saved, of_numbers=False),
+    numbers=SET_NUMBERS,
     spec_part=_spec_part,
     reported=("size", "support_vectors"),
     outcome=_outcome,

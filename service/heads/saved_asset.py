@@ -13,6 +13,16 @@ from wolfstream.service.heads.saved_arrays import (
     require,
     shape_of,
 )
+from wolfstream.service.heads.saved_numbers import (
+    ANY,
+    COUNT,
+    FROM_ZERO,
+    POSITIVE,
+    SUM,
+    WIDTH,
+    Bounds,
+)
+from wolfstream.service.heads.saved_rows import check_rows
 
 # Beyond it, not every whole number is a 64-bit float.
 _LARGEST_COUNT = 2.0**53
@@ -25,9 +35,19 @@ _PROGRESS = tuple(
     for name in ("steps", "square_norms", "loss", "target", "weight", "square_weight")
 )
 
+ASSET_NUMBERS: Bounds = (
+    (r"(course\d+_)?progress_steps", COUNT),
+    (r"(course\d+_)?(progress_\w+|square_norm|weight)", FROM_ZERO),
+    (r"(course\d+_)?(direction|rest|before|b|b_sum|b_before|scale|scale_sum|moved|factor)", SUM),
+    (r"lost", FROM_ZERO),
+    (r"auto_gamma", WIDTH),
+    (r"target_scale", (ANY, POSITIVE)),
+)
+
 
 def check_asset(saved: SavedHead) -> None:
     """Raise WrongArrays unless the iterates of a head fit its map to features, and its rows."""
+    check_rows(saved)
     if "direction" in saved.arrays:
         _check_machines(saved.arrays, saved.blank, saved.n_classes, saved.dimension)
         _check_kind_of_rows(saved.arrays, saved.sparse)

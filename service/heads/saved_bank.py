@@ -14,6 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.service.heads.saved_arrays import Arrays, SavedHead, WrongArrays
+from wolfstream.service.heads.saved_numbers import (
+    ANY,
+    COUNT,
+    FROM_ZERO,
+    MAY_BE_MISSING,
+    POSITIVE,
+    SHARE,
+    Bounds,
+)
 from wolfstream.solver.adaptive.ridge import CHUNK
 from wolfstream.solver.adaptive.skewed_targets import FIRST, FirstSamples
 from wolfstream.solver.adaptive.target_scale import Units
@@ -36,6 +45,25 @@ _REMEMBERED = {
     r"(endless\d+|bayes_earlier)_(beta|curvature)": 2,
 }
 _EARLIER_BAYES = ("bayes_earlier_sums", "bayes_earlier_beta", "bayes_earlier_curvature")
+BANK_NUMBERS: Bounds = (
+    (r"(hashed|lags|target)_(window_)?(weight|square|count)", FROM_ZERO),
+    (r"(hashed|lags|target)_unit", FROM_ZERO),
+    (r"last", MAY_BE_MISSING),
+    (r"losses_recent", MAY_BE_MISSING),
+    (r"losses_count", COUNT),
+    (r"neighbours_(weight|counts)", FROM_ZERO),
+    (r"endless\d+(_own)?_evidence", (FROM_ZERO, COUNT)),
+    (r"endless\d+_mean", (ANY, COUNT)),
+    (r"endless\d+_(table|advantage)", FROM_ZERO),
+    (r"(endless\d+|bayes_earlier|combination)_curvature", POSITIVE),
+    (r"combination_(square|memory|step)", FROM_ZERO),
+    (r"combination_(kept|weight)", SHARE),
+    (r"target_units", (ANY, POSITIVE, FROM_ZERO, ANY, ANY)),
+    (r"early_codes", MAY_BE_MISSING),
+    (r"early_weight", FROM_ZERO),
+    (r"(diagonal|texts)_(G|square)", FROM_ZERO),
+    (r"diagonal_entries", COUNT),
+)
 # Arrays of codes of classes, and their least values.
 _CODES = {"endless_y": 0, "endless_said": 0, "neighbours_said": 0}
 

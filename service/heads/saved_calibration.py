@@ -10,6 +10,7 @@ import numpy as np
 
 from wolfstream.service.heads.calibration import calibration_arrays
 from wolfstream.service.heads.saved_arrays import Arrays, WrongArrays
+from wolfstream.service.heads.saved_numbers import Bounds, Numbers
 from wolfstream.service.heads.saved_past import calibration_of_past
 
 _RANKING = {"ranking", "ranking_bins", "ranking_codes"}
@@ -18,6 +19,11 @@ _MOST_KEPT = 1000
 _NOT_NEGATIVE = {"sums", "bins", "widths", "recent", "ranking"}
 # Rounding takes probabilities, and what is computed from them, a little below zero.
 _LEAST = -1e-9
+# The score of a class of which nothing was known is -inf; squares may overflow.
+CALIBRATION_NUMBERS: Bounds = (
+    (r"(past_)?calibration_(scores|waiting)", Numbers(-1e150, 1e150, below=True)),
+    (r"(past_)?calibration_widths", Numbers(0.0, above=True)),
+)
 
 
 def check_calibration(arrays: Arrays, blank: Arrays, n_classes: int | None) -> None:

@@ -1,9 +1,30 @@
 """Checks of what a saved bank knows of the labels before a row, before compiled code reads it."""
 
 from wolfstream.service.heads.saved_arrays import Arrays, WrongArrays, require
+from wolfstream.service.heads.saved_numbers import (
+    COUNT,
+    FROM_ZERO,
+    MAY_BE_MISSING,
+    PLACE,
+    POSITIVE,
+    SHARE,
+    Bounds,
+    Numbers,
+)
 from wolfstream.solver.stream.label_past import CALIBRATION, PREFIX, LabelPast
 
 _CALIBRATION = f"{PREFIX}{CALIBRATION}"
+
+PAST_NUMBERS: Bounds = (
+    (r"past_losses_recent", MAY_BE_MISSING),
+    (r"past_losses_count", COUNT),
+    (r"past_recent", Numbers(0.0, 2.0**64)),
+    (r"past_last", PLACE),
+    (r"past_(table|share|stay|scale)", FROM_ZERO),
+    (r"past_combination_curvature", POSITIVE),
+    (r"past_(combination|mixture)_(square|memory|error|step)", FROM_ZERO),
+    (r"past_(combination|mixture)_weight", SHARE),
+)
 
 
 def calibration_of_past(arrays: Arrays) -> Arrays:

@@ -38,8 +38,6 @@ _LABELS = {"rows": "y", "auto_rows": "auto_y", "first_rows": "first_y", "window_
 def check_rows(saved: SavedHead) -> None:
     """Raise WrongArrays unless the rows that a head has kept fit their labels and weights."""
     arrays, n_classes, dimension = saved.arrays, saved.n_classes, saved.stored_dimension
-    for name, array in arrays.items():
-        require(array.dtype.kind in "biuf" and array.dtype.isnative, name, "is not of numbers")
     for name in arrays:
         if name.endswith("_indptr"):
             check_sparse(name.removesuffix("_indptr"), arrays, dimension)
@@ -60,6 +58,7 @@ def check_rows(saved: SavedHead) -> None:
 
 def check_expansion(saved: SavedHead) -> None:
     """Raise WrongArrays unless the arrays of a kernel expansion, if it has one, fit each other."""
+    check_rows(saved)
     arrays, dimension = saved.arrays, saved.dimension
     if "fit.X" not in arrays:
         return

@@ -17,6 +17,18 @@ from wolfstream.service.heads.saved_arrays import (
     require,
     shape_of,
 )
+from wolfstream.service.heads.saved_numbers import (
+    ANY,
+    COUNT,
+    FROM_ZERO,
+    PLACE,
+    POSITIVE,
+    WEIGHT,
+    WIDTH,
+    Bounds,
+    Numbers,
+)
+from wolfstream.service.heads.saved_rows import check_rows
 
 # The code of a slot from which a sample was removed.
 _FREE = -1
@@ -33,11 +45,24 @@ class _SampleCounts(NamedTuple):
     added: int
 
 
+SET_NUMBERS: Bounds = (
+    (r"auto_gamma", WIDTH),
+    (r"widths", (WIDTH, Numbers(1.0), COUNT)),
+    (r"search_errors", Numbers(0.0, above=True)),
+    (r"q|alpha", WEIGHT),
+    (r"sign", Numbers(-1.0, 1.0)),
+    (r"codes|numbers|moved_said", PLACE),
+    (r"moved_(table|advantage)", FROM_ZERO),
+    (r"target_scale", (ANY, POSITIVE)),
+)
+
+
 def check_set(saved: SavedHead, *, of_numbers: bool) -> None:
     """Raise WrongArrays unless the samples of a set fit its problems, and its widths their past.
 
     of_numbers: whether its targets are numbers.
     """
+    check_rows(saved)
     arrays, n_classes = saved.arrays, saved.n_classes
     if "widths" in arrays:
         _check_widths(arrays, n_classes, saved.dimension)

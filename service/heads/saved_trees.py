@@ -4,6 +4,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.service.heads.saved_arrays import Arrays, WrongArrays, check_weights, require
+from wolfstream.service.heads.saved_numbers import (
+    COUNT,
+    FROM_ZERO,
+    MAY_BE_MISSING,
+    PLACE,
+    POSITIVE,
+    SHARE,
+    Bounds,
+    Numbers,
+)
 from wolfstream.solver.prepare.bends import is_bend
 from wolfstream.solver.prepare.kinds.words import MOST_CODES
 from wolfstream.solver.stream.targets_before import COLUMNS
@@ -17,6 +27,19 @@ from wolfstream.solver.trees.growing import LEAVES, NODES
 
 PREFIX = "trees_"
 _ROWS, _FOREST = f"{PREFIX}window_", f"{PREFIX}forest_"
+
+TREE_NUMBERS: Bounds = (
+    (r"trees_(losses_recent|window_X|window_words)", MAY_BE_MISSING),
+    (r"trees_losses_count", COUNT),
+    (r"trees_counts", PLACE),  # -1 where no fit goes on
+    (r"trees_window_weight", POSITIVE),
+    (r"trees_forest_bins_edges", Numbers(above=True)),
+    (r"trees_forest_(fresh|residual|past)_right", Numbers(0.0, 2.0**64)),
+    (r"trees_forest_unit", POSITIVE),
+    (r"trees_mixing_curvature", POSITIVE),
+    (r"trees_mixing_(square|memory|error|step)", FROM_ZERO),
+    (r"trees_mixing_weight", SHARE),
+)
 
 
 def check_trees(arrays: Arrays, columns: object, n_classes: int | None) -> None:
@@ -46,16 +69,13 @@ def check_trees(arrays: Arrays, columns: object, n_classes: int | None) -> None:
             shape = (0, *(shape[1:] if name != f"{_ROWS}base" else array.shape[1:]))
         same = arrays[name].dtype == array.dtype and shape == array.shape
         require(same, name, f"has the shape {arrays[name].shape} or another type")
-    next_loss = arrays[f"{PREFIX}losses_next"][0]
-    require(0 <= next_loss <= len(arrays[f"{PREFIX}losses_recent"]), f"{PREFIX}losses_next", _PLACE)
+    next_loss, recent = arrays[f"{PREFIX}losses_next"][0], arrays[f"{PREFIX}losses_recent"]
+    require(0 <= next_loss <= len(recent), f"{PREFIX}losses_next", "names no place")
     _check_window(arrays, trees, n_classes)
     if forest:
         known = int(arrays[f"{PREFIX}counts"][1])
         require(past or f"{_FOREST}past_feature" not in forest, f"{_ROWS}base", "is of other rows")
         _check_forests(forest, columns, None if n_classes is None else known)
-
-
-_PLACE = "names no place"
 
 
 def _check_window(arrays: Arrays, trees: TreeExperts, n_classes: int | None) -> None:

@@ -304,6 +304,7 @@ KIND = Kind(
     exercises={"all": _exercise},
     code=lambda spec: (spec.kernel.type, spec.semiparametric and spec.semiparametric.solver),
     check_saved=lambda _, saved: check_expansion(saved),
+    numbers=(),
     spec_part=_spec_part,
     reported=("window",),
     outcome=_outcome,

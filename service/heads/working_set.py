@@ -20,7 +20,7 @@ from wolfstream.service.heads.kind import Kind, Pairs, PairsProblem, TrainingCho
 from wolfstream.service.heads.learner import HeadLearner
 from wolfstream.service.heads.online_learner import Relearn
 from wolfstream.service.heads.protocol import Head
-from wolfstream.service.heads.saved_set import check_set
+from wolfstream.service.heads.saved_set import SET_NUMBERS, check_set
 from wolfstream.service.heads.sequences import Sequences
 from wolfstream.service.heads.set_members import (
     exercise_adoption,
@@ -292,6 +292,7 @@ KIND: Kind[Any] = Kind(
     later={"three classes": _exercise_classes, "wide rows": _exercise_wide_rows},
     code=_code,
     check_saved=lambda head, saved: check_set(saved, of_numbers=head.classes is None),
+    numbers=SET_NUMBERS,
     spec_part=_spec_part,
     reported=("size", "support_vectors"),
     outcome=_outcome,

@@ -1,17 +1,25 @@
 """Checks of a model's saved state, before a learner restores it and compiled code reads it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from wolfstream.service.heads.calibration import without_calibration
 from wolfstream.service.heads.kernel import stored_norm_limit
 from wolfstream.service.heads.kinds import KINDS
-from wolfstream.service.heads.saved_arrays import Arrays, SavedHead, WrongArrays, check_shape
-from wolfstream.service.heads.saved_calibration import check_calibration
-from wolfstream.service.heads.saved_rows import check_norms_of_rows, check_rows
+from wolfstream.service.heads.saved_arrays import (
+    Arrays,
+    SavedHead,
+    WrongArrays,
+    check_shape,
+    require,
+)
+from wolfstream.service.heads.saved_calibration import CALIBRATION_NUMBERS, check_calibration
+from wolfstream.service.heads.saved_numbers import IN_ROWS, check_numbers_in
+from wolfstream.service.heads.saved_rows import check_norms_of_rows
 from wolfstream.service.model.fitting_rows import preparing
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.saved_rows import with_saved_codes
+from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.prepare import PrepareSpec
 from wolfstream.solver.prepare.row_form import RowForm
 from wolfstream.solver.prepare.schema import schema_from_plain
@@ -34,10 +42,27 @@ def check_state(learner: Learner, plain: Mapping[str, Any], arrays: Arrays) -> N
     for name, head in learner.heads.items():
         own, blank = arrays_of(name, arrays), arrays_of(name, empty)
         saved = _saved_head(plain["heads"][name], own, blank, plain, arrays, spec.prepare)
-        check_rows(saved)
+        for key, array in saved.arrays.items():
+            require(array.dtype.kind in "biuf" and array.dtype.isnative, key, "is not of numbers")
         KINDS[name].check_saved(head, saved)
         check_calibration(own, blank, saved.n_classes)
         check_norms_of_rows(own, stored_norm_limit(spec))
+
+
+def check_numbers(heads: Iterable[HeadName], arrays: Arrays) -> None:
+    """Raise WrongArrays for an array of a state with numbers that no learner saves.
+
+    heads: the names of the state's heads.
+    """
+    of_heads = {name: arrays_of(name, arrays) for name in heads}
+    for name, own in of_heads.items():
+        bounds, without = KINDS[name].numbers, without_calibration(own)
+        if bounds is not None:
+            check_numbers_in(without, bounds)
+        calibration = {key: array for key, array in own.items() if key not in without}
+        check_numbers_in(calibration, CALIBRATION_NUMBERS)
+    names = {f"{name}.{key}" for name, own in of_heads.items() for key in own}
+    check_numbers_in({key: a for key, a in arrays.items() if key not in names}, IN_ROWS)
 
 
 def arrays_of(head: str, arrays: Arrays) -> Arrays:

@@ -16,7 +16,9 @@ from tests.service.process import ServerProcess
 from wolfstream.service.errors import Invalid
 from wolfstream.service.heads.entry_points import learner_class, permit
 
-HEADS = "nearest-mean,running-mean,wrong-shape,not-a-learner,missing,pickling,nobody-has-it"
+HEADS = (
+    "nearest-mean,running-mean,any-arrays,wrong-shape,not-a-learner,missing,pickling,nobody-has-it"
+)
 HOEFFDING = {"model": "river.tree.HoeffdingTreeClassifier", "parameters": {"grace_period": 20}}
 BAGGING = "river.ensemble.BaggingClassifier"
 RIVER = {
@@ -178,6 +180,17 @@ def test_a_restart_goes_on_with_the_same_river(case: str, tmp_path: Path) -> Non
             assert third == post(client, "/v1/models/one/predict", rows)["decision"]
     finally:
         server.close()
+
+
+def test_a_state_may_have_any_arrays_of_its_learner(client: httpx.Client, name: str) -> None:
+    model = create(client, name, "any-arrays", task="regression")
+    post(client, f"{model}/samples", stream(30, "regression"))
+    state = client.get(f"{model}/state").raise_for_status().content
+    copy = f"{model}-copy"
+    client.put(f"{copy}/state", content=state).raise_for_status()
+    rows = {"x": stream(3)["x"]}
+    predictions = [post(client, f"{of}/predict", rows)["prediction"] for of in (model, copy)]
+    assert predictions[0] == predictions[1]
 
 
 def test_a_start_without_the_permission_says_what_is_missing(tmp_path: Path) -> None:
