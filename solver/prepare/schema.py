@@ -3,11 +3,13 @@
 Each column has a kind, by which its values are read (`kinds.judging`, `read_cells`). Numbers,
 yes and no, and moments of time are numbers; a text is a category, or words; one of identifiers is
 not learned. `settling` finds the columns. What a settled table has no place for is learned by its
-words: a text in a column of numbers, a name that comes later. A learner of the rows starts over
+words: a text in a column of numbers, a sentence among categories, a name that comes later; a
+number among categories is learned by ranges. A learner of the rows starts over
 with each change of `layout`, or of how values are read, while the table settles.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
@@ -25,7 +27,7 @@ from wolfstream.solver.prepare.cells import (
 )
 from wolfstream.solver.prepare.columns import MOST_SLOTS, Layout
 from wolfstream.solver.prepare.kinds.judging import EMPTY, NUMBER, Kind, Reading, reading_from_plain
-from wolfstream.solver.prepare.kinds.words import MOST_CODES
+from wolfstream.solver.prepare.kinds.words import MOST_CODES, words_of
 from wolfstream.solver.prepare.nearest_name import nearest_name
 from wolfstream.solver.prepare.read_cells import read, within_texts, words
 
@@ -34,6 +36,8 @@ SETTLING = 128
 MOST_LATE = 256
 # Columns of moments whose differences are learned, each pair's.
 _MOST_PAIRED = 3
+# The words of a text that is no category, in a column of categories.
+_SENTENCE = 3
 _LONGEST_ECHO = 40
 _MOST_LISTED, _LONGEST_LIST = 100, 200
 UNKNOWN_NAME = "is no name that the model knows"
@@ -318,7 +322,7 @@ def encoded_words(schema: Schema, cells: Cells) -> Float64Array | None:
     of_late = {name: j for j, name in enumerate(cells.names or ())}
     own = [(c, j) for c, j in zip(schema.columns, places, strict=True) if c.reading.wordy]
     own += [(column, of_late.get(column.name)) for column in late_columns(schema)]
-    if schema.spilled and cells.texts:
+    if schema.spilled:
         rest = spilled_cells(schema, cells, places)
         others = [(c, j) for c, j in zip(schema.columns, places, strict=True) if _spills(c)]
         if rest is not None and others:
@@ -346,21 +350,73 @@ def _beside(first: Float64Array, second: Float64Array) -> Float64Array:
 
 
 def _spills(column: Column) -> bool:
-    """Return whether a settled table has no place for texts that this column cannot read."""
-    return column.used and not column.slots and not column.reading.wordy
+    """Return whether values may come that a settled table has no place for in this column."""
+    of_numbers = column.used and not column.slots and not column.reading.wordy
+    return of_numbers or is_of_categories(column)
+
+
+def is_of_categories(column: Column) -> bool:
+    """Return whether all first values were categories: none was a number, or a text of words."""
+    wordy = column.reading.wordy or column.number
+    return column.slots > 0 and not wordy and column.reading.kind == "category"
+
+
+def is_sentence(column: Column, text: str) -> bool:
+    """Return whether a text that came later in a column of categories is to be read by its words.
+
+    It has three or more, and more than each category with a code of its own.
+    """
+    if not is_of_categories(column) or not may_be_sentence(text):
+        return False
+    words = len(words_of(text))
+    return words >= _SENTENCE and words > _most_words(column.texts)
+
+
+def may_be_sentence(text: str) -> bool:
+    """Return False for a text that has too few words for a sentence, without a look at them."""
+    return text.count(" ") >= _SENTENCE - 1
+
+
+@lru_cache(1024)
+def _most_words(texts: tuple[str, ...]) -> int:
+    return max((len(words_of(text)) for text in texts), default=0)
 
 
 def spilled_cells(schema: Schema, cells: Cells, places: list[int | None]) -> Cells | None:
-    """Return cells with nothing but texts that a settled table has no place for; None if none."""
-    left = read(schema.columns, cells, places)
-    spills = np.zeros(cells.text.shape[1], np.bool_)
-    spills[
-        [j for c, j in zip(schema.columns, places, strict=True) if j is not None and _spills(c)]
-    ] = True
-    text = np.where(spills, left.text, NO_TEXT)
-    if not (text != NO_TEXT).any():
+    """Return cells with nothing but values that a settled table has no place for; None if none.
+
+    These are texts that a column of numbers cannot read, and, of a column of categories, numbers
+    and sentences.
+    """
+    spilling = [
+        (column, j)
+        for column, j in zip(schema.columns, places, strict=True)
+        if j is not None and _spills(column) and (cells.texts or column.slots)
+    ]
+    if not spilling:
         return None
-    return cells._replace(numbers=np.full(cells.numbers.shape, np.nan), text=text)
+    left = read(schema.columns, cells, places)
+    text = np.full(cells.text.shape, NO_TEXT, cells.text.dtype)
+    numbers = np.full(cells.numbers.shape, np.nan)
+    for column, j in spilling:
+        text[:, j] = left.text[:, j]
+        if column.slots:
+            for place in np.unique(left.text[:, j]).tolist():
+                if place != NO_TEXT and not is_sentence(column, cells.texts[place]):
+                    text[left.text[:, j] == place, j] = NO_TEXT
+            numbers[:, j] = _without_own(column, left.numbers[:, j])
+    if not (text != NO_TEXT).any() and np.isnan(numbers).all():
+        return None
+    return cells._replace(numbers=numbers, text=text)
+
+
+def _without_own(column: Column, numbers: Float64Array) -> Float64Array:
+    """Return numbers, NaN in place of those that are categories with codes of their own."""
+    left = numbers.copy()
+    for i in np.flatnonzero(~np.isnan(numbers)).tolist():
+        if text_of(float(numbers[i])) in column.texts:
+            left[i] = np.nan
+    return left
 
 
 def _encoded_column(

@@ -25,6 +25,7 @@ from wolfstream.solver.prepare.schema import (
     Misfit,
     Schema,
     check,
+    is_sentence,
     places_of,
     spilled_cells,
 )
@@ -232,7 +233,7 @@ def _with_texts(schema: Schema, cells: Cells) -> Schema:
             continue
         found, first = np.unique(cells.text[:, j], return_index=True)
         for place in found[np.argsort(first)].tolist():
-            if place != NO_TEXT:
+            if place != NO_TEXT and not is_sentence(columns[k], cells.texts[place]):
                 columns[k] = _with_text(columns[k], cells.texts[place], columns[k].slots)
     return schema._replace(columns=tuple(columns))
 
@@ -273,7 +274,7 @@ def first_order_row(schema: Schema, cells: Cells) -> int | None:
 
 def _with_late(schema: Schema, cells: Cells) -> Schema:
     """Return a settled schema that knows the names that came, and whether texts had no place."""
-    if not schema.strict and cells.texts:
+    if not schema.strict and (cells.texts or any(column.slots for column in schema.columns)):
         places = places_of(schema, cells)
         schema = _with_order(schema, cells, places)
         if not schema.spilled and spilled_cells(schema, cells, places) is not None:

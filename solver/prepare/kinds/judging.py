@@ -120,10 +120,10 @@ def _plain(_: Reading, text: str) -> float:
 
 
 def _number(_: Reading, text: str) -> float:
-    """Of a column of plain digits also what may come later: 1,234 after numbers below 1000."""
+    """Of a column of plain digits also what may come later: 1,234, $12.50 or 55% after 1000."""
     plain = plain_number(text)
-    found = numeral(text) if plain is None else None
-    return found.value if found is not None and found.unit == "#" else _or_nan(plain)
+    quantity = numeral(text) if plain is None else None
+    return quantity.value if quantity is not None and quantity.is_amount else _or_nan(plain)
 
 
 def _in_text(reading: Reading, text: str) -> float:

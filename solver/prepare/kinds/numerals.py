@@ -88,6 +88,12 @@ class Numeral(NamedTuple):
     unit: str
     comma: bool = False
 
+    @property
+    def is_amount(self) -> bool:
+        """Whether nothing is around the digits but signs and currencies, such as $, % or EUR."""
+        before, _, after = self.unit.partition("#")
+        return _is_currency(before) and _is_currency(after)
+
 
 def plain_number(text: str) -> float | None:
     """Return the finite number that a text is, as data files have them; None for another text."""
@@ -146,6 +152,12 @@ def _may_precede(before: str) -> bool:
     """Return whether a text before digits may be a currency or a sign."""
     letters = "".join(filter(str.isalpha, before)).lower()
     return not letters or letters in _CURRENCIES
+
+
+def _is_currency(around: str) -> bool:
+    """Return whether a text beside digits is a sign, or a currency: $, %, EUR or A$, but not A."""
+    letters = "".join(filter(str.isalpha, around))
+    return not letters or (letters in _CURRENCIES and (len(letters) == 3 or letters != around))
 
 
 def _multiplier(unit: str) -> tuple[str, float]:

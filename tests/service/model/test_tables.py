@@ -451,3 +451,48 @@ class TestSkewedNumbers:
         forged = State({**plain, "bent": [[0, bend]]}, arrays)
         with pytest.raises(ModelFileError, match="logarithms that no rows make"):
             fill_model(Model(1, "rooms", learner.model.spec), forged, "it")
+
+
+COLOURS = ["red", "green", "blue", "teal"]
+# What a column has at first, what it has later, and the warning about that, if any, given a number
+# in [0, 1) that the label depends on.
+CHANGES: dict[str, tuple[Any, Any, str | None]] = {
+    "categories become numbers": (
+        lambda u: "low" if u < 0.5 else "high",
+        lambda u: round(u, 4),
+        "its last 64 values are others",
+    ),
+    "categories become sentences": (
+        lambda u: COLOURS[int(4 * u)],
+        lambda u: f"the {COLOURS[int(4 * u)]} thing is number {int(1e4 * u)} here",
+        "its last 64 values are others",
+    ),
+    "numbers get a currency": (lambda u: round(100 * u, 2), lambda u: f"${100 * u:.2f}", None),
+    "numbers become categories": (
+        lambda u: float(int(4 * u)),
+        lambda u: COLOURS[int(4 * u)],
+        "its last 64 values are others",
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_column_whose_values_change_kind_is_learned_again(change: str):
+    before, after, warning = CHANGES[change]
+    random = np.random.default_rng(5)
+    u = random.random(1200).tolist()
+    values = [*map(before, u[:400]), *map(after, u[400:])]
+    rows = [{"a": value, "z": float(random.normal())} for value in values]
+    given = samples(rows, ["low" if each < 0.5 else "high" for each in u])
+    learner, replayed = learner_of(), learner_of()
+    predicted = learn(learner, given, block=40)
+    for part, least in ((slice(200, 400), 0.95), (slice(900, 1200), 0.95)):
+        right = np.mean([a == b for a, b in zip(predicted[part], given.y[part], strict=True)])
+        assert right >= least, (change, part)
+    facts = learner.model.describe()["columns"]
+    said = next(column for column in facts if column["name"] == "a")
+    assert (said["revised"] is not None) == (warning is not None)
+    learn(replayed, given, block=40)
+    states = [one.state()[1] for one in (learner, replayed)]
+    for name, array in states[0].items():
+        np.testing.assert_array_equal(array, states[1][name], err_msg=name)

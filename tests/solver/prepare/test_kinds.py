@@ -165,11 +165,19 @@ def test_large_numbers_are_times_where_the_name_says_so():
     assert judge("created_at", [1.75e9, 3.0]).kind == "number"
 
 
-def test_thousands_that_come_after_small_numbers_are_read():
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1,234.50", 1234.5), ("$5", 5.0), ("12 EUR", 12.0), ("55%", 55.0), ("A$3", 3.0)],
+)
+def test_separators_and_currencies_that_come_after_plain_numbers_are_read(text: str, value: float):
     reading = judge("price", [980.0, "12.5"])
     assert reading.kind == "number"
-    assert reading.number("1,234.50") == 1234.5
-    assert math.isnan(reading.number("$5"))
+    assert reading.number(text) == value
+
+
+@pytest.mark.parametrize("text", ["12a", "5 apples", "room 7", "747_380_1127", "1/2"])
+def test_other_texts_that_come_after_plain_numbers_are_not(text: str):
+    assert math.isnan(judge("price", [980.0, "12.5"]).number(text))
 
 
 def test_words_and_units_of_many_columns_are_few_columns_together():

@@ -169,6 +169,40 @@ def test_categories_are_bounded_in_memory_and_in_columns():
     assert layout(wide).width <= MOST_SLOTS_IN_ALL
 
 
+def test_numbers_that_come_late_among_categories_are_learned_by_their_ranges():
+    schema = settled({"c": "low"}, {"c": "high"})
+    later = after({"c": 4.25}, schema=schema)
+    assert not schema.spilled
+    assert later.spilled
+    codes = encoded_words(later, cells_of_rows([{"c": 4.25}, {"c": 4.26}, {"c": 90}, {"c": "low"}]))
+    assert codes is not None
+    near = set(codes[0][~np.isnan(codes[0])]) & set(codes[1][~np.isnan(codes[1])])
+    far = set(codes[0][~np.isnan(codes[0])]) & set(codes[2][~np.isnan(codes[2])])
+    assert (len(near), len(far)) == (2, 0)
+    assert np.isnan(codes[3]).all()
+
+
+def test_a_number_that_is_a_category_stays_one():
+    schema = settled({"c": "low"}, {"c": "3"}, {"c": "high"})
+    later = after({"c": 3}, {"c": "3"}, schema=schema)
+    assert not later.spilled
+
+
+def test_sentences_that_come_late_among_categories_are_learned_by_their_words():
+    schema = settled({"c": "red"}, {"c": "light blue"})
+    later = after({"c": "The red one, please"}, schema=schema)
+    assert later.spilled
+    assert later.columns[0].texts == schema.columns[0].texts  # no code of its own
+    both = cells_of_rows([{"c": "The red one, please"}, {"c": "Give me the red thing"}])
+    codes = encoded_words(later, both)
+    assert codes is not None
+    assert len(set(codes[0]) & set(codes[1]) - {np.nan}) >= 2  # "the" and "red"
+    # As many words as a category has are a category.
+    assert not after({"c": "dark red"}, schema=schema).spilled
+    names = settled({"c": "New York City"}, {"c": "Rome"})
+    assert not after({"c": "Salt Lake City"}, schema=names).spilled
+
+
 def test_a_category_that_comes_late_takes_a_slot_of_its_own_while_there_is_one():
     schema = settled({"c": "a"})
     later = extended(schema, cells_of_rows([{"c": "z"}, {"c": "y"}, {"c": "x"}]))
