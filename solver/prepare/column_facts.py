@@ -17,22 +17,11 @@ from wolfstream.solver.prepare.columns import LARGEST_CODE
 from wolfstream.solver.prepare.kinds.judging import EMPTY, judge
 from wolfstream.solver.prepare.read_cells import read
 from wolfstream.solver.prepare.repeats import codes_of_numbers
-from wolfstream.solver.prepare.schema import (
-    Column,
-    Schema,
-    in_order,
-    is_of_categories,
-    late_columns,
-    may_be_sentence,
-    places_of,
-    spilled_cells,
-)
+from wolfstream.solver.prepare.schema import RUN, Column, Schema, in_order, late_columns, places_of
 
 BITS, COUNTED_COLUMNS, COUNTED_ROWS = 4096, 256, 10_000
 # Of a range without any number: the least and the greatest that there may be, turned round.
 _LARGEST = float(np.finfo(np.float64).max)
-# So many values in a row that a kind cannot read are another kind.
-RUN = 64
 # Of values in so many rows at least half repeat others: they identify none.
 _ROWS_OF_IDENTIFIERS = 1000
 # Beyond so many bits a count says nothing.
@@ -115,9 +104,8 @@ class ColumnFacts:
         # What decided how each column was read when its range began.
         self._read: tuple[Any, ...] = ()
         self._columns: tuple[Column, ...] = ()
-        # Places of columns that had no value while the table settled, of identifiers, categories.
+        # Places of columns that had no value while the table settled, and of identifiers.
         self._late, self._identifiers = list[int](), list[int]()
-        self._categories = list[int]()
         # Slugs and columns of notices that were given: each is given once.
         self._told: set[tuple[str, str | None]] = set()
 
@@ -166,8 +154,6 @@ class ColumnFacts:
             kinds = [column.reading.kind for column in columns]
             self._late = [k for k, kind in enumerate(kinds) if kind == "empty"]
             self._identifiers = [k for k, kind in enumerate(kinds) if kind == "identifier"]
-            of_table = columns[: len(schema.columns)]
-            self._categories = [k for k, c in enumerate(of_table) if is_of_categories(c)]
         if how != self._read:
             for k, (now, before) in enumerate(zip(how, self._read, strict=False)):
                 if now != before:
@@ -249,8 +235,7 @@ class ColumnFacts:
         found = list[Notice]()
         if not schema.settled:
             return found
-        outside = self._outside(schema, plain, places)
-        watched = range(len(columns)) if plain.texts else self._in_runs(outside)
+        watched = range(len(columns)) if plain.texts else self._in_runs()
         for k in watched:
             column, j = columns[k], places[k]
             if j is None:
@@ -260,22 +245,18 @@ class ColumnFacts:
                     self._revised[k] = self.rows + int(np.argmax(there[:, k])) + 1
                     self._add_example(k, plain, j, there[:, k])
                 continue
-            if k in outside:
-                unread = outside[k]
-            elif column.reading.kind in _UNREAD_KINDS:
-                unread = plain.text[:, j] != NO_TEXT
-            else:
-                continue
-            if self._runs(k, unread[there[:, k]]):
+            unread = plain.text[there[:, k], j] != NO_TEXT
+            changed = column.changed and not self._revised[k]
+            if changed or (column.reading.kind in _UNREAD_KINDS and self._runs(k, unread)):
                 self._revised[k] = self.rows + len(there)
                 self._examples[k] = ()
-                self._add_example(k, plain, j, unread)
+                last = there[:, k] if changed else plain.text[:, j] != NO_TEXT
+                self._add_example(k, plain, j, last)
+                how = "words, and numbers by ranges" if changed else "words"
                 message = (
                     f"{_quoted(column)} was a {column.reading.kind}; its last {RUN} values are "
-                    "others, which are learned by their words"
+                    f"others, which are learned by their {how}"
                 )
-                if k in outside:
-                    message += ", and numbers by ranges that they are in"
                 found.append(Notice("column-changed", column.name, message))
         for k in self._identifiers:
             column = columns[k]
@@ -287,29 +268,10 @@ class ColumnFacts:
                 found.append(Notice("identifier-repeats", column.name, message))
         return found
 
-    def _outside(
-        self, schema: Schema, plain: Cells, places: Sequence[int | None]
-    ) -> dict[int, NDArray[np.bool_]]:
-        """Return which values of columns of categories are none, by the columns' places."""
-        if not self._categories:
-            return {}
-        none = np.zeros(len(plain.numbers), np.bool_)
-        outside = dict.fromkeys(self._categories, none)
-        own = [j for k in self._categories if (j := places[k]) is not None]
-        if np.isnan(plain.numbers[:, own]).all() and not any(map(may_be_sentence, plain.texts)):
-            return outside
-        cells = spilled_cells(schema, plain, list(places[: len(schema.columns)]))
-        if cells is not None:
-            values = ~np.isnan(cells.numbers) | (cells.text != NO_TEXT)
-            for k in self._categories:
-                j = places[k]
-                outside[k] = none if j is None else values[:, j]
-        return outside
-
-    def _in_runs(self, outside: Mapping[int, NDArray[np.bool_]]) -> list[int]:
+    def _in_runs(self) -> list[int]:
         """Return the columns that even rows without texts may revise."""
-        numbers = (k for k, values in outside.items() if values.any())
-        return sorted({*self._late, *np.flatnonzero(self._unread_run).tolist(), *numbers})
+        changed = (k for k, column in enumerate(self._columns) if column.changed)
+        return sorted({*self._late, *np.flatnonzero(self._unread_run).tolist(), *changed})
 
     def _runs(self, k: int, unread: NDArray[np.bool_]) -> bool:
         """Count the values in a row that were unread; whether that reaches RUN now."""

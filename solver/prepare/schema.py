@@ -27,6 +27,7 @@ from wolfstream.solver.prepare.cells import (
 )
 from wolfstream.solver.prepare.columns import MOST_SLOTS, Layout
 from wolfstream.solver.prepare.kinds.judging import EMPTY, NUMBER, Kind, Reading, reading_from_plain
+from wolfstream.solver.prepare.kinds.numerals import plain_number
 from wolfstream.solver.prepare.kinds.words import MOST_CODES, words_of
 from wolfstream.solver.prepare.nearest_name import nearest_name
 from wolfstream.solver.prepare.read_cells import read, within_texts, words
@@ -36,6 +37,8 @@ SETTLING = 128
 MOST_LATE = 256
 # Columns of moments whose differences are learned, each pair's.
 _MOST_PAIRED = 3
+# So many values in a row that a kind cannot read are another kind.
+RUN = 64
 # The words of a text that is no category, in a column of categories.
 _SENTENCE = 3
 _LONGEST_ECHO = 40
@@ -82,7 +85,8 @@ class Column(NamedTuple):
     """A column of a table.
 
     number: whether it has numbers. texts: those that have a code of their own, by that. slots: of
-    the texts; 0 without any. reading: how its values are read.
+    the texts; 0 without any. reading: how its values are read. run: of a column of categories, how
+    many of its last values in a row were none, up to `RUN`.
     """
 
     name: str
@@ -90,6 +94,7 @@ class Column(NamedTuple):
     texts: tuple[str, ...] = ()
     slots: int = 0
     reading: Reading = NUMBER
+    run: int = 0
 
     @property
     def moment(self) -> bool:
@@ -115,6 +120,22 @@ class Column(NamedTuple):
     def numeric(self) -> bool:
         """Whether it is learned as a number; so is a column of which nothing is known."""
         return self.number or not self.slots
+
+    @property
+    def only_numbers(self) -> bool:
+        """Whether it has no place for a text that it cannot read."""
+        return self.used and not self.slots and not self.reading.wordy
+
+    @property
+    def of_categories(self) -> bool:
+        """Whether its first values were categories: no numbers, and no texts of words."""
+        other = self.number or self.reading.wordy or self.reading.kind != "category"
+        return self.slots > 0 and not other
+
+    @property
+    def changed(self) -> bool:
+        """Whether it was one of categories, and has become another one."""
+        return self.run >= RUN
 
     @property
     def plain(self) -> bool:
@@ -198,7 +219,7 @@ class Schema(NamedTuple):
     def plain(self) -> dict[str, Any]:
         """Return all that `schema_from_plain` needs, but the first rows."""
         columns = [
-            [c.name, c.number, list(c.texts), c.slots, list(c.reading)] for c in self.columns
+            [c.name, c.number, list(c.texts), c.slots, list(c.reading), c.run] for c in self.columns
         ]
         fixed, late = [list(pair) for pair in self.fixed], list(self.late)
         plain = {**self._asdict(), "columns": columns, "fixed": fixed, "late": late}
@@ -212,8 +233,8 @@ def schema_from_plain(plain: dict[str, Any], head: Iterable[Cells] = ()) -> Sche
     head: the first rows, each alone, while the table settles.
     """
     columns = tuple(
-        Column(name, number, tuple(texts), slots, reading_from_plain(reading))
-        for name, number, texts, slots, reading in plain["columns"]
+        Column(name, number, tuple(texts), slots, reading_from_plain(reading), run)
+        for name, number, texts, slots, reading, run in plain["columns"]
     )
     late = tuple(plain["late"])
     names = {*(column.name for column in columns), *late}
@@ -221,6 +242,8 @@ def schema_from_plain(plain: dict[str, Any], head: Iterable[Cells] = ()) -> Sche
     texts_fit = all(len(c.texts) <= MOST_SLOTS for c in columns)
     if len(names) < len(columns) + len(late) or not slots_fit or not texts_fit:
         raise ValueError("the saved schema has columns that no rows make")
+    if not all(type(c.run) is int and 0 <= c.run <= RUN * c.of_categories for c in columns):
+        raise ValueError("the saved schema has columns that no rows change")
     if len(late) > MOST_LATE or not all(isinstance(name, str) for name in late):
         raise ValueError("the saved schema has later names that no rows make")
     fixed = tuple((name, kind) for name, kind in plain["fixed"])
@@ -324,7 +347,8 @@ def encoded_words(schema: Schema, cells: Cells) -> Float64Array | None:
     own += [(column, of_late.get(column.name)) for column in late_columns(schema)]
     if schema.spilled:
         rest = spilled_cells(schema, cells, places)
-        others = [(c, j) for c, j in zip(schema.columns, places, strict=True) if _spills(c)]
+        both = zip(schema.columns, places, strict=True)
+        others = [(c, j) for c, j in both if c.only_numbers or c.changed]
         if rest is not None and others:
             of_rest = words(*_columns_and(others, rest))
             return _beside(words(*_columns_and(own, cells)), of_rest)
@@ -349,49 +373,16 @@ def _beside(first: Float64Array, second: Float64Array) -> Float64Array:
     return np.take_along_axis(both, order, axis=1)
 
 
-def _spills(column: Column) -> bool:
-    """Return whether values may come that a settled table has no place for in this column."""
-    of_numbers = column.used and not column.slots and not column.reading.wordy
-    return of_numbers or is_of_categories(column)
-
-
-def is_of_categories(column: Column) -> bool:
-    """Return whether all first values were categories: none was a number, or a text of words."""
-    wordy = column.reading.wordy or column.number
-    return column.slots > 0 and not wordy and column.reading.kind == "category"
-
-
-def is_sentence(column: Column, text: str) -> bool:
-    """Return whether a text that came later in a column of categories is to be read by its words.
-
-    It has three or more, and more than each category with a code of its own.
-    """
-    if not is_of_categories(column) or not may_be_sentence(text):
-        return False
-    words = len(words_of(text))
-    return words >= _SENTENCE and words > _most_words(column.texts)
-
-
-def may_be_sentence(text: str) -> bool:
-    """Return False for a text that has too few words for a sentence, without a look at them."""
-    return text.count(" ") >= _SENTENCE - 1
-
-
-@lru_cache(1024)
-def _most_words(texts: tuple[str, ...]) -> int:
-    return max((len(words_of(text)) for text in texts), default=0)
-
-
 def spilled_cells(schema: Schema, cells: Cells, places: list[int | None]) -> Cells | None:
     """Return cells with nothing but values that a settled table has no place for; None if none.
 
-    These are texts that a column of numbers cannot read, and, of a column of categories, numbers
-    and sentences.
+    These are texts that a column of numbers cannot read, and values that are no categories in a
+    column of these which has become another one.
     """
     spilling = [
         (column, j)
         for column, j in zip(schema.columns, places, strict=True)
-        if j is not None and _spills(column) and (cells.texts or column.slots)
+        if j is not None and (column.changed or (cells.texts and column.only_numbers))
     ]
     if not spilling:
         return None
@@ -399,24 +390,49 @@ def spilled_cells(schema: Schema, cells: Cells, places: list[int | None]) -> Cel
     text = np.full(cells.text.shape, NO_TEXT, cells.text.dtype)
     numbers = np.full(cells.numbers.shape, np.nan)
     for column, j in spilling:
-        text[:, j] = left.text[:, j]
-        if column.slots:
-            for place in np.unique(left.text[:, j]).tolist():
-                if place != NO_TEXT and not is_sentence(column, cells.texts[place]):
-                    text[left.text[:, j] == place, j] = NO_TEXT
-            numbers[:, j] = _without_own(column, left.numbers[:, j])
+        others = uncategorised(column, left, j) if column.changed else True
+        text[:, j] = np.where(others, left.text[:, j], NO_TEXT)
+        if column.changed:
+            numbers[:, j] = np.where(others, left.numbers[:, j], np.nan)
     if not (text != NO_TEXT).any() and np.isnan(numbers).all():
         return None
     return cells._replace(numbers=numbers, text=text)
 
 
-def _without_own(column: Column, numbers: Float64Array) -> Float64Array:
-    """Return numbers, NaN in place of those that are categories with codes of their own."""
-    left = numbers.copy()
-    for i in np.flatnonzero(~np.isnan(numbers)).tolist():
-        if text_of(float(numbers[i])) in column.texts:
-            left[i] = np.nan
-    return left
+def uncategorised(column: Column, left: Cells, j: int) -> NDArray[np.bool_]:
+    """Return which values (n,) in the cells' column j are none that a column of categories expects.
+
+    These are numbers without codes of their own, and texts that are sentences beside its
+    categories. left: cells that were read.
+    """
+    numbers, texts = left.numbers[:, j], left.text[:, j]
+    own = [float(text) for text in column.texts if plain_number(text) is not None]
+    others = ~np.isnan(numbers) & ~np.isin(numbers, own)
+    for place in np.unique(texts).tolist():
+        if place != NO_TEXT and is_sentence(column, left.texts[place]):
+            others |= texts == place
+    return others
+
+
+def is_sentence(column: Column, text: str) -> bool:
+    """Return whether a text in a column of categories has three words or more, and more than each.
+
+    Each category with a code of its own is meant.
+    """
+    if not column.of_categories or not may_be_sentence(text):
+        return False
+    words = len(words_of(text))
+    return words >= _SENTENCE and words > _most_words(column.texts)
+
+
+def may_be_sentence(text: str) -> bool:
+    """Return False for a text that has too few words, without a look at them."""
+    return text.count(" ") >= _SENTENCE - 1
+
+
+@lru_cache(1024)
+def _most_words(texts: tuple[str, ...]) -> int:
+    return max((len(words_of(text)) for text in texts), default=0)
 
 
 def _encoded_column(

@@ -11,6 +11,7 @@ than MOST_COLUMNS. Such rows are sparse: new names come at any time, and an abse
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wolfstream.solver.prepare.cells import NO_TEXT, Cells
 from wolfstream.solver.prepare.columns import MOST_SLOTS, own_codes
@@ -18,6 +19,7 @@ from wolfstream.solver.prepare.kinds.judging import Reading, first_order
 from wolfstream.solver.prepare.read_cells import read, readings, values_in
 from wolfstream.solver.prepare.schema import (
     MOST_LATE,
+    RUN,
     SETTLING,
     UNKNOWN_NAME,
     Column,
@@ -26,8 +28,10 @@ from wolfstream.solver.prepare.schema import (
     Schema,
     check,
     is_sentence,
+    may_be_sentence,
     places_of,
     spilled_cells,
+    uncategorised,
 )
 
 # Rows of more names are sparse: learners of dense rows become slow beyond.
@@ -38,6 +42,8 @@ _LONGEST_TEXT = 256
 MOST_SLOTS_IN_ALL = 128
 # Of all words, and of all units, of a table that are columns together.
 MOST_WITHIN_IN_ALL = 96
+# What the text of a number begins with.
+_OF_NUMBERS = tuple("0123456789+-. ")
 # Kinds that sparse rows may seem to have.
 _OF_SPARSE = ("number", "empty")
 _BESIDE = (
@@ -272,11 +278,68 @@ def first_order_row(schema: Schema, cells: Cells) -> int | None:
     return min(found, default=None)
 
 
+def _with_runs(schema: Schema, cells: Cells, places: list[int | None]) -> Schema:
+    """Return a settled schema that has counted what is none of its columns' categories."""
+    columns = list(schema.columns)
+    for k, runs in _runs(schema, cells, places).items():
+        columns[k] = columns[k]._replace(run=int(runs[-1]))
+    same = all(new is old for new, old in zip(columns, schema.columns, strict=True))
+    return schema if same else schema._replace(columns=tuple(columns))
+
+
+def first_changed_row(schema: Schema, cells: Cells) -> int | None:
+    """Return the row with which a column of categories is the first to become another.
+
+    None if none does.
+    """
+    runs = _runs(schema, cells, places_of(schema, cells)).values()
+    return min((int(np.argmax(run >= RUN)) for run in runs if run[-1] >= RUN), default=None)
+
+
+def _runs(schema: Schema, cells: Cells, places: list[int | None]) -> dict[int, NDArray[np.int64]]:
+    """Return `Column.run` after each row (n,), of the columns in which the rows change it."""
+    own = [
+        (k, j, column.run)
+        for k, (column, j) in enumerate(zip(schema.columns, places, strict=True))
+        if j is not None and column.of_categories and not column.changed
+    ]
+    if not any(run for _, _, run in own) and not _may_change(cells, [j for _, j, _ in own]):
+        return {}
+    left, changed = read(schema.columns, cells, places), dict[int, NDArray[np.int64]]()
+    for k, j, run in own:
+        others = uncategorised(schema.columns[k], left, j)
+        given = (left.text[:, j] != NO_TEXT) | ~np.isnan(left.numbers[:, j])
+        runs = _run_lengths(others[given], run)[np.cumsum(given)]
+        if (runs != run).any():
+            changed[k] = runs
+    return changed
+
+
+def _run_lengths(others: NDArray[np.bool_], run: int) -> NDArray[np.int64]:
+    """Return the length (n + 1,) of the run before the first value and after each, up to `RUN`.
+
+    A run that has reached that stays. run: before the first value. others: whether each continues.
+    """
+    place = np.arange(len(others) + 1)
+    ended = np.maximum.accumulate(np.where([True, *~others], place, 0))
+    lengths = place - ended + np.where(ended == 0, run, 0)
+    return np.where(np.maximum.accumulate(lengths) >= RUN, RUN, lengths)
+
+
+def _may_change(cells: Cells, places: list[int]) -> bool:
+    """Return False, after a short look, if all values at these places are categories."""
+    if not places:
+        return False
+    if not np.isnan(cells.numbers[:, places]).all():
+        return True
+    return any(may_be_sentence(text) or text[:1] in _OF_NUMBERS for text in cells.texts)
+
+
 def _with_late(schema: Schema, cells: Cells) -> Schema:
     """Return a settled schema that knows the names that came, and whether texts had no place."""
     if not schema.strict and (cells.texts or any(column.slots for column in schema.columns)):
         places = places_of(schema, cells)
-        schema = _with_order(schema, cells, places)
+        schema = _with_runs(_with_order(schema, cells, places), cells, places)
         if not schema.spilled and spilled_cells(schema, cells, places) is not None:
             schema = schema._replace(spilled=True)
     if not schema.open or cells.names is None:

@@ -20,7 +20,7 @@ from wolfstream.solver.prepare.named_rows import (
 )
 from wolfstream.solver.prepare.row_form import Preparing, RowForm, sparse_rows
 from wolfstream.solver.prepare.schema import SETTLING
-from wolfstream.solver.prepare.settling import first_order_row
+from wolfstream.solver.prepare.settling import first_changed_row, first_order_row
 from wolfstream.solver.rows.matrix import Matrix, SparseRows
 from wolfstream.solver.rows.sample_weights import Weights, joined_weights, weights_of
 from wolfstream.solver.rows.seen import RawRows, Seen
@@ -148,7 +148,7 @@ class StreamRows:
             return
         start, notices = 0, list[Notice]()
         while start < len(samples.y):
-            stop = self._end_of_order(samples.X, start, len(samples.y))
+            stop = self._end_of_reading(samples.X, start, len(samples.y))
             whole = (start, stop) == (0, len(samples.y))
             part = samples if whole else samples.between(start, stop)
             yield from self._settling(part, learn_anew)
@@ -156,21 +156,22 @@ class StreamRows:
             start = stop
         self.notices = notices[:MOST_NOTICES]
 
-    def _end_of_order(self, rows: Rows, start: int, n: int) -> int:
-        """Return where to cut rows of a table for the order of days and months in dates.
+    def _end_of_reading(self, rows: Rows, start: int, n: int) -> int:
+        """Return where to cut rows of a table because those that follow are read in another way.
 
-        Once it is settled, rows before the first that shows the order are read as they were so far,
-        however they came.
+        Once it is settled, rows before the first that shows the order of days and months in dates,
+        or that a column of categories has become another, are read as they were so far, however
+        they came.
         """
-        if isinstance(rows, np.ndarray) or not len(rows.texts):
-            return n
         schema = self.form.schema
+        categories = schema is not None and any(c.of_categories for c in schema.columns)
+        if isinstance(rows, np.ndarray) or (not len(rows.texts) and not categories):
+            return n
         if schema is None or not schema.settled:
             return min(n, start + SETTLING - (0 if schema is None else schema.samples))
-        if not schema.unordered:
-            return n
         rest = self.form.cells(rows_between(rows, start, n))
-        row = first_order_row(schema, rest)
+        found = (first_order_row(schema, rest), first_changed_row(schema, rest))
+        row = min((row for row in found if row is not None), default=None)
         return n if row is None else start + max(row, 1)
 
     def _settling(self, samples: Part, learn_anew: Callable[[], None]) -> Iterator[Settled]:

@@ -4,6 +4,8 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from wolfstream.solver.prepare import schema as schemas
 from wolfstream.solver.prepare.cells import (
@@ -17,6 +19,7 @@ from wolfstream.solver.prepare.cells import (
 from wolfstream.solver.prepare.columns import Preparation, own_codes
 from wolfstream.solver.prepare.schema import (
     MOST_LATE,
+    RUN,
     SETTLING,
     Misfit,
     Schema,
@@ -27,7 +30,12 @@ from wolfstream.solver.prepare.schema import (
     schema_from_plain,
     settled_numbers,
 )
-from wolfstream.solver.prepare.settling import MOST_COLUMNS, MOST_SLOTS_IN_ALL, extended
+from wolfstream.solver.prepare.settling import (
+    MOST_COLUMNS,
+    MOST_SLOTS_IN_ALL,
+    _run_lengths,
+    extended,
+)
 
 ROOMS = [{"warmth": 20.5, "room": "hall"}, {"warmth": 18, "room": "attic"}]
 
@@ -169,38 +177,61 @@ def test_categories_are_bounded_in_memory_and_in_columns():
     assert layout(wide).width <= MOST_SLOTS_IN_ALL
 
 
+def codes_of(codes, i) -> set[float]:
+    return set(codes[i][~np.isnan(codes[i])])
+
+
 def test_numbers_that_come_late_among_categories_are_learned_by_their_ranges():
     schema = settled({"c": "low"}, {"c": "high"})
-    later = after({"c": 4.25}, schema=schema)
-    assert not schema.spilled
+    almost = after(*[{"c": 4.25}] * (RUN - 1), schema=schema)
+    assert encoded_words(almost, cells_of_rows([{"c": 4.25}])) is None
+    again = after({"c": "low"}, *[{"c": 4.25}] * (RUN - 1), schema=almost)
+    assert not again.spilled  # a category in between
+    later = after({"c": None}, {"c": 5}, schema=again)
     assert later.spilled
+    assert schema_from_plain(json.loads(json.dumps(later.plain()))) == later
     codes = encoded_words(later, cells_of_rows([{"c": 4.25}, {"c": 4.26}, {"c": 90}, {"c": "low"}]))
     assert codes is not None
-    near = set(codes[0][~np.isnan(codes[0])]) & set(codes[1][~np.isnan(codes[1])])
-    far = set(codes[0][~np.isnan(codes[0])]) & set(codes[2][~np.isnan(codes[2])])
-    assert (len(near), len(far)) == (2, 0)
-    assert np.isnan(codes[3]).all()
+    assert len(codes_of(codes, 0) & codes_of(codes, 1)) == 2
+    assert not codes_of(codes, 0) & codes_of(codes, 2)
+    assert not codes_of(codes, 3)
 
 
 def test_a_number_that_is_a_category_stays_one():
     schema = settled({"c": "low"}, {"c": "3"}, {"c": "high"})
-    later = after({"c": 3}, {"c": "3"}, schema=schema)
-    assert not later.spilled
+    assert not after(*[{"c": 3}, {"c": "3"}] * RUN, schema=schema).spilled
 
 
 def test_sentences_that_come_late_among_categories_are_learned_by_their_words():
     schema = settled({"c": "red"}, {"c": "light blue"})
-    later = after({"c": "The red one, please"}, schema=schema)
+    later = after(*[{"c": "The red one, please"}] * RUN, schema=schema)
     assert later.spilled
     assert later.columns[0].texts == schema.columns[0].texts  # no code of its own
     both = cells_of_rows([{"c": "The red one, please"}, {"c": "Give me the red thing"}])
     codes = encoded_words(later, both)
     assert codes is not None
-    assert len(set(codes[0]) & set(codes[1]) - {np.nan}) >= 2  # "the" and "red"
+    assert len(codes_of(codes, 0) & codes_of(codes, 1)) >= 2  # "the" and "red"
     # As many words as a category has are a category.
-    assert not after({"c": "dark red"}, schema=schema).spilled
+    assert not after(*[{"c": "dark red"}] * RUN, schema=schema).spilled
     names = settled({"c": "New York City"}, {"c": "Rome"})
-    assert not after({"c": "Salt Lake City"}, schema=names).spilled
+    assert not after(*[{"c": "Salt Lake City"}] * RUN, schema=names).spilled
+
+
+@given(st.lists(st.booleans(), max_size=300), st.integers(0, RUN - 1))
+def test_runs_are_counted_as_by_a_loop(others: list[bool], run: int):
+    lengths = [run]
+    for other in others:
+        lengths.append(RUN if lengths[-1] == RUN else lengths[-1] + 1 if other else 0)
+    found = _run_lengths(np.array(others, np.bool_), run)
+    np.testing.assert_array_equal(found, lengths)
+
+
+@pytest.mark.parametrize("run", [-1, RUN + 1, "3", True, 1.5])
+def test_a_saved_run_that_no_rows_make_is_refused(run):
+    plain = settled({"c": "low"}, {"c": "high"}).plain()
+    plain["columns"][0][5] = run
+    with pytest.raises(ValueError, match="no rows change"):
+        schema_from_plain(plain)
 
 
 def test_a_category_that_comes_late_takes_a_slot_of_its_own_while_there_is_one():
