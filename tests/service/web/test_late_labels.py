@@ -137,6 +137,21 @@ def test_wrong_bodies_of_labels_are_refused(
     assert client.get(path).json()["sequence"] == 20
 
 
+@pytest.mark.parametrize("y", [1e300, -1e300, None, "far"])
+def test_labels_that_are_no_targets_are_refused(client: httpx.Client, name: str, y: Any) -> None:
+    path = f"/v1/models/{name}-numbers"
+    client.put(path, json={"task": "regression"}).raise_for_status()
+    samples = {"x": ROWS[:20].tolist(), "y": ROWS[:20, 0].tolist()}
+    client.post(f"{path}/samples", json=samples).raise_for_status()
+    predict(client, path, ["a", "b"]).raise_for_status()
+    answer = label(client, path, ["a", "b"], [0.5, y])
+    assert answer.status_code == 422, answer.text
+    assert [error["pointer"] for error in answer.json()["errors"]] == ["/y/1"]
+    assert client.get(path).json()["sequence"] == 20
+    assert label(client, path, ["a", "b"], [0.5, 0.25]).json()["learned"] == 2
+    client.delete(path)
+
+
 def test_only_the_head_that_serves_takes_ids(client: httpx.Client, path: str) -> None:
     sent = {"x": ROWS[:1].tolist(), "ids": ["a"]}
     other = client.post(f"{path}/predict?head=asset", json=sent)
