@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import asset_dimensions, effect_of_c, p4_tables, sampled_table
+from benchmarks import asset_dimensions, effect_of_c, late_labels, p4_tables, sampled_table
 from benchmarks.largest_requests import read_results, written
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -90,8 +90,10 @@ def test_table_of_the_largest_requests():
     assert page == written(page, read_results())
 
 
-@pytest.mark.parametrize("program", [asset_dimensions, effect_of_c, p4_tables, sampled_table])
-def test_tables_beside_the_papers(program: ModuleType):
+@pytest.mark.parametrize(
+    "program", [asset_dimensions, effect_of_c, late_labels, p4_tables, sampled_table]
+)
+def test_tables_are_those_of_the_results(program: ModuleType):
     assert program.RESULTS in {path.name for path in RESULTS.iterdir()}
     assert program.written(BENCHMARKS) == BENCHMARKS
 

@@ -217,7 +217,7 @@ def test_targets_that_become_constant_are_answered_with_the_constant(
 
 @pytest.mark.parametrize("what", ["rows", "targets", "both"])
 def test_values_as_large_as_are_taken_get_finite_answers(bench: Bench, what: str) -> None:
-    """Rows of 1e300; targets beyond LARGEST_TARGET are refused as labels, as they are as samples."""
+    """Rows of 1e300; larger targets than LARGEST_TARGET are refused before they come here."""
     model, samples = taught(bench, "regression"), curve(400, 6)
     X, y = samples.X.copy(), np.array(samples.y)
     huge = np.random.default_rng(6).random(400) < 0.05
