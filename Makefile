@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: lock locked sbom audit demo demo-fleet test mutate test-pythons image-test test-fleet test-simulation test-hard check format bench bench-service bench-solvers bench-asset bench-semiparametric bench-bound bench-growing bench-large bench-streams clean
+.PHONY: lock locked sbom audit demo demo-fleet test mutate test-pythons image-test test-fleet test-simulation test-hard check format bench bench-service bench-solvers bench-asset bench-semiparametric bench-growing bench-streams clean
 
 # What the server, the command and the demo run on; the tools of development come after it.
 .venv/runtime: pyproject.toml
@@ -140,7 +140,6 @@ bench-solvers: .venv/peers
 	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.p1_tables --data $(DATA)
 	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.last_steps --data $(DATA)
 	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.p4_tables --data $(DATA)
-	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.rates --data $(DATA)
 	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.sampled_table --data $(DATA)
 	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.series --data $(DATA)
 	$(BIN)/python -m benchmarks.regression --data $(DATA)
@@ -149,21 +148,12 @@ bench-solvers: .venv/peers
 bench-asset: .venv/peers
 	$(BIN)/python -m benchmarks.asset --data $(DATA)
 	$(BIN)/python -m benchmarks.asset_dimensions --data $(DATA)
-	$(BIN)/python -m benchmarks.asset_parallel --data $(DATA)
-
-bench-bound: .venv/installed
-	$(BIN)/python -m benchmarks.bound --data $(DATA)
-	$(BIN)/python -m benchmarks.eviction --data $(DATA)
 
 # LIBSVM takes hours on the last of its sizes; results are kept in GROWING, and what is there is not
 # run again.
 GROWING ?= growing.jsonl
 bench-growing: .venv/installed
 	$(BIN)/python -m benchmarks.growing --data $(DATA) --results $(GROWING)
-
-# Two hours on a quiet core, and 10 GB of memory.
-bench-large: .venv/installed
-	$(BIN)/python -m benchmarks.large --data $(DATA) --corrective-steps 8
 
 # All of it takes days with the limit of half an hour a learner; results are kept in STREAMS, and
 # what is there is not run again.
