@@ -1,31 +1,30 @@
 """Public tables as their owners publish them: spec `{}` beside tools for raw and prepared tables.
 
-    python -m benchmarks.raw_tables --data FOLDER [--tables A,B] [--contenders A,B] [--rows 3000]
+    python -m benchmarks raw_tables --data FOLDER
 
 Rows are in the order of the file, or shuffled where that is sorted. The default model gets them as
 CSV in blocks of 64, decoded as a request with `label=` is, and predicts each block before it learns
 it. The others are fitted to all rows so far after 250, 500, 1000, 2000, ... rows and predict those
 up to the next fit; Vowpal Wabbit learns row by row. Rows from the 251st on count: AUC in % of two
-classes, else right in %, or the mean absolute error; each with its standard error. Results are kept
-in a file, and what is there is not run again. It needs `make .venv/peers`.
+classes, else right in %, or the mean absolute error; each with its standard error. The folder has a
+CSV file for each table. It needs `make .venv/peers`.
 """
 
-import argparse
 import csv
 import io
-import json
 import re
 import time
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-import threadpoolctl
 from numpy.typing import NDArray
 
-from benchmarks.machine import machine_line
+from benchmarks.datasets import MissingSet
+from benchmarks.harness import Options, Study
+from benchmarks.results import Figures, Results, markdown
 from wolfstream.service.files.roles import Roles
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
@@ -35,7 +34,7 @@ from wolfstream.service.web.formats.body import samples_for
 from wolfstream.service.web.formats.bounds import bounds_of
 from wolfstream.service.web.formats.lines import decode_csv
 
-BLOCK, FIRST, STEP, SEED = 64, 250, 1000, 0
+BLOCK, FIRST, STEP, SEED, MOST_ROWS = 64, 250, 1000, 0, 3000
 # Of CatBoost, whose default of 1,000 would take most of the benchmark's time.
 _TREES = 200
 _MOST_WORDS = 200
@@ -195,10 +194,12 @@ class Rows(NamedTuple):
         return pd.read_csv(text, low_memory=False).drop(columns=self.table.label)
 
 
-def load(folder: Path, name: str, most: int) -> Rows:
-    """Return the rows of a table that have a label, at most so many."""
-    table = TABLES[name]
-    with (folder / f"{name}.csv").open(encoding="utf-8-sig", errors="replace", newline="") as file:
+def load(name: str, options: Options) -> Rows:
+    """Return the rows of a table that have a label, at most 3,000. Raises MissingSet."""
+    table, path = TABLES[name], options.folder / f"{name}.csv"
+    if not path.exists():
+        raise MissingSet(f"{path} is missing; it is {table.source}")
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
         header, *texts = csv.reader(file)
     kept = [j for j, column in enumerate(header) if column not in table.without]
     header = [header[j] for j in kept]
@@ -207,7 +208,7 @@ def load(folder: Path, name: str, most: int) -> Rows:
     texts = [row for row in texts if row[place].strip() not in ("", "NaN", "nan")]
     if table.sorted:
         np.random.default_rng(SEED).shuffle(texts)
-    texts = texts[:most]
+    texts = texts[: options.rows or MOST_ROWS]
     labels = [row[place] for row in texts]
     if table.regression:
         return Rows(table, header, texts, np.array([_amount(y) for y in labels]), [])
@@ -429,34 +430,46 @@ def score(rows: Rows, said: Said) -> tuple[float, float]:
     return 100.0 * area, 100.0 * float(np.sqrt(square / (many * few)))
 
 
-def main() -> None:
-    """Print the table, of what has been run now or before."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--tables", default=",".join(TABLES))
-    parser.add_argument("--contenders", default=",".join(CONTENDERS))
-    parser.add_argument("--rows", type=int, default=3000)
-    parser.add_argument("--results", type=Path, default=Path("raw_tables.jsonl"))
-    asked = parser.parse_args()
-    lines = asked.results.read_text().splitlines() if asked.results.exists() else []
-    kept = {tuple(key): scores for *key, scores in map(json.loads, lines)}
-    contenders = asked.contenders.split(",")
-    print(f"{machine_line()}\n\n| table | {' | '.join(contenders)} |")
-    print("|---|" + "---:|" * len(contenders), flush=True)
-    for name in asked.tables.split(","):
-        rows, cells = load(asked.data, name, asked.rows), list[str]()
-        for contender in contenders:
-            if (name, contender) not in kept:
-                began = time.process_time()
-                scores = score(rows, CONTENDERS[contender](rows))
-                kept[name, contender] = [*scores, time.process_time() - began]
-                with asked.results.open("a") as file:
-                    file.write(json.dumps([name, contender, kept[name, contender]]) + "\n")
-            value, error, _ = kept[name, contender]
-            cells.append(f"{value:.4g} ± {error:.2g}")
-        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+def measure(contender: Contender, rows: Rows, options: Options) -> Figures:
+    """Return the score, its standard error and the seconds."""
+    del options
+    began = time.process_time()
+    value, error = score(rows, contender(rows))
+    seconds = time.process_time() - began
+    kind = "MAE" if rows.table.regression else "AUC" if len(rows.classes) == 2 else "right"
+    return {"measure": kind, "score": value, "error": error, "seconds": seconds}
 
 
-if __name__ == "__main__":
-    with threadpoolctl.threadpool_limits(1), np.errstate(all="ignore"):
-        main()
+# How the columns of earlier versions are called, whose results are kept.
+FORMER = {"ours, without trees": "without trees", "ours, trees": "trees", "ours": "now"}
+
+
+def table(kept: Results) -> str:
+    """Return scores with their standard errors, first of the tables that rules were tried on."""
+    rows = list[list[str]]()
+    for name in kept.data:
+        if not TABLES[name].tuning and rows and TABLES[kept.data[len(rows) - 1]].tuning:
+            rows.append(["*kept from tuning*", *[""] * (1 + len(kept.contenders))])
+        of = [kept.of(contender, name) for contender in kept.contenders]
+        kind = next(figures[0]["measure"] for figures in of if figures)
+        rows.append([name, kind, *map(_cell, of)])
+    heads = ["table", "measure", *(FORMER.get(name, name) for name in kept.contenders)]
+    return markdown(heads, rows)
+
+
+def _cell(figures: list[Figures]) -> str:
+    if not figures:
+        return ""
+    value, error = figures[0]["score"], figures[0]["error"]
+    digits = 0 if value >= 1000.0 else 1 if value >= 10.0 else 3
+    return f"{value:,.{digits}f} ± {error:,.{digits}f}"
+
+
+STUDIES = {
+    "raw_tables": Study(
+        CONTENDERS,
+        {name: partial(load, name) for name in TABLES},
+        measure,
+        table,
+    )
+}
