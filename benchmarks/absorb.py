@@ -83,5 +83,6 @@ STUDIES = {
         measure,
         table,
         seeds=range(6),
+        rounds=True,
     )
 }

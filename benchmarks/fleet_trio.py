@@ -28,6 +28,11 @@ class Trio:
         self.replicas = [Replica(folder / f"r{n}", self.nats, **settings) for n in range(3)]
         self.client = httpx.Client(timeout=60, trust_env=False)
 
+    @property
+    def urls(self) -> list[str]:
+        """The replicas' addresses."""
+        return [replica.url for replica in self.replicas]
+
     def start(self) -> "Trio":
         """Start all, and wait until they have heard each other."""
         self.nats.start()

@@ -50,7 +50,8 @@ class Study(NamedTuple):
     data: by name, a loader; what it returns may be a context manager, which is entered.
     measure: returns figures, or yields them as they come to be known, the last the fullest.
     table: makes Markdown of the kept results.
-    seeds: of the data, or numbers of rounds.
+    seeds: of the data.
+    rounds: whether seeds are rounds on data that are loaded once.
     apart: whether each contender runs in a process of its own, which its limit ends.
     takes: whether a contender is run on a set of data.
     draw: makes figures of the kept results.
@@ -62,6 +63,7 @@ class Study(NamedTuple):
     measure: Callable[[Any, Any, Options], Figures | Iterator[Figures]]
     table: Callable[[Results], str]
     seeds: Sequence[int] = (0,)
+    rounds: bool = False
     apart: bool = False
     limit: float | None = None
     takes: Callable[[str, str], bool] = lambda contender, data: True  # noqa: ARG005
@@ -84,42 +86,40 @@ def run(study: Study, asked: Asked) -> Results:
     """Measure what is not kept yet, and return all that is kept."""
     kept = {result.key for result in results.read(asked.name, asked.folder)}
     for data in study.data:
-        for seed in asked.seeds:
+        for seeds in [asked.seeds] if study.rounds else [[seed] for seed in asked.seeds]:
             wanted = [
-                contender
+                (seed, contender)
+                for seed in seeds
                 for contender in study.contenders
                 if asked.only in f"{contender} on {data}" and study.takes(contender, data)
                 if asked.again or (contender, data, seed, asked.options.rows) not in kept
             ]
             if wanted:
-                _run_on(study, data, wanted, asked._replace(options=_of(asked, study, seed)))
+                try:
+                    _run_on(study, data, wanted, asked)
+                except LEFT_OUT as missing:
+                    print(f"{data} is left out: {missing}", flush=True)
     return read(study, asked.name, asked.options.rows, asked.folder)
 
 
-def _of(asked: Asked, study: Study, seed: int) -> Options:
+def _run_on(study: Study, data: str, wanted: Sequence[tuple[int, str]], asked: Asked) -> None:
+    """Measure contenders on a set of data, and keep each result."""
     limit = study.limit if asked.options.limit is None else asked.options.limit
-    return asked.options._replace(seed=seed, limit=limit)
-
-
-def _run_on(study: Study, data: str, contenders: Sequence[str], asked: Asked) -> None:
-    """Measure contenders on a set of data with one seed, and keep each result."""
-    options = asked.options
-    try:
-        with nullcontext() if study.apart else _entered(study.data[data](options)) as loaded:
-            for name in contenders:
-                try:
-                    if study.apart:
-                        figures = _apart(asked.name, data, name, options)
-                    else:
-                        figures = _last(study.measure(study.contenders[name], loaded, options))
-                except LEFT_OUT as missing:
-                    print(f"{name} on {data} is left out: {missing}", flush=True)
-                    continue
-                print(f"{name} on {data}, {options.seed}: {figures}"[:_SHOWN], flush=True)
-                result = Result(name, data, options.seed, options.rows, figures, facts())
-                results.keep(asked.name, result, asked.folder)
-    except LEFT_OUT as missing:
-        print(f"{data} is left out: {missing}", flush=True)
+    options = asked.options._replace(seed=wanted[0][0], limit=limit)
+    with nullcontext() if study.apart else _entered(study.data[data](options)) as loaded:
+        for seed, name in wanted:
+            options = options._replace(seed=seed)
+            try:
+                if study.apart:
+                    figures = _apart(asked.name, data, name, options)
+                else:
+                    figures = _last(study.measure(study.contenders[name], loaded, options))
+            except LEFT_OUT as missing:
+                print(f"{name} on {data} is left out: {missing}", flush=True)
+                continue
+            print(f"{name} on {data}, {seed}: {figures}"[:_SHOWN], flush=True)
+            result = Result(name, data, seed, options.rows, figures, facts())
+            results.keep(asked.name, result, asked.folder)
 
 
 def _entered(loaded: Any) -> AbstractContextManager[Any]:

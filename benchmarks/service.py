@@ -407,6 +407,7 @@ STUDIES = {
         mixed,
         rates_table,
         seeds=range(3),
+        rounds=True,
     ),
     "latency": Study(
         {
@@ -418,6 +419,7 @@ STUDIES = {
         latency,
         latency_table,
         seeds=range(3),
+        rounds=True,
     ),
     "challengers": Study(
         {"alone": "alone", "champion": "champion"},
@@ -425,6 +427,7 @@ STUDIES = {
         phase,
         challengers_table,
         seeds=range(6),
+        rounds=True,
     ),
     "beside_river": Study(
         BESIDE_RIVER,

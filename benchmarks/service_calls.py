@@ -170,6 +170,11 @@ WAYS: dict[str, Callable[[], AbstractContextManager[None]]] = {
 }
 STUDIES = {
     "calls": Study(
-        WAYS, {call: partial(application, call) for call in CALLS}, measure, table, seeds=range(9)
+        WAYS,
+        {call: partial(application, call) for call in CALLS},
+        measure,
+        table,
+        seeds=range(9),
+        rounds=True,
     )
 }

@@ -279,6 +279,7 @@ def worker_study(call: Any) -> Study:
         measure,
         table,
         seeds=ROUNDS,
+        rounds=True,
     )
 
 
@@ -297,6 +298,7 @@ STUDIES = {
         measure,
         table,
         seeds=ROUNDS,
+        rounds=True,
     ),
     "websockets": Study(
         {
@@ -308,6 +310,7 @@ STUDIES = {
         measure,
         partial(table, unit="samples/s"),
         seeds=ROUNDS,
+        rounds=True,
     ),
     "batches": Study(
         {
@@ -321,6 +324,7 @@ STUDIES = {
         measure,
         partial(table, unit="samples/s", size=batch_size),
         seeds=ROUNDS,
+        rounds=True,
     ),
     "later": Study(
         {
@@ -338,6 +342,7 @@ STUDIES = {
         measure,
         table,
         seeds=ROUNDS,
+        rounds=True,
     ),
     "workers": worker_study(learn),
     "predicting_workers": worker_study(predict),
@@ -351,5 +356,6 @@ STUDIES = {
         measure,
         table,
         seeds=ROUNDS,
+        rounds=True,
     ),
 }

@@ -122,11 +122,5 @@ def test_hidden_ball():
 
 
 @pytest.mark.parametrize("file", sorted(path.name for path in RESULTS.iterdir()))
-def test_each_file_is_named_and_small(file: str):
-    assert f"`{file}`" in section(BENCHMARKS, "### Kept results")
+def test_each_file_is_small(file: str):
     assert (RESULTS / file).stat().st_size < 100_000
-
-
-def test_only_files_that_exist_are_named():
-    named = re.findall(r"`([\w.]+\.jsonl?)`", section(BENCHMARKS, "### Kept results"))
-    assert {*named} == {path.name for path in RESULTS.iterdir()}
