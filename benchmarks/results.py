@@ -157,4 +157,4 @@ def written(page: str, mark: str, table: str) -> str:
     before, found, rest = page.partition(begin)
     if not found or end not in rest:
         raise SystemExit(f"the page has no marks {begin} and {end}")
-    return f"{before}{begin}\n\n{table}\n\n{end}{rest.partition(end)[2]}"
+    return f"{before}{begin}\n{table}\n{end}{rest.partition(end)[2]}"

@@ -39,7 +39,7 @@ def shown(value: float, like: str) -> str:
 
 def tables(page: str) -> dict[str, str]:
     """The tables of a page that stand between two marks."""
-    between = r"<!-- table: ([\w, ]+) -->\n\n(.+?)\n\n<!-- end: \1 -->"
+    between = r"<!-- table: ([\w, ]+) -->\n(.+?)\n<!-- end: \1 -->"
     return dict(re.findall(between, page, re.DOTALL))
 
 
