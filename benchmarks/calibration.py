@@ -84,13 +84,13 @@ def isotonic(scores: Floats, y: Floats, asked: Floats) -> Floats:
 
 def venn_abers(scores: Floats, y: Floats, asked: Floats) -> Floats:
     """p1 / (1 - p0 + p1) of isotonic fits that hold the row to be of either class."""
-    grid, found = np.unique(np.quantile(asked, np.linspace(0.0, 1.0, 24))), []
+    grid, p = np.unique(np.quantile(asked, np.linspace(0.0, 1.0, 24))), []
     for x in grid:
         p0, p1 = (
             isotonic(np.append(scores, x), np.append(y, of), np.array([x]))[0] for of in (0.0, 1.0)
         )
-        found.append(p1 / (1.0 - p0 + p1))
-    return np.asarray(np.interp(asked, grid, found))
+        p.append(p1 / (1.0 - p0 + p1))
+    return np.asarray(np.interp(asked, grid, p))
 
 
 METHODS: dict[str, Callable[[], Method]] = {
@@ -150,9 +150,9 @@ def decisions(name: str, head: PaperHead, options: Options) -> Decisions:
         [np.pad(p, ((0, 0), (0, width - p.shape[1])), constant_values=np.nan) for p in parts]
     )
     codes = np.array(own.meet(y.tolist()))
-    known = ~np.isnan(scores[np.arange(len(codes)), codes])
-    scores = scores[known]
-    return Decisions(np.where(np.isnan(scores), np.nanmin(scores) - 1.0, scores), codes[known])
+    scored = ~np.isnan(scores[np.arange(len(codes)), codes])
+    scores = scores[scored]
+    return Decisions(np.where(np.isnan(scores), np.nanmin(scores) - 1.0, scores), codes[scored])
 
 
 def judged(make: Callable[[], Method], decided: Decisions, _: Options) -> Figures:

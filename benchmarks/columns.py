@@ -39,11 +39,11 @@ def bank(random: Random, n: int = 4000) -> Table:
     """Card payments, of which 2% are frauds: large ones, at night, or with a word that tells."""
     amount, share = np.exp(random.normal(3.5, 1.0, n)), random.random(n)
     at = np.cumsum(random.exponential(600.0, n))
-    known, hour = random.random(n) < 0.6, (at / 3600.0) % 24.0
+    familiar, hour = random.random(n) < 0.6, (at / 3600.0) % 24.0
     tells = random.random(n) < 0.03
     places = ["corner shop", "web store", "petrol station", "hotel desk"]
     place = random.integers(0, 4, n)
-    logit = -7.5 + 1.2 * (np.log(amount) - 3.5) + 4.5 * tells + 2.0 * (hour < 5) + 1.5 * ~known
+    logit = -7.5 + 1.2 * (np.log(amount) - 3.5) + 4.5 * tells + 2.0 * (hour < 5) + 1.5 * ~familiar
     fraud = random.random(n) < 1.0 / (1.0 + np.exp(-logit - 2.0 * share))
     raw, prepared = list[Row](), list[Row]()
     for i in range(n):
@@ -54,7 +54,7 @@ def bank(random: Random, n: int = 4000) -> Table:
                 "amount": f"${amount[i]:,.2f}",
                 "limit used": f"{100.0 * share[i]:.1f}%",
                 "when": moment.isoformat(" "),
-                "known device": str(bool(known[i])),
+                "known device": str(bool(familiar[i])),
                 "note": f"Paid {word} at the {places[place[i]]}, order {random.integers(10**6)}",
             }
         )
@@ -63,11 +63,11 @@ def bank(random: Random, n: int = 4000) -> Table:
                 "amount": round(float(amount[i]), 2),
                 "limit used": float(share[i]),
                 "hour": float(hour[i]),
-                "known device": float(known[i]),
+                "known device": float(familiar[i]),
                 "gift": float(tells[i]),
             }
         )
-    return Table(raw, prepared, ["fraud" if one else "ok" for one in fraud])
+    return Table(raw, prepared, ["fraud" if value else "ok" for value in fraud])
 
 
 _GOOD = ["love", "great", "happy", "thanks", "wonderful", "nice", "best", "enjoy", "sunny"]
@@ -158,7 +158,7 @@ def scored(rows: list[Row], y: list[Any], spec: Row) -> tuple[float, Learner]:
         return float(np.mean([abs(a - b) for a, b in pairs])), learner
     classes = learner.model.published.heads["adaptive"].classes
     assert classes is not None
-    sign = [one if isinstance(one, float) else 0.0 for one in said]
+    sign = [value if isinstance(value, float) else 0.0 for value in said]
     return _auc(np.array(sign), np.array([label == classes[1] for label in y])), learner
 
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, TypeVar
 import httpx
 import numpy as np
 
-from benchmarks.fleet_trio import Trio, found, samples
+from benchmarks.fleet_trio import Trio, samples, wait_for
 from benchmarks.harness import Options, Study
 from benchmarks.results import Figures, Results, crossed, listed, markdown, mean
 from tests.service import balancer
@@ -274,7 +274,7 @@ def leader_fails(how: signal.Signals, taught: Taught, options: Options) -> Figur
     """Kill or stop the leader; seconds until a sample is acknowledged again."""
     trio = taught.trio
     sequence = trio.learn(trio.urls, "model", 1, options.seed)
-    found(lambda: trio.is_ready("model", sequence))
+    wait_for(lambda: trio.is_ready("model", sequence))
     leader = trio.urls.index(trio.leaders()["model"])
     others = [url for url in trio.urls if url != trio.urls[leader]]
     replica, began = trio.replicas[leader], time.monotonic()
@@ -307,12 +307,16 @@ def spread_models(_: object, trio: Trio, options: Options) -> Figures:
     names = {f"model-{number}" for number in range(options.rows or _SPREAD)}
     for name in names:
         trio.make(name, SPEC)
-    found(lambda: names <= {name for one in trio.reported().values() for name in one["follows"]})
-    before = found(lambda: _leaders_of(trio, names))
+    wait_for(
+        lambda: (
+            names <= {name for replica in trio.reported().values() for name in replica["follows"]}
+        )
+    )
+    before = wait_for(lambda: _leaders_of(trio, names))
     counts = Counter(before[name] for name in names)
     leaving, began = trio.urls[2], time.monotonic()
     assert trio.replicas[2].terminate() == 0
-    after = found(lambda: _leaders_of(trio, names, besides=leaving))
+    after = wait_for(lambda: _leaders_of(trio, names, besides=leaving))
     moved = {name for name in names if before[name] != after[name]}
     return {
         "leads": ", ".join(str(counts[url]) for url in trio.urls),
@@ -358,7 +362,7 @@ def _leader_first(urls: list[str], name: str) -> list[str]:
     """Return the replicas, the model's leader first, once it is known."""
     while True:
         replicas = httpx.get(f"{urls[0]}/v1/fleet", timeout=60).json()["replicas"]
-        leading = [one["url"] for one in replicas if name in one["leads"]]
+        leading = [replica["url"] for replica in replicas if name in replica["leads"]]
         if leading:
             return [leading[0], *(url for url in urls if url != leading[0])]
         time.sleep(0.05)

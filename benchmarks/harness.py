@@ -197,7 +197,7 @@ def read(
 
     chosen = [result for result in results.read(name, folder) if result.rows == rows]
     ordered = Results(sorted(chosen, key=place))
-    ordered.contenders.sort(key=lambda one: contenders.index(one) if one in contenders else -1)
+    ordered.contenders.sort(key=lambda name: contenders.index(name) if name in contenders else -1)
     return ordered
 
 

@@ -31,6 +31,7 @@ from websockets.sync.client import connect
 from websockets.typing import Subprotocol
 
 from benchmarks.harness import Options, Study
+from benchmarks.machine import machine_line
 from benchmarks.processes import Server, wolfstream
 from benchmarks.results import Figures, Results, markdown
 
@@ -408,26 +409,28 @@ def _pulse(url: str) -> Iterator[list[float]]:
 def table(kept: Results) -> str:
     """Return the results as Markdown, below a line of what they were measured on."""
     last = max(kept.results, key=lambda result: str(result.measured["day"])).measured
-    versions = ", ".join(f"{name} {last[name]}" for name in ("numpy", "numba"))
-    machine = f"{last['day']}, {last['processor']}, {last['cores']} cores, Python {last['python']}"
     rows = []
     for contender in kept.contenders:
         for shape in ("tall", "wide"):
-            for one in kept.of(contender, shape):
+            for figures in kept.of(contender, shape):
                 call, _, name = contender.partition(": ")
-                height, width = one["shape"]
+                height, width = figures["shape"]
                 cells = [
                     f"`{call}`",
                     name,
                     f"{height:,} × {width:,}",
-                    f"{one['n_bytes'] / 1e6:.1f}",
+                    f"{figures['n_bytes'] / 1e6:.1f}",
                 ]
-                cells += [str(one["status"]), f"{one['seconds']:.1f}", f"{one['processor']:.1f}"]
-                rows.append([*cells, f"{1e3 * one['livez']:.0f}"])
+                cells += [
+                    str(figures["status"]),
+                    f"{figures['seconds']:.1f}",
+                    f"{figures['processor']:.1f}",
+                ]
+                rows.append([*cells, f"{1e3 * figures['livez']:.0f}"])
     heads = ["call", "format", "rows × values", "MB", "status", "seconds"]
     heads += ["of the processor", "longest `/livez`, ms"]
     return (
-        f"By `python -m benchmarks largest_requests`: {machine}, {versions}, where "
+        f"By `python -m benchmarks largest_requests`: {machine_line(last)}, where "
         f"{last['load']:.0f} processes wanted to run.\n\n{markdown(heads, rows)}"
     )
 

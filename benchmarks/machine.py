@@ -2,6 +2,7 @@
 
 import os
 import platform
+from collections.abc import Mapping
 from datetime import date
 from importlib import metadata
 from pathlib import Path
@@ -26,8 +27,8 @@ def facts() -> dict[str, Any]:
     }
 
 
-def machine_line() -> str:
-    """Return the facts in one line for the top of a table."""
-    of = facts()
+def machine_line(of: Mapping[str, Any] | None = None) -> str:
+    """Return facts, or those of now, in one line for the top of a table."""
+    of = facts() if of is None else of
     versions = ", ".join(f"{name} {of[name]}" for name in ("numpy", "numba"))
     return f"{of['day']}, {of['processor']}, {of['cores']} cores, Python {of['python']}, {versions}"

@@ -54,8 +54,8 @@ def working_set(bound: int | None, data: Dataset, options: Options) -> Figures:
     whole = _seconds(lambda: learner.absorb(data.X[:last], data.y[:last]))
     samples, views = [], []
     for i in range(last, len(data.y)):
-        one = slice(i, i + 1)
-        samples.append(_seconds(partial(learner.absorb, data.X[one], data.y[one])))
+        single = slice(i, i + 1)
+        samples.append(_seconds(partial(learner.absorb, data.X[single], data.y[single])))
         views.append(_seconds(learner.view))
     right = float(np.mean(predict(learner.view(), data.X_test)[0] == data.y_test))
     return {

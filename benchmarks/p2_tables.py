@@ -81,7 +81,7 @@ def adult(size: int, options: Options) -> Problem:
 
 def table(kept: Results) -> str:
     """Return accuracy % / seconds, how many times SMO's the speed is, and Wilcoxon's test."""
-    rows, found = [], []
+    rows, complete = [], []
     for data in kept.data:
         runs = [(kept.of(method, data) or [{}])[0] for method in METHODS]
         cells = [f"{run['accuracy']:.2f} / {run['seconds']:.2f}" if run else "" for run in runs]
@@ -89,18 +89,18 @@ def table(kept: Results) -> str:
         speeds = [f"{smo['seconds'] / run['seconds']:.2f}" for run in others if run and smo]
         rows.append([data, *cells, ", ".join(speeds)])
         if all(runs) and "C " not in data:
-            found.append(runs)
+            complete.append(runs)
     first = markdown(["", *METHODS, "speed of fw, mfw"], rows)
-    return f"{first}\n\n{tests(found)}" if len(found) > 1 else first
+    return f"{first}\n\n{tests(complete)}" if len(complete) > 1 else first
 
 
-def tests(found: list[Any]) -> str:
+def tests(complete: list[Any]) -> str:
     """Return Wilcoxon's signed ranks, two-sided, of pairs of methods over all problems."""
     rows = []
     for a, b in ((0, 2), (1, 2), (0, 1)):
         cells = [f"{METHODS[a]}, {METHODS[b]}"]
         for field in ("seconds", "accuracy"):
-            pairs = np.array([[runs[i][field] for i in (a, b)] for runs in found])
+            pairs = np.array([[runs[i][field] for i in (a, b)] for runs in complete])
             differ = bool(np.any(pairs[:, 0] != pairs[:, 1]))
             # As in P2, Pratt's way with ties.
             p = wilcoxon(*pairs.T, zero_method="pratt").pvalue if differ else 1.0

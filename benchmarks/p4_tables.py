@@ -69,7 +69,7 @@ def table(kept: Results) -> str:
     rows = []
     for name, problem in P4_PROBLEMS.items():
         for method, paper in problem.published.items():
-            of, fw = ((kept.of(one, name) or [{}])[0] for one in (method, "fw"))
+            of, fw = ((kept.of(solver, name) or [{}])[0] for solver in (method, "fw"))
             cells = [name, method.upper()]
             for epsilon, theirs in zip(shown, paper.iterations, strict=False):
                 line = of.get(str(epsilon))

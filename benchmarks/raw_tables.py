@@ -63,113 +63,75 @@ class Table(NamedTuple):
 
 TABLES = {
     "used_cars": Table(
-        "EhsanSamy/Used-Car-Price-Prediction: used_cars.csv",
-        "price",
-        True,
+        "EhsanSamy/Used-Car-Price-Prediction: used_cars.csv", "price", True,
         {"milage": "number", "engine": "numbers", "model": "words", "transmission": "numbers"},
         tuning=True,
     ),
     "playstore": Table(
-        "08carol/mlgoogleplay: googleplaystore.csv",
-        "Rating",
-        True,
+        "08carol/mlgoogleplay: googleplaystore.csv", "Rating", True,
         {"App": "words", "Size": "number", "Installs": "number", "Last Updated": "time"},
-        sorted=True,
-        tuning=True,
+        sorted=True, tuning=True,
     ),
     "airline_tweets": Table(
-        "Ramlah0/Twitter-US-Airline-Sentiment-Analysis: Tweets.csv",
-        "airline_sentiment",
-        False,
+        "Ramlah0/Twitter-US-Airline-Sentiment-Analysis: Tweets.csv", "airline_sentiment", False,
         {"text": "words", "tweet_created": "time"},
-        without=("negativereason",),
-        tuning=True,
+        without=("negativereason",), tuning=True,
     ),
     "taxis": Table(
-        "mwaskom/seaborn-data: taxis.csv",
-        "fare",
-        True,
+        "mwaskom/seaborn-data: taxis.csv", "fare", True,
         {"pickup": "time", "dropoff": "time"},
-        without=("total", "tip"),
-        between=("pickup", "dropoff"),
-        tuning=True,
+        without=("total", "tip"), between=("pickup", "dropoff"), tuning=True,
     ),
     "employee_salaries": Table(
-        "skrub-data/skrub-data-files: employee_salaries.zip",
-        "current_annual_salary",
-        True,
+        "skrub-data/skrub-data-files: employee_salaries.zip", "current_annual_salary", True,
         {"employee_position_title": "words", "division": "words", "date_first_hired": "time"},
         tuning=True,
     ),
     "bengaluru": Table(
-        "Kunal-optimus/Bangalore-House-Price-Prediction: Bengaluru_House_Data.csv",
-        "price",
-        True,
+        "Kunal-optimus/Bangalore-House-Price-Prediction: Bengaluru_House_Data.csv", "price", True,
         {"size": "number", "total_sqft": "number"},
         tuning=True,
     ),
     "birdstrikes": Table(
-        "vega/vega-datasets: data/birdstrikes.csv",
-        "Phase of flight",
-        False,
+        "vega/vega-datasets: data/birdstrikes.csv", "Phase of flight", False,
         {"Flight Date": "time", "Wildlife Species": "words", "Airport Name": "words"},
         tuning=True,
     ),
     "cardekho": Table(
         "AliHasan06/car-price-prediction-machine-learniing-model: Car details v3.csv",
-        "selling_price",
-        True,
-        {
-            "name": "words",
-            "mileage": "number",
-            "engine": "number",
-            "max_power": "number",
-            "torque": "numbers",
-        },
+        "selling_price", True,
+        {"name": "words", "mileage": "number", "engine": "number", "max_power": "number",
+         "torque": "numbers"},
     ),
     "laptops": Table(
-        "Alaeddine1234/Web-Scraping-With-Pandas-: laptop_price.csv",
-        "Price_euros",
-        True,
-        {
-            "Product": "words",
-            "ScreenResolution": "numbers",
-            "Cpu": "numbers",
-            "Ram": "number",
-            "Memory": "numbers",
-            "Gpu": "words",
-            "Weight": "number",
-        },
+        "Alaeddine1234/Web-Scraping-With-Pandas-: laptop_price.csv", "Price_euros", True,
+        {"Product": "words", "ScreenResolution": "numbers", "Cpu": "numbers", "Ram": "number",
+         "Memory": "numbers", "Gpu": "words", "Weight": "number"},
     ),
-    "spam": Table("Atharva1921/Spam_Message_Detection: spam.csv", "v1", False, {"v2": "words"}),
+    "spam": Table(
+        "Atharva1921/Spam_Message_Detection: spam.csv", "v1", False,
+        {"v2": "words"},
+    ),
     "airbnb": Table(
-        "EswarAditya5/Project_Chicago_AirBNB: listings.csv",
-        "price",
-        True,
+        "EswarAditya5/Project_Chicago_AirBNB: listings.csv", "price", True,
         {"name": "numbers", "last_review": "time"},
     ),
     "open_payments": Table(
-        "skrub-data/skrub-data-files: open_payments.zip",
-        "status",
-        False,
+        "skrub-data/skrub-data-files: open_payments.zip", "status", False,
         {"Physician_Specialty": "words"},
         sorted=True,
     ),
     "udemy": Table(
-        "RamKedem/Datasets: udemy_courses.csv",
-        "num_subscribers",
-        True,
+        "RamKedem/Datasets: udemy_courses.csv", "num_subscribers", True,
         {"course_title": "words", "published_timestamp": "time"},
         sorted=True,
     ),
     "toxicity": Table(
-        "skrub-data/skrub-data-files: toxicity.zip",
-        "is_toxic",
-        False,
+        "skrub-data/skrub-data-files: toxicity.zip", "is_toxic", False,
         {"text": "words"},
         sorted=True,
     ),
-}
+}  # fmt: skip
 
 
 class Rows(NamedTuple):
@@ -233,15 +195,15 @@ def default_model(rows: Rows) -> Said:
         answers = learner.absorb("asset" if rows.table.regression else "working_set", samples)
         said += answers.decision if len(rows.classes) == 2 else answers.prediction
     if rows.table.regression:
-        return np.array([np.nan if one is None else one for one in said], np.float64)
+        return np.array([np.nan if value is None else value for value in said], np.float64)
     if len(rows.classes) == 2:
         learner.publish()
         classes = learner.model.published.heads["adaptive"].classes
         assert classes is not None
         sign = 1.0 if str(classes[-1]) == rows.classes[1] else -1.0
-        return sign * np.array([one if isinstance(one, float) else 0.0 for one in said])
+        return sign * np.array([value if isinstance(value, float) else 0.0 for value in said])
     return np.array(
-        [rows.classes.index(str(one)) if one is not None else -1 for one in said], float
+        [rows.classes.index(str(value)) if value is not None else -1 for value in said], float
     )
 
 
@@ -425,8 +387,8 @@ def score(rows: Rows, said: Said) -> tuple[float, float]:
 
     # Its standard error is that of Hanley and McNeil (1982).
     area, many, few = float(roc_auc_score(y, said)), (y == 1.0).sum(), (y == 0.0).sum()
-    one, two = area / (2.0 - area), 2.0 * area**2 / (1.0 + area)
-    square = area * (1 - area) + (many - 1) * (one - area**2) + (few - 1) * (two - area**2)
+    q_1, q_2 = area / (2.0 - area), 2.0 * area**2 / (1.0 + area)
+    square = area * (1 - area) + (many - 1) * (q_1 - area**2) + (few - 1) * (q_2 - area**2)
     return 100.0 * area, 100.0 * float(np.sqrt(square / (many * few)))
 
 

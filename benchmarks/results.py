@@ -80,7 +80,10 @@ def markdown(heads: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
 
 def crossed(kept: Results, cell: Cell, corner: str = "") -> str:
     """Return a table of a row for each set of data and a column for each contender."""
-    rows = [[name, *(cell(kept.of(one, name)) for one in kept.contenders)] for name in kept.data]
+    rows = [
+        [name, *(cell(kept.of(contender, name)) for contender in kept.contenders)]
+        for name in kept.data
+    ]
     return markdown([corner, *kept.contenders], rows)
 
 
@@ -154,7 +157,7 @@ def marks(mark: str) -> tuple[str, str]:
 def written(page: str, mark: str, table: str) -> str:
     """Return a page with a table in place of what stands between its marks."""
     begin, end = marks(mark)
-    before, found, rest = page.partition(begin)
-    if not found or end not in rest:
+    before, _, rest = page.partition(begin)
+    if end not in rest:
         raise SystemExit(f"the page has no marks {begin} and {end}")
     return f"{before}{begin}\n{table}\n{end}{rest.partition(end)[2]}"

@@ -222,7 +222,7 @@ def latency_table(kept: Results) -> str:
     for contender in kept.contenders:
         figures = kept.of(contender, kept.data[0])
         at = middle(figures, "p99_ms")
-        run = min(figures, key=lambda one: abs(one["p99_ms"] - at))
+        run = min(figures, key=lambda each: abs(each["p99_ms"] - at))
         idle = idle or run["p99_ms"]
         times = [f"{run['p50_ms']:.2f}", f"{run['p99_ms']:.2f}", f"{run['p99_ms'] / idle:.1f}"]
         rows.append([contender, *times])

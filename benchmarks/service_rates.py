@@ -97,7 +97,7 @@ def table(kept: Results, unit: str = "requests/s", size: Callable[[str], int] = 
             if not figures:
                 continue
             at = middle(figures, "rate")
-            run = min(figures, key=lambda one: abs(one["rate"] - at))
+            run = min(figures, key=lambda each: abs(each["rate"] - at))
             rate = size(contender) * run["rate"]
             first = first or rate
             times = [f"{run[name]:.2f}" for name in ("p50_ms", "p99_ms", "p999_ms")]

@@ -74,9 +74,9 @@ def table(kept: Results) -> str:
     rows = []
     for data in kept.data:
         for learners in kept.contenders:
-            (one, *_), (alone, *_) = kept.of(learners, data), kept.of("1", data)
-            cells = [f"{one['accuracy']:.2f}%", f"{one['rate']:,.0f}"]
-            cells += [f"{one['rate'] / alone['rate']:.2f}", f"{one['merging']:.2f}"]
+            (figures, *_), (alone, *_) = kept.of(learners, data), kept.of("1", data)
+            cells = [f"{figures['accuracy']:.2f}%", f"{figures['rate']:,.0f}"]
+            cells += [f"{figures['rate'] / alone['rate']:.2f}", f"{figures['merging']:.2f}"]
             rows.append([data, learners, *cells])
     heads = ["set", "learners", "accuracy", "samples/s", "ratio", "seconds of a merge"]
     return markdown(heads, rows)

@@ -124,9 +124,9 @@ def size_cell(figures: list[Figures]) -> str:
     """Return seconds, accuracy in %, support vectors and GB, or what stands for them."""
     if not figures or figures[0].get("instead"):
         return figures[0]["instead"] if figures else ""
-    one = figures[0]
-    gigabytes = one["peak_bytes"] / 1e9
-    return f"{one['seconds']:.1f}, {one['accuracy']:.2f}, {one['support']:,}, {gigabytes:.1f}"
+    last = figures[0]
+    gigabytes = last["peak_bytes"] / 1e9
+    return f"{last['seconds']:.1f}, {last['accuracy']:.2f}, {last['support']:,}, {gigabytes:.1f}"
 
 
 def draw(kept: Results) -> None:
@@ -139,7 +139,7 @@ def draw(kept: Results) -> None:
             if (of := kept.of(name, data)) and not of[0].get("instead")
         }
         for panel, field in ((left, "seconds"), (right, "accuracy")):
-            panel.plot([*ended], [one[field] for one in ended.values()], marker="o", label=name)
+            panel.plot([*ended], [each[field] for each in ended.values()], marker="o", label=name)
     left.set(xscale="log", yscale="log", xlabel="rows of covtype", ylabel="CPU seconds to learn")
     right.set(xscale="log", xlabel="rows of covtype", ylabel="accuracy % on 20,000 others")
     left.legend(fontsize="small")

@@ -95,7 +95,7 @@ def verdict(kept: Results, data: str) -> Verdict | None:
     if not rivals:
         return None
     sign = -1.0 if data in REGRESSION else 1.0
-    mean = {name: sign * np.mean([one["score"] for one in of]) for name, of in rivals.items()}
+    mean = {name: sign * np.mean([each["score"] for each in of]) for name, of in rivals.items()}
     best = max(mean, key=lambda name: mean[name])
     pairs = zip(bank, rivals[best], strict=True)
     if len(bank) > 1:
@@ -103,7 +103,7 @@ def verdict(kept: Results, data: str) -> Verdict | None:
     else:
         differences = np.array(bank[0]["windows"]) - np.array(rivals[best][0]["windows"])
     error = np.std(differences, ddof=1) / np.sqrt(len(differences))
-    ahead = sign * np.mean([one["score"] for one in bank]) - mean[best]
+    ahead = sign * np.mean([each["score"] for each in bank]) - mean[best]
     return Verdict(best, float(ahead), float(error))
 
 
@@ -121,12 +121,12 @@ def _table(kept: Results, sets: list[str]) -> str:
     rows = []
     for data in sets:
         cells = [data, *(_cell(kept.of(name, data)) for name in names)]
-        found = verdict(kept, data)
-        if found is None:
+        lead = verdict(kept, data)
+        if lead is None:
             cells += ["", ""]
         else:
-            cells.append(f"{found.ahead:+.4g} ± {found.error:.2g} ({found.best})")
-            cells.append("yes" if found.ahead >= -found.error else "**no**")
+            cells.append(f"{lead.ahead:+.4g} ± {lead.error:.2g} ({lead.best})")
+            cells.append("yes" if lead.ahead >= -lead.error else "**no**")
         rows.append(cells)
     return markdown(["stream", *names, "ahead of River's best", "within one standard error"], rows)
 
@@ -148,12 +148,12 @@ def windows(kept: Results, learner: str, data: str) -> NDArray[Any]:
 def draw(kept: Results) -> None:
     """Draw a figure a stream: the bank, the default model and River's best, others in grey."""
     for data in kept.data:
-        found = verdict(kept, data)
+        lead = verdict(kept, data)
         figure, (panel,) = new_figure(1, 7.0, 3.2)
         for name in kept.contenders:
             of = windows(kept, name, data)
             style: dict[str, Any] = {"color": "0.85", "linewidth": 0.6, "zorder": 1}
-            if name in (BANK, DEFAULT, LAST, None if found is None else found.best):
+            if name in (BANK, DEFAULT, LAST, None if lead is None else lead.best):
                 style = {"label": name, "linewidth": 1.8 if name == BANK else 1.0}
             panel.plot(WINDOW * (1 + np.arange(len(of))), of, **style)
         panel.set(

@@ -82,7 +82,7 @@ def _default(stream: Stream, seconds: float) -> NDArray[np.float64]:
             X = np.ascontiguousarray(stream.X[part])
         y = stream.y[part]
         said = model.absorb(head, Samples(X, y if stream.regression else y.tolist())).prediction
-        return np.array([np.nan if one is None else one for one in said])
+        return np.array([np.nan if value is None else value for value in said])
 
     return _in_blocks(stream, absorb, seconds)
 

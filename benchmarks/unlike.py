@@ -107,8 +107,8 @@ def linear(regression: bool, two: bool) -> Any:
 
 def nearest(regression: bool, _: bool) -> Any:
     """Nearest neighbours."""
-    one = neighbors.KNNRegressor() if regression else neighbors.KNNClassifier()
-    return prepared() | one
+    model = neighbors.KNNRegressor() if regression else neighbors.KNNClassifier()
+    return prepared() | model
 
 
 def gaussian(regression: bool, _: bool) -> Any:
@@ -127,8 +127,8 @@ def target_means(stream: Unlike, seconds: float) -> Predicted | None:
         features: Any = compose.SelectType((int, float))
         for by in [*((name,) for name in names), *combinations(names, 2)]:
             features = features + feature_extraction.TargetAgg(by=list(by), how=stats.Mean())
-        one = linear_model.LinearRegression() if regression else linear_model.LogisticRegression()
-        return features | preprocessing.StandardScaler() | one if regression or two else None
+        model = linear_model.LinearRegression() if regression else linear_model.LogisticRegression()
+        return features | preprocessing.StandardScaler() | model if regression or two else None
 
     return of_river(make)(stream, seconds)
 
