@@ -48,7 +48,8 @@ def main() -> None:
         asked = Asked(given.name, options, seeds, given.only, given.again, given.results)
         kept = harness.run(study, asked)
     print(f"\n{study.table(kept)}")
-    study.draw(kept)
+    if given.rows is None:
+        study.draw(kept)
     if given.write_table:
         study.page.write_text(written(study.page.read_text(), given.name))
         results.forget_typed(given.name)

@@ -69,7 +69,10 @@ def keep(name: str, result: Result, folder: Path = FOLDER) -> None:
     results = [old for old in read(name, folder) if old.key != result.key]
     folder.mkdir(parents=True, exist_ok=True)
     text = "".join(json.dumps(each._asdict()) + "\n" for each in [*results, result])
-    (folder / f"{name}.jsonl").write_text(text)
+    # A run that is stopped here loses nothing.
+    part = folder / f"{name}.part"
+    part.write_text(text)
+    part.replace(folder / f"{name}.jsonl")
 
 
 def markdown(heads: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
