@@ -152,7 +152,7 @@ bench-streams: .venv/peers
 	$(MEASURE) streams
 
 bench-semiparametric: .venv/installed
-	for study in semiparametric penalties components; do $(KEEP_MEMORY) $(MEASURE) $$study || exit 1; done
+	for study in semiparametric penalties components convergence; do $(KEEP_MEMORY) $(MEASURE) $$study || exit 1; done
 
 clean:
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache

@@ -3,6 +3,7 @@
     python -m benchmarks semiparametric    time against the number of samples M
     python -m benchmarks components        time against the number of basis functions K
     python -m benchmarks penalties         MPD's penalties, and C, with the kernel matrix at hand
+    python -m benchmarks convergence       PDSG and MPD from beta = 0, step by step
 
 The modified Mexican hat, omega(x) = sin(x) + sinc(2 pi (x - 5)) with sinc(u) = sin(u) / u, x
 uniform in [0, 10], noise N(0, 0.2^2); psi = (sin x, sinc(2 pi (x - 5))), gamma 0.25, epsilon 0.05,
@@ -28,7 +29,12 @@ from wolfstream.solver.semiparametric.basis import Basis, evaluate
 from wolfstream.solver.semiparametric.decomposition import working_sets
 from wolfstream.solver.semiparametric.dual import semiparametric_dual
 from wolfstream.solver.semiparametric.outer_loop import OuterIteration, SolverName, solve, whole
-from wolfstream.solver.semiparametric.problem import Problem, least_squares, semiparametric_problem
+from wolfstream.solver.semiparametric.problem import (
+    Point,
+    Problem,
+    least_squares,
+    semiparametric_problem,
+)
 
 FIGURES = Path(__file__).parent / "figures"
 KERNEL = Kernel("rbf", 0.25)
@@ -132,6 +138,54 @@ def _advance_of(problem: Problem, variant: Variant) -> OuterIteration:
     return whole(problem, variant.solver)
 
 
+def follow(variant: Variant, problem: Problem, _: Options) -> Figures:
+    """Return seconds and points from beta = 0 to the end, every 20 steps, kernel values at hand."""
+    points, seconds = list[Point](), list[float]()
+
+    def observe(point: Point) -> None:
+        points.append(point)
+        seconds.append(time.process_time())
+
+    solve(problem, whole(problem, variant.solver, 20), np.zeros(2), TOL, MAX_ITER, observe)
+    return {
+        "at": [second - seconds[0] for second in seconds],
+        "seconds": seconds[-1] - seconds[0],
+        "steps": int(points[-1].steps),
+        "dual infeasibility": [float(point.dual_infeasibility) for point in points],
+        "equality violation": [float(point.equality_violation) for point in points],
+        "first coefficient": [float(point.beta[0]) for point in points],
+    }
+
+
+def convergence_table(kept: Results) -> str:
+    """Return the time of both in units of PDSG's, steps, and the first coefficient at the end."""
+    rows = []
+    unit = least(kept.of("PDSG", kept.data[0]))
+    for name in kept.contenders:
+        figures = kept.of(name, kept.data[0])
+        last = figures[0]["first coefficient"][-1]
+        share = f"{least(figures) / unit:.2f}"
+        rows.append([name, share, f"{figures[0]['steps']}", f"{last:.3f}"])
+    return markdown(["solver", "time", "steps", "first coefficient"], rows)
+
+
+def draw_convergence(kept: Results) -> None:
+    """Draw P3's figure of both: how far each point is from the end."""
+    names = ("dual infeasibility", "equality violation", "first coefficient")
+    figure, panels = new_figure(3)
+    unit = least(kept.of("PDSG", kept.data[0]))
+    for contender in kept.contenders:
+        quickest = min(kept.of(contender, kept.data[0]), key=lambda each: each["seconds"])
+        for panel, name in zip(panels, names, strict=True):
+            when = np.array(quickest["at"]) / unit
+            panel.plot(when[1:], np.maximum(quickest[name][1:], 1e-6), label=contender)
+            panel.set(xlabel="time / PDSG's", ylabel=name)
+    for panel in panels[:2]:
+        panel.set_yscale("log")
+    panels[0].legend()
+    save(figure, FIGURES / "semiparametric-convergence.svg")
+
+
 def least(figures: list[Figures]) -> float:
     """Return the seconds of the quickest round."""
     return float(min(each["seconds"] for each in figures))
@@ -196,6 +250,15 @@ STUDIES = {
         seeds=range(5),
         rounds=True,
         draw=partial(draw, "components", "basis functions K"),
+    ),
+    "convergence": Study(
+        {name: VARIANTS[name] for name in ("PDSG", "MPD")},
+        {"M = 1,000": partial(at_hand, 1.0)},
+        follow,
+        convergence_table,
+        seeds=range(5),
+        rounds=True,
+        draw=draw_convergence,
     ),
     "penalties": Study(
         {"PDSG": VARIANTS["PDSG"]}

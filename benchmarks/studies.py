@@ -17,7 +17,7 @@ _MODULES = {
     "raw_tables": ("raw_tables",),
     "regression": ("regression", "regression_streams"),
     "sampled_table": ("sampled_table",),
-    "semiparametric": ("semiparametric", "components", "penalties"),
+    "semiparametric": ("semiparametric", "components", "convergence", "penalties"),
     "service": ("start", "first_fits", "mixed", "latency", "challengers", "beside_river", "soak"),
     "service_calls": ("calls",),
     "service_rates": (
