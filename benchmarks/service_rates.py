@@ -82,7 +82,7 @@ Contender = Callable[[Place, int], Load]
 
 
 def measure(contender: Contender, place: Place, options: Options) -> Figures:
-    """Run a contender in a round; rate: of requests. A contender may have told another size."""
+    """Run a contender in a round; rate: of requests."""
     load = contender(place, options.seed)
     return load._asdict() | {"rate": load.rate}
 
