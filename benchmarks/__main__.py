@@ -47,6 +47,8 @@ def main() -> None:
             return
         asked = Asked(given.name, options, seeds, given.only, given.again, given.results)
         kept = harness.run(study, asked)
+    if not kept.results:
+        return
     print(f"\n{study.table(kept)}")
     if given.rows is None:
         study.draw(kept)
