@@ -4,6 +4,8 @@ Results are kept in `benchmarks/results/NAME.jsonl`, and what is there is not me
 """
 
 import argparse
+import signal
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -38,6 +40,8 @@ def main() -> None:
     parser.add_argument("--write-table", action="store_true", help="into the page that has it")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
+    # SIGTERM would end this process without the servers that it has started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     study = study_of(given.name)
     seeds = [int(seed) for seed in given.seeds.split(",")] if given.seeds else study.seeds
     options = Options(given.data, given.rows, seeds[0], given.limit_seconds)
