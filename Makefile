@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: lock locked sbom audit demo demo-fleet test mutate test-pythons image-test test-fleet test-simulation test-hard check format bench bench-service bench-solvers bench-asset bench-semiparametric bench-bound bench-growing bench-large bench-streams clean
+.PHONY: lock locked sbom audit demo demo-fleet test mutate test-pythons image-test test-fleet test-simulation test-hard check format bench bench-service bench-solvers bench-asset bench-semiparametric bench-growing bench-streams clean
 
 # What the server, the command and the demo run on; the tools of development come after it.
 .venv/runtime: pyproject.toml
@@ -120,59 +120,39 @@ format: .venv/installed
 # The allocator keeps its memory: on a virtual machine the first touch of a page can cost more than
 # the whole pass that is measured.
 KEEP_MEMORY := MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=17179869184
+# A study of the benchmarks: its results are kept, and what is kept is not measured again.
+MEASURE := $(BIN)/python -m benchmarks --data $(DATA)
 
 bench: .venv/installed
-	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.absorb --data $(DATA)
-	$(BIN)/python -m benchmarks.service --parts start,batches
+	$(KEEP_MEMORY) $(MEASURE) absorb
+	for study in start first_fits batches; do $(MEASURE) $$study || exit 1; done
 
 # Takes six minutes and opens 256 streams at once.
 bench-service: .venv/peers
-	$(BIN)/python -m benchmarks.service
+	for study in start first_fits singles websockets batches later challengers latency mixed beside_river soak; do \
+	  $(MEASURE) $$study || exit 1; done
 
-# Each contender runs in a process of its own, so its memory is measured with the usual allocator.
-# The batch solvers' runs are kept in BATCH, and what is there is not run again.
-BATCH ?= batch_solvers.jsonl
+# Each contender of `solvers` runs in a process of its own, so its memory is measured with the usual
+# allocator.
 bench-solvers: .venv/peers
-	$(BIN)/python -m benchmarks.solvers --data $(DATA)
-	$(BIN)/python -m benchmarks.batch_solvers --data $(DATA) --results $(BATCH)
-	$(BIN)/python -m benchmarks.solvers --data $(DATA) --sets covtype --limit-seconds 1800
-	$(BIN)/python -m benchmarks.many_classes
-	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.p1_tables --data $(DATA)
-	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.last_steps --data $(DATA)
-	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.p4_tables --data $(DATA)
-	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.rates --data $(DATA)
-	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.sampled_table --data $(DATA)
-	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.series --data $(DATA)
-	$(BIN)/python -m benchmarks.regression --data $(DATA)
-	$(BIN)/python -m benchmarks.novelty --data $(DATA)
+	for study in solvers batch_solvers many_classes; do $(MEASURE) $$study || exit 1; done
+	for study in p1_tables last_steps p4_tables sampled_table p2_series effect_of_c; do \
+	  $(KEEP_MEMORY) $(MEASURE) $$study || exit 1; done
+	for study in regression regression_streams novelty; do $(MEASURE) $$study || exit 1; done
 
 bench-asset: .venv/peers
-	$(BIN)/python -m benchmarks.asset --data $(DATA)
-	$(BIN)/python -m benchmarks.asset_dimensions --data $(DATA)
-	$(BIN)/python -m benchmarks.asset_parallel --data $(DATA)
+	for study in asset asset_flat asset_stream p5_figure_1 p5_figure_2; do $(MEASURE) $$study || exit 1; done
 
-bench-bound: .venv/installed
-	$(BIN)/python -m benchmarks.bound --data $(DATA)
-	$(BIN)/python -m benchmarks.eviction --data $(DATA)
-
-# LIBSVM takes hours on the last of its sizes; results are kept in GROWING, and what is there is not
-# run again.
-GROWING ?= growing.jsonl
+# LIBSVM takes hours on the last of its sizes.
 bench-growing: .venv/installed
-	$(BIN)/python -m benchmarks.growing --data $(DATA) --results $(GROWING)
+	$(MEASURE) growing
 
-# Two hours on a quiet core, and 10 GB of memory.
-bench-large: .venv/installed
-	$(BIN)/python -m benchmarks.large --data $(DATA) --corrective-steps 8
-
-# All of it takes days with the limit of half an hour a learner; results are kept in STREAMS, and
-# what is there is not run again.
-STREAMS ?= streams.jsonl
+# All of it takes days with the limit of half an hour a learner.
 bench-streams: .venv/peers
-	$(BIN)/python -m benchmarks.streams --data $(DATA) --results $(STREAMS)
+	$(MEASURE) streams
 
 bench-semiparametric: .venv/installed
-	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.semiparametric
+	for study in semiparametric penalties components convergence; do $(KEEP_MEMORY) $(MEASURE) $$study || exit 1; done
 
 clean:
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache

@@ -1,77 +1,88 @@
 """One SFW pass over a9a: blocks at matrix speed against Algorithm 1 as printed.
 
-    python -m benchmarks.absorb --data FOLDER
+    python -m benchmarks absorb
 
-One thread, both in one process and one run; medians of three and five passes.
+One thread, all in one process and one run; contenders take turns, five rounds after one that
+touches the memory.
 """
 
-import argparse
-import statistics
-import sys
 import time
-from pathlib import Path
+from typing import Any
 
 import numpy as np
-import threadpoolctl
-from rich.console import Console
-from rich.table import Table
 
-from benchmarks.datasets import MissingSet, load
-from benchmarks.machine import machine_line
+from benchmarks.datasets import Dataset, load
+from benchmarks.harness import Options, Study
 from benchmarks.plain_sfw import plain_sfw
+from benchmarks.results import Figures, Results, listed, middle
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.working_set.learner import WorkingSet
 from wolfstream.solver.working_set.predictions import predict
 
-RUNS = 5
 GAMMA, C = 1.0 / (2.0 * 10.0**2), 0.5  # P1 Table 2: sigma 10, C 0.5 for the squared hinge
+PLAIN = "plain Algorithm 1"
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    try:
-        data = load(parser.parse_args().data, "a9a")
-    except MissingSet as missing:
-        sys.exit(str(missing))
-    codes = (data.y != data.y[0]).astype(np.int64)
-    codes_test = (data.y_test != data.y[0]).astype(np.int64)
-    sign = np.where(codes == 1, 1.0, -1.0)
-    with threadpoolctl.threadpool_limits(1):
+def a9a(options: Options) -> Dataset:
+    """Return the set with codes for labels."""
+    data = load(options.folder, "a9a")
+    codes, codes_test = ((y != data.y[0]).astype(np.int64) for y in (data.y, data.y_test))
+    return Dataset(data.X[: options.rows], codes[: options.rows], data.X_test, codes_test)
+
+
+def measure(dtype: Any, data: Dataset, options: Options) -> Figures:
+    """Seconds of a pass, and what is admitted in it; dtype: None for Algorithm 1 as printed."""
+    del options
+    sign = np.where(data.y == 1, 1.0, -1.0)
+    if dtype is None:
         plain_sfw(data.X[:300], sign[:300], GAMMA, C)
-        plain = []
-        for _ in range(3):
-            start = time.perf_counter()
-            admitted, _, q = plain_sfw(data.X, sign, GAMMA, C)
-            plain.append(time.perf_counter() - start)
-        plain_seconds = statistics.median(plain)
-
-        table = Table(title=f"One SFW pass over a9a, one thread\n{machine_line()}")
-        for column in ("", "seconds", "of plain", "admitted", "same set", "q", "test accuracy"):
-            table.add_column(column, justify="right")
-        table.add_row(
-            "plain Algorithm 1, float64", f"{plain_seconds:.2f}", "1", f"{admitted.sum()}", "",
-            f"{q:.6e}", "",
-        )  # fmt: skip
-        for dtype in (np.dtype(np.float32), np.dtype(np.float64)):
-            seconds = []
-            for _ in range(RUNS + 1):  # the first one touches the memory of the others
-                learner = WorkingSet(Kernel("rbf", GAMMA), C, "sfw", 0, dtype=dtype)
-                start = time.perf_counter()
-                answers = learner.absorb(data.X, codes)
-                seconds.append(time.perf_counter() - start)
-            median = statistics.median(seconds[1:])
-            view = learner.view()
-            accuracy = (predict(view, data.X_test)[0] == codes_test).mean()
-            table.add_row(
-                f"blocks, {dtype} kernel values", f"{median:.2f}",
-                f"1/{plain_seconds / median:.1f}", f"{answers.admitted.sum()}",
-                str(np.array_equal(answers.admitted, admitted)), f"{view.q[0]:.6e}",
-                f"{accuracy:.4f}",
-            )  # fmt: skip
-    Console(width=110).print(table)
+        start = time.perf_counter()
+        admitted, _, q = plain_sfw(data.X, sign, GAMMA, C)
+        seconds = time.perf_counter() - start
+        return {"seconds": seconds, "admitted": int(admitted.sum()), "q": q}
+    learner = WorkingSet(Kernel("rbf", GAMMA), C, "sfw", 0, dtype=np.dtype(dtype))
+    start = time.perf_counter()
+    answers = learner.absorb(data.X, data.y)
+    seconds = time.perf_counter() - start
+    view = learner.view()
+    accuracy = 100.0 * float((predict(view, data.X_test)[0] == data.y_test).mean())
+    return {
+        "seconds": seconds,
+        "admitted": int(answers.admitted.sum()),
+        "q": float(view.q[0]),
+        "accuracy": accuracy,
+    }
 
 
-if __name__ == "__main__":
-    main()
+def table(kept: Results) -> str:
+    """Return seconds of the median round, also as a share of Algorithm 1's."""
+    plain = middle(kept.of(PLAIN, "a9a")[1:] or kept.of(PLAIN, "a9a"), "seconds")
+
+    def seconds(figures: list[Figures]) -> float:
+        return middle(figures[1:] or figures, "seconds")
+
+    return listed(
+        kept,
+        {
+            "seconds": lambda figures: f"{seconds(figures):.2f}",
+            "of plain": lambda figures: f"1/{plain / seconds(figures):.1f}",
+            "admitted": lambda figures: f"{figures[0]['admitted']:,}",
+            "q": lambda figures: f"{figures[0]['q']:.6e}",
+        },
+    )
+
+
+STUDIES = {
+    "absorb": Study(
+        {
+            PLAIN: None,
+            "blocks, float32 kernel values": np.float32,
+            "blocks, float64 kernel values": np.float64,
+        },
+        {"a9a": a9a},
+        measure,
+        table,
+        seeds=range(6),
+        rounds=True,
+    )
+}

@@ -1,210 +1,167 @@
 """ASSET beside its paper and its peers: test error against time, cost per sample, a stream.
 
-    python -m benchmarks.asset --data FOLDER
+    python -m benchmarks asset
+    python -m benchmarks asset_flat       seconds and memory from the first sample to the millionth
+    python -m benchmarks asset_stream     elec2, each sample predicted just before it is learned
 
-Each contender learns in a process of its own, one after another, on one thread, from the same
-rows in the same order. Prints Markdown; draws the curves of each set into `--figures`.
+A process and one thread a contender, rows in the same order pass after pass. Seconds are the CPU's,
+without compiling, loading and measuring the test error, which is that of the model after the last
+pass. All contenders with features make them once, as the first pass comes to their rows, and keep
+them. Of 6 settings of scikit-learn's contenders the one that is first at P5's error counts, with
+the seconds of the others not counted. P5's seconds are of its own machine.
 """
 
-import argparse
-import json
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
-from benchmarks.asset_contenders import CONTENDERS, Curve, Result, seconds_to
-from benchmarks.asset_figure import draw
-from benchmarks.asset_flat import KINDS
-from benchmarks.asset_problems import P5_PROBLEMS, P5Problem
-from benchmarks.asset_stream import SET, STREAM_CONTENDERS, StreamResult
-from benchmarks.contest import enter
-from benchmarks.datasets import MissingSet, load
-from benchmarks.machine import machine_line
+from matplotlib.ticker import LogLocator, NullFormatter
 
-PARTS = ("batch", "flat", "stream")
-PEER, LIBSVM, OURS = "sk_nystroem", "libsvm", "nystrom"
-COLUMNS = (
-    "", "test error %", "s to P5's error", "of Nystroem + SGD", "s to P5's error + {near}",
-    "of Nystroem + SGD", "all passes, s", "columns", "peak MB",
-)  # fmt: skip
-NOTES = """\
-One process a contender, one thread, rows in the same order pass after pass. Seconds are CPU
-seconds without compiling, loading and measuring the test error, which is that of the model after
-the last pass. All contenders with features make them once, as the first pass comes to their rows,
-and keep them. Columns: features, or LIBSVM's support vectors. *Nystroem + SGD* is scikit-learn's
-`Nystroem` and `SGDClassifier` with `average`, on float64 rows as they come from the file or on
-float32 ones: of 6 settings the one that is first at P5's error, in the other column the one that is
-first there, with the seconds of the others not counted. P5's seconds are of its own machine."""
+from benchmarks import asset_stream
+from benchmarks.asset_contenders import CONTENDERS, Contender, Curve, Result, seconds_to
+from benchmarks.asset_problems import P5_PROBLEMS, P5Problem, Split, load_split
+from benchmarks.drawing import new_figure, save
+from benchmarks.harness import Options, Study
+from benchmarks.results import Figures, Results, listed, markdown, mean
+
+FIGURES = Path(__file__).parent / "figures"
+OURS, LIBSVM = "ASSET, Nystrom", "LIBSVM"
 
 
-def main() -> None:
-    """Measure, print and draw."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
-    parser.add_argument("--sets", nargs="+", choices=P5_PROBLEMS, default=tuple(P5_PROBLEMS))
-    parser.add_argument("--features", nargs="+", type=int, choices=(512, 1024), default=(512, 1024))
-    parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=tuple(CONTENDERS))
-    parser.add_argument("--figures", type=Path, default=Path(__file__).parent / "figures")
-    parser.add_argument("--limit-seconds", type=int, default=600)
-    arguments = parser.parse_args()
-    print(f"{machine_line()}\n", flush=True)
-    if "batch" in arguments.parts:
-        print(f"{NOTES}\n", flush=True)
-        for name in arguments.sets:
-            batch(name, arguments)
-    if "flat" in arguments.parts:
-        flat()
-    if "stream" in arguments.parts:
-        stream(arguments)
+class Problem(NamedTuple):
+    """A set, and the number of features."""
+
+    split: Split
+    problem: P5Problem
+    s: int
 
 
-def said_by(module: str, *words: object, limit: int | None = None) -> tuple[list[Any], str]:
-    """The lines of JSON that a contender printed within the limit, and what stands for the rest."""
-    output = enter(module, *words, limit_seconds=limit)
-    return [json.loads(line) for line in output.lines if line.endswith("}")], output.instead
+def load(name: str, s: int, options: Options) -> Problem:
+    """Return a set in P5's split."""
+    split = load_split(options.folder, name)
+    few = split._replace(X=split.X[: options.rows], y=split.y[: options.rows])
+    return Problem(few, P5_PROBLEMS[name], s)
 
 
-def batch(name: str, arguments: argparse.Namespace) -> None:
-    """A set's tables, one for each number of features, and its figure."""
-    problem = P5_PROBLEMS[name]
-    try:
-        load(arguments.data, problem.file)
-    except MissingSet as missing:
-        print(f"### {name}\n\nSkipped: {missing}\n", flush=True)
-        return
-    print(
-        f"### {name} ({problem.about})\n\n{problem.n_train:,} rows to learn, "
-        f"{problem.epochs} passes; gamma {problem.gamma:g}, lambda {problem.lam:.3g}\n",
-        flush=True,
-    )
-    curves: dict[int, dict[str, Curve]] = {}
-    exact: tuple[Result | None, str] | None = None
-    for s in arguments.features:
-        results: dict[str, tuple[Result | None, str]] = {}
-        for contender in arguments.contenders:
-            if contender != LIBSVM or exact is None:
-                words = (name, contender, s, "--data", arguments.data)
-                lines, instead = said_by("asset_contenders", *words, limit=arguments.limit_seconds)
-                results[contender] = (result_of(lines[-1]) if lines else None, instead)
-            if contender == LIBSVM:
-                exact = exact or results[contender]
-                results[contender] = exact
-        print(table(results, problem, s), flush=True)
-        curves[s] = {CONTENDERS[n][0]: r.curve for n, (r, _) in results.items() if r}
-        draw(arguments.figures / f"asset-{name}.svg", name, problem, curves)
+def measure(contender: Contender, given: Problem, options: Options) -> Iterator[Figures]:
+    """Yield a contender's curve as it grows."""
+    del options
+    for result in contender(*given):
+        yield result._asdict() | {"curve": result.curve._asdict()}
 
 
-def result_of(line: dict[str, Any]) -> Result:
-    """Return a contender's last word."""
-    return Result(**line | {"curve": Curve(**line["curve"])})
+def result_of(kept: Results, contender: str, data: str) -> Result | None:
+    """Return a contender's last word, None where it said none."""
+    figures = dict((kept.of(contender, data) or [{}])[0])
+    figures.pop("instead", None)
+    return Result(**figures | {"curve": Curve(**figures["curve"])}) if figures else None
 
 
-def table(results: dict[str, tuple[Result | None, str]], problem: P5Problem, s: int) -> str:
-    """Markdown, one row a contender; below it what the peers were given and P5's figures."""
-    targets = (problem.paper.error[s], problem.paper.error[s] + problem.near)
-    peer = results.get(PEER, (None, ""))[0]
-    columns = [column.format(near=problem.near) for column in COLUMNS]
-    lines = [columns, ["---", *("---:" for _ in columns[1:])]]
-    given = []
-    for name, (result, instead) in results.items():
-        title = CONTENDERS[name][0]
-        if result is None:
-            lines.append([title, instead, *("-" for _ in columns[2:])])
-            continue
-        curve = result.curve
-        cells = [f"{curve.error[-1]:.2f}"]
-        for target in targets:
-            reached, of_peer = (seconds_of(each, target, problem, s) for each in (result, peer))
-            cells.append(f"{reached:.2f}" if reached else f"not ({min(curve.error):.2f})")
-            cells.append(share(reached, of_peer))
-        total = f"{curve.seconds[-1]:.2f}{', then ' + instead if instead else ''}"
-        cells += [total, f"{result.dimension:,}", f"{result.peak_bytes / 1e6:,.0f}"]
-        lines.append([title, *cells])
-        if result.tried > 1:
-            given.append(f"{title}: {curve.setting}")
-    table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    settings = f"\n\nThe best of each grid. {'; '.join(given)}." if given else ""
-    return f"#### {s} features\n\n{table}{settings}\n\n{of_paper(results, problem, s)}\n"
+def table(kept: Results) -> str:
+    """Return our error (P5's), and seconds to P5's error, as multiples of ours in brackets."""
+    peers = [name for name in kept.contenders if name not in (OURS, LIBSVM)]
+    heads = ["set, features", "test error %, ours (P5)", "ours to P5's error, s", *peers]
+    rows = []
+    for data in kept.data:
+        name, _, s = data.partition(", ")
+        problem, ours = P5_PROBLEMS[name], result_of(kept, OURS, data)
+        target = problem.paper.error[int(s)]
+        reached = seconds_to(ours.curve, target) if ours else None
+        error = f"{ours.curve.error[-1]:.2f} ({target})" if ours else ""
+        cells = [data, error, f"{reached:.2f}" if reached else "never"]
+        cells += [_seconds(result_of(kept, peer, data), target, reached) for peer in peers]
+        rows.append(cells)
+    near = [_beside_libsvm(kept, data) for data in kept.data]
+    return "\n\n".join([markdown(heads, rows), *filter(None, near)])
 
 
-def seconds_of(result: Result | None, target: float, problem: P5Problem, s: int) -> float | None:
-    """CPU seconds to a test error: of a peer's best setting for it."""
+def _seconds(result: Result | None, target: float, ours: float | None) -> str:
     if result is None:
-        return None
-    if target > problem.paper.error[s] and result.near_seconds:
-        return result.near_seconds
-    return seconds_to(result.curve, target)
+        return ""
+    reached = seconds_to(result.curve, target)
+    if reached is None:
+        return f"never ({min(result.curve.error):.2f}%)"
+    return f"{reached:.2f} ({reached / ours:.1f})" if ours else f"{reached:.2f}"
 
 
-def share(seconds: float | None, of_peer: float | None) -> str:
-    """Seconds as a share or a multiple of the peer's."""
-    if seconds is None or of_peer is None:
-        return "-"
-    ratio = seconds / of_peer
-    return f"{ratio:.1f}" if ratio >= 0.95 else f"1/{1.0 / ratio:.1f}"
-
-
-def of_paper(results: dict[str, tuple[Result | None, str]], problem: P5Problem, s: int) -> str:
-    """P5's figures in a sentence, beside the same ratio of ours."""
-    paper = problem.paper
-    factor = paper.svm_light_seconds / paper.asset_seconds[s]
-    sentence = (
-        f"P5: {paper.error[s]}% in {paper.asset_seconds[s]:g} s, SVM-Light {factor:.0f} times that"
-    )
-    ours, (exact, _) = results.get(OURS, (None, ""))[0], results.get(LIBSVM, (None, ""))
-    reached = seconds_to(ours.curve, paper.error[s] + problem.near) if ours else None
-    if exact is None or reached is None:
-        return f"{sentence}."
-    times = exact.curve.seconds[-1] / reached
+def _beside_libsvm(kept: Results, data: str) -> str:
+    """Return how many times LIBSVM takes what ours takes to an error near P5's, and P5's own."""
+    name, _, s = data.partition(", ")
+    problem, features = P5_PROBLEMS[name], int(s)
+    ours, exact = (result_of(kept, contender, data) for contender in (OURS, LIBSVM))
+    near = problem.paper.error[features] + problem.near
+    reached = seconds_to(ours.curve, near) if ours else None
+    if exact is None or not reached:
+        return ""
+    factor = problem.paper.svm_light_seconds / problem.paper.asset_seconds[features]
     return (
-        f"{sentence}. LIBSVM here takes {times:.0f} times what ASSET takes to P5's error + "
-        f"{problem.near}."
+        f"{data}: LIBSVM takes {exact.curve.seconds[-1] / reached:.0f} times what ASSET takes to "
+        f"P5's error + {problem.near}; in P5 SVM-Light takes {factor:.0f} times ASSET's seconds."
     )
 
 
-def flat() -> None:
-    """Samples a second for each 100,000 of a million."""
-    columns = []
-    for kind in KINDS:
-        lines, instead = said_by("asset_flat", kind)
-        if instead:
-            print(f"### Cost of a sample\n\n{kind}: {instead}\n", flush=True)
-            return
-        columns.append(lines)
-    print("### Cost of a sample, from the first to the millionth\n")
-    heads = [f"{kind}, {word}" for kind in KINDS for word in ("samples/s", "peak MB")]
-    print(f"| samples | {' | '.join(heads)} |\n| ---: {'| ---: ' * len(heads)}|")
-    for at in zip(*columns, strict=True):
-        cells = [f"{line['rate']:,.0f} | {line['peak_bytes'] / 1e6:.1f}" for line in at]
-        print(f"| {at[0]['samples']:,} | {' | '.join(cells)} |", flush=True)
-    print()
-
-
-def stream(arguments: argparse.Namespace) -> None:
-    """Prequential accuracy and speed on elec2."""
-    try:
-        y = load(arguments.data, SET).y
-    except MissingSet as missing:
-        print(f"### {SET}\n\nSkipped: {missing}\n", flush=True)
-        return
-    print(
-        f"### {SET}, {len(y):,} samples in order of time\n\n"
-        f"Saying the last label again is right {100.0 * (y[1:] == y[:-1]).mean():.2f}% of the "
-        "time.\n\n"
-        "| | prequential accuracy % | samples/s |\n| --- | ---: | ---: |",
-        flush=True,
-    )
-    for name, (title, _) in STREAM_CONTENDERS.items():
-        lines, instead = said_by(
-            "asset_stream", name, "--data", arguments.data, limit=arguments.limit_seconds
-        )
-        if not lines:
-            print(f"| {title} | {instead} | - |", flush=True)
+def draw(kept: Results) -> None:
+    """Draw a figure a set: a panel for each number of features; dashed is P5's test error."""
+    for name, problem in P5_PROBLEMS.items():
+        sets = [data for data in kept.data if data.partition(", ")[0] == name]
+        if not sets:
             continue
-        result = StreamResult(**lines[-1])
-        print(f"| {title} | {result.accuracy:.2f} | {result.n / result.seconds:,.0f} |", flush=True)
-    print()
+        figure, panels = new_figure(len(sets))
+        targets = problem.paper.error.values()
+        for panel, data in zip(panels, sets, strict=True):
+            for contender in kept.contenders:
+                result = result_of(kept, contender, data)
+                if result is not None:
+                    width = 1.8 if contender.startswith("ASSET") else 1.0
+                    curve = result.curve
+                    panel.plot(curve.seconds, curve.error, ".-", label=contender, linewidth=width)
+            s = int(data.partition(", ")[2])
+            panel.axhline(problem.paper.error[s], color="black", linestyle="--", linewidth=0.8)
+            panel.set(xscale="log", title=f"{data} features", xlabel="CPU seconds")
+            panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            panel.xaxis.set_major_formatter("{x:g}")
+            panel.xaxis.set_minor_formatter(NullFormatter())
+            panel.set_ylim(0.8 * min(targets), 2.5 * max(targets))
+        panels[0].set_ylabel("test error %")
+        panels[-1].legend(fontsize="small")
+        save(figure, FIGURES / f"asset-{name}.svg")
 
 
-if __name__ == "__main__":
-    main()
+STUDIES = {
+    "asset": Study(
+        CONTENDERS,
+        {f"{name}, {s}": partial(load, name, s) for name in P5_PROBLEMS for s in (512, 1024)},
+        measure,
+        table,
+        apart=True,
+        limit=600,
+        draw=draw,
+    ),
+    "asset_flat": Study(
+        {"Fourier": "fourier", "Nystrom": "nystrom"},
+        {"a million samples": lambda options: options.rows or 1_000_000},
+        asset_stream.flat,
+        partial(
+            listed,
+            columns={
+                "thousand samples/s, each tenth": lambda figures: ", ".join(
+                    f"{rate / 1e3:.3g}" for rate in figures[0]["rates"]
+                ),
+                "peak MB": mean("peak_mb", ".1f"),
+            },
+        ),
+        apart=True,
+    ),
+    "asset_stream": Study(
+        asset_stream.CONTENDERS,
+        {"elec2": asset_stream.elec2},
+        lambda contender, stream, _: contender(stream),
+        partial(
+            listed,
+            columns={"right %": mean("accuracy"), "samples/s": mean("rate", ",.0f")},
+        ),
+        apart=True,
+        limit=600,
+    ),
+}

@@ -1,27 +1,20 @@
-"""The contenders of `make bench-asset`, each in a process of its own, on one thread.
+"""The contenders of `benchmarks.asset`: ASSET, scikit-learn's features with SGD, and LIBSVM.
 
-    python -m benchmarks.asset_contenders SET NAME S --data FOLDER
-
-Prints what it measured as lines of JSON, the last one the fullest. Rows come in the same order
-for all, pass after pass. Ten times a pass, later once, the clock stops and the test error of the
-model is taken, from features of the test rows that are not measured either. Seconds are CPU
-seconds, P5's measure: others on the machine hardly change them.
+Rows come in the same order for all, pass after pass. Ten times a pass, later once, the clock stops
+and the test error of the model is taken, from features of the test rows that are not measured
+either. Seconds are CPU seconds, P5's measure: others on the machine hardly change them.
 """
 
-import argparse
-import json
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import threadpoolctl
 from numpy.typing import NDArray
 
 from benchmarks import memory
-from benchmarks.asset_problems import P5_PROBLEMS, SEED, P5Problem, Split, load_split
+from benchmarks.asset_problems import SEED, P5Problem, Split
 from wolfstream.solver.arrays import Float64Array
 
 # Rows that are made into features at once.
@@ -268,32 +261,12 @@ def libsvm(split: Split, problem: P5Problem, s: int) -> Iterator[Result]:  # noq
     yield Result(curve._replace(error=[error]), peak, len(model.support_))
 
 
-CONTENDERS: dict[str, tuple[str, Contender]] = {
-    "nystrom": ("ASSET, Nystrom", ours("nystrom", "asset")),
-    "nystrom_star": ("ASSET*, Nystrom", ours("nystrom", "asset*")),
-    "fourier": ("ASSET, Fourier", ours("fourier", "asset")),
-    "sk_nystroem": ("Nystroem + SGD", peer("nystroem", "float64")),
-    "sk_nystroem_32": ("Nystroem + SGD, float32", peer("nystroem", "float32")),
-    "sk_rbf_sampler": ("RBFSampler + SGD", peer("rbf_sampler", "float64")),
-    "libsvm": ("LIBSVM", libsvm),
+CONTENDERS: dict[str, Contender] = {
+    "ASSET, Nystrom": ours("nystrom", "asset"),
+    "ASSET*, Nystrom": ours("nystrom", "asset*"),
+    "ASSET, Fourier": ours("fourier", "asset"),
+    "Nystroem + SGD": peer("nystroem", "float64"),
+    "Nystroem + SGD, float32": peer("nystroem", "float32"),
+    "RBFSampler + SGD": peer("rbf_sampler", "float64"),
+    "LIBSVM": libsvm,
 }
-
-
-def main() -> None:
-    """Measure one contender on one set."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("set", choices=P5_PROBLEMS)
-    parser.add_argument("name", choices=CONTENDERS)
-    parser.add_argument("features", type=int)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    arguments = parser.parse_args()
-    split = load_split(arguments.data, arguments.set)
-    contender = CONTENDERS[arguments.name][1]
-    with threadpoolctl.threadpool_limits(1):
-        for result in contender(split, P5_PROBLEMS[arguments.set], arguments.features):
-            plain = result._asdict() | {"curve": result.curve._asdict()}
-            print(json.dumps(plain), flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,19 +1,19 @@
 """Probabilities of prequential decisions: Platt's scaling over windows, and what others do.
 
-    python -m benchmarks.calibration --data FOLDER [--rows 6000]
+    python -m benchmarks calibration
+    python -m benchmarks intervals
 
 The working set and ASSET predict each sample of a stream, then learn it, in blocks of 32. Every 128
 samples each method is fitted to the last decisions, and gives the next 128 their probabilities: log
 loss, Brier score, expected calibration error over tenths. `sigmoid` and `isotonic` are
 scikit-learn's, one class against the rest; Venn-Abers is inductive (Vovk, Petej and Fedorova 2015),
-of at most ten classes, interpolated between 24 scores. Below, conformal intervals at 0.9 beside
-River's jackknife on the same predictions.
+of at most ten classes, interpolated between 24 scores. `intervals` has conformal intervals at 0.9
+beside River's jackknife on the same predictions. It needs River.
 """
 
-import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,8 @@ from sklearn.calibration import _sigmoid_calibration
 from sklearn.isotonic import IsotonicRegression
 
 from benchmarks.datasets import load
-from benchmarks.machine import machine_line
+from benchmarks.harness import Options, Study
+from benchmarks.results import Figures, Results, crossed, mean
 from wolfstream.solver.calibration.platt import Scaling, fitted, probabilities
 from wolfstream.solver.calibration.values import ValueCalibration
 from wolfstream.solver.prepare.columns import Preparation, layout_of
@@ -37,7 +38,7 @@ Method = Callable[[Floats, Codes, Floats], Floats]
 SETS = ("pendigits", "elec2", "a9a", "ijcnn1", "usps", "covtype")
 REGRESSION = ("bike_hour", "cal_housing", "abalone")
 HEADS: tuple[PaperHead, ...] = ("working_set", "asset")
-BLOCK, FIRST, PERIOD, WINDOW, LEAST = 32, 256, 128, 1000, 1e-6
+BLOCK, FIRST, PERIOD, WINDOW, LEAST, MOST_ROWS = 32, 256, 128, 1000, 1e-6, 6000
 
 
 def platt(window: int) -> Method:
@@ -45,8 +46,8 @@ def platt(window: int) -> Method:
     last: list[Scaling | None] = [None]
 
     def method(scores: Floats, codes: Codes, asked: Floats) -> Floats:
-        found = last[0] = fitted(last[0], scores[-window:], codes[-window:])
-        return probabilities(found, asked)
+        scaling = last[0] = fitted(last[0], scores[-window:], codes[-window:])
+        return probabilities(scaling, asked)
 
     return method
 
@@ -83,13 +84,13 @@ def isotonic(scores: Floats, y: Floats, asked: Floats) -> Floats:
 
 def venn_abers(scores: Floats, y: Floats, asked: Floats) -> Floats:
     """p1 / (1 - p0 + p1) of isotonic fits that hold the row to be of either class."""
-    grid, found = np.unique(np.quantile(asked, np.linspace(0.0, 1.0, 24))), []
+    grid, p = np.unique(np.quantile(asked, np.linspace(0.0, 1.0, 24))), []
     for x in grid:
         p0, p1 = (
             isotonic(np.append(scores, x), np.append(y, of), np.array([x]))[0] for of in (0.0, 1.0)
         )
-        found.append(p1 / (1.0 - p0 + p1))
-    return np.asarray(np.interp(asked, grid, found))
+        p.append(p1 / (1.0 - p0 + p1))
+    return np.asarray(np.interp(asked, grid, p))
 
 
 METHODS: dict[str, Callable[[], Method]] = {
@@ -100,25 +101,37 @@ METHODS: dict[str, Callable[[], Method]] = {
 }
 
 
-def streams(data: Path, rows: int) -> Iterator[tuple[str, Floats, Codes]]:
-    """Real sets in their order, and made ones that turn, get noisier, and exchange labels."""
-    for name in SETS:
-        found = load(data, name)
-        yield name, np.asarray(found.X[:rows]), found.y[:rows]
+class Decisions(NamedTuple):
+    """Scores before each label, and the labels' numbers, of the rows where both are known."""
+
+    scores: Floats
+    codes: Codes
+
+
+def stream(name: str, options: Options) -> tuple[Floats, Codes]:
+    """Return a real set in its order, or one that turns, gets noisier, or exchanges labels."""
+    rows = options.rows or MOST_ROWS
+    if name in SETS:
+        data = load(options.folder, name)
+        return np.asarray(data.X[:rows]), data.y[:rows]
     random = np.random.default_rng(0)
     X, late = random.standard_normal((rows, 6)), np.arange(rows) >= rows // 2
     angle = np.linspace(0.0, np.pi, rows)
     turning = X[:, 0] * np.cos(angle) + X[:, 1] * np.sin(angle)
-    yield "turning", X, (turning + 0.5 * random.standard_normal(rows) > 0.0).astype(np.int64)
+    turned = (turning + 0.5 * random.standard_normal(rows) > 0.0).astype(np.int64)
     noise = random.random(rows) < np.where(late, 0.3, 0.02)
-    yield "noisier", X, ((X[:, 0] + X[:, 1] * X[:, 2] > 0.0) ^ noise).astype(np.int64)
     logits = X @ random.standard_normal((6, 5)) + np.array([0.0, 0.0, 0.0, -2.0, -3.0])
     logits[late] = logits[late][:, ::-1]
-    yield "exchanged", X, np.argmax(logits + random.gumbel(size=logits.shape), axis=1)
+    return X, {
+        "turning": turned,
+        "noisier": ((X[:, 0] + X[:, 1] * X[:, 2] > 0.0) ^ noise).astype(np.int64),
+        "exchanged": np.argmax(logits + random.gumbel(size=logits.shape), axis=1),
+    }[name]
 
 
-def decisions(X: Floats, y: Codes, head: PaperHead) -> tuple[Floats, Codes]:
-    """Scores before each label, and the labels' numbers, of the rows where both are known."""
+def decisions(name: str, head: PaperHead, options: Options) -> Decisions:
+    """Let a head predict, then learn a stream."""
+    X, y = stream(name, options)
     model = StreamModel(
         "classification",
         head,
@@ -137,14 +150,14 @@ def decisions(X: Floats, y: Codes, head: PaperHead) -> tuple[Floats, Codes]:
         [np.pad(p, ((0, 0), (0, width - p.shape[1])), constant_values=np.nan) for p in parts]
     )
     codes = np.array(own.meet(y.tolist()))
-    known = ~np.isnan(scores[np.arange(len(codes)), codes])
-    scores = scores[known]
-    return np.where(np.isnan(scores), np.nanmin(scores) - 1.0, scores), codes[known]
+    scored = ~np.isnan(scores[np.arange(len(codes)), codes])
+    scores = scores[scored]
+    return Decisions(np.where(np.isnan(scores), np.nanmin(scores) - 1.0, scores), codes[scored])
 
 
-def judged(method: Method, scores: Floats, codes: Codes) -> tuple[float, float, float]:
+def judged(make: Callable[[], Method], decided: Decisions, _: Options) -> Figures:
     """Log loss, Brier score and expected calibration error."""
-    parts = []
+    (scores, codes), method, parts = decided, make(), []
     for at in range(FIRST, len(codes), PERIOD):
         before = slice(max(0, at - 2000), at)
         parts.append(method(scores[before], codes[before], scores[at : at + PERIOD]))
@@ -153,60 +166,76 @@ def judged(method: Method, scores: Floats, codes: Codes) -> tuple[float, float, 
     brier = np.mean((p**2).sum(axis=1) - 2.0 * of_label + 1.0)
     place = np.minimum((10.0 * top).astype(int), 9)
     error = np.abs(np.bincount(place, top, 10) - np.bincount(place, right, 10)).sum() / len(y)
-    return float(-np.log(np.maximum(of_label, LEAST)).mean()), float(brier), float(error)
+    loss = -np.log(np.maximum(of_label, LEAST)).mean()
+    return {"log_loss": float(loss), "brier": float(brier), "error": float(error)}
 
 
-def intervals(data: Path, rows: int) -> Iterator[str]:
-    """Coverage and mean width at 0.9 of two ways on the predictions of one regressor."""
-    for name in REGRESSION:
-        found = load(data, name)
-        X, y = np.asarray(found.X[:rows]), np.float64(found.y[:rows])
-        y = (y - y.mean()) / y.std()
-        model = conf.RegressionJackknife(
-            preprocessing.StandardScaler() | linear_model.LinearRegression(),
-            confidence_level=0.9,
-            window_size=1000,
-        )
-        ours, predicted, covered, widths = ValueCalibration(), np.empty(len(y)), [], []
-        for i, row in enumerate(X.tolist()):
-            x = dict(enumerate(row))
-            interval = model.predict_one(x, with_interval=True)
-            covered.append(interval.lower <= y[i] <= interval.upper)
-            widths.append(interval.upper - interval.lower)
-            predicted[i] = model.predict_one(x)
-            model.learn_one(x, y[i])
-        ours.absorb(predicted, y)
-        own = ours.view().summary["intervals"][2]
-        yield (
-            f"| {name} | {own['coverage']:.3f} / {own['mean_width']:.2f} | "
-            f"{np.mean(covered[FIRST:]):.3f} / {np.mean(widths[FIRST:]):.2f} |"
-        )
+def cell(figures: list[Figures]) -> str:
+    """Return the three scores."""
+    return " / ".join(mean(name, ".3f")(figures) for name in ("log_loss", "brier", "error"))
 
 
-def main() -> None:
-    """Print both tables."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--rows", type=int, default=6000)
-    given = parser.parse_args()
-    print(machine_line())
-    print("| stream | head |", " | ".join(METHODS), "|")
-    print("|---|---|" + "---|" * len(METHODS), flush=True)
-    sums: dict[str, list[tuple[float, float, float]]] = {name: [] for name in METHODS}
-    for name, X, y in streams(given.data, given.rows):
-        for head in HEADS:
-            scores, codes = decisions(X, y, head)
-            cells = []
-            for method, make in METHODS.items():
-                sums[method].append(judged(make(), scores, codes))
-                cells.append(" / ".join(f"{value:.3f}" for value in sums[method][-1]))
-            print(f"| {name} | {head} |", " | ".join(cells), "|", flush=True)
-    means = [" / ".join(f"{v:.3f}" for v in np.mean(of, axis=0)) for of in sums.values()]
-    print("| mean | |", " | ".join(means), "|")
-    print("\n| set | wolfstream: coverage / width | River's jackknife |\n|---|---|---|")
-    for line in intervals(given.data, given.rows):
-        print(line, flush=True)
+def table(kept: Results) -> str:
+    """Return scores by stream and head, and their means."""
+    heads = crossed(kept, cell, "stream, head")
+    of_all = [[kept.of(method, data)[0] for data in kept.data] for method in kept.contenders]
+    return f"{heads}\n| mean | {' | '.join(map(cell, of_all))} |"
 
 
-if __name__ == "__main__":
-    main()
+def regressions(name: str, options: Options) -> tuple[Floats, Floats]:
+    """Return rows and targets at unit variance."""
+    data, rows = load(options.folder, name), options.rows or MOST_ROWS
+    X, y = np.asarray(data.X[:rows]), np.float64(data.y[:rows])
+    return X, (y - y.mean()) / y.std()
+
+
+def intervals(ours: bool, data: tuple[Floats, Floats], _: Options) -> Figures:
+    """Coverage and mean width at 0.9 on the predictions of River's linear regression."""
+    X, y = data
+    model = conf.RegressionJackknife(
+        preprocessing.StandardScaler() | linear_model.LinearRegression(),
+        confidence_level=0.9,
+        window_size=1000,
+    )
+    predicted, covered, widths = np.empty(len(y)), [], []
+    for i, row in enumerate(X.tolist()):
+        x = dict(enumerate(row))
+        interval = model.predict_one(x, with_interval=True)
+        covered.append(interval.lower <= y[i] <= interval.upper)
+        widths.append(interval.upper - interval.lower)
+        predicted[i] = model.predict_one(x)
+        model.learn_one(x, y[i])
+    if not ours:
+        return {
+            "coverage": float(np.mean(covered[FIRST:])),
+            "width": float(np.mean(widths[FIRST:])),
+        }
+    calibration = ValueCalibration()
+    calibration.absorb(predicted, y)
+    own = calibration.view().summary["intervals"][2]
+    return {"coverage": own["coverage"], "width": own["mean_width"]}
+
+
+def interval_cell(figures: list[Figures]) -> str:
+    """Return coverage and mean width."""
+    return f"{mean('coverage', '.3f')(figures)} / {mean('width')(figures)}"
+
+
+STUDIES = {
+    "calibration": Study(
+        METHODS,
+        {
+            f"{name}, {head}": partial(decisions, name, head)
+            for name in (*SETS, "turning", "noisier", "exchanged")
+            for head in HEADS
+        },
+        judged,
+        table,
+    ),
+    "intervals": Study(
+        {"wolfstream": True, "River's jackknife": False},
+        {name: partial(regressions, name) for name in REGRESSION},
+        intervals,
+        partial(crossed, cell=interval_cell, corner="set: coverage / width"),
+    ),
+}

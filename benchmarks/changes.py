@@ -1,6 +1,8 @@
 """The default model where a stream changes, and where its units differ wildly.
 
-    python -m benchmarks.changes [--seeds 10,11,12]
+    python -m benchmarks flips
+    python -m benchmarks rotations
+    python -m benchmarks scales
 
 flips: all labels move to the next class at once. Right in % of the 1,000 samples before, of samples
     501 to 1,000 after it, and the difference; the promise is two points. By chance 500 samples of
@@ -14,18 +16,18 @@ scales: separable data whose features have units from 1e-6 to 1e6, beside the sa
 The default model is spec {} with samples posted to the working set, in blocks of 64.
 """
 
-import argparse
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
-import threadpoolctl
 from numpy.typing import NDArray
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from benchmarks.machine import machine_line
+from benchmarks.harness import Options, Study
+from benchmarks.results import Figures, Results, markdown
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.samples.validation import Samples
@@ -81,19 +83,30 @@ def regions(random: Random, n: int) -> tuple[Rows, Codes]:
 FLIPS: list[Callable[[Random, int], tuple[Rows, Codes]]] = [linear, noisy, radial, rings, regions]
 
 
-def flip(stream: Callable[[Random, int], tuple[Rows, Codes]], seed: int) -> list[float]:
+def seeded(
+    stream: Callable[[Random, int], tuple[Rows, Codes]], options: Options
+) -> Callable[[int], tuple[Rows, Codes]]:
+    """Return what gives so many samples of a stream with the run's seed."""
+    return partial(stream, np.random.default_rng(options.seed))
+
+
+def flip(_: str, stream: Callable[[int], tuple[Rows, Codes]], options: Options) -> Figures:
     """Right before and after all labels moved, and where none does, in %."""
-    X, y = stream(np.random.default_rng(seed), 5000)
+    X, y = stream(5000)
     moved = y.copy()
     moved[4000:] = (moved[4000:] + 1) % (y.max() + 1)
     good, stayed = right(X, moved), right(X, y)
-    parts = good[3000:4000], good[4500:5000], stayed[4500:5000]
-    return [100.0 * float(part.mean()) for part in parts]
+    del options
+    return {
+        "before": 100.0 * float(good[3000:4000].mean()),
+        "after": 100.0 * float(good[4500:5000].mean()),
+        "stayed": 100.0 * float(stayed[4500:5000].mean()),
+    }
 
 
-def rotation(curved: bool, seed: int) -> list[float]:
+def rotation(_: str, curved: bool, options: Options) -> Figures:
     """Return the default model's lead over the fitted one in each thousand samples, in points."""
-    random, n = np.random.default_rng(seed), 20_000
+    random, n = np.random.default_rng(options.seed), options.rows or 20_000
     X = random.normal(size=(n, 4))
     angle = np.linspace(0.0, 2.0 * np.pi, n)
     border = np.cos(angle) * X[:, 0] + np.sin(angle) * X[:, 1]
@@ -105,48 +118,77 @@ def rotation(curved: bool, seed: int) -> list[float]:
     for start in range(WINDOW, n, PERIOD):
         before, part = slice(start - WINDOW, start), slice(start, start + PERIOD)
         fitted = make_pipeline(StandardScaler(), SVC()).fit(X[before], y[before])
-        leads.append(100.0 * (good[part].mean() - fitted.score(X[part], y[part])))
-    return leads
+        leads.append(100.0 * float(good[part].mean() - fitted.score(X[part], y[part])))
+    return {"leads": leads}
 
 
-def scales(seed: int) -> tuple[float, float]:
+def scales(_: str, n: int, options: Options) -> Figures:
     """Right in % of separable data in wild units, and in units of its deviations."""
-    random, n = np.random.default_rng(seed), 6000
+    random = np.random.default_rng(options.seed)
     X = random.normal(size=(n, 6))
     y = (X @ random.normal(size=6) > 0.0).astype(np.int64)
     wild = X * 10.0 ** random.uniform(-6.0, 6.0, 6)
     standardised = (X - X.mean(axis=0)) / X.std(axis=0)
-    found = [100.0 * right(rows, y)[1000:].mean() for rows in (wild, standardised)]
-    return found[0], found[1]
+    parts = {"wild": wild, "standardised": standardised}
+    return {name: 100.0 * float(right(rows, y)[1000:].mean()) for name, rows in parts.items()}
 
 
-def main() -> None:
-    """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", default="10,11,12,13,14")
-    seeds = [int(seed) for seed in parser.parse_args().seeds.split(",")]
-    print(f"{machine_line()}\n\n| flip | before | 501 to 1,000 after | mean | worst seed ", end="")
-    print("| where none moves | mean | worst seed |\n|---|---:|---:|---:|---:|---:|---:|---:|")
-    for stream in FLIPS:
-        before, after, stayed = np.array([flip(stream, seed) for seed in seeds]).T
-        more, beside = after - before, after - stayed
-        print(
-            f"| {stream.__name__} | {before.mean():.2f} | {after.mean():.2f} | "
-            f"{more.mean():+.2f} | {more.min():+.2f} | {stayed.mean():.2f} | "
-            f"{beside.mean():+.2f} | {beside.min():+.2f} |",
-            flush=True,
+def flips_table(kept: Results) -> str:
+    """Return means over the seeds, and the worst seed's differences."""
+    rows = []
+    for data in kept.data:
+        figures = kept.of(DEFAULT, data)
+        before, after, stayed = (
+            np.array([each[name] for each in figures]) for name in ("before", "after", "stayed")
         )
-    print("\n| rotation | lead, mean | worst thousand |\n|---|---:|---:|")
-    for curved in (False, True):
-        leads = np.array([rotation(curved, seed) for seed in seeds[:3]])
-        name = "curved border" if curved else "straight border"
-        print(f"| {name} | {leads.mean():+.2f} | {leads.min():+.2f} |", flush=True)
-    print("\n| units | 1e-6 to 1e6 | standardised | worst seed |\n|---|---:|---:|---:|")
-    wild, same = np.array([scales(seed) for seed in seeds]).T
-    worst = float((wild - same).min())
-    print(f"| separable | {wild.mean():.2f} | {same.mean():.2f} | {worst:+.2f} |")
+        more, beside = after - before, after - stayed
+        cells = [f"{before.mean():.2f}", f"{after.mean():.2f}"]
+        cells += [f"{more.mean():+.2f}", f"{more.min():+.2f}", f"{stayed.mean():.2f}"]
+        rows.append([data, *cells, f"{beside.mean():+.2f}", f"{beside.min():+.2f}"])
+    heads = ["flip", "before", "501 to 1,000 after", "mean", "worst seed"]
+    return markdown([*heads, "where none moves", "mean", "worst seed"], rows)
 
 
-if __name__ == "__main__":
-    with threadpoolctl.threadpool_limits(1):
-        main()
+def rotations_table(kept: Results) -> str:
+    """Return the mean lead, and the worst thousand's."""
+    rows = []
+    for data in kept.data:
+        leads = np.array([each["leads"] for each in kept.of(DEFAULT, data)])
+        rows.append([data, f"{leads.mean():+.2f}", f"{leads.min():+.2f}"])
+    return markdown(["rotation", "lead, mean", "worst thousand"], rows)
+
+
+def scales_table(kept: Results) -> str:
+    """Return means over the seeds, and the worst seed's difference."""
+    figures = kept.of(DEFAULT, "separable")
+    wild, same = (np.array([each[name] for each in figures]) for name in ("wild", "standardised"))
+    worst = f"{float((wild - same).min()):+.2f}"
+    row = ["separable", f"{wild.mean():.2f}", f"{same.mean():.2f}", worst]
+    return markdown(["units", "1e-6 to 1e6", "standardised", "worst seed"], [row])
+
+
+DEFAULT = "default model"
+SEEDS = (10, 11, 12)
+STUDIES = {
+    "flips": Study(
+        {DEFAULT: DEFAULT},
+        {stream.__name__: partial(seeded, stream) for stream in FLIPS},
+        flip,
+        flips_table,
+        seeds=SEEDS,
+    ),
+    "rotations": Study(
+        {DEFAULT: DEFAULT},
+        {"straight border": lambda _: False, "curved border": lambda _: True},
+        rotation,
+        rotations_table,
+        seeds=SEEDS,
+    ),
+    "scales": Study(
+        {DEFAULT: DEFAULT},
+        {"separable": lambda options: options.rows or 6000},
+        scales,
+        scales_table,
+        seeds=SEEDS,
+    ),
+}

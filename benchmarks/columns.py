@@ -1,6 +1,6 @@
 """Raw tables for the default model: what it makes of columns as their owners have them.
 
-    python -m benchmarks.columns
+    python -m benchmarks columns
 
 Each stream is generated. `as it is` are rows as a file has them; `prepared` are the same ones after
 a hand has made numbers of them, which the model should reach by itself. Blocks of 64 samples are
@@ -9,10 +9,13 @@ each predicted, then learned.
 
 import datetime as dt
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.harness import Options, Study
+from benchmarks.results import Figures, crossed, mean
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.samples.validation import read_samples
@@ -36,11 +39,11 @@ def bank(random: Random, n: int = 4000) -> Table:
     """Card payments, of which 2% are frauds: large ones, at night, or with a word that tells."""
     amount, share = np.exp(random.normal(3.5, 1.0, n)), random.random(n)
     at = np.cumsum(random.exponential(600.0, n))
-    known, hour = random.random(n) < 0.6, (at / 3600.0) % 24.0
+    familiar, hour = random.random(n) < 0.6, (at / 3600.0) % 24.0
     tells = random.random(n) < 0.03
     places = ["corner shop", "web store", "petrol station", "hotel desk"]
     place = random.integers(0, 4, n)
-    logit = -7.5 + 1.2 * (np.log(amount) - 3.5) + 4.5 * tells + 2.0 * (hour < 5) + 1.5 * ~known
+    logit = -7.5 + 1.2 * (np.log(amount) - 3.5) + 4.5 * tells + 2.0 * (hour < 5) + 1.5 * ~familiar
     fraud = random.random(n) < 1.0 / (1.0 + np.exp(-logit - 2.0 * share))
     raw, prepared = list[Row](), list[Row]()
     for i in range(n):
@@ -51,7 +54,7 @@ def bank(random: Random, n: int = 4000) -> Table:
                 "amount": f"${amount[i]:,.2f}",
                 "limit used": f"{100.0 * share[i]:.1f}%",
                 "when": moment.isoformat(" "),
-                "known device": str(bool(known[i])),
+                "known device": str(bool(familiar[i])),
                 "note": f"Paid {word} at the {places[place[i]]}, order {random.integers(10**6)}",
             }
         )
@@ -60,43 +63,18 @@ def bank(random: Random, n: int = 4000) -> Table:
                 "amount": round(float(amount[i]), 2),
                 "limit used": float(share[i]),
                 "hour": float(hour[i]),
-                "known device": float(known[i]),
+                "known device": float(familiar[i]),
                 "gift": float(tells[i]),
             }
         )
-    return Table(raw, prepared, ["fraud" if one else "ok" for one in fraud])
+    return Table(raw, prepared, ["fraud" if value else "ok" for value in fraud])
 
 
-_GOOD = [
-    "love",
-    "great",
-    "happy",
-    "thanks",
-    "wonderful",
-    "nice",
-    "best",
-    "enjoy",
-    "sunny",
-    "perfect",
-]
+_GOOD = ["love", "great", "happy", "thanks", "wonderful", "nice", "best", "enjoy", "sunny"]
+_GOOD += ["perfect"]
 _BAD = ["hate", "awful", "sad", "broken", "worst", "angry", "late", "rude", "cold", "boring"]
-_PLAIN = [
-    "the",
-    "a",
-    "my",
-    "flight",
-    "phone",
-    "service",
-    "today",
-    "was",
-    "is",
-    "with",
-    "and",
-    "just",
-    "so",
-    "very",
-    "day",
-]
+_PLAIN = ["the", "a", "my", "flight", "phone", "service", "today", "was", "is", "with", "and"]
+_PLAIN += ["just", "so", "very", "day"]
 
 
 def messages(random: Random, n: int = 4000) -> Table:
@@ -180,7 +158,7 @@ def scored(rows: list[Row], y: list[Any], spec: Row) -> tuple[float, Learner]:
         return float(np.mean([abs(a - b) for a, b in pairs])), learner
     classes = learner.model.published.heads["adaptive"].classes
     assert classes is not None
-    sign = [one if isinstance(one, float) else 0.0 for one in said]
+    sign = [value if isinstance(value, float) else 0.0 for value in said]
     return _auc(np.array(sign), np.array([label == classes[1] for label in y])), learner
 
 
@@ -192,19 +170,31 @@ def _auc(score: np.ndarray[Any, Any], positive: np.ndarray[Any, Any]) -> float:
     return float((rank[positive].sum() - many * (many + 1) / 2) / (many * few))
 
 
-def main() -> None:
-    """Print a line for each stream."""
-    print(f"{'stream':10} {'score':>5} {'as it is':>10} {'prepared':>10}")
-    for name, stream in STREAMS.items():
-        table = stream(np.random.default_rng(0))
-        numeric = isinstance(table.y[0], float)
-        spec: Row = {"task": "regression", "working_set": None} if numeric else {}
-        given, learner = scored(table.raw, table.y, spec)
-        prepared, _ = scored(table.prepared, table.y, spec)
-        print(f"{name:10} {'mae' if numeric else 'auc':>5} {given:10.4f} {prepared:10.4f}")
-        for column in learner.model.describe()["columns"]:
-            print(f"    {column['name']:14} {column['kind']:15} {column.get('why', '')}")
+def load(name: str, options: Options) -> Table:
+    """Return a stream with the run's seed."""
+    return STREAMS[name](np.random.default_rng(options.seed))
 
 
-if __name__ == "__main__":
-    main()
+def measure(form: str, table: Table, options: Options) -> Figures:
+    """Return the score of rows in a form, and what the model takes columns for."""
+    numeric = isinstance(table.y[0], float)
+    spec: Row = {"task": "regression", "working_set": None} if numeric else {}
+    rows: list[Row] = getattr(table, form)[: options.rows]
+    score, learner = scored(rows, table.y[: options.rows], spec)
+    kinds = {column["name"]: column["kind"] for column in learner.model.describe()["columns"]}
+    return {"mae" if numeric else "auc": score, "columns": kinds}
+
+
+def score_cell(figures: list[Figures]) -> str:
+    """Return the AUC or the mean absolute error."""
+    return mean("auc" if "auc" in figures[0] else "mae", ".4f")(figures)
+
+
+STUDIES = {
+    "columns": Study(
+        {"as it is": "raw", "prepared": "prepared"},
+        {name: partial(load, name) for name in STREAMS},
+        measure,
+        partial(crossed, cell=score_cell, corner="AUC, or mean absolute error of rides and codes"),
+    )
+}

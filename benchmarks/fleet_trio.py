@@ -28,21 +28,26 @@ class Trio:
         self.replicas = [Replica(folder / f"r{n}", self.nats, **settings) for n in range(3)]
         self.client = httpx.Client(timeout=60, trust_env=False)
 
+    @property
+    def urls(self) -> list[str]:
+        """The replicas' addresses."""
+        return [replica.url for replica in self.replicas]
+
     def start(self) -> "Trio":
         """Start all, and wait until they have heard each other."""
         self.nats.start()
-        for one in self.replicas:
-            one.launch()
-        for one in self.replicas:
-            one.wait()
-        found(lambda: len(self.reported()) == len(self.replicas))
+        for replica in self.replicas:
+            replica.launch()
+        for replica in self.replicas:
+            replica.wait()
+        wait_for(lambda: len(self.reported()) == len(self.replicas))
         return self
 
     def reported(self) -> dict[str, dict[str, Any]]:
         """Return what the replicas say of themselves, by their addresses, as the first tells it."""
-        for one in self.replicas:
+        for replica in self.replicas:
             try:
-                replicas = self.client.get(f"{one.url}/v1/fleet", timeout=1).json()["replicas"]
+                replicas = self.client.get(f"{replica.url}/v1/fleet", timeout=1).json()["replicas"]
             except (httpx.TransportError, KeyError):
                 continue
             return {replica["url"]: replica for replica in replicas}
@@ -50,19 +55,19 @@ class Trio:
 
     def leaders(self) -> dict[str, str]:
         """Return the address of each model's leader."""
-        return {name: url for url, one in self.reported().items() for name in one["leads"]}
+        return {name: url for url, replica in self.reported().items() for name in replica["leads"]}
 
     def is_ready(self, model: str, sequence: int) -> bool:
         """Whether all three live, and one leads a model and another one has followed it so far."""
         replicas = self.reported().values()
-        leads = any(model in one["leads"] for one in replicas)
-        follows = any(one["follows"].get(model, -1) >= sequence for one in replicas)
+        leads = any(model in replica["leads"] for replica in replicas)
+        follows = any(replica["follows"].get(model, -1) >= sequence for replica in replicas)
         return leads and follows and len(replicas) == len(self.replicas)
 
     def make(self, model: str, spec: dict[str, Any]) -> None:
         """Make a model."""
         url = f"{self.replicas[0].url}/v1/models/{model}"
-        found(lambda: self.client.put(url, json=spec).is_success)
+        wait_for(lambda: self.client.put(url, json=spec).is_success)
 
     def learn(self, urls: Sequence[str], model: str, n: int, seed: int = 0) -> int:
         """The sequence of so many samples that are sent to one address after the other until taken.
@@ -88,8 +93,8 @@ class Trio:
     def close(self) -> None:
         """End everything."""
         self.client.close()
-        for one in self.replicas:
-            one.close()
+        for replica in self.replicas:
+            replica.close()
         self.nats.close()
 
 
@@ -100,7 +105,7 @@ def samples(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return X, (X[:, 0] * X[:, 1] > 0).astype(int)
 
 
-def found(look: Callable[[], T]) -> T:
+def wait_for(look: Callable[[], T]) -> T:
     """Return the first result that is something."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while not (result := look()):

@@ -1,16 +1,14 @@
 """The largest requests that a server takes, of each format and call: bytes and seconds.
 
-    python -m benchmarks.largest_requests --write docs/authentication-and-limits.md
+    python -m benchmarks largest_requests --write-table
 
-The results stay in `benchmarks/results/largest_requests.json`, from which the page's table is made;
-`--only` replaces some of them.
-Each has as many values as the default limits allow, which is tried; it is sent by curl, or over a
-websocket, to a server that does nothing else. The models have ASSET alone, with a dimension of 16,
-so that the time is that of reading, checking and answering; the last rows are of the default model,
-and an uploaded model has rows that wait for their labels, too. `/livez` is asked meanwhile.
+The table is that of docs/authentication-and-limits.md. Each request has as many values as the
+default limits allow, which is tried; it is sent by curl, or over a websocket, to a server that does
+nothing else. The models have ASSET alone, with a dimension of 16, so that the time is that of
+reading, checking and answering; the last rows are of the default model, and an uploaded model has
+rows that wait for their labels, too. `/livez` is asked meanwhile.
 """
 
-import argparse
 import io
 import json
 import os
@@ -20,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,12 +30,12 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 from websockets.typing import Subprotocol
 
+from benchmarks.harness import Options, Study
 from benchmarks.machine import machine_line
 from benchmarks.processes import Server, wolfstream
+from benchmarks.results import Figures, Results, markdown
 
 ROWS = 100_000  # and as many numbers in a row, by default
-RESULTS = Path(__file__).parent / "results" / "largest_requests.json"
-_BEGIN, _END = "<!-- benchmarks.largest_requests: begin -->", "<!-- end -->"
 _LIGHT = {"working_set": None, "adaptive": None, "asset": {"dimension": 16}, "serve": "asset"}
 _SPARSE = {**_LIGHT, "prepare": {"named": "sparse"}}
 _TOO_LARGE = 413
@@ -48,6 +47,14 @@ class Body(NamedTuple):
     media_type: str
     make: Callable[[NDArray[np.float64], list[int]], bytes]
     query: str = ""
+
+
+class Serving(NamedTuple):
+    """A server, the shape of what is sent to it, and a folder for bodies."""
+
+    server: Server
+    shape: str
+    folder: Path
 
 
 class Case(NamedTuple):
@@ -273,50 +280,49 @@ CASES = (
 )
 
 
-class Taken(NamedTuple):
-    """What became of a request, in seconds.
+@contextmanager
+def serving(shape: str, _: Options) -> Iterator[Serving]:
+    """A server that does nothing else, and the shape of what is sent to it."""
+    with tempfile.TemporaryDirectory() as folder, wolfstream(Path(folder) / "data") as server:
+        yield Serving(server, shape, Path(folder))
 
-    shape: of its rows. processor: that the server took. livez: the longest answer of `/livez`
-    meanwhile.
+
+def measure(case: Case, serving: Serving, options: Options) -> Figures:
+    """Send the largest request of a shape to a new model, narrowing what is too large.
+
+    shape: of its rows. processor: the seconds of it that the server took. livez: the longest answer
+    of `/livez` meanwhile.
     """
-
-    call: str
-    name: str
-    shape: list[int]
-    n_bytes: int
-    status: int
-    seconds: float
-    processor: float
-    livez: float
-
-
-def measured(server: Server, case: Case, shape: tuple[int, int], folder: Path) -> Taken:
-    """Send the largest request of a shape to a new model, narrowing what is too large."""
-    url = server.url
-    with httpx.Client(base_url=url, timeout=60) as client:
+    server, name, folder = serving
+    shape = next(shape for shape in case.shapes if _named_shape(shape) == name)
+    if options.rows:
+        shape = min(shape[0], options.rows), min(shape[1], options.rows)
+    with httpx.Client(base_url=server.url, timeout=60) as client:
         path = folder / "body"
         while True:
             client.put("/v1/models/m", json=case.spec).raise_for_status()
             case.before(client, shape)
             path.write_bytes(_body(case, client, shape))
             before = _processor_seconds(server.pid)
-            with _pulse(url) as livez:
-                status, seconds = _sent(url, case, path)
+            with _pulse(server.url) as livez:
+                status, seconds = _sent(server.url, case, path)
             processor = _processor_seconds(server.pid) - before
             client.delete("/v1/models/m").raise_for_status()
             if status != _TOO_LARGE:
                 break
             shape = _narrower(shape)
-        return Taken(
-            case.call,
-            case.name,
-            [*shape],
-            path.stat().st_size,
-            status,
-            seconds,
-            processor,
-            max(livez),
-        )
+    return {
+        "shape": [*shape],
+        "n_bytes": path.stat().st_size,
+        "status": status,
+        "seconds": seconds,
+        "processor": processor,
+        "livez": max(livez),
+    }
+
+
+def _named_shape(shape: tuple[int, int]) -> str:
+    return "tall" if shape[0] > shape[1] else "wide"
 
 
 def _processor_seconds(pid: int) -> float:
@@ -400,81 +406,43 @@ def _pulse(url: str) -> Iterator[list[float]]:
         asking.join()
 
 
-class Results(NamedTuple):
-    """A run. machine: with its day. load: how many processes wanted to run meanwhile."""
-
-    machine: str
-    load: float
-    taken: list[Taken]
-
-
-def read_results(file: Path = RESULTS) -> Results:
-    """Return the run that was kept."""
-    machine, load, taken = json.loads(file.read_text()).values()
-    return Results(machine, load, [Taken(**one) for one in taken])
-
-
-def _keep(results: Results) -> None:
-    taken = [one._asdict() for one in results.taken]
-    RESULTS.write_text(json.dumps({**results._asdict(), "taken": taken}, indent=1) + "\n")
-
-
-def table(results: Results) -> str:
-    """Return the results as Markdown."""
-    lines = [
-        f"By `python -m benchmarks.largest_requests`: {results.machine}, where "
-        f"{results.load:.0f} processes wanted to run.",
-        "",
-        "| call | format | rows × values | MB | status | seconds | of the processor "
-        "| longest `/livez`, ms |",
-        "|---|---|---:|---:|---:|---:|---:|---:|",
-    ]
-    for one in results.taken:
-        rows, width = one.shape
-        lines.append(
-            f"| `{one.call}` | {one.name} | {rows:,} × {width:,} | "
-            f"{one.n_bytes / 1e6:.1f} | {one.status} | {one.seconds:.1f} | "
-            f"{one.processor:.1f} | "
-            f"{1e3 * one.livez:.0f} |"
-        )
-    return "\n".join(lines)
+def table(kept: Results) -> str:
+    """Return the results as Markdown, below a line of what they were measured on."""
+    last = max(kept.results, key=lambda result: str(result.measured["day"])).measured
+    rows = []
+    for contender in kept.contenders:
+        for shape in ("tall", "wide"):
+            for figures in kept.of(contender, shape):
+                call, _, name = contender.partition(": ")
+                height, width = figures["shape"]
+                cells = [
+                    f"`{call}`",
+                    name,
+                    f"{height:,} × {width:,}",
+                    f"{figures['n_bytes'] / 1e6:.1f}",
+                ]
+                cells += [
+                    str(figures["status"]),
+                    f"{figures['seconds']:.1f}",
+                    f"{figures['processor']:.1f}",
+                ]
+                rows.append([*cells, f"{1e3 * figures['livez']:.0f}"])
+    heads = ["call", "format", "rows × values", "MB", "status", "seconds"]
+    heads += ["of the processor", "longest `/livez`, ms"]
+    return (
+        f"By `python -m benchmarks largest_requests`: {machine_line(last)}, where "
+        f"{last['load']:.0f} processes wanted to run.\n\n{markdown(heads, rows)}"
+    )
 
 
-def main() -> None:
-    """Print the table, and write it between its marks in a page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", type=Path, help="the page whose table is replaced")
-    parser.add_argument("--only", default="", help="cases whose call and format have this text")
-    options = parser.parse_args()
-    cases = [case for case in CASES if options.only in f"{case.call} {case.name}"]
-    taken = list[Taken]()
-    with tempfile.TemporaryDirectory() as folder, wolfstream(Path(folder) / "data") as server:
-        for case in cases:
-            for shape in case.shapes:
-                taken.append(measured(server, case, shape, Path(folder)))
-                results = Results(machine_line(), os.getloadavg()[2], taken)
-                print(table(results).splitlines()[-1], flush=True)
-                if options.write is not None:
-                    _keep(_merged(results))
-                    page = options.write.read_text()
-                    options.write.write_text(written(page, read_results()))
-
-
-def _merged(results: Results) -> Results:
-    """Return the results with those that were kept of other cases, in the cases' order."""
-    places = {(case.call, case.name): place for place, case in enumerate(CASES)}
-    new = {(one.call, one.name) for one in results.taken}
-    kept = read_results().taken if RESULTS.exists() else []
-    taken = [one for one in kept if (one.call, one.name) in places.keys() - new]
-    taken = sorted([*taken, *results.taken], key=lambda one: places[one.call, one.name])
-    return results._replace(taken=taken)
-
-
-def written(page: str, results: Results) -> str:
-    """Return a page with the results in the place of what stands between its marks."""
-    before, _, rest = page.partition(_BEGIN)
-    return f"{before}{_BEGIN}\n{table(results)}\n{_END}{rest.partition(_END)[2]}"
-
-
-if __name__ == "__main__":
-    main()
+BY_NAME = {f"{case.call}: {case.name}": case for case in CASES}
+STUDIES = {
+    "largest_requests": Study(
+        BY_NAME,
+        {shape: partial(serving, shape) for shape in ("tall", "wide")},
+        measure,
+        table,
+        takes=lambda case, shape: shape in map(_named_shape, BY_NAME[case].shapes),
+        page=Path(__file__).parents[1] / "docs" / "authentication-and-limits.md",
+    )
+}

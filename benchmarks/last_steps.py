@@ -1,6 +1,6 @@
 """P1's Tables 3 and 4 with samples drawn as its program draws them, and what the last steps do.
 
-    python -m benchmarks.last_steps --data FOLDER
+    python -m benchmarks last_steps
 
 P1 permutes each set (section 5.4): a sample comes once. Its program (opt_sfw.h of fastlib, the
 library of its authors) starts at a random sample, then takes the labels in turns and draws from the
@@ -13,18 +13,13 @@ of the last 1,000 alphas, the accuracy of their average, and by how much of q on
 decisions of all test rows together. `docs/papers.md` explains them.
 """
 
-import argparse
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import threadpoolctl
 from numpy.typing import NDArray
 
-from benchmarks.datasets import Dataset, MissingSet, load
-from benchmarks.machine import machine_line
-from benchmarks.p1_tables import P1_TABLES
-from benchmarks.papers import PROBLEMS, Problem
+from benchmarks.datasets import Dataset
+from benchmarks.papers import Problem
 from wolfstream.solver.arrays import Float64Array, FloatArray
 from wolfstream.solver.compiled import compiled
 from wolfstream.solver.kernels.blocks import kernel_block
@@ -34,7 +29,15 @@ from wolfstream.solver.simplex.problem import Problem as Simplex
 from wolfstream.solver.simplex.problem import best_vertex, empty_problem, worst_vertex
 from wolfstream.solver.simplex.steps import away, away_is_steeper, toward
 
-ORDERS, LAST = 10, 1000
+# Set: accuracy % and support vectors of SFW after one epoch and after two, the same of MSFW (P1
+# Tables 3 and 4, squared hinge).
+P1_TABLES = {
+    "svmguide1": ("96.85 / 693", "96.98 / 971", "97.00 / 672", "97.00 / 942"),
+    "w3a": ("98.13 / 570", "98.29 / 797", "98.06 / 529", "98.33 / 779"),
+    "a9a": ("85.24 / 12,804", "84.69 / 16,743", "84.87 / 13,131", "85.13 / 17,267"),
+    "ijcnn1": ("98.07 / 2,772", "98.58 / 3,779", "98.17 / 2,706", "98.55 / 3,724"),
+}
+LAST = 1000
 # Each part of the test rows has kernel values of at most this many.
 _TILE = 1 << 26
 
@@ -71,56 +74,6 @@ class Run(NamedTuple):
     average: float
     support: int
     shift: float
-
-
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--sets", nargs="+", choices=P1_TABLES, default=list(P1_TABLES))
-    parser.add_argument("--orders", type=int, default=ORDERS)
-    arguments = parser.parse_args()
-    print(f"{machine_line()}; one thread; mean ± deviation of {arguments.orders}\n")
-    heads = [
-        "last alpha", "mean of the last 1,000", "best of them", "their average",
-        "support vectors", "shift / q", "P1",
-    ]  # fmt: skip
-    print(f"| set | {' | '.join(heads)} |\n| ---" + " | ---:" * len(heads) + " |", flush=True)
-    with threadpoolctl.threadpool_limits(1):
-        for name in arguments.sets:
-            try:
-                task = task_of(PROBLEMS[name], load(arguments.data, PROBLEMS[name].file))
-            except MissingSet as missing:
-                print(f"| {name} | skipped: {missing} |")
-                continue
-            rows_of(name, task, arguments.orders)
-
-
-def rows_of(name: str, task: Task, orders: int) -> None:
-    """Print a set's rows."""
-    cells = iter(P1_TABLES[name])
-    for algorithm, away_steps in (("SFW", False), ("MSFW", True)):
-        for epochs in (1, 2):
-            paper = next(cells)
-            # A second pass over an order needs the learner (`benchmarks.p1_tables`).
-            for way in ("permuted", "drawn")[epochs - 1 :]:
-                runs = [
-                    run_of(task, steps_of(task, epochs, seed, away_steps, way == "drawn"))
-                    for seed in range(orders)
-                ]
-                print(
-                    f"| {name}, {algorithm}, {epochs} epo., {way} | {cells_of(runs)} | {paper} |",
-                    flush=True,
-                )
-
-
-def cells_of(runs: list[Run]) -> str:
-    """Means and deviations."""
-    mean, deviation = np.mean(runs, axis=0), np.std(runs, axis=0, ddof=1)
-    digits = (2, 2, 2, 2, 0, 2)
-    return " | ".join(
-        f"{m:,.{n}f} ± {d:,.{n}f}" for m, d, n in zip(mean, deviation, digits, strict=True)
-    )
 
 
 def task_of(problem: Problem, data: Dataset) -> Task:
@@ -276,7 +229,3 @@ def run_of(task: Task, steps: Steps) -> Run:
         support=int((weights_after(steps, len(steps.vertex), n) > 1e-7).sum()),
         shift=float(shifts.mean()) / len(task.test_sign) / steps.q,
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """The default model where labels come late, beside LightGBM, a forest and the last label.
 
-    python -m benchmarks.late_labels --data FOLDER [--streams A,B] [--contenders A,B] [--write PAGE]
+    python -m benchmarks late_labels --data FOLDER
 
 With a delay of D, a row is predicted when the labels of all rows up to D before its own are known.
 Spec `{}` learns blocks of 50 rows, and predicts as many, D rows ahead of what it has learned; with
@@ -8,28 +8,23 @@ a delay of 0 each row is predicted with the labels just before it. LightGBM is f
 8,000 labelled rows after 250, 500, 1,000 rows and then each 500, in no time; River's adaptive
 random forest learns row by row. All have their defaults, and walk a stream once for all delays.
 Rows count from the 500th on that come after the delay: right in %, or the mean absolute error.
-Results are kept in `benchmarks/results/late_labels.jsonl`, and what is there is not run again;
-`--write` makes the page's table of them. It needs River and LightGBM (`make .venv/peers`).
+It needs River and LightGBM (`make .venv/peers`).
 """
 
-import argparse
 from collections.abc import Callable, Iterable
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import threadpoolctl
 from numpy.typing import NDArray
 
-from benchmarks import kept_tables
-from benchmarks.machine import machine_line
+from benchmarks.harness import Options, Study, one_thread
+from benchmarks.results import Figures, Results, markdown
 from benchmarks.streams_data import REAL, Stream, generated, real
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.model import read_spec
 
-RESULTS, MARK = "late_labels.jsonl", "late labels"
 DELAYS = (0, 100, 500, 5_000)
 STREAMS = (
     *("elec2", "covtype", "agrawal", "rbf_drift", "pendigits"),
@@ -39,19 +34,15 @@ ROWS, BLOCK, FIRST, EVERY, WINDOW, BEFORE, SEED = 8_000, 50, 250, 500, 8_000, 50
 Predicted = NDArray[np.float64]
 
 
-class Score(NamedTuple):
-    """Of the rows that count: the mean, its standard error, and how many."""
+def loader(name: str) -> Callable[[Options], Stream]:
+    """Return what loads the first rows of a stream."""
 
-    mean: float
-    error: float
-    rows: int
+    def load(options: Options) -> Stream:
+        stream = real(options.folder, name) if name in REAL else generated(name, SEED, ROWS)
+        rows = min(ROWS, options.rows or ROWS)
+        return Stream(name, np.ascontiguousarray(stream.X[:rows], np.float64), stream.y[:rows])
 
-
-def stream_of(name: str, folder: Path) -> Stream:
-    """Return the first rows of a stream."""
-    stream = real(folder, name) if name in REAL else generated(name, SEED, ROWS)
-    X = np.ascontiguousarray(stream.X[:ROWS], np.float64)
-    return Stream(name, X, stream.y[:ROWS])
+    return load
 
 
 def default_model(stream: Stream) -> dict[int, Predicted]:
@@ -121,7 +112,8 @@ def last_label(stream: Stream) -> dict[int, Predicted]:
     return predicted
 
 
-CONTENDERS: dict[str, Callable[[Stream], dict[int, Predicted]]] = {
+Walk = Callable[[Stream], dict[int, Predicted]]
+CONTENDERS: dict[str, Walk] = {
     "ours": default_model,
     "LightGBM": lightgbm,
     "ARF 10": adaptive_forest,
@@ -138,44 +130,36 @@ def _numbers(prediction: list[Any]) -> Predicted:
     return np.array([np.nan if one is None else one for one in prediction], np.float64)
 
 
-def score(stream: Stream, predicted: Predicted, delay: int) -> Score:
-    """Return the score with a delay; what is not predicted is wrong."""
+def score(stream: Stream, predicted: Predicted, delay: int) -> Figures:
+    """Return the score with a delay, its error, and its rows; what is not predicted is wrong."""
     counted = slice(delay + BEFORE, None)
     said, y = predicted[counted], stream.y[counted]
     each = np.abs(said - y) if stream.regression else 100.0 * (said == y)
-    return Score(float(each.mean()), float(each.std() / np.sqrt(len(each))), len(each))
-
-
-def run(stream: Stream, contender: str) -> None:
-    """Walk a stream and keep the scores."""
-    for delay, predicted in CONTENDERS[contender](stream).items():
-        found = score(stream, predicted, delay)._asdict()
-        line = {"stream": stream.name, "delay": delay, "contender": contender, **found}
-        kept_tables.keep(RESULTS, ("stream", "delay", "contender"), line)
-
-
-def table() -> str:
-    """Return the table of all results that are kept."""
-    kept = {
-        (line["stream"], line["delay"], line["contender"]): Score(
-            line["mean"], line["error"], line["rows"]
-        )
-        for line in kept_tables.read(RESULTS)
+    return {
+        "mean": float(each.mean()),
+        "error": float(each.std() / np.sqrt(len(each))),
+        "rows": len(each),
     }
-    heads = ["stream", "labels late by", *CONTENDERS, "standard error"]
+
+
+def measure(walk: Walk, stream: Stream, options: Options) -> Figures:
+    """Return the scores of a contender by delay."""
+    del options
+    with one_thread():
+        predictions = walk(stream)
+    return {str(delay): score(stream, said, delay) for delay, said in predictions.items()}
+
+
+def table(kept: Results) -> str:
+    """Return a row for each stream and delay."""
     rows = list[Iterable[str]]()
-    for name in STREAMS:
-        for delay in DELAYS:
-            scores = {who: kept.get((name, delay, who)) for who in CONTENDERS}
-            ours = scores["ours"]
-            cells = [_cell(one) for one in scores.values()]
-            error = "" if ours is None else _shown(ours.error)
-            rows.append([name if delay == DELAYS[0] else "", f"{delay:,}", *cells, error])
-    return kept_tables.markdown(heads, rows)
-
-
-def _cell(found: Score | None) -> str:
-    return "" if found is None else _shown(found.mean)
+    for name in kept.data:
+        for delay in map(str, DELAYS):
+            scores = [next(iter(kept.of(who, name)), {}).get(delay) for who in CONTENDERS]
+            error = "" if scores[0] is None else _shown(scores[0]["error"])
+            cells = ["" if each is None else _shown(each["mean"]) for each in scores]
+            rows.append([name if delay == "0" else "", f"{int(delay):,}", *cells, error])
+    return markdown(["stream", "labels late by", *CONTENDERS, "standard error"], rows)
 
 
 def _shown(value: float) -> str:
@@ -183,30 +167,6 @@ def _shown(value: float) -> str:
     return f"{value:,.0f}" if value >= 1_000.0 else f"{value:.2f}"
 
 
-def written(page: str) -> str:
-    """Return the page with the table of the results that are kept."""
-    return kept_tables.written(page, MARK, table())
-
-
-def main() -> None:
-    """Run what is not kept, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--streams", default=",".join(STREAMS))
-    parser.add_argument("--contenders", default=",".join(CONTENDERS))
-    parser.add_argument("--write", type=Path, help="the page whose table is made of the results")
-    asked = parser.parse_args()
-    kept = {(line["stream"], line["contender"]) for line in kept_tables.read(RESULTS)}
-    for name in asked.streams.split(","):
-        stream = stream_of(name, asked.data)
-        for contender in asked.contenders.split(","):
-            if (name, contender) not in kept:
-                run(stream, contender)
-    if asked.write is not None:
-        asked.write.write_text(written(asked.write.read_text()))
-    print(f"{machine_line()}\n\n{table()}")
-
-
-if __name__ == "__main__":
-    with threadpoolctl.threadpool_limits(1), np.errstate(all="ignore"):
-        main()
+STUDIES = {
+    "late_labels": Study(CONTENDERS, {name: loader(name) for name in STREAMS}, measure, table)
+}

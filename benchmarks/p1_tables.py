@@ -1,93 +1,127 @@
-"""P1's Tables 3 and 4 beside our own runs, as Markdown.
+"""P1's Tables 3 and 4 beside our own runs: accuracy and support vectors after one epoch and two.
 
-    python -m benchmarks.p1_tables --data FOLDER
-
-Accuracy and support vectors after one epoch and after two, in random order.
+python -m benchmarks p1_tables        in random order (P1 section 5.4), mean of five
+python -m benchmarks last_steps       see `benchmarks.last_steps`
 """
 
-import argparse
-from pathlib import Path
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
-import threadpoolctl
 
-from benchmarks.datasets import Dataset, MissingSet, load
-from benchmarks.machine import machine_line
+from benchmarks.datasets import Dataset, load
+from benchmarks.harness import Options, Study
+from benchmarks.last_steps import P1_TABLES, Task, run_of, steps_of, task_of
 from benchmarks.papers import PROBLEMS, Problem
+from benchmarks.results import Figures, Results, listed, markdown, spread
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.working_set.learner import Algorithm, WorkingSet
 from wolfstream.solver.working_set.predictions import predict
 
-# Set: accuracy % and support vectors of SFW after one epoch and after two, the same of MSFW (P1
-# Tables 3 and 4, squared hinge).
-P1_TABLES = {
-    "svmguide1": ("96.85 / 693", "96.98 / 971", "97.00 / 672", "97.00 / 942"),
-    "w3a": ("98.13 / 570", "98.29 / 797", "98.06 / 529", "98.33 / 779"),
-    "a9a": ("85.24 / 12,804", "84.69 / 16,743", "84.87 / 13,131", "85.13 / 17,267"),
-    "ijcnn1": ("98.07 / 2,772", "98.58 / 3,779", "98.17 / 2,706", "98.55 / 3,724"),
+ALGORITHMS: dict[str, Algorithm] = {"SFW": "sfw", "MSFW": "msfw"}
+EPOCHS = 2
+
+
+class Drawing(NamedTuple):
+    """A way to learn: with away steps in MSFW, and drawn as P1's program draws samples."""
+
+    away_steps: bool
+    epochs: int
+    drawn: bool
+
+
+# A second pass over an order needs the learner, which `p1_tables` has.
+DRAWINGS = {
+    f"{name}, {epochs} epo., {way}": Drawing(name == "MSFW", epochs, way == "drawn")
+    for name in ALGORITHMS
+    for epochs in (1, 2)
+    for way in ("permuted", "drawn")[epochs - 1 :]
 }
-ORDERS, EPOCHS = 5, 2
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    arguments = parser.parse_args()
-    print(f"{machine_line()}; one thread\n", flush=True)
-    with threadpoolctl.threadpool_limits(1):
-        epochs(arguments.data)
-
-
-def epochs(folder: Path) -> None:
-    """P1 Tables 3 and 4: one and two epochs without corrective steps, in random order."""
-    print("### P1 Tables 3 and 4: test accuracy % / support vectors\n")
-    print(f"In random order (P1 section 5.4): mean ± deviation of {ORDERS}. P1's in brackets.\n")
-    heads = [f"{name}, {n} epo." for name in ("SFW", "MSFW") for n in range(1, EPOCHS + 1)]
-    print(f"| set | {' | '.join(heads)} |\n| ---" + " | ---:" * len(heads) + " |")
-    for name, papers in P1_TABLES.items():
-        problem = PROBLEMS[name]
-        try:
-            data = load(folder, problem.file)
-        except MissingSet as missing:
-            print(f"| {name} | skipped: {missing} |")
-            continue
-        if name == "ijcnn1":
-            data = problem.split(data)
-        runs = np.array([both_algorithms(problem, data, seed) for seed in range(ORDERS)])
-        mean, deviation = runs.mean(axis=0), runs.std(axis=0, ddof=1)
-        cells = [
-            f"{m[0]:.2f} ± {d[0]:.2f} / {m[1]:,.0f} ± {d[1]:,.0f} ({paper})"
-            for m, d, paper in zip(mean, deviation, papers, strict=True)
-        ]
-        print(f"| {name} | {' | '.join(cells)} |", flush=True)
-    print()
-
-
-def both_algorithms(problem: Problem, data: Dataset, seed: int) -> list[tuple[float, int]]:
-    """`run_epochs` of SFW, then of MSFW."""
-    return [*run_epochs(problem, data, "sfw", seed), *run_epochs(problem, data, "msfw", seed)]
+def problem_rows(name: str, options: Options) -> tuple[Problem, Dataset]:
+    """Return a set, in P1's split where it has one."""
+    data = load(options.folder, PROBLEMS[name].file)
+    if name == "ijcnn1":
+        data = PROBLEMS[name].split(data)
+    return PROBLEMS[name], data._replace(X=data.X[: options.rows], y=data.y[: options.rows])
 
 
 def run_epochs(
-    problem: Problem, data: Dataset, algorithm: Algorithm, seed: int
-) -> list[tuple[float, int]]:
-    """Test accuracy % and support vectors after each epoch, the first in random order `seed`."""
+    algorithm: Algorithm, problem_data: tuple[Problem, Dataset], options: Options
+) -> Figures:
+    """Test accuracy % and support vectors after each epoch, in random order by the seed."""
+    problem, data = problem_data
     codes, codes_test = ((y == data.y.max()).astype(np.int64) for y in (data.y, data.y_test))
     assert problem.gamma is not None
     learner = WorkingSet(Kernel("rbf", problem.gamma), problem.C, algorithm, 0)
     learner.meet_classes(2)
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(options.seed)
     entered = np.full(len(codes), -1, np.int64)
-    results = []
-    for _ in range(EPOCHS):
+    figures: Figures = {}
+    for epoch in range(1, EPOCHS + 1):
         order = random.permutation(len(codes))
         entered[order] = learner.absorb(data.X[order], codes[order], entered[order]).entered
         view = learner.view()
         accuracy = 100.0 * float((predict(view, data.X_test)[0] == codes_test).mean())
-        results.append((accuracy, len(view.support)))
-    return results
+        figures |= {f"accuracy {epoch}": accuracy, f"support {epoch}": len(view.support)}
+    return figures
 
 
-if __name__ == "__main__":
-    main()
+def table(kept: Results) -> str:
+    """Return accuracy / support vectors, P1's in brackets."""
+    ways = [(name, epoch) for name in ALGORITHMS for epoch in range(1, EPOCHS + 1)]
+    rows = []
+    for data in kept.data:
+        cells = [data]
+        for (name, epoch), paper in zip(ways, P1_TABLES[data], strict=True):
+            figures = kept.of(name, data)
+            accuracy = spread(f"accuracy {epoch}")(figures)
+            cells.append(f"{accuracy} / {spread(f'support {epoch}', ',.0f')(figures)} ({paper})")
+        rows.append(cells)
+    return markdown(["set", *(f"{name}, {epoch} epo." for name, epoch in ways)], rows)
+
+
+def last_steps(drawing: Drawing, task: Task, options: Options) -> Figures:
+    """Follow the test rows through the last steps of a run."""
+    steps = steps_of(task, drawing.epochs, options.seed, drawing.away_steps, drawing.drawn)
+    return run_of(task, steps)._asdict()
+
+
+def task(name: str, options: Options) -> Task:
+    """Return a set with all its kernel values."""
+    data = load(options.folder, PROBLEMS[name].file)
+    return task_of(
+        PROBLEMS[name], data._replace(X=data.X[: options.rows], y=data.y[: options.rows])
+    )
+
+
+def last_steps_table(kept: Results) -> str:
+    """Return means and deviations; P1's figures are in `p1_tables`."""
+    accuracies = {
+        "last alpha": "last",
+        "mean of the last 1,000": "mean",
+        "best of them": "best",
+        "their average": "average",
+    }
+    columns = {head: spread(name) for head, name in accuracies.items()}
+    rest = {"support vectors": spread("support", ",.0f"), "shift / q": spread("shift")}
+    return listed(kept, columns | rest)
+
+
+STUDIES = {
+    "p1_tables": Study(
+        ALGORITHMS,
+        {name: partial(problem_rows, name) for name in P1_TABLES},
+        run_epochs,
+        table,
+        seeds=range(5),
+    ),
+    "last_steps": Study(
+        DRAWINGS,
+        {name: partial(task, name) for name in P1_TABLES},
+        last_steps,
+        last_steps_table,
+        seeds=range(10),
+    ),
+}

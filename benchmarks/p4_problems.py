@@ -14,13 +14,13 @@ w8a's training rows are all rows of w3a's two parts, 49,749 of them; its test pa
 """
 
 import math
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.datasets import Dataset, load
+from benchmarks.harness import Options
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.frank_wolfe.driver import Method
 from wolfstream.solver.frank_wolfe.duals import Dual, classification_dual
@@ -105,11 +105,13 @@ class Task(NamedTuple):
     y_test: NDArray[np.int64]
 
 
-def load_p4(folder: Path, name: str) -> Dataset:
+def load_p4(options: Options, name: str) -> Dataset:
     """Return P4's rows. Raises MissingSet."""
-    data = load(folder, P4_PROBLEMS[name].file)
+    data = load(options.folder, P4_PROBLEMS[name].file)
     if name != "w8a":
-        return data
+        # Each k-th row, since some files are sorted by class.
+        few = slice(None, None, 1 if options.rows is None else len(data.y) // options.rows + 1)
+        return data._replace(X=data.X[few], y=data.y[few])
     X = np.concatenate([data.X, data.X_test])
     return Dataset(X, np.concatenate([data.y, data.y_test]), X[:0], data.y[:0])
 
@@ -135,9 +137,9 @@ def task_of(data: Dataset, gamma: float, C: float) -> Task:
     )
 
 
-def p4_task(folder: Path, name: str) -> Task:
+def p4_task(name: str, options: Options) -> Task:
     """Return a set as P4's program learns it. Raises MissingSet."""
-    data = load_p4(folder, name)
+    data = load_p4(options, name)
     return task_of(data, gamma_of_program(data.X), P4_PROBLEMS[name].C)
 
 

@@ -1,104 +1,55 @@
 """P4's Tables 2 and 3: iterations, support vectors, accuracy and time until the gap is epsilon.
 
-    python -m benchmarks.p4_tables --data FOLDER [--sets w8a] [--write benchmarks/README.md]
+    python -m benchmarks p4_tables
 
 Seconds are those of the processor, one thread, as multiples of speed: with kernel rows kept, as
-they are by default, and to 1e-3 also with a row computed for each iteration, as in P4. Results are
-kept in `benchmarks/results/p4_tables.jsonl`; `--write` makes the page's table of them.
+they are by default, and to 1e-3 also with a row computed for each iteration, as in P4.
 """
 
-import argparse
 import time
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from functools import partial
 
 import numpy as np
-import threadpoolctl
 
-from benchmarks import kept_tables
-from benchmarks.datasets import Dataset, MissingSet
-from benchmarks.machine import machine_line
-from benchmarks.p4_problems import (
-    EPSILONS,
-    METHODS,
-    P4_PROBLEMS,
-    Task,
-    accuracy_of,
-    p4_task,
-    task_of,
-)
+from benchmarks.harness import Options, Study
+from benchmarks.p4_problems import EPSILONS, METHODS, P4_PROBLEMS, Task, accuracy_of, p4_task
+from benchmarks.results import Figures, Results, markdown
 from wolfstream.solver.frank_wolfe.driver import Method, solve
 from wolfstream.solver.frank_wolfe.full_search import FullSearch
 from wolfstream.solver.frank_wolfe.solve_dual import initial_ball
 from wolfstream.solver.kernels.cached_rows import KernelRows
 
-RESULTS, MARK = "p4_tables.jsonl", "P4 Tables 2 and 3"
 CACHE_BYTES = 4 * 10**9
 LONGEST = 5_000_000
-Line = dict[str, Any]
+# To 1e-6 a run takes minutes.
+SMALLEST = 1e-5
 
 
-def main() -> None:
-    """Measure, keep and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--sets", nargs="*", choices=P4_PROBLEMS, default=list(P4_PROBLEMS))
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
-    parser.add_argument("--smallest", type=float, default=1e-5, help="epsilon to end at")
-    parser.add_argument("--write", type=Path, help="a page to write the table into")
-    arguments = parser.parse_args()
-    print(f"{machine_line()}; one thread\n", flush=True)
-    with threadpoolctl.threadpool_limits(1):
-        compile_all()
-        for name in arguments.sets:
-            try:
-                task = p4_task(arguments.data, name)
-            except MissingSet as missing:
-                print(f"{name} skipped: {missing}", flush=True)
-                continue
-            for method in arguments.methods:
-                for line in runs_of(task, method, arguments.smallest):
-                    line = {"set": name, "method": method} | line
-                    print(line, flush=True)
-                    kept_tables.keep(RESULTS, ("set", "method", "epsilon"), line)
-    print(f"\n{table(kept_tables.read(RESULTS))}")
-    if arguments.write:
-        page = arguments.write.read_text()
-        arguments.write.write_text(written(page))
-
-
-def compile_all() -> None:
-    """Compilation is not part of any measurement."""
-    X = np.random.default_rng(0).normal(size=(60, 3))
-    y = np.repeat([0, 1], 30)
-    task = task_of(Dataset(X, y, X, y), 0.5, 2.0)
-    for method in METHODS:
-        list(runs_of(task, method, 1e-3))
-
-
-def runs_of(task: Task, method: Method, smallest: float) -> Iterator[Line]:
-    """Solve to one epsilon after the other, the last one at least `smallest`."""
+def runs_of(method: Method, task: Task, options: Options) -> Iterator[Figures]:
+    """Solve to one epsilon after the other; the figures are by epsilon."""
+    del options
     start = time.process_time()
     source = KernelRows(task.kernel, task.rows, CACHE_BYTES)
     alpha = initial_ball(task.dual, source, 20, np.random.default_rng(0))
     search = FullSearch(task.dual, source, alpha)
     seconds, iterations = time.process_time() - start, 0
+    figures: Figures = {}
     for epsilon in EPSILONS:
-        if epsilon < 0.99 * smallest:
+        if epsilon < 0.99 * SMALLEST:
             return
         start = time.process_time()
         solution = solve(search, method, epsilon, LONGEST)
         seconds += time.process_time() - start
         iterations += solution.n_iter
-        yield {
-            "epsilon": epsilon,
+        figures[str(epsilon)] = {
             "iterations": iterations,
             "support": int((solution.alpha > 0.0).sum()),
             "accuracy": accuracy_of(task, solution.alpha, solution.objective, solution.gap),
             "seconds": seconds,
             "seconds_without_cache": without_cache(task, method) if epsilon == 1e-3 else None,
         }
+        yield figures
 
 
 def without_cache(task: Task, method: Method) -> float:
@@ -110,32 +61,31 @@ def without_cache(task: Task, method: Method) -> float:
     return time.process_time() - start
 
 
-def table(lines: list[Line]) -> str:
+def table(kept: Results) -> str:
     """Return the table: ours, P4's in brackets."""
-    by_run = {(line["set"], line["method"], line["epsilon"]): line for line in lines}
-    shown = [epsilon for epsilon in EPSILONS if any(line["epsilon"] == epsilon for line in lines)]
+    shown = EPSILONS[:3]
     heads = ["set", "", *(f"to {epsilon:.0e}" for epsilon in shown)]
     heads += ["at 1e-4: support vectors, accuracy %", "speed to 1e-3", "rows kept: speed to 1e-5"]
     rows = []
     for name, problem in P4_PROBLEMS.items():
         for method, paper in problem.published.items():
-            of = {epsilon: by_run.get((name, method, epsilon)) for epsilon in EPSILONS}
-            fw = {epsilon: by_run.get((name, "fw", epsilon)) for epsilon in EPSILONS}
+            of, fw = ((kept.of(solver, name) or [{}])[0] for solver in (method, "fw"))
             cells = [name, method.upper()]
-            for epsilon, theirs in zip(EPSILONS, paper.iterations, strict=True):
-                line = of[epsilon]
-                if epsilon in shown:
-                    cells.append(f"{line['iterations']:,} ({theirs:,.0f})" if line else "")
-            cells.append(at_end(of[1e-4], paper.support, paper.accuracy))
-            their_fw = problem.published["fw"].seconds
-            cells.append(speed(fw[1e-3], of[1e-3], "seconds_without_cache",
-                               their_fw[0] / paper.seconds[0]))  # fmt: skip
-            cells.append(speed(fw[1e-5], of[1e-5], "seconds", their_fw[2] / paper.seconds[2]))
+            for epsilon, theirs in zip(shown, paper.iterations, strict=False):
+                line = of.get(str(epsilon))
+                cells.append(f"{line['iterations']:,} ({theirs:,.0f})" if line else "")
+            cells.append(at_end(of.get("0.0001"), paper.support, paper.accuracy))
+            seconds, their_fw = paper.seconds, problem.published["fw"].seconds
+            for at, field, ratio in (
+                ("0.001", "seconds_without_cache", their_fw[0] / seconds[0]),
+                ("1e-05", "seconds", their_fw[2] / seconds[2]),
+            ):
+                cells.append(speed(fw.get(at), of.get(at), field, ratio))
             rows.append(cells)
-    return kept_tables.markdown(heads, rows)
+    return markdown(heads, rows)
 
 
-def at_end(line: Line | None, support: int, accuracy: float) -> str:
+def at_end(line: Figures | None, support: int, accuracy: float) -> str:
     """Support vectors and accuracy, those of P4 in brackets."""
     if line is None:
         return ""
@@ -143,15 +93,17 @@ def at_end(line: Line | None, support: int, accuracy: float) -> str:
     return f"{line['support']:,}, {of_test} ({support:,}, {accuracy:.2f})"
 
 
-def speed(fw: Line | None, line: Line | None, field: str, theirs: float) -> str:
+def speed(fw: Figures | None, line: Figures | None, field: str, theirs: float) -> str:
     """Return FW's seconds over those of a run, P4's in brackets."""
     return f"{fw[field] / line[field]:.2f} ({theirs:.2f})" if fw and line else ""
 
 
-def written(page: str) -> str:
-    """Return a page with the table of what is kept."""
-    return kept_tables.written(page, MARK, table(kept_tables.read(RESULTS)))
-
-
-if __name__ == "__main__":
-    main()
+STUDIES = {
+    "p4_tables": Study(
+        {method: method for method in METHODS},
+        {name: partial(p4_task, name) for name in P4_PROBLEMS},
+        runs_of,
+        table,
+        apart=True,
+    )
+}

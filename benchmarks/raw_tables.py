@@ -1,31 +1,30 @@
 """Public tables as their owners publish them: spec `{}` beside tools for raw and prepared tables.
 
-    python -m benchmarks.raw_tables --data FOLDER [--tables A,B] [--contenders A,B] [--rows 3000]
+    python -m benchmarks raw_tables --data FOLDER
 
 Rows are in the order of the file, or shuffled where that is sorted. The default model gets them as
 CSV in blocks of 64, decoded as a request with `label=` is, and predicts each block before it learns
 it. The others are fitted to all rows so far after 250, 500, 1000, 2000, ... rows and predict those
 up to the next fit; Vowpal Wabbit learns row by row. Rows from the 251st on count: AUC in % of two
-classes, else right in %, or the mean absolute error; each with its standard error. Results are kept
-in a file, and what is there is not run again. It needs `make .venv/peers`.
+classes, else right in %, or the mean absolute error; each with its standard error. The folder has a
+CSV file for each table. It needs `make .venv/peers`.
 """
 
-import argparse
 import csv
 import io
-import json
 import re
 import time
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-import threadpoolctl
 from numpy.typing import NDArray
 
-from benchmarks.machine import machine_line
+from benchmarks.datasets import MissingSet
+from benchmarks.harness import Options, Study
+from benchmarks.results import Figures, Results, markdown
 from wolfstream.service.files.roles import Roles
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
@@ -35,7 +34,7 @@ from wolfstream.service.web.formats.body import samples_for
 from wolfstream.service.web.formats.bounds import bounds_of
 from wolfstream.service.web.formats.lines import decode_csv
 
-BLOCK, FIRST, STEP, SEED = 64, 250, 1000, 0
+BLOCK, FIRST, STEP, SEED, MOST_ROWS = 64, 250, 1000, 0, 3000
 # Of CatBoost, whose default of 1,000 would take most of the benchmark's time.
 _TREES = 200
 _MOST_WORDS = 200
@@ -64,113 +63,75 @@ class Table(NamedTuple):
 
 TABLES = {
     "used_cars": Table(
-        "EhsanSamy/Used-Car-Price-Prediction: used_cars.csv",
-        "price",
-        True,
+        "EhsanSamy/Used-Car-Price-Prediction: used_cars.csv", "price", True,
         {"milage": "number", "engine": "numbers", "model": "words", "transmission": "numbers"},
         tuning=True,
     ),
     "playstore": Table(
-        "08carol/mlgoogleplay: googleplaystore.csv",
-        "Rating",
-        True,
+        "08carol/mlgoogleplay: googleplaystore.csv", "Rating", True,
         {"App": "words", "Size": "number", "Installs": "number", "Last Updated": "time"},
-        sorted=True,
-        tuning=True,
+        sorted=True, tuning=True,
     ),
     "airline_tweets": Table(
-        "Ramlah0/Twitter-US-Airline-Sentiment-Analysis: Tweets.csv",
-        "airline_sentiment",
-        False,
+        "Ramlah0/Twitter-US-Airline-Sentiment-Analysis: Tweets.csv", "airline_sentiment", False,
         {"text": "words", "tweet_created": "time"},
-        without=("negativereason",),
-        tuning=True,
+        without=("negativereason",), tuning=True,
     ),
     "taxis": Table(
-        "mwaskom/seaborn-data: taxis.csv",
-        "fare",
-        True,
+        "mwaskom/seaborn-data: taxis.csv", "fare", True,
         {"pickup": "time", "dropoff": "time"},
-        without=("total", "tip"),
-        between=("pickup", "dropoff"),
-        tuning=True,
+        without=("total", "tip"), between=("pickup", "dropoff"), tuning=True,
     ),
     "employee_salaries": Table(
-        "skrub-data/skrub-data-files: employee_salaries.zip",
-        "current_annual_salary",
-        True,
+        "skrub-data/skrub-data-files: employee_salaries.zip", "current_annual_salary", True,
         {"employee_position_title": "words", "division": "words", "date_first_hired": "time"},
         tuning=True,
     ),
     "bengaluru": Table(
-        "Kunal-optimus/Bangalore-House-Price-Prediction: Bengaluru_House_Data.csv",
-        "price",
-        True,
+        "Kunal-optimus/Bangalore-House-Price-Prediction: Bengaluru_House_Data.csv", "price", True,
         {"size": "number", "total_sqft": "number"},
         tuning=True,
     ),
     "birdstrikes": Table(
-        "vega/vega-datasets: data/birdstrikes.csv",
-        "Phase of flight",
-        False,
+        "vega/vega-datasets: data/birdstrikes.csv", "Phase of flight", False,
         {"Flight Date": "time", "Wildlife Species": "words", "Airport Name": "words"},
         tuning=True,
     ),
     "cardekho": Table(
         "AliHasan06/car-price-prediction-machine-learniing-model: Car details v3.csv",
-        "selling_price",
-        True,
-        {
-            "name": "words",
-            "mileage": "number",
-            "engine": "number",
-            "max_power": "number",
-            "torque": "numbers",
-        },
+        "selling_price", True,
+        {"name": "words", "mileage": "number", "engine": "number", "max_power": "number",
+         "torque": "numbers"},
     ),
     "laptops": Table(
-        "Alaeddine1234/Web-Scraping-With-Pandas-: laptop_price.csv",
-        "Price_euros",
-        True,
-        {
-            "Product": "words",
-            "ScreenResolution": "numbers",
-            "Cpu": "numbers",
-            "Ram": "number",
-            "Memory": "numbers",
-            "Gpu": "words",
-            "Weight": "number",
-        },
+        "Alaeddine1234/Web-Scraping-With-Pandas-: laptop_price.csv", "Price_euros", True,
+        {"Product": "words", "ScreenResolution": "numbers", "Cpu": "numbers", "Ram": "number",
+         "Memory": "numbers", "Gpu": "words", "Weight": "number"},
     ),
-    "spam": Table("Atharva1921/Spam_Message_Detection: spam.csv", "v1", False, {"v2": "words"}),
+    "spam": Table(
+        "Atharva1921/Spam_Message_Detection: spam.csv", "v1", False,
+        {"v2": "words"},
+    ),
     "airbnb": Table(
-        "EswarAditya5/Project_Chicago_AirBNB: listings.csv",
-        "price",
-        True,
+        "EswarAditya5/Project_Chicago_AirBNB: listings.csv", "price", True,
         {"name": "numbers", "last_review": "time"},
     ),
     "open_payments": Table(
-        "skrub-data/skrub-data-files: open_payments.zip",
-        "status",
-        False,
+        "skrub-data/skrub-data-files: open_payments.zip", "status", False,
         {"Physician_Specialty": "words"},
         sorted=True,
     ),
     "udemy": Table(
-        "RamKedem/Datasets: udemy_courses.csv",
-        "num_subscribers",
-        True,
+        "RamKedem/Datasets: udemy_courses.csv", "num_subscribers", True,
         {"course_title": "words", "published_timestamp": "time"},
         sorted=True,
     ),
     "toxicity": Table(
-        "skrub-data/skrub-data-files: toxicity.zip",
-        "is_toxic",
-        False,
+        "skrub-data/skrub-data-files: toxicity.zip", "is_toxic", False,
         {"text": "words"},
         sorted=True,
     ),
-}
+}  # fmt: skip
 
 
 class Rows(NamedTuple):
@@ -195,10 +156,12 @@ class Rows(NamedTuple):
         return pd.read_csv(text, low_memory=False).drop(columns=self.table.label)
 
 
-def load(folder: Path, name: str, most: int) -> Rows:
-    """Return the rows of a table that have a label, at most so many."""
-    table = TABLES[name]
-    with (folder / f"{name}.csv").open(encoding="utf-8-sig", errors="replace", newline="") as file:
+def load(name: str, options: Options) -> Rows:
+    """Return the rows of a table that have a label, at most 3,000. Raises MissingSet."""
+    table, path = TABLES[name], options.folder / f"{name}.csv"
+    if not path.exists():
+        raise MissingSet(f"{path} is missing; it is {table.source}")
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
         header, *texts = csv.reader(file)
     kept = [j for j, column in enumerate(header) if column not in table.without]
     header = [header[j] for j in kept]
@@ -207,7 +170,7 @@ def load(folder: Path, name: str, most: int) -> Rows:
     texts = [row for row in texts if row[place].strip() not in ("", "NaN", "nan")]
     if table.sorted:
         np.random.default_rng(SEED).shuffle(texts)
-    texts = texts[:most]
+    texts = texts[: options.rows or MOST_ROWS]
     labels = [row[place] for row in texts]
     if table.regression:
         return Rows(table, header, texts, np.array([_amount(y) for y in labels]), [])
@@ -232,15 +195,15 @@ def default_model(rows: Rows) -> Said:
         answers = learner.absorb("asset" if rows.table.regression else "working_set", samples)
         said += answers.decision if len(rows.classes) == 2 else answers.prediction
     if rows.table.regression:
-        return np.array([np.nan if one is None else one for one in said], np.float64)
+        return np.array([np.nan if value is None else value for value in said], np.float64)
     if len(rows.classes) == 2:
         learner.publish()
         classes = learner.model.published.heads["adaptive"].classes
         assert classes is not None
         sign = 1.0 if str(classes[-1]) == rows.classes[1] else -1.0
-        return sign * np.array([one if isinstance(one, float) else 0.0 for one in said])
+        return sign * np.array([value if isinstance(value, float) else 0.0 for value in said])
     return np.array(
-        [rows.classes.index(str(one)) if one is not None else -1 for one in said], float
+        [rows.classes.index(str(value)) if value is not None else -1 for value in said], float
     )
 
 
@@ -424,39 +387,51 @@ def score(rows: Rows, said: Said) -> tuple[float, float]:
 
     # Its standard error is that of Hanley and McNeil (1982).
     area, many, few = float(roc_auc_score(y, said)), (y == 1.0).sum(), (y == 0.0).sum()
-    one, two = area / (2.0 - area), 2.0 * area**2 / (1.0 + area)
-    square = area * (1 - area) + (many - 1) * (one - area**2) + (few - 1) * (two - area**2)
+    q_1, q_2 = area / (2.0 - area), 2.0 * area**2 / (1.0 + area)
+    square = area * (1 - area) + (many - 1) * (q_1 - area**2) + (few - 1) * (q_2 - area**2)
     return 100.0 * area, 100.0 * float(np.sqrt(square / (many * few)))
 
 
-def main() -> None:
-    """Print the table, of what has been run now or before."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--tables", default=",".join(TABLES))
-    parser.add_argument("--contenders", default=",".join(CONTENDERS))
-    parser.add_argument("--rows", type=int, default=3000)
-    parser.add_argument("--results", type=Path, default=Path("raw_tables.jsonl"))
-    asked = parser.parse_args()
-    lines = asked.results.read_text().splitlines() if asked.results.exists() else []
-    kept = {tuple(key): scores for *key, scores in map(json.loads, lines)}
-    contenders = asked.contenders.split(",")
-    print(f"{machine_line()}\n\n| table | {' | '.join(contenders)} |")
-    print("|---|" + "---:|" * len(contenders), flush=True)
-    for name in asked.tables.split(","):
-        rows, cells = load(asked.data, name, asked.rows), list[str]()
-        for contender in contenders:
-            if (name, contender) not in kept:
-                began = time.process_time()
-                scores = score(rows, CONTENDERS[contender](rows))
-                kept[name, contender] = [*scores, time.process_time() - began]
-                with asked.results.open("a") as file:
-                    file.write(json.dumps([name, contender, kept[name, contender]]) + "\n")
-            value, error, _ = kept[name, contender]
-            cells.append(f"{value:.4g} ± {error:.2g}")
-        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+def measure(contender: Contender, rows: Rows, options: Options) -> Figures:
+    """Return the score, its standard error and the seconds."""
+    del options
+    began = time.process_time()
+    value, error = score(rows, contender(rows))
+    seconds = time.process_time() - began
+    kind = "MAE" if rows.table.regression else "AUC" if len(rows.classes) == 2 else "right"
+    return {"measure": kind, "score": value, "error": error, "seconds": seconds}
 
 
-if __name__ == "__main__":
-    with threadpoolctl.threadpool_limits(1), np.errstate(all="ignore"):
-        main()
+# How the columns of earlier versions are called, whose results are kept.
+FORMER = {"ours, without trees": "without trees", "ours, trees": "trees", "ours": "now"}
+
+
+def table(kept: Results) -> str:
+    """Return scores with their standard errors, first of the tables that rules were tried on."""
+    rows = list[list[str]]()
+    for name in kept.data:
+        if not TABLES[name].tuning and rows and TABLES[kept.data[len(rows) - 1]].tuning:
+            rows.append(["*kept from tuning*", *[""] * (1 + len(kept.contenders))])
+        of = [kept.of(contender, name) for contender in kept.contenders]
+        kind = next(figures[0]["measure"] for figures in of if figures)
+        rows.append([name, kind, *map(_cell, of)])
+    heads = ["table", "measure", *(FORMER.get(name, name) for name in kept.contenders)]
+    return markdown(heads, rows)
+
+
+def _cell(figures: list[Figures]) -> str:
+    if not figures:
+        return ""
+    value, error = figures[0]["score"], figures[0]["error"]
+    digits = 0 if value >= 1000.0 else 1 if value >= 10.0 else 3
+    return f"{value:,.{digits}f} ± {error:,.{digits}f}"
+
+
+STUDIES = {
+    "raw_tables": Study(
+        CONTENDERS,
+        {name: partial(load, name) for name in TABLES},
+        measure,
+        table,
+    )
+}

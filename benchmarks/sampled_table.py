@@ -1,27 +1,20 @@
 """P4's Table 4, the best of 194 random vertices instead of all, five runs each (P4: ten).
 
-    python -m benchmarks.sampled_table --data FOLDER [--sets ijcnn1] [--write benchmarks/README.md]
+    python -m benchmarks sampled_table --only "on ijcnn1"
 
 *alone* is the search of P4: the best of the sample. *members* is that of the package, which looks
 at all vertices that have had weight, too (`frank_wolfe.sampled_search`). Both are run here with
 the gradients of all vertices kept, from which the samples are taken: the same steps, sooner.
 *P1* are C and sigma of P1 on ijcnn1 with twice the tolerance, as this table was made before.
-Results are kept in `benchmarks/results/sampled_table.jsonl`; `--write` makes the page's table of
-them.
 """
 
-import argparse
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
-import threadpoolctl
 from numpy.typing import NDArray
 
-from benchmarks import kept_tables
-from benchmarks.datasets import MissingSet
-from benchmarks.machine import machine_line
+from benchmarks.harness import Options, Study
 from benchmarks.p4_problems import (
     METHODS,
     P4_PROBLEMS,
@@ -32,8 +25,9 @@ from benchmarks.p4_problems import (
     task_of,
 )
 from benchmarks.papers import PROBLEMS
+from benchmarks.results import Figures, Results, markdown, mean, spread
 from wolfstream.solver.compiled import compiled
-from wolfstream.solver.frank_wolfe.driver import Method, Solution, solve
+from wolfstream.solver.frank_wolfe.driver import Method, solve
 from wolfstream.solver.frank_wolfe.duals import Dual
 from wolfstream.solver.frank_wolfe.full_search import FullSearch
 from wolfstream.solver.frank_wolfe.methods import (
@@ -56,8 +50,7 @@ from wolfstream.solver.kernels.cached_rows import Kept, KernelRows
 from wolfstream.solver.simplex.problem import Problem, worst_vertex
 from wolfstream.solver.simplex.steps import away_is_steeper
 
-RESULTS, MARK = "sampled_table.jsonl", "P4 Table 4"
-SAMPLING, SEARCHES, RUNS = 194, 3, 5
+SAMPLING, SEARCHES = 194, 3
 EPSILON, LONGEST = 1e-4, 200_000
 CACHE_BYTES = 4 * 10**9
 SEARCH_NAMES = ("alone", "members")
@@ -66,7 +59,21 @@ PARAMETERS: dict[str, tuple[float, tuple[str, ...], tuple[Method, ...]]] = {
     "P4": (EPSILON, tuple(P4_PROBLEMS), METHODS),
     "P1": (2.0 * EPSILON, ("ijcnn1",), ("swap", "partan")),
 }
-Line = dict[str, Any]
+
+
+class Searched(NamedTuple):
+    """A set, its kernel rows, and the tolerance."""
+
+    task: Task
+    source: KernelRows
+    tolerance: float
+
+
+class Search(NamedTuple):
+    """A method, and whether the members that are not in a sample are left out."""
+
+    method: Method
+    alone: bool
 
 
 class SampleOfAll(FullSearch):
@@ -171,112 +178,89 @@ def best_drawn(
     return int(best)
 
 
-def main() -> None:
-    """Measure, keep and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--sets", nargs="*", choices=P4_PROBLEMS, default=list(P4_PROBLEMS))
-    parser.add_argument("--parameters", nargs="+", choices=PARAMETERS, default=list(PARAMETERS))
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
-    parser.add_argument("--write", type=Path, help="a page to write the table into")
-    arguments = parser.parse_args()
-    print(f"{machine_line()}; one thread; mean of {RUNS} runs\n", flush=True)
-    with threadpoolctl.threadpool_limits(1):
-        for name in arguments.sets:
-            for parameters in arguments.parameters:
-                try:
-                    measure(arguments.data, name, parameters, arguments.methods)
-                except MissingSet as missing:
-                    print(f"{name} skipped: {missing}", flush=True)
-    print(f"\n{table(kept_tables.read(RESULTS))}")
-    if arguments.write:
-        page = arguments.write.read_text()
-        arguments.write.write_text(written(page))
-
-
-def measure(folder: Path, name: str, parameters: str, methods: Iterable[Method]) -> None:
-    """Run one set with some parameters, and keep each line."""
-    tolerance, sets, run_with = PARAMETERS[parameters]
-    if name not in sets:
-        return
+def parameters_of(name: str, parameters: str, options: Options) -> Searched:
+    """Return a set with the parameters of P4's program, or of P1."""
     if parameters == "P4":
-        task = p4_task(folder, name)
+        task = p4_task(name, options)
     else:
         problem = PROBLEMS[name]
         assert problem.gamma is not None
-        task = task_of(load_p4(folder, name), problem.gamma, 2.0 * problem.C)
+        task = task_of(load_p4(options, name), problem.gamma, 2.0 * problem.C)
     source = KernelRows(task.kernel, task.rows, CACHE_BYTES)
-    for method in methods:
-        if method not in run_with:
-            continue
-        for search in SEARCH_NAMES:
-            line = {"set": name, "parameters": parameters, "method": method, "search": search}
-            solutions = [
-                solution_of(task, source, method, search == "alone", tolerance, seed)
-                for seed in range(RUNS)
-            ]
-            line |= summary(task, solutions, tolerance)
-            print(line, flush=True)
-            kept_tables.keep(RESULTS, ("set", "parameters", "method", "search"), line)
+    return Searched(task, source, PARAMETERS[parameters][0])
 
 
-def solution_of(
-    task: Task, source: KernelRows, method: Method, alone: bool, tolerance: float, seed: int
-) -> Solution:
-    """Solve by samples of vertices, from a ball of 20 random ones."""
-    search = SampleOfAll(task, source, alone, np.random.default_rng(seed))
-    return solve(search, method, tolerance, LONGEST)
+def solve_by_samples(search: Search, searched: Searched, options: Options) -> Figures:
+    """Solve by samples of vertices, from a ball of 20 random ones.
 
-
-def summary(task: Task, solutions: list[Solution], tolerance: float) -> Line:
-    """Means over the runs; `deviation` of the accuracy; the gap over all vertices / tolerance."""
-    accuracy = [accuracy_of(task, one.alpha, one.objective, one.gap) for one in solutions]
-    tested = [value for value in accuracy if value is not None]
+    gap: over all vertices, as a share of the tolerance.
+    """
+    task, source, tolerance = searched
+    alone = search.alone
+    run = SampleOfAll(task, source, alone, np.random.default_rng(options.seed))
+    solution = solve(run, search.method, tolerance, LONGEST)
     return {
-        "iterations": float(np.mean([one.n_iter for one in solutions])),
-        "support": float(np.mean([(one.alpha > 0.0).sum() for one in solutions])),
-        "accuracy": float(np.mean(tested)) if tested else None,
-        "deviation": float(np.std(tested, ddof=1)) if tested else None,
-        "gap": float(np.mean([one.gap for one in solutions])) / tolerance,
-        "q": float(np.mean([-one.objective for one in solutions])),
+        "iterations": solution.n_iter,
+        "support": int((solution.alpha > 0.0).sum()),
+        "accuracy": accuracy_of(task, solution.alpha, solution.objective, solution.gap),
+        "gap": solution.gap / tolerance,
+        "q": -solution.objective,
     }
 
 
-def table(lines: list[Line]) -> str:
+def table(kept: Results) -> str:
     """Return the table: ours by both searches, beside P4's."""
     heads = ["set, parameters", "", "P4's search: steps, support vectors, accuracy %",
              "with all members", "gap over all / epsilon", "P4"]  # fmt: skip
-    by_run = {tuple(line[key] for key in ("set", "parameters", "method", "search")): line
-              for line in lines}  # fmt: skip
     rows = []
-    measured = {(line["set"], line["parameters"], line["method"]) for line in lines}
-    for name, problem in P4_PROBLEMS.items():
-        for parameters, (_, _, methods) in PARAMETERS.items():
-            for method in methods:
-                if (name, parameters, method) not in measured:
-                    continue
-                of = [by_run.get((name, parameters, method, search)) for search in SEARCH_NAMES]
-                accuracy, steps, support = problem.published[method].sampled
-                gaps = ", ".join(f"{line['gap']:.2f}" for line in of if line)
-                cells = [cell(line) for line in of]
-                paper = f"{steps:,}, {support:,}, {accuracy:.2f}"
-                rows.append([f"{name}, {parameters}", method.upper(), *cells, gaps, paper])
-    return kept_tables.markdown(heads, rows)
+    for data in kept.data:
+        for method in METHODS:
+            of = [kept.of(f"{method}, {search}", data) for search in SEARCH_NAMES]
+            if not any(of):
+                continue
+            published = P4_PROBLEMS[data.partition(",")[0]].published[method]
+            accuracy, steps, support = published.sampled
+            gaps = ", ".join(mean("gap")(figures) for figures in of if figures)
+            paper = f"{steps:,}, {support:,}, {accuracy:.2f}"
+            rows.append([data, method.upper(), *map(cell, of), gaps, paper])
+    return markdown(heads, rows)
 
 
-def cell(line: Line | None) -> str:
-    """Steps, support vectors and accuracy."""
-    if line is None:
+def cell(figures: list[Figures]) -> str:
+    """Steps, support vectors and accuracy.
+
+    Results of before this harness are means over five runs, with the deviation of the accuracy.
+    """
+    if not figures:
         return ""
-    tested = line["accuracy"] is not None
-    accuracy = f"{line['accuracy']:.2f} ± {line['deviation']:.2f}" if tested else "-"
-    return f"{line['iterations']:,.0f}, {line['support']:,.0f}, {accuracy}"
+    accuracy = mean("accuracy")(figures) or "-"
+    if "deviation" in figures[0]:
+        accuracy += f" ± {figures[0]['deviation']:.2f}"
+    elif len(figures) > 1 and accuracy != "-":
+        accuracy = spread("accuracy")(figures)
+    return f"{mean('iterations', ',.0f')(figures)}, {mean('support', ',.0f')(figures)}, {accuracy}"
 
 
-def written(page: str) -> str:
-    """Return a page with the table of what is kept."""
-    return kept_tables.written(page, MARK, table(kept_tables.read(RESULTS)))
+def takes(contender: str, data: str) -> bool:
+    """P1's parameters are for two methods."""
+    return contender.partition(",")[0] in PARAMETERS[data.rpartition(" ")[2]][2]
 
 
-if __name__ == "__main__":
-    main()
+STUDIES = {
+    "sampled_table": Study(
+        {
+            f"{method}, {name}": Search(method, name == "alone")
+            for method in METHODS
+            for name in SEARCH_NAMES
+        },
+        {
+            f"{name}, {parameters}": partial(parameters_of, name, parameters)
+            for parameters, (_, sets, _) in PARAMETERS.items()
+            for name in sets
+        },
+        solve_by_samples,
+        table,
+        seeds=range(5),
+        takes=takes,
+    )
+}

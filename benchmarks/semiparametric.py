@@ -1,25 +1,27 @@
 """Semiparametric regression (P3): PDSG and MPD, whole and in working sets, on its test problem.
 
-    python -m benchmarks.semiparametric [--figures FOLDER]
+    python -m benchmarks semiparametric    time against the number of samples M
+    python -m benchmarks components        time against the number of basis functions K
+    python -m benchmarks penalties         MPD's penalties, and C, with the kernel matrix at hand
+    python -m benchmarks convergence       PDSG and MPD from beta = 0, step by step
 
 The modified Mexican hat, omega(x) = sin(x) + sinc(2 pi (x - 5)) with sinc(u) = sin(u) / u, x
 uniform in [0, 10], noise N(0, 0.2^2); psi = (sin x, sinc(2 pi (x - 5))), gamma 0.25, epsilon 0.05,
-C 1, working sets of 500 with 100 new ones, KKT violation 1e-3, all as in P3. Every time is the
-least processor time of several runs that take turns, on one thread, after compilation.
+C 1, working sets of 500 with 100 new ones, KKT violation 1e-3, all as in P3. Seconds are the
+processor's, and the least of the rounds counts.
 """
 
-import argparse
 import time
-from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import threadpoolctl
 from numpy.typing import NDArray
 
-from benchmarks.machine import machine_line
+from benchmarks.drawing import new_figure, save
+from benchmarks.harness import Options, Study
+from benchmarks.results import Figures, Results, markdown
 from wolfstream.solver.kernels.cached_rows import KernelRows
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.kernels.prepared_rows import prepare_rows
@@ -34,11 +36,12 @@ from wolfstream.solver.semiparametric.problem import (
     semiparametric_problem,
 )
 
+FIGURES = Path(__file__).parent / "figures"
 KERNEL = Kernel("rbf", 0.25)
 BASES = (Basis("sin"), Basis("sinc", centre=5.0, scale=2.0 * np.pi))
 EPSILON, TOL, SIZE = 0.05, 1e-3, 500
-M_MIDDLE = 1000
-SIZES = (500, 1000, 2000, 4000, 8000, 12000, 16000)
+M_MIDDLE, WARM = 1000, 600
+SIZES = (500, 1000, 2000, 4000, 8000, 12_000, 16_000)
 COMPONENTS = (1, 2, 4, 6, 8, 12, 16, 20)
 MAX_ITER = 200_000
 CACHE_BYTES = 1 << 30
@@ -48,27 +51,19 @@ Float64Array = NDArray[np.float64]
 
 
 class Variant(NamedTuple):
-    """One of P3's four solvers."""
+    """One of P3's four solvers; a penalty in units of the default one."""
 
-    name: str
     solver: SolverName
-    decomposition: bool
+    decomposition: bool = False
+    penalty: float = 1.0
 
 
-VARIANTS = (
-    Variant("PDSG", "pdsg", False),
-    Variant("MPD", "mpd", False),
-    Variant("D:PDSG", "pdsg", True),
-    Variant("D:MPD", "mpd", True),
-)
-
-
-class Run(NamedTuple):
-    """What a run took and where it ended."""
-
-    seconds: float
-    point: Point
-    converged: bool
+VARIANTS = {
+    "PDSG": Variant("pdsg"),
+    "MPD": Variant("mpd"),
+    "D:PDSG": Variant("pdsg", True),
+    "D:MPD": Variant("mpd", True),
+}
 
 
 class Data(NamedTuple):
@@ -79,242 +74,203 @@ class Data(NamedTuple):
     Psi: Float64Array
 
 
-def main() -> None:
-    """Measure, print, and draw."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--figures", type=Path, default=Path(__file__).parent / "figures")
-    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
-    arguments = parser.parse_args()
-    print(f"{machine_line()}; one thread\n", flush=True)
-    with threadpoolctl.threadpool_limits(1):
-        for variant in VARIANTS:
-            run(mexican_hat(600), variant)
-        by_size = training_sizes(arguments.sizes)
-        steps_table()
-        by_components = components()
-        traces = convergence()
-    draw(arguments.figures, arguments.sizes, by_size, by_components, traces)
-
-
-def mexican_hat(M: int, seed: int = 0) -> Data:
+def mexican_hat(M: int, options: Options) -> Data:
     """P3's test problem."""
-    random = np.random.default_rng(seed)
-    X = random.uniform(0.0, 10.0, (M, 1))
+    random = np.random.default_rng(0)
+    X = random.uniform(0.0, 10.0, (min(M, options.rows or M), 1))
     Psi = evaluate(BASES, X)
-    return Data(X, Psi.sum(axis=1) + random.normal(0.0, 0.2, M), Psi)
+    return Data(X, Psi.sum(axis=1) + random.normal(0.0, 0.2, len(X)), Psi)
 
 
-def waves(M: int, K: int) -> Data:
+def waves(K: int, options: Options) -> Data:
     """Return the same values with P3's K other functions: cos(j pi x) for even j, sin for odd."""
-    data, j = mexican_hat(M), np.arange(K)
+    data, j = mexican_hat(M_MIDDLE, options), np.arange(K)
     angle = j * np.pi * data.X
     return data._replace(Psi=np.where(j % 2 == 0, np.cos(angle), np.sin(angle)))
 
 
-def problem_of(data: Data, C: float = 1.0, *, at_hand: bool = False) -> Problem:
-    """at_hand: with all kernel rows computed."""
+def problem_of(data: Data, C: float = 1.0) -> Problem:
+    """Return the problem of some data."""
     rows = prepare_rows(KERNEL, data.X, data.X[0].copy(), np.dtype(np.float64))
     source = KernelRows(KERNEL, rows, CACHE_BYTES)
-    if at_hand:
-        source.fetch(np.arange(len(data.y)))
     return semiparametric_problem(semiparametric_dual(data.y, data.Psi, C, EPSILON), source)
 
 
-def advance_of(problem: Problem, variant: Variant) -> OuterIteration:
+def at_hand(C: float, options: Options) -> Problem:
+    """Return the problem of 1,000 samples with all kernel values computed."""
+    problem = problem_of(mexican_hat(M_MIDDLE, options), C)
+    problem.source.fetch(np.arange(problem.source.n))
+    return problem
+
+
+def certified(C: float, tol: float, options: Options) -> tuple[Problem, float]:
+    """Return a problem, and the violation to end at."""
+    return at_hand(C, options), tol
+
+
+def measure(variant: Variant, data: Data, options: Options) -> Figures:
+    """From rows to a certified solution, kernel values included."""
+    solved(variant, problem_of(mexican_hat(WARM, Options(Path()))), TOL)  # compiles
+    del options
+    start = time.process_time()
+    figures = solved(variant, problem_of(data), TOL)
+    return figures | {"seconds": time.process_time() - start}
+
+
+def solved(variant: Variant, problem: Problem, tol: float) -> Figures:
+    """From the least squares fit to a certified solution."""
+    if variant.penalty != 1.0:
+        rho = variant.penalty * problem.rho
+        curvature = problem.curvature + (rho - problem.rho) @ (problem.Psi * problem.Psi)
+        problem = problem._replace(rho=rho, curvature=curvature)
+    start = time.process_time()
+    beta, advance = least_squares(problem.dual), _advance_of(problem, variant)
+    _, point, converged = solve(problem, advance, beta, tol, MAX_ITER, lambda _: None)
+    figures: Figures = {"seconds": time.process_time() - start, "steps": int(point.steps)}
+    figures["beta"] = [float(value) for value in point.beta]
+    return figures if converged else figures | {"instead": f"not after {MAX_ITER:,} steps"}
+
+
+def _advance_of(problem: Problem, variant: Variant) -> OuterIteration:
     if variant.decomposition:
         size = min(SIZE, problem.source.n)
         return working_sets(problem, variant.solver, size, size // 5)
     return whole(problem, variant.solver)
 
 
-def run(data: Data, variant: Variant) -> Run:
-    """From rows to a certified solution, kernel values included."""
-    start = time.process_time()
-    one = solved(problem_of(data), variant, TOL)
-    return one._replace(seconds=time.process_time() - start)
-
-
-def solved(problem: Problem, variant: Variant, tol: float) -> Run:
-    """From the least squares fit to a certified solution."""
-    start = time.process_time()
-    beta = least_squares(problem.dual)
-    advance = advance_of(problem, variant)
-    _, point, converged = solve(problem, advance, beta, tol, MAX_ITER, lambda _: None)
-    return Run(time.process_time() - start, point, converged)
-
-
-def best(tasks: Sequence[Callable[[], Run]], repeats: int) -> list[Run]:
-    """Return the quickest run of each task; the tasks take turns."""
-    rounds = [[task() for task in tasks] for _ in range(repeats)]
-    return [min(runs, key=lambda one: one.seconds) for runs in zip(*rounds, strict=True)]
-
-
-def training_sizes(sizes: Sequence[int]) -> list[list[Run]]:
-    """Return all four solvers against M."""
-    names = [variant.name for variant in VARIANTS]
-    print("Time against M, kernel values included, in units of PDSG's; steps; beta of D:PDSG.\n")
-    print(f"| M | PDSG, s | {' | '.join(names[1:])} | steps: {', '.join(names)} | beta |")
-    print("| ---: | ---: | ---: | ---: | ---: | --- | --- |")
-    table = []
-    for M in sizes:
-        data = mexican_hat(M)
-        tasks = [partial(run, data, v) for v in VARIANTS]
-        runs = best(tasks, 9 if M <= 2000 else 3 if M <= 8000 else 2)
-        table.append(runs)
-        ratios = " | ".join(f"{one.seconds / runs[0].seconds:.2f}" for one in runs[1:])
-        steps = ", ".join(f"{one.point.steps}{'' if one.converged else '!'}" for one in runs)
-        beta = ", ".join(f"{value:.3f}" for value in runs[2].point.beta)
-        print(f"| {M:,} | {runs[0].seconds:.4f} | {ratios} | {steps} | {beta} |", flush=True)
-    print()
-    return table
-
-
-def steps_table() -> None:
-    """PDSG against MPD with the kernel matrix at hand, for MPD's best penalty and others."""
-    print(
-        f"M = {M_MIDDLE}, kernel matrix at hand: MPD's time in units of PDSG's, for MPD's penalty "
-        "in units of the default; in brackets the steps in units of PDSG's. -: not after "
-        f"{MAX_ITER:,} steps.\n"
-    )
-    print(f"| C | tol | PDSG, ms | steps | {' | '.join(f'x {f:g}' for f in PENALTIES)} |")
-    print(f"| ---: | ---: | ---: | ---: |{' ---: |' * len(PENALTIES)}")
-    data = mexican_hat(M_MIDDLE)
-    for C in (1.0, 10.0, 100.0, 1000.0):
-        for tol in (1e-3, 1e-5):
-            problem = problem_of(data, C, at_hand=True)
-            tasks = [lambda p=problem, t=tol: solved(p, VARIANTS[0], t)]
-            for factor in PENALTIES:
-                other = with_penalty(problem, factor)
-                tasks.append(lambda p=other, t=tol: solved(p, VARIANTS[1], t))
-            first, *others = best(tasks, 5)
-            cells = [
-                f"{one.seconds / first.seconds:.1f} ({one.point.steps / first.point.steps:.1f})"
-                if one.converged
-                else "-"
-                for one in others
-            ]
-            print(
-                f"| {C:g} | {tol:g} | {1e3 * first.seconds:.2f} | {first.point.steps} | "
-                f"{' | '.join(cells)} |",
-                flush=True,
-            )
-    print()
-
-
-def with_penalty(problem: Problem, factor: float) -> Problem:
-    """Return the problem with rho in other units."""
-    rho = factor * problem.rho
-    curvature = problem.curvature + (rho - problem.rho) @ (problem.Psi * problem.Psi)
-    return problem._replace(rho=rho, curvature=curvature)
-
-
-def components() -> list[list[Run]]:
-    """Return all four solvers against K."""
-    names = [variant.name for variant in VARIANTS]
-    print(
-        f"Time against K at M = {M_MIDDLE}, kernel values included, in units of D:PDSG's at K = 1;"
-    )
-    print("steps of D:PDSG.\n")
-    print(f"| K | {' | '.join(names)} | steps |")
-    print("| ---: | ---: | ---: | ---: | ---: | ---: |")
-    table: list[list[Run]] = []
-    for K in COMPONENTS:
-        data = waves(M_MIDDLE, K)
-        table.append(best([partial(run, data, v) for v in VARIANTS], 7))
-        unit = table[0][2].seconds
-        ratios = " | ".join(f"{one.seconds / unit:.2f}" for one in table[-1])
-        print(f"| {K} | {ratios} | {table[-1][2].point.steps} |", flush=True)
-    print()
-    return table
-
-
-def convergence() -> list[tuple[Float64Array, list[Point]]]:
-    """Processor time and points of PDSG and MPD from beta = 0, kernel matrix at hand."""
-    problem = problem_of(mexican_hat(M_MIDDLE), at_hand=True)
-    traces = []
-    print(f"From beta = 0 at M = {M_MIDDLE} to a KKT violation of {TOL}, kernel matrix at hand.\n")
-    print("| solver | time, in units of PDSG's | steps | beta |")
-    print("| --- | ---: | ---: | --- |")
-    for variant in VARIANTS[:2]:
-        best_times: Float64Array | None = None
-        for _ in range(5):
-            points, seconds = _followed(problem, variant)
-            best_times = seconds if best_times is None else np.minimum(best_times, seconds)
-        assert best_times is not None
-        traces.append((best_times, points))
-        share = best_times[-1] / traces[0][0][-1]
-        beta = ", ".join(f"{value:.3f}" for value in points[-1].beta)
-        print(f"| {variant.name} | {share:.2f} | {points[-1].steps} | {beta} |", flush=True)
-    print()
-    return traces
-
-
-def _followed(problem: Problem, variant: Variant) -> tuple[list[Point], Float64Array]:
-    points: list[Point] = []
-    seconds: list[float] = []
+def follow(variant: Variant, problem: Problem, _: Options) -> Figures:
+    """Return seconds and points from beta = 0 to the end, every 20 steps, kernel values at hand."""
+    points, seconds = list[Point](), list[float]()
 
     def observe(point: Point) -> None:
         points.append(point)
         seconds.append(time.process_time())
 
-    advance = whole(problem, variant.solver, 20)
-    solve(problem, advance, np.zeros(2), TOL, MAX_ITER, observe)
-    return points, np.array(seconds) - seconds[0]
+    solve(problem, whole(problem, variant.solver, 20), np.zeros(2), TOL, MAX_ITER, observe)
+    return {
+        "at": [second - seconds[0] for second in seconds],
+        "seconds": seconds[-1] - seconds[0],
+        "steps": int(points[-1].steps),
+        "dual infeasibility": [float(point.dual_infeasibility) for point in points],
+        "equality violation": [float(point.equality_violation) for point in points],
+        "first coefficient": [float(point.beta[0]) for point in points],
+    }
 
 
-def draw(
-    folder: Path,
-    sizes: Sequence[int],
-    by_size: list[list[Run]],
-    by_components: list[list[Run]],
-    traces: list[tuple[Float64Array, list[Point]]],
-) -> None:
-    """P3's three figures."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    mpl.rcParams["svg.hashsalt"] = "wolfstream"
-    mpl.rcParams["svg.fonttype"] = "none"
-    folder.mkdir(exist_ok=True)
-
-    def save(name: str) -> None:
-        plt.tight_layout()
-        plt.savefig(folder / f"semiparametric-{name}.svg", metadata={"Date": None})
-        plt.close()
-
-    for name, label, xs, table in (
-        ("size", "training rows M", sizes, by_size),
-        ("components", "basis functions K", COMPONENTS, by_components),
-    ):
-        plt.figure(figsize=(5, 3.5))
-        unit = table[0][0].seconds
-        for column, variant in enumerate(VARIANTS):
-            plt.plot(xs, [runs[column].seconds / unit for runs in table], "o-", label=variant.name)
-        if name == "size":
-            plt.xscale("log")
-            plt.yscale("log")
-        plt.xlabel(label)
-        plt.ylabel("time / PDSG's first")
-        plt.legend()
-        save(name)
-    unit = traces[0][0][-1]
-    figure, axes = plt.subplots(3, 1, figsize=(5, 7), sharex=True)
-    for (seconds, points), variant in zip(traces, VARIANTS, strict=False):
-        when = seconds / unit
-        axes[0].semilogy(when, [point.dual_infeasibility for point in points], label=variant.name)
-        share = np.array([point.equality_violation for point in points])
-        axes[1].semilogy(when[1:], np.maximum(share[1:], 1e-6), label=variant.name)
-        axes[2].plot(when, [point.beta[0] for point in points], label=variant.name)
-    titles = ("dual infeasibility", "equality violation", "first coefficient")
-    for axis, title in zip(axes, titles, strict=True):
-        axis.set_ylabel(title)
-    axes[0].legend()
-    axes[2].set_xlabel("time / PDSG's")
-    figure.align_ylabels()
-    save("convergence")
+def convergence_table(kept: Results) -> str:
+    """Return the time of both in units of PDSG's, steps, and the first coefficient at the end."""
+    rows = []
+    unit = least(kept.of("PDSG", kept.data[0]))
+    for name in kept.contenders:
+        figures = kept.of(name, kept.data[0])
+        last = figures[0]["first coefficient"][-1]
+        share = f"{least(figures) / unit:.2f}"
+        rows.append([name, share, f"{figures[0]['steps']}", f"{last:.3f}"])
+    return markdown(["solver", "time", "steps", "first coefficient"], rows)
 
 
-if __name__ == "__main__":
-    main()
+def draw_convergence(kept: Results) -> None:
+    """Draw P3's figure of both: how far each point is from the end."""
+    names = ("dual infeasibility", "equality violation", "first coefficient")
+    figure, panels = new_figure(3)
+    unit = least(kept.of("PDSG", kept.data[0]))
+    for contender in kept.contenders:
+        quickest = min(kept.of(contender, kept.data[0]), key=lambda each: each["seconds"])
+        for panel, name in zip(panels, names, strict=True):
+            when = np.array(quickest["at"]) / unit
+            panel.plot(when[1:], np.maximum(quickest[name][1:], 1e-6), label=contender)
+            panel.set(xlabel="time / PDSG's", ylabel=name)
+    for panel in panels[:2]:
+        panel.set_yscale("log")
+    panels[0].legend()
+    save(figure, FIGURES / "semiparametric-convergence.svg")
+
+
+def least(figures: list[Figures]) -> float:
+    """Return the seconds of the quickest round."""
+    return float(min(each["seconds"] for each in figures))
+
+
+def table(kept: Results) -> str:
+    """Return seconds of PDSG, and of the others in its units."""
+    first, *others = kept.contenders
+    rows = []
+    for data in kept.data:
+        unit = least(kept.of(first, data))
+        ratios = [f"{least(kept.of(name, data)) / unit:.2f}" for name in others]
+        rows.append([data, f"{unit:.4f}", *ratios])
+    return markdown(["", f"{first}, s", *others], rows)
+
+
+def penalties_table(kept: Results) -> str:
+    """Return MPD's time in units of PDSG's, and its steps in brackets."""
+    first, *others = kept.contenders
+    rows = []
+    for data in kept.data:
+        unit, cells = kept.of(first, data), [data]
+        for name in others:
+            of = kept.of(name, data)
+            steps = of[0]["steps"] / unit[0]["steps"]
+            ended = "instead" not in of[0]
+            cells.append(f"{least(of) / least(unit):.1f} ({steps:.1f})" if ended else "-")
+        rows.append(cells)
+    return markdown(["C, tol", *others], rows)
+
+
+def draw(name: str, label: str, kept: Results) -> None:
+    """Draw time against the size of the problem, in units of PDSG's first."""
+    figure, (panel,) = new_figure(1, 5.0, 3.5)
+    unit = least(kept.of("PDSG", kept.data[0]))
+    xs = [int(data.rpartition(" ")[2].replace(",", "")) for data in kept.data]
+    for variant in kept.contenders:
+        seconds = [least(kept.of(variant, data)) / unit for data in kept.data]
+        panel.plot(xs, seconds, "o-", label=variant)
+    if name == "size":
+        panel.set(xscale="log", yscale="log")
+    panel.set(xlabel=label, ylabel="time / PDSG's first")
+    panel.legend()
+    save(figure, FIGURES / f"semiparametric-{name}.svg")
+
+
+STUDIES = {
+    "semiparametric": Study(
+        VARIANTS,
+        {f"M = {M:,}": partial(mexican_hat, M) for M in SIZES},
+        measure,
+        table,
+        seeds=range(5),
+        rounds=True,
+        draw=partial(draw, "size", "training rows M"),
+    ),
+    "components": Study(
+        VARIANTS,
+        {f"K = {K}": partial(waves, K) for K in COMPONENTS},
+        measure,
+        table,
+        seeds=range(5),
+        rounds=True,
+        draw=partial(draw, "components", "basis functions K"),
+    ),
+    "convergence": Study(
+        {name: VARIANTS[name] for name in ("PDSG", "MPD")},
+        {"M = 1,000": partial(at_hand, 1.0)},
+        follow,
+        convergence_table,
+        seeds=range(5),
+        rounds=True,
+        draw=draw_convergence,
+    ),
+    "penalties": Study(
+        {"PDSG": VARIANTS["PDSG"]}
+        | {f"x {factor:g}": Variant("mpd", penalty=factor) for factor in PENALTIES},
+        {
+            f"{C:g}, {tol:g}": partial(certified, C, tol)
+            for C in (1.0, 10.0, 100.0, 1000.0)
+            for tol in (1e-3, 1e-5)
+        },
+        lambda variant, given, _: solved(variant, *given),
+        penalties_table,
+        seeds=range(5),
+        rounds=True,
+    ),
+}

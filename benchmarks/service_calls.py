@@ -1,9 +1,9 @@
 """Processor time of a request inside the application: over the shortcut, and over FastAPI's routes.
 
-    python -m benchmarks.service_calls
+    python -m benchmarks calls
 
 There is no socket and no HTTP parser: requests are ASGI calls in this process, and the time is the
-event loop's thread's. Both ways are measured in turn, several rounds; the medians are printed.
+event loop's thread's. Both ways are measured in turn, nine rounds, of which the medians count.
 """
 
 import asyncio
@@ -12,15 +12,17 @@ import json
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
-from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
 from starlette.types import ASGIApp, Scope
 
+from benchmarks.harness import Options, Study
+from benchmarks.results import Figures, Results, markdown, middle
 from wolfstream.service.access.key_file import KeyFile
 from wolfstream.service.access.key_ring import KeyRing
 from wolfstream.service.engine.facade import Engine
@@ -36,7 +38,7 @@ from wolfstream.service.web.layers.shortcut import Shortcut
 from wolfstream.service.web.routes.app import create_app
 from wolfstream.service.web.routes.stream import Streams
 
-ROUNDS, REQUESTS, AT_ONCE = 9, 1_600, 32
+REQUESTS, AT_ONCE = 1_600, 32
 Send = Callable[..., Awaitable[int]]
 
 
@@ -89,17 +91,38 @@ def no_shortcut() -> Iterator[None]:
         yield
 
 
-async def seconds(send: Send, path: str, body: bytes) -> float:
-    """Processor time of the event loop's thread for one request."""
-    gc.collect()
-    began = time.thread_time()
-    for _ in range(REQUESTS // AT_ONCE):
-        await asyncio.gather(*(send(path, body) for _ in range(AT_ONCE)))
-    return (time.thread_time() - began) / REQUESTS
+class Application(NamedTuple):
+    """A path and a body to send, and what sends them, on an event loop."""
+
+    loop: asyncio.AbstractEventLoop
+    send: Send
+    path: str
+    body: bytes
 
 
-async def measure(folder: Path) -> None:
-    """Print a table of microseconds for each call."""
+ROW = np.random.default_rng(0).normal(size=(300, 20))
+CALLS: dict[str, tuple[str, dict[str, Any]]] = {
+    "predict": ("/v1/models/m/predict", {"x": ROW[0].tolist()}),
+    "samples": ("/v1/models/m/samples", {"x": ROW[0].tolist(), "y": True}),
+    "infer (Open Inference Protocol)": (
+        "/v2/models/m/infer",
+        {"inputs": [{"name": "x", "shape": [1, 20], "datatype": "FP64", "data": ROW[0].tolist()}]},
+    ),
+}
+
+
+@contextmanager
+def application(call: str, _: Options) -> Iterator[Application]:
+    """An application with a model that has learned."""
+    use_compile_cache()
+    path, body = CALLS[call]
+    with tempfile.TemporaryDirectory() as folder, closing(asyncio.new_event_loop()) as loop:
+        engine, send = loop.run_until_complete(_started(Path(folder)))
+        yield Application(loop, send, path, json.dumps(body).encode())
+        loop.run_until_complete(engine.stop())
+
+
+async def _started(folder: Path) -> tuple[Engine, Send]:
     settings = Settings(data=folder)
     engine = Engine(settings, open_storage(folder), WarmUp(None), {})
     ring = KeyRing(KeyFile(folder))
@@ -107,32 +130,51 @@ async def measure(folder: Path) -> None:
     side_file = SideFile(side_path(folder), points.SCHEMA + alerts.SCHEMA)
     monitor = Monitor(engine, points.Points(side_file), alerts.Alerts(side_file, posted=False))
     send = sender(create_app(engine, monitor, settings, Streams(), ring, MemoryBudget(0)))
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 20))
     spec = {"working_set": {"max_size": 100}, "asset": None}
     assert await send("/v1/models/m", json.dumps(spec).encode(), "PUT") == 201
-    samples = {"x": X.tolist(), "y": (X[:, 0] > 0).tolist()}
+    samples = {"x": ROW.tolist(), "y": (ROW[:, 0] > 0).tolist()}
     assert await send("/v1/models/m/samples", json.dumps(samples).encode()) == 200
-    row = {"x": X[0].tolist()}
-    tensor = {"name": "x", "shape": [1, 20], "datatype": "FP64", "data": row["x"]}
-    print("| call | shortcut, us | FastAPI's routes, us | ratio |\n|---|---:|---:|---:|")
-    for path, body in (
-        ("/v1/models/m/predict", row),
-        ("/v1/models/m/samples", row | {"y": True}),
-        ("/v2/models/m/infer", {"inputs": [tensor]}),
-    ):
-        found: tuple[list[float], list[float]] = ([], [])
-        encoded = json.dumps(body).encode()
-        for _ in range(ROUNDS):
-            found[0].append(await seconds(send, path, encoded))
-            with no_shortcut():
-                found[1].append(await seconds(send, path, encoded))
-        short, routed = (1e6 * median(times) for times in found)
-        print(f"| `{path}` | {short:.0f} | {routed:.0f} | {routed / short:.2f} |", flush=True)
-    await engine.stop()
+    return engine, send
 
 
-if __name__ == "__main__":
-    use_compile_cache()
-    with tempfile.TemporaryDirectory() as temporary:
-        asyncio.run(measure(Path(temporary)))
+def measure(
+    way: Callable[[], AbstractContextManager[None]], application: Application, options: Options
+) -> Figures:
+    """Return microseconds of the event loop's thread for one request."""
+    loop, send, path, body = application
+    batches = (options.rows or REQUESTS) // AT_ONCE
+
+    async def post() -> float:
+        gc.collect()
+        began = time.thread_time()
+        for _ in range(batches):
+            await asyncio.gather(*(send(path, body) for _ in range(AT_ONCE)))
+        return time.thread_time() - began
+
+    with way():
+        return {"us": 1e6 * loop.run_until_complete(post()) / batches / AT_ONCE}
+
+
+def table(kept: Results) -> str:
+    """Return medians of the rounds, and their ratio."""
+    rows = []
+    for call in kept.data:
+        short, routed = (middle(kept.of(way, call), "us") for way in WAYS)
+        rows.append([call, f"{short:.0f}", f"{routed:.0f}", f"{routed / short:.2f}"])
+    return markdown(["call", *(f"over {way}, us" for way in WAYS), "ratio"], rows)
+
+
+WAYS: dict[str, Callable[[], AbstractContextManager[None]]] = {
+    "the shortcut": nullcontext,
+    "FastAPI's routes": no_shortcut,
+}
+STUDIES = {
+    "calls": Study(
+        WAYS,
+        {call: partial(application, call) for call in CALLS},
+        measure,
+        table,
+        seeds=range(9),
+        rounds=True,
+    )
+}

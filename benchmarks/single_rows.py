@@ -1,75 +1,84 @@
 """What a row costs the default model in process: predicted alone, learned alone, in blocks.
 
-python -m benchmarks.single_rows [--rows 3000] [--columns 20]
+    python -m benchmarks single_rows
 
 Two classes, dense rows. Times are medians of the thread's processor time in matrix products
 (277 x 32)(32 x 277) of float64, timed in turn with them: so figures of busy machines and of other
 ones can be compared.
 """
 
-import argparse
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import count
 
 import numpy as np
-import threadpoolctl
 from numpy.typing import NDArray
 
-from benchmarks.machine import machine_line
+from benchmarks.harness import Options, Study
+from benchmarks.results import Figures, listed, mean
 from wolfstream import StreamClassifier
 from wolfstream.service.native.compile_cache import use_compile_cache
 
-BLOCK, REPEATS = 64, 300
+BLOCK, REPEATS, LEARNED = 64, 300, 3000
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=3000, help="learned before anything is timed")
-    parser.add_argument("--columns", type=int, default=20)
-    options = parser.parse_args()
-    use_compile_cache()
-    print(f"{machine_line()}\n\n| a row | products | p99.9 / median |\n|---|---:|---:|", flush=True)
-    with threadpoolctl.threadpool_limits(1):
-        for name, rows, task in tasks(options.rows, options.columns):
-            median, tail = in_products(task)
-            print(f"| {name} | {median / rows:.2f} | {tail:.1f} |", flush=True)
+class Learned:
+    """A model that has learned 3,000 rows, and blocks of rows that are new to it."""
+
+    def __init__(self, columns: int, options: Options) -> None:
+        use_compile_cache()
+        self._columns, self._seeds = columns, count()
+        self.model = StreamClassifier()
+        for _ in range(0, options.rows or LEARNED, BLOCK):
+            self.model.partial_fit(*self.batch())
+
+    def batch(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return rows of a noisy concept with one product of features, and labels 0 and 1."""
+        random = np.random.default_rng(next(self._seeds))
+        X = random.normal(size=(BLOCK, self._columns))
+        signal = X[:, 0] * X[:, 1] + X[:, 2] + 0.3 * random.normal(size=BLOCK)
+        return X, (signal > 0.0).astype(np.int64)
+
+    def singles(self) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64]]]:
+        """Yield new rows one by one."""
+        while True:
+            X, y = self.batch()
+            yield from ((X[i : i + 1], y[i : i + 1]) for i in range(BLOCK))
 
 
-def tasks(learned: int, columns: int) -> Iterator[tuple[str, int, Callable[[], object]]]:
-    """Yield what is timed: its name, how many rows it takes, and a call."""
-    blocks = (batch(BLOCK, columns, seed) for seed in count())
-    model = StreamClassifier()
-    for _ in range(0, learned, BLOCK):
-        model.partial_fit(*next(blocks))
-    X, _y = next(blocks)
-    yield "predicted alone", 1, lambda: model.predict(X[:1])
-    yield "predicted in a block of 64", BLOCK, lambda: model.predict(X)
-    ahead = [next(blocks) for _ in range(REPEATS // BLOCK + 1)]
-    single = ((X[i : i + 1], y[i : i + 1]) for X, y in ahead for i in range(BLOCK))
-    yield "learned alone", 1, lambda: model.partial_fit(*next(single))
-    whole = iter([next(blocks) for _ in range(REPEATS + 1)])
-    yield "learned in a block of 64", BLOCK, lambda: model.partial_fit(*next(whole))
+def predicting(rows: int, learned: Learned) -> Callable[[], object]:
+    """Return a prediction of so many rows."""
+    X = learned.batch()[0][:rows]
+    return lambda: learned.model.predict(X)
 
 
-def batch(n: int, columns: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return rows of a noisy concept with one product of features, and labels 0 and 1."""
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, columns))
-    signal = X[:, 0] * X[:, 1] + X[:, 2] + 0.3 * random.normal(size=n)
-    return X, (signal > 0.0).astype(np.int64)
+def learning(rows: int, learned: Learned) -> Callable[[], object]:
+    """Return what learns the next rows, which were made before."""
+    single = learned.singles()
+    ahead = [next(single) if rows == 1 else learned.batch() for _ in range(REPEATS + 1)]
+    following = iter(ahead)
+    return lambda: learned.model.partial_fit(*next(following))
 
 
-def in_products(task: Callable[[], object]) -> tuple[float, float]:
-    """Return the median time of a task in products, and its 99.9th percentile over its median."""
+Task = Callable[[int, Learned], Callable[[], object]]
+
+
+def measure(task_rows: tuple[Task, int], learned: Learned, options: Options) -> Figures:
+    """Return the median time in products for a row, and p99.9 of a call over its median."""
+    del options
+    make, rows = task_rows
+    task = make(rows, learned)
     A = np.random.default_rng(0).normal(size=(277, 32))
     task()
     times, products = np.empty(REPEATS), np.empty(REPEATS)
     for i in range(REPEATS):
         times[i], products[i] = seconds(task), seconds(lambda: A @ A.T)
     median = float(np.median(times))
-    return median / float(np.median(products)), float(np.quantile(times, 0.999)) / median
+    return {
+        "products": median / float(np.median(products)) / rows,
+        "tail": float(np.quantile(times, 0.999)) / median,
+    }
 
 
 def seconds(task: Callable[[], object]) -> float:
@@ -79,5 +88,19 @@ def seconds(task: Callable[[], object]) -> float:
     return time.thread_time() - begin
 
 
-if __name__ == "__main__":
-    main()
+STUDIES = {
+    "single_rows": Study(
+        {
+            "predicted alone": (predicting, 1),
+            "predicted in a block of 64": (predicting, BLOCK),
+            "learned alone": (learning, 1),
+            "learned in a block of 64": (learning, BLOCK),
+        },
+        {"20 columns": partial(Learned, 20)},
+        measure,
+        partial(
+            listed, columns={"products": mean("products"), "p99.9 / median": mean("tail", ".1f")}
+        ),
+        seeds=range(3),
+    )
+}

@@ -142,4 +142,4 @@ def real(folder: Path, name: str) -> Stream:
 def codes(labels: NDArray[Any]) -> NDArray[np.int64]:
     """Class codes 0, 1, 2, ... in order of appearance."""
     number: dict[Any, int] = {}
-    return np.array([number.setdefault(one, len(number)) for one in labels.tolist()], np.int64)
+    return np.array([number.setdefault(label, len(number)) for label in labels.tolist()], np.int64)

@@ -31,14 +31,14 @@ NOT_RIVER = (BANK, DEFAULT, LAST, PLAIN)
 Run = Callable[[Stream, float], NDArray[np.float64]]
 
 
-def runs_of(stream: Stream) -> dict[str, Run]:
-    """Return every learner's name, and what makes its predictions within so many seconds."""
+def learners(regression: bool) -> dict[str, Run]:
+    """Return what makes predictions of a stream's rows within so many seconds, by name."""
     return {
         BANK: _bank,
         DEFAULT: _default,
         LAST: lambda stream, _: np.concatenate([[np.nan], stream.y[:-1].astype(np.float64)]),
         PLAIN: lambda stream, _: (running_mean if stream.regression else majority)(stream.y),
-        **{name: _of_river(make) for name, make in river_learners(stream.regression).items()},
+        **{name: _of_river(name) for name in river_learners(regression)},
     }
 
 
@@ -82,7 +82,7 @@ def _default(stream: Stream, seconds: float) -> NDArray[np.float64]:
             X = np.ascontiguousarray(stream.X[part])
         y = stream.y[part]
         said = model.absorb(head, Samples(X, y if stream.regression else y.tolist())).prediction
-        return np.array([np.nan if one is None else one for one in said])
+        return np.array([np.nan if value is None else value for value in said])
 
     return _in_blocks(stream, absorb, seconds)
 
@@ -98,10 +98,10 @@ def _in_blocks(
     return np.concatenate(answers).astype(np.float64)
 
 
-def _of_river(make: Callable[[int], Any]) -> Run:
+def _of_river(name: str) -> Run:
     def run(stream: Stream, seconds: float) -> NDArray[np.float64]:
         classes = 0 if stream.regression else int(stream.y.max()) + 1
-        model, answers = make(classes), []
+        model, answers = river_learners(stream.regression)[name](classes), []
         began = time.process_time()
         for i, label in enumerate(stream.y.tolist()):
             x = row_of(stream.X, i)
@@ -142,8 +142,8 @@ def river_learners(regression: bool) -> dict[str, Callable[[int], Any]]:
         return linear_model.SoftmaxRegression()
 
     def alma(classes: int) -> Any:
-        one = linear_model.ALMAClassifier()
-        return one if classes == 2 else multiclass.OneVsRestClassifier(one)
+        binary = linear_model.ALMAClassifier()
+        return binary if classes == 2 else multiclass.OneVsRestClassifier(binary)
 
     if regression:
         return {

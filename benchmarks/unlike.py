@@ -1,24 +1,21 @@
 """The default model on streams that are unlike each other, beside common learners of River.
 
-    python -m benchmarks.unlike [--streams A,B] [--learners A,B] [--seeds 1,2] [--seconds 120]
+    python -m benchmarks unlike [--only "default on boxes"] [--seeds 1,2]
 
 Each sample is predicted, then learned: by spec {} in blocks of 64, by River's learners one by one,
 with their defaults, behind a StandardScaler and a OneHotEncoder unless they are trees.
 Right in %, of classes that are not balanced Cohen's kappa in %, of regression the mean absolute
-error. A learner that takes more than the seconds of processor time is left out. Results are kept
-in a file, and what is there is not run again. It needs River (`make .venv/peers`).
+error. A learner that takes more than the limit of processor time is left out. It needs River
+(`make .venv/peers`).
 """
 
-import argparse
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import threadpoolctl
 from numpy.typing import NDArray
 from river import (
     compose,
@@ -34,7 +31,8 @@ from river import (
 from sklearn.metrics import cohen_kappa_score
 
 from benchmarks import unlike_changes, unlike_shapes, unlike_streams, unlike_tables
-from benchmarks.machine import machine_line
+from benchmarks.harness import Options, Study
+from benchmarks.results import Figures, crossed, mean
 from benchmarks.streams_learners import majority, running_mean
 from benchmarks.unlike_streams import Unlike
 from wolfstream.service.model.learner import Learner
@@ -48,6 +46,8 @@ STREAMS = (
     unlike_streams.STREAMS | unlike_changes.STREAMS | unlike_tables.STREAMS | unlike_shapes.STREAMS
 )
 Predicted = Sequence[Any] | NDArray[Any]
+# Predictions within so many seconds, None where it is not for the stream or took too long.
+Learning = Callable[[Unlike, float], Predicted | None]
 
 
 def default_model(stream: Unlike) -> Predicted:
@@ -65,7 +65,7 @@ def default_model(stream: Unlike) -> Predicted:
     return predicted
 
 
-def of_river(make: Callable[[bool, bool], Any]) -> Callable[[Unlike, float], Predicted | None]:
+def of_river(make: Callable[[bool, bool], Any]) -> Learning:
     """Return a runner of a River learner. make: gets `regression`, and whether classes are two."""
 
     def run(stream: Unlike, seconds: float) -> Predicted | None:
@@ -107,8 +107,8 @@ def linear(regression: bool, two: bool) -> Any:
 
 def nearest(regression: bool, _: bool) -> Any:
     """Nearest neighbours."""
-    one = neighbors.KNNRegressor() if regression else neighbors.KNNClassifier()
-    return prepared() | one
+    model = neighbors.KNNRegressor() if regression else neighbors.KNNClassifier()
+    return prepared() | model
 
 
 def gaussian(regression: bool, _: bool) -> Any:
@@ -127,8 +127,8 @@ def target_means(stream: Unlike, seconds: float) -> Predicted | None:
         features: Any = compose.SelectType((int, float))
         for by in [*((name,) for name in names), *combinations(names, 2)]:
             features = features + feature_extraction.TargetAgg(by=list(by), how=stats.Mean())
-        one = linear_model.LinearRegression() if regression else linear_model.LogisticRegression()
-        return features | preprocessing.StandardScaler() | one if regression or two else None
+        model = linear_model.LinearRegression() if regression else linear_model.LogisticRegression()
+        return features | preprocessing.StandardScaler() | model if regression or two else None
 
     return of_river(make)(stream, seconds)
 
@@ -151,7 +151,7 @@ def adaptive_forest(regression: bool, _: bool) -> Any:
     return encoded() | forest.ARFRegressor(seed=1) if regression else forest.ARFClassifier(seed=1)
 
 
-LEARNERS: dict[str, Callable[[Unlike, float], Predicted | None]] = {
+LEARNERS: dict[str, Learning] = {
     "default": lambda stream, _: default_model(stream),
     "linear": of_river(linear),
     "HAT": of_river(adaptive_tree),
@@ -170,49 +170,31 @@ def score(stream: Unlike, predicted: Predicted) -> float:
     """In the stream's measure."""
     if stream.regression:
         return float(np.nanmean(np.abs(np.array(predicted, np.float64) - stream.y)))
-    codes = np.array([-1 if one is None or one != one else int(one) for one in predicted])
+    codes = np.array([-1 if code is None or code != code else int(code) for code in predicted])
     if stream.unbalanced:
         return 100.0 * float(cohen_kappa_score(codes, stream.y))
     return 100.0 * float(np.mean(codes == stream.y))
 
 
-def run_all(name: str, seeds: list[int], asked: argparse.Namespace) -> dict[str, float]:
-    """Return each learner's mean score over the seeds; NaN where it was left out."""
-    lines = asked.results.read_text().splitlines() if asked.results.exists() else []
-    kept = {tuple(key): found for *key, found in map(json.loads, lines)}
-    for seed in seeds:
-        stream = STREAMS[name](np.random.default_rng(seed))
-        for learner in asked.learners.split(","):
-            if (name, seed, learner) in kept:
-                continue
-            predicted = LEARNERS[learner](stream, asked.seconds)
-            found = float("nan") if predicted is None else score(stream, predicted)
-            kept[name, seed, learner] = found
-            with asked.results.open("a") as file:
-                file.write(json.dumps([name, seed, learner, found]) + "\n")
-    return {
-        learner: float(np.mean([kept.get((name, seed, learner), np.nan) for seed in seeds]))
-        for learner in LEARNERS
-    }
+def load(name: str, options: Options) -> Unlike:
+    """Return a stream with the run's seed."""
+    stream = STREAMS[name](np.random.default_rng(options.seed))
+    return stream._replace(rows=stream.rows[: options.rows], y=stream.y[: options.rows])
 
 
-def main() -> None:
-    """Print the table, of what has been run now or before."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--streams", default=",".join(STREAMS))
-    parser.add_argument("--learners", default=",".join(LEARNERS))
-    parser.add_argument("--seeds", default="1,2")
-    parser.add_argument("--seconds", type=float, default=120.0, help="of a learner on a stream")
-    parser.add_argument("--results", type=Path, default=Path("unlike.jsonl"))
-    asked = parser.parse_args()
-    print(f"{machine_line()}\n\n| stream | {' | '.join(LEARNERS)} |")
-    print("|---|" + "---:|" * len(LEARNERS), flush=True)
-    for name in asked.streams.split(","):
-        means = run_all(name, [int(seed) for seed in asked.seeds.split(",")], asked)
-        cells = ("" if np.isnan(mean) else f"{mean:.2f}" for mean in means.values())
-        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+def measure(learner: Learning, stream: Unlike, options: Options) -> Figures:
+    """Return a learner's score; it has none where it is not for the stream, or took too long."""
+    predicted = learner(stream, options.limit or np.inf)
+    return {"score": None} if predicted is None else {"score": score(stream, predicted)}
 
 
-if __name__ == "__main__":
-    with threadpoolctl.threadpool_limits(1), np.errstate(all="ignore"):
-        main()
+STUDIES = {
+    "unlike": Study(
+        LEARNERS,
+        {name: partial(load, name) for name in STREAMS},
+        measure,
+        partial(crossed, cell=mean("score"), corner="stream"),
+        seeds=(1, 2),
+        limit=120,
+    )
+}

@@ -165,25 +165,8 @@ def outlying_targets(random: Random) -> Unlike:
 STREAMS: dict[str, Callable[[Random], Unlike]] = {
     made.__name__: made
     for made in (
-        boxes,
-        quadrants,
-        spreads,
-        bits,
-        long_rows,
-        dense_plane,
-        coded,
-        coded_targets,
-        mostly_missing,
-        one_in_a_hundred,
-        swinging,
-        come_and_go,
-        walking_rows,
-        few_hundred,
-        few_targets,
-        high_level,
-        levels,
-        products,
-        stairs,
-        outlying_targets,
+        boxes, quadrants, spreads, bits, long_rows, dense_plane, coded, coded_targets,
+        mostly_missing, one_in_a_hundred, swinging, come_and_go, walking_rows, few_hundred,
+        few_targets, high_level, levels, products, stairs, outlying_targets,
     )
-}
+}  # fmt: skip

@@ -163,21 +163,8 @@ def rules(random: Random) -> Unlike:
 STREAMS: dict[str, Callable[[Random], Unlike]] = {
     made.__name__: made
     for made in (
-        rare,
-        wrong_labels,
-        many_words,
-        seasons,
-        heavy_tails,
-        heavy_targets,
-        other_units,
-        recurring,
-        new_classes,
-        useless,
-        wide_sparse,
-        tiny,
-        stationary,
-        parity,
-        missing,
+        rare, wrong_labels, many_words, seasons, heavy_tails, heavy_targets, other_units,
+        recurring, new_classes, useless, wide_sparse, tiny, stationary, parity, missing,
         rules,
     )
-}
+}  # fmt: skip

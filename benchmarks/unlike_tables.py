@@ -147,16 +147,7 @@ def switches(random: Random) -> Unlike:
 STREAMS: dict[str, Callable[[Random], Unlike]] = {
     made.__name__: made
     for made in (
-        mixed_cells,
-        only_texts,
-        preferences,
-        idle_texts,
-        many_texts,
-        moving_texts,
-        counts,
-        counted_targets,
-        ratios,
-        hidden_ball,
-        switches,
+        mixed_cells, only_texts, preferences, idle_texts, many_texts, moving_texts, counts,
+        counted_targets, ratios, hidden_ball, switches,
     )
-}
+}  # fmt: skip

@@ -16,7 +16,7 @@ class that pauses is forgotten altogether, and a rare one never gathers enough s
 It seems natural to keep the samples whose eviction would cost the objective most, but it fails on
 noisy data: these are outliers and wrong labels, and the smaller the evicted weights, the worse the
 predictions. Evicting the oldest keeps a sliding window over the margin violators.
-`benchmarks/README.md` compares seven rules; `benchmarks.bound` runs a million samples.
+`benchmarks/README.md` compares the rules.
 """
 
 import numpy as np
