@@ -180,7 +180,7 @@ class BoundedProtocol(PacedRequests):
         try:
             super().parse(data)
         except MemoryError:
-            self._end(RESERVE.give_up())
+            self._end(RESERVE.release())
         self._received += self._arrives
         if self._since is None and self.timeout_keep_alive_task is None and not self._is_answering:
             # Line ends before a request are none of it, and end the wait for one.
@@ -194,7 +194,7 @@ class BoundedProtocol(PacedRequests):
         """Respond to what the parser refused, or to a head that was refused here."""
         wrong, self._wrong = self._wrong, None  # whose traceback refers to this connection
         if wrong is None and _is_of_memory(sys.exception()):
-            wrong = RESERVE.give_up()
+            wrong = RESERVE.release()
         self._end(wrong or Unreadable("the request is not valid HTTP/1.1"))
 
     def on_message_begin(self) -> None:

@@ -24,7 +24,7 @@ from wolfstream.service.errors import NotLeader, NotReady, Refusal
 from wolfstream.service.replicas.membership import Membership
 from wolfstream.service.web.formats.body import read_body, respond
 from wolfstream.service.web.formats.bounds import SPEC_BOUNDS, SPEC_BYTES
-from wolfstream.service.web.formats.moments import max_lag_of
+from wolfstream.service.web.formats.revisions import read_max_lag
 from wolfstream.service.web.formats.wire import JSON, format_of_body
 from wolfstream.service.web.layers.http_hop import (
     MARK,
@@ -124,7 +124,7 @@ class Forwarding:
         if _is_forwarded(scope) or self._director.leads(name):
             return False
         self._director.check()
-        max_lag = max_lag_of(scope["query_string"])
+        max_lag = read_max_lag(scope["query_string"])
         followed = self._followed if max_lag is None else self._followed.allowing(max_lag)
         if not followed.predicts(name):
             return False
@@ -279,7 +279,7 @@ class Forwarding:
         """
         if not is_for(scope, "predict"):
             return False
-        max_lag = max_lag_of(scope["query_string"])
+        max_lag = read_max_lag(scope["query_string"])
         if max_lag is None or self._director.leads(name):
             return False
         return self._followed.is_restored(name, max_lag)

@@ -26,7 +26,7 @@ from wolfstream.service.access.scopes import Scope
 from wolfstream.service.calls.lookup import LONGEST_REMEMBERED, Target, target
 from wolfstream.service.calls.table import INFERENCE, WEBSOCKET
 from wolfstream.service.errors import Refusal, TooManyConnections
-from wolfstream.service.web.formats.paths import is_open
+from wolfstream.service.web.formats.paths import is_public
 
 _KEY_SUBPROTOCOL = "wolfstream.key."
 _READING = (WEBSOCKET, "GET", "HEAD")
@@ -67,7 +67,7 @@ class Guard:
 
 def _need(path: str, method: str) -> Need | None:
     """Return what a request needs a key for; None if it needs none."""
-    if is_open(path):
+    if is_public(path):
         return None
     asked = target(path, method)
     return Need(

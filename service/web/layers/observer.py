@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from wolfstream.service.calls.lookup import target_of
 from wolfstream.service.diagnostics import tracing
 from wolfstream.service.diagnostics.metrics import Histogram
-from wolfstream.service.web.formats.paths import is_open
+from wolfstream.service.web.formats.paths import is_public
 from wolfstream.service.web.formats.problems import CLIENT_LEFT
 
 logger = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ class Observer:
         """Whether to log the request; a probe that finds the server not ready is no error."""
         if self._which == "errors":
             wrong = status >= 400 or (seconds >= _SLOW_SECONDS and status != 101)
-            return wrong and not is_open(scope["path"])
+            return wrong and not is_public(scope["path"])
         return self._which == "all"
 
     def _log(self, scope: Scope, samples: int, status: int, seconds: float) -> None:

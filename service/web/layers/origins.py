@@ -31,7 +31,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from wolfstream.service.access.key_ring import KeyRing
 from wolfstream.service.errors import ForeignHost, ForeignOrigin, Refusal
 from wolfstream.service.settings import Settings
-from wolfstream.service.web.formats.paths import is_open
+from wolfstream.service.web.formats.paths import is_public
 
 # A name in DNS has 253 characters; more would only stay in memory with the last hosts asked for.
 _LONGEST_HOST = 300
@@ -83,7 +83,7 @@ class Origins:
         try:
             self._check(scope)
         except Refusal as error:
-            if not is_open(scope["path"]):
+            if not is_public(scope["path"]):
                 await self._refuse(error, scope["path"])(scope, receive, send)
                 return
         await self._app(scope, receive, send)

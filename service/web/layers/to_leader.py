@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from wolfstream.service.calls.lookup import is_for, target_of
 from wolfstream.service.errors import NotReady, Refusal, TooLarge, TooManyConnections
 from wolfstream.service.settings import Settings
-from wolfstream.service.web.formats.paths import is_open
+from wolfstream.service.web.formats.paths import is_public
 from wolfstream.service.web.layers.http_hop import Unreachable
 from wolfstream.service.web.layers.kept_body import KeptBody, answered
 from wolfstream.service.web.layers.stream_relay import relay
@@ -85,7 +85,7 @@ class ToLeader:
 
         Raises NotReady, TooLarge, TooManyConnections, ClientDisconnect.
         """
-        if "crowded" in scope["state"] and not is_open(scope["path"]):
+        if "crowded" in scope["state"] and not is_public(scope["path"]):
             raise TooManyConnections("the server has reached its limit of connections; try again")
         asks_readiness = is_for(scope, "readyz") or is_for(scope, "inference_ready")
         if asks_readiness and not self._is_warm():

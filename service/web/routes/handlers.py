@@ -105,7 +105,7 @@ async def predict(
     check_explained(question)
     _check_intact(model)
     if lease.holds:
-        lease.keep(n_bytes(rows))
+        lease.shrink(n_bytes(rows))
     published = await engine.view(model, name, rows, awaited)
     if name not in published.heads:  # it has been promoted since
         raise NoSuchHead(f"model {model.name!r} has another spec by now, which lacks {name}")

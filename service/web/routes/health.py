@@ -49,7 +49,7 @@ def check_alive(engine: Engine) -> None:
     """Raise ServerFailed if nothing but a restart lets the server learn again."""
     if engine.failed:
         raise ServerFailed(f"the server is {engine.phase}")
-    if not RESERVE.is_whole():
+    if not RESERVE.is_available():
         raise ServerFailed("the process gets no more memory")
 
 

@@ -9,7 +9,7 @@ from wolfstream.service.engine.facade import Engine
 from wolfstream.service.errors import Invalid, SampleError, UnknownSnapshot, pointer_to
 from wolfstream.service.web.formats.body import read_body, respond
 from wolfstream.service.web.formats.bounds import Bounds
-from wolfstream.service.web.formats.moments import read_if_match
+from wolfstream.service.web.formats.revisions import read_if_match
 from wolfstream.service.web.formats.wire import JSON, format_of_body
 from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 

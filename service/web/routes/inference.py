@@ -16,10 +16,10 @@ from wolfstream.service.model.published import ModelView
 from wolfstream.service.samples.validation import Question
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.body import receive_inference, respond_binary, respond_json
+from wolfstream.service.web.formats.chunks import large_response_bytes
 from wolfstream.service.web.formats.inference import VERSION, metadata, write_inference
 from wolfstream.service.web.formats.memory import MemoryBudget
-from wolfstream.service.web.formats.moments import tag_of
-from wolfstream.service.web.formats.pieces import counted_bytes
+from wolfstream.service.web.formats.revisions import etag_header
 from wolfstream.service.web.routes import handlers
 from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 from wolfstream.service.web.routes.health import check_alive, check_ready
@@ -57,10 +57,10 @@ def inferring_endpoints(engine: Predicting, settings: Settings, memory: MemoryBu
             predicted = await handlers.predict(
                 engine, grant, model, wanted.head, wanted.awaited, question, lease
             )
-            large = counted_bytes(predicted) > 0
+            large = large_response_bytes(predicted) > 0
             write = partial(write_inference, wanted, predicted)
             response, tensors = await asyncio.to_thread(write) if large else write()
-            tag = dict(tag_of(predicted))
+            tag = dict(etag_header(predicted))
             if wanted.binary:
                 return respond_binary(response, tensors, lease, tag)
             return respond_json(response, lease, tag)

@@ -24,10 +24,10 @@ from wolfstream.service.web.formats.body import (
 )
 from wolfstream.service.web.formats.conditions import read_conditions
 from wolfstream.service.web.formats.memory import MemoryBudget
-from wolfstream.service.web.formats.moments import max_lag_of, read_min_sequence
-from wolfstream.service.web.formats.prefer import acknowledged
+from wolfstream.service.web.formats.prefer import acknowledge
 from wolfstream.service.web.formats.query import read_roles
 from wolfstream.service.web.formats.questions import with_query
+from wolfstream.service.web.formats.revisions import read_max_lag, read_min_sequence
 from wolfstream.service.web.formats.wire import format_of_labels
 from wolfstream.service.web.routes import handlers
 from wolfstream.service.web.routes.endpoints import Endpoints, by_name
@@ -60,7 +60,7 @@ def learning_endpoints(engine: Serving, settings: Settings, memory: MemoryBudget
             await engine.compiled(model, samples.X, preference and preference.wait)
         durable = asyncio.get_running_loop().create_future() if preference else None
         waiting = handlers.learn(engine, grant, model, call, samples, key, durable, expected)
-        learned, status, headers = await acknowledged(waiting, durable, preference)
+        learned, status, headers = await acknowledge(waiting, durable, preference)
         learned = with_warnings(learned, warnings)
         return respond(request, body_format, learned, status, headers, lease)
 
@@ -96,7 +96,7 @@ def predicting_endpoints(engine: Predicting, settings: Settings, memory: MemoryB
         """Predict labels, or numbers of a regression, with the decisions of the current model."""
         query = request.query_params if request.scope["query_string"] else _NO_QUERY
         awaited = read_min_sequence(query.get("min_sequence"))
-        max_lag = max_lag_of(request.scope["query_string"])
+        max_lag = read_max_lag(request.scope["query_string"])
         predicting = engine if max_lag is None else engine.allowing(max_lag)
         with memory.lease() as lease:
             model_of = partial(predicting.model, name)

@@ -8,7 +8,7 @@ from wolfstream.service.model.live import Model
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.body import read_body, respond
 from wolfstream.service.web.formats.bounds import SPEC_BOUNDS, SPEC_BYTES
-from wolfstream.service.web.formats.moments import read_if_match, read_min_sequence
+from wolfstream.service.web.formats.revisions import read_if_match, read_min_sequence
 from wolfstream.service.web.formats.wire import JSON, format_of_body
 from wolfstream.service.web.routes.creation import create
 from wolfstream.service.web.routes.endpoints import Endpoints, by_name

@@ -5,8 +5,8 @@ from typing import Any
 
 from starlette.websockets import WebSocket
 
+from wolfstream.service.web.formats.chunks import join_chunks, large_response_bytes
 from wolfstream.service.web.formats.memory import Lease
-from wolfstream.service.web.formats.pieces import counted_bytes, joined
 from wolfstream.service.web.formats.wire import JSON, Format
 
 
@@ -37,7 +37,7 @@ class Outbox:
         if self._closed:
             lease.release()
             return
-        lease.count(counted_bytes(answer))
+        lease.hold_unbounded(large_response_bytes(answer))
         self._answers.put_nowait((answer, lease))
 
     async def send(self) -> None:
@@ -55,8 +55,8 @@ class Outbox:
 
     async def write(self, data: dict[str, Any]) -> None:
         """Send plain data now."""
-        large = counted_bytes(data) > 0
-        encoded = await joined(self.format.pieces(data)) if large else self.format.encode(data)
+        large = large_response_bytes(data) > 0
+        encoded = await join_chunks(self.format.chunks(data)) if large else self.format.encode(data)
         if self.format is JSON:
             await self._websocket.send_text(encoded.decode())
         else:

@@ -28,7 +28,7 @@ from wolfstream.service.model.revision import read_awaited, read_expected
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.heads import LearningCall
 from wolfstream.service.web.formats.body import (
-    beside_the_loop,
+    decode_or_offload,
     late_labels_for,
     question_for,
     samples_for,
@@ -155,7 +155,7 @@ class Session:
         learns = True
         n_bytes = len(message.get("bytes") or message.get("text") or "")
         try:
-            fields = await beside_the_loop(
+            fields = await decode_or_offload(
                 lambda: decode_frame(message, self._outbox.format, self._bounds), n_bytes, lease
             )
             of_frame = frame_id(fields)
@@ -182,7 +182,7 @@ class Session:
 
     async def _learn(self, frame: Frame, call: LearningCall, lease: Lease) -> None:
         model = self._engine.model(self._model.name)
-        samples = await beside_the_loop(
+        samples = await decode_or_offload(
             lambda: samples_for(model.spec, frame.body), frame.n_bytes, lease
         )
         await self._engine.compiled(model, samples.X)
@@ -197,7 +197,7 @@ class Session:
 
     async def _label(self, frame: Frame, lease: Lease) -> None:
         model, settings = self._engine.model(self._model.name), self._settings
-        labels = await beside_the_loop(
+        labels = await decode_or_offload(
             lambda: late_labels_for(model.spec, frame.body, settings), frame.n_bytes, lease
         )
         await self._engine.compiled(model, None)
@@ -222,7 +222,7 @@ class Session:
         head, awaited = frame.fields.get("head"), read_awaited(frame.fields.get("min_sequence"))
         with self._memory.lease() as lease:
             try:
-                question = await beside_the_loop(
+                question = await decode_or_offload(
                     lambda: question_for(model.spec, frame.body), frame.n_bytes, lease
                 )
                 answer = await handlers.predict(

@@ -13,10 +13,10 @@ from wolfstream.service.engine.uploads import read_uploaded, usable
 from wolfstream.service.errors import TooLarge, UnsupportedFormat
 from wolfstream.service.settings import Settings
 from wolfstream.service.storage.snapshot_format import encode_state
-from wolfstream.service.web.formats.body import beside_the_loop, read_body, respond
+from wolfstream.service.web.formats.body import decode_or_offload, read_body, respond
+from wolfstream.service.web.formats.chunks import ChunkedResponse, byte_chunks
 from wolfstream.service.web.formats.memory import Lease, MemoryBudget
-from wolfstream.service.web.formats.moments import tag_of
-from wolfstream.service.web.formats.pieces import ResponseInPieces, byte_pieces
+from wolfstream.service.web.formats.revisions import etag_header
 from wolfstream.service.web.formats.wire import JSON, OCTETS
 from wolfstream.service.web.routes.creation import check_name, created
 from wolfstream.service.web.routes.endpoints import Endpoints, by_name
@@ -41,10 +41,10 @@ def state_endpoints(engine: Engine, settings: Settings, memory: MemoryBudget) ->
         headers = {
             "Content-Length": str(sum(map(len, whole))),
             "Content-Disposition": f'attachment; filename="{name}.model"',
-            **tag_of(moment),
+            **etag_header(moment),
         }
-        pieces = chain(byte_pieces(whole[0]), byte_pieces(whole[1]))
-        return ResponseInPieces(pieces, 200, headers, OCTETS, held)
+        chunks = chain(byte_chunks(whole[0]), byte_chunks(whole[1]))
+        return ChunkedResponse(chunks, 200, headers, OCTETS, held)
 
     async def upload_state(request: Request, name: str) -> Response:
         """Make a new model from the bytes of a model file; it goes on learning from there.
@@ -79,7 +79,7 @@ async def _upload(
     """
     check_name(name)
     limits, most = model_limits(settings), settings.body_bytes
-    state, spec = await beside_the_loop(
+    state, spec = await decode_or_offload(
         lambda: read_uploaded(content, limits, most), len(content), lease
     )
     await engine.readiness.compiled_for(spec, sparse="names" in state.plain)

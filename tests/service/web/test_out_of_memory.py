@@ -133,9 +133,9 @@ def test_request_without_memory_is_not_called_unreadable(
 
 def test_reserve_is_taken_again_once_there_is_memory(monkeypatch: pytest.MonkeyPatch):
     reserve = Reserve()
-    assert reserve.is_whole()
-    reserve.give_up()
+    assert reserve.is_available()
+    reserve.release()
     with monkeypatch.context() as patch:
         patch.setattr(memory, "RESERVE_BYTES", 1 << 62)  # more than there is
-        assert not reserve.is_whole()
-    assert reserve.is_whole()
+        assert not reserve.is_available()
+    assert reserve.is_available()
