@@ -20,10 +20,10 @@ from wolfstream.service.web.formats.problems import add_problems, problem_respon
 from wolfstream.service.web.formats.query import check_query_of_route
 from wolfstream.service.web.layers.forwarding import Forwarding
 from wolfstream.service.web.layers.guard import Guard
+from wolfstream.service.web.layers.leader_proxy import LeaderProxy, StreamProxy
 from wolfstream.service.web.layers.observer import Observer, Requests
 from wolfstream.service.web.layers.origins import Origins
 from wolfstream.service.web.layers.shortcut import Shortcut
-from wolfstream.service.web.layers.to_leader import StreamsToLeader, ToLeader
 from wolfstream.service.web.openapi.document import document
 from wolfstream.service.web.routes.challengers import challenger_endpoints
 from wolfstream.service.web.routes.console_page import add_console
@@ -136,12 +136,14 @@ def create_worker_app(
     app = _application(endpoints)
     inner: ASGIApp = Shortcut(super(Application, app).__call__, endpoints)
     if settings.fleet:
-        inner = StreamsToLeader(inner, leader, engine.is_model, problem_response)
+        inner = StreamProxy(inner, leader, engine.is_model, problem_response)
     layers = _layers(app, inner, engine, settings, ring, requests)
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=16)
     transport = httpx.AsyncHTTPTransport(uds=leader, limits=limits)
     is_warm = engine.warm.is_set
-    app.layers = ToLeader(layers, settings, transport, engine.is_model, is_warm, problem_response)
+    app.layers = LeaderProxy(
+        layers, settings, transport, engine.is_model, is_warm, problem_response
+    )
     return app
 
 

@@ -129,7 +129,7 @@ def wait(
 def test_durable_in_time_and_not_learned(respond_async: bool) -> None:
     preference = Preference(respond_async, 1)
     told = wait(preference, answered=60, durable=0)
-    assert told == (DURABLE, 202, {"Preference-Applied": preference.named()})
+    assert told == (DURABLE, 202, {"Preference-Applied": preference.header_value()})
 
 
 def test_202_is_never_said_before_it_is_durable() -> None:
