@@ -1,4 +1,4 @@
-"""The endpoints for watching a model: its events, and its numbers of the last hours."""
+"""The endpoints for watching a model: its events, and its numbers over the last hours."""
 
 from collections.abc import AsyncIterator
 
@@ -14,7 +14,7 @@ from wolfstream.service.web.formats.wire import JSON
 from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 
 _EVENTS = "text/event-stream"
-# A proxy that collected events would deliver them late.
+# Tells proxies not to buffer events, which would arrive late.
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
@@ -60,7 +60,7 @@ def event_endpoints(engine: Engine, monitor: Monitor, ring: KeyRing) -> Endpoint
 async def _while_allowed(
     events: AsyncIterator[bytes], ring: KeyRing, grant: Grant
 ) -> AsyncIterator[bytes]:
-    """Events for as long as the listener's key is in force."""
+    """Yield events for as long as the listener's key is in force."""
     async for event in events:
         if not ring.holds(grant):
             yield b'event: end\ndata: {"reason":"key"}\n\n'

@@ -1,4 +1,4 @@
-"""The endpoints of the fleet: what this replica knows of the others, and the views for them."""
+"""The endpoints of a fleet: its description by this replica, and views for the other replicas."""
 
 from fastapi import Request, Response
 

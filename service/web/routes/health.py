@@ -1,4 +1,4 @@
-"""The endpoints of health."""
+"""The endpoints for health checks."""
 
 from fastapi import Response
 
@@ -11,7 +11,7 @@ from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 
 
 def health_endpoints(engine: Engine, membership: Membership | None) -> Endpoints:
-    """Return the endpoints of health. membership: see `create_app`."""
+    """Return the endpoints for health checks. membership: in a fleet, else None."""
 
     async def livez() -> Response:
         """200 while the process responds, unless only a restart would help it.
@@ -30,23 +30,25 @@ def health_endpoints(engine: Engine, membership: Membership | None) -> Endpoints
         check_ready(engine)
         if membership is not None:
             membership.director.check()
-        words = {"compiling": engine.readiness.progress, "broken": _broken(engine)}
+        details = {"compiling": engine.readiness.progress, "broken": _broken(engine)}
         return respond_json(
-            {"status": "ready"} | {key: word for key, word in words.items() if word}
+            {"status": "ready"} | {name: text for name, text in details.items() if text}
         )
 
     return by_name(livez, readyz)
 
 
 def _broken(engine: Engine) -> str:
-    """Return how many models learn nothing more, without names: whoever asks needs no key."""
+    """Return how many models are broken, "" if none; without names, as this needs no key."""
     models = engine.recovered()
     n_broken = sum(bool(model.broken) for model in models)
-    return f"{n_broken} of {len(models)} models: /v1/models and the log name them" * bool(n_broken)
+    if not n_broken:
+        return ""
+    return f"{n_broken} of {len(models)} models: /v1/models and the log name them"
 
 
 def check_alive(engine: Engine) -> None:
-    """Raise ServerFailed if nothing but a restart lets the server learn again."""
+    """Raise ServerFailed if the server learns nothing more until it is restarted."""
     if engine.failed:
         raise ServerFailed(f"the server is {engine.phase}")
     if not RESERVE.is_available():
@@ -54,7 +56,7 @@ def check_alive(engine: Engine) -> None:
 
 
 def check_ready(engine: Engine) -> None:
-    """Raise NotReady, with the phase of the start or stop, unless more requests are to come."""
+    """Raise NotReady, with what the server is doing, while it should get no requests."""
     if not engine.readiness.reached:
         raise NotReady(f"the server is {engine.phase}")
     if engine.readiness.leaving:

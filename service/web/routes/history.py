@@ -1,4 +1,4 @@
-"""The endpoints of a model's history: its snapshots, and the way back to one."""
+"""The endpoints of a model's history: list snapshots, take one, roll back to one."""
 
 from typing import Any, cast
 
@@ -32,7 +32,8 @@ def history_endpoints(engine: Engine) -> Endpoints:
             "model": name,
             "sequence": published.sequence,
             "epoch": published.epoch,
-            "rolled_back": cast("RolledBack | None", model.rolled_back),  # as the log has it
+            # The log has the fields of the last rollback as plain data.
+            "rolled_back": cast("RolledBack | None", model.rolled_back),
             "snapshots": snapshots,
         }
         return respond(request, JSON, history)

@@ -34,12 +34,12 @@ def inference_endpoints(engine: Engine, settings: Settings, memory: MemoryBudget
     return {
         **_server_endpoints(engine),
         **_model_endpoints(engine, memory),
-        **inferring_endpoints(engine, settings, memory),
+        **infer_endpoints(engine, settings, memory),
     }
 
 
-def inferring_endpoints(engine: Predicting, settings: Settings, memory: MemoryBudget) -> Endpoints:
-    """Return the endpoints that predict."""
+def infer_endpoints(engine: Predicting, settings: Settings, memory: MemoryBudget) -> Endpoints:
+    """Return the endpoints of the protocol that predict."""
 
     async def infer(request: Request, name: str) -> Response:
         """Predict."""
@@ -98,7 +98,7 @@ def _model_endpoints(engine: Engine, memory: MemoryBudget) -> Endpoints:
         return await _describe(_of_version(engine, name, version))
 
     async def _describe(model: Model) -> Response:
-        # A model may have many names.
+        # A model may have many inputs, and describing them takes a while.
         return await asyncio.to_thread(lambda: respond_json(metadata(model)))
 
     async def inference_model_ready(name: str) -> Response:
@@ -128,7 +128,7 @@ def _has_names(published: ModelView) -> bool:
 
 
 def _row_of_zeros(model: Model) -> Rows:
-    """Return a row that the model can predict if it can predict any."""
+    """Return a row that the model can predict if it can predict at all."""
     published = model.published
     if published.rows.names is not None:
         return named_rows([{}])
@@ -136,7 +136,7 @@ def _row_of_zeros(model: Model) -> Rows:
 
 
 def _of_version(engine: Predicting, name: str, version: str) -> Model:
-    """Return a version of a model. Raises NotReady, UnknownModel."""
+    """Return the model, if it has this version. Raises NotReady, UnknownModel."""
     model = engine.model(name)
     if version != VERSION:
         raise UnknownModel(

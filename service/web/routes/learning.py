@@ -1,6 +1,6 @@
-"""The endpoints that carry the traffic: learn samples, predict rows, label them.
+"""The hot endpoints: learn samples, predict rows, and label predicted rows.
 
-`web.layers.shortcut` calls them.
+`web.layers.shortcut` calls them directly.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from wolfstream.service.web.formats.wire import format_of_labels
 from wolfstream.service.web.routes import handlers
 from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 
-# Parsing an empty query takes as long as decoding a row.
+# Used in place of parsing an empty query, which takes as long as decoding a row.
 _NO_QUERY: Mapping[str, str] = {}
 
 
@@ -89,7 +89,7 @@ def learning_endpoints(engine: Serving, settings: Settings, memory: MemoryBudget
     return by_name(learn, learn_asset, label)
 
 
-def predicting_endpoints(engine: Predicting, settings: Settings, memory: MemoryBudget) -> Endpoints:
+def prediction_endpoints(engine: Predicting, settings: Settings, memory: MemoryBudget) -> Endpoints:
     """Return the endpoint that predicts."""
 
     async def predict(request: Request, name: str) -> Response:

@@ -1,4 +1,4 @@
-"""The endpoints of models: list, describe, create, delete."""
+"""The endpoints of models: list, describe, create and delete them."""
 
 from fastapi import Request, Response
 
@@ -27,7 +27,7 @@ def model_endpoints(engine: Engine, settings: Settings) -> Endpoints:
         model = engine.model(name)
         if awaited is not None:
             await engine.reached(model, awaited)
-        # Clients compare its sequence, to decide whether to send samples again.
+        # A client decides by the sequence whether to send samples again: it must not be outdated.
         await engine.confirm(model)
         return respond(request, JSON, model.describe())
 
@@ -49,7 +49,7 @@ def model_endpoints(engine: Engine, settings: Settings) -> Endpoints:
     async def delete_model(request: Request, name: str) -> Response:
         """Delete a model with everything that it learned."""
         model = engine.model(name)
-        await engine.challengers.lead(model)  # which become independent
+        await engine.challengers.lead(model)  # its challengers become independent models
         await engine.orders.delete(model, read_if_match(request.headers.getlist("if-match")))
         return Response(status_code=204)
 
@@ -57,7 +57,7 @@ def model_endpoints(engine: Engine, settings: Settings) -> Endpoints:
 
 
 def _listed(engine: Engine, prefix: str) -> Models:
-    """Name, sequence, status and features of every model whose name begins with the prefix."""
+    """Return the models whose names begin with a prefix."""
     models = [(m, m.published) for m in engine.models() if m.name.startswith(prefix)]
     return {
         "models": [
@@ -74,7 +74,7 @@ def _listed(engine: Engine, prefix: str) -> Models:
 
 
 def _learners(model: Model) -> Learners:
-    """Return what each learner of a model's heads is worth."""
+    """Return the learners of each head that has several."""
     published = model.published
     heads = {head: view.learners for head, view in published.heads.items()}
     return {

@@ -1,4 +1,4 @@
-"""The endpoints of refits: start one as a job, and follow the jobs of a model."""
+"""The endpoints of refits: start one as a job, and watch the jobs of a model."""
 
 from typing import Any
 

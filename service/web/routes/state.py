@@ -1,4 +1,4 @@
-"""The endpoints of a model's whole state, as the bytes of a model file: out of a server and in."""
+"""The endpoints that download and upload the whole state of a model, as a model file."""
 
 import asyncio
 from itertools import chain
@@ -21,7 +21,8 @@ from wolfstream.service.web.formats.wire import JSON, OCTETS
 from wolfstream.service.web.routes.creation import check_name, created
 from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 
-# The copies of a state while it is sent: its arrays, and their bytes in a growing archive.
+# A download takes this many times the memory of a state: the copied arrays, and the archive of
+# their bytes, which is copied as it grows.
 _COPIES = 3
 
 
@@ -36,14 +37,14 @@ def state_endpoints(engine: Engine, settings: Settings, memory: MemoryBudget) ->
         and `snapshot inspect` read them, and `wolfstream.load` in Python. They hold samples.
         """
         with memory.lease() as lease:
-            whole, moment = await _download(engine, name, lease)
+            parts, revision = await _download(engine, name, lease)
             held = lease.hand_over()
         headers = {
-            "Content-Length": str(sum(map(len, whole))),
+            "Content-Length": str(sum(map(len, parts))),
             "Content-Disposition": f'attachment; filename="{name}.model"',
-            **etag_header(moment),
+            **etag_header(revision),
         }
-        chunks = chain(byte_chunks(whole[0]), byte_chunks(whole[1]))
+        chunks = chain(byte_chunks(parts[0]), byte_chunks(parts[1]))
         return ChunkedResponse(chunks, 200, headers, OCTETS, held)
 
     async def upload_state(request: Request, name: str) -> Response:
@@ -71,9 +72,10 @@ def state_endpoints(engine: Engine, settings: Settings, memory: MemoryBudget) ->
 async def _upload(
     engine: Engine, settings: Settings, name: str, content: bytes, lease: Lease
 ) -> tuple[Created, bool]:
-    """Make a model of the bytes of a model file; see `creation.create`.
+    """Create a model from a model file; return a short description, and whether the model is new.
 
-    lease: holds the bytes, and what becomes of them.
+    lease: holds the memory of the file and of its decoded state.
+
     Raises Invalid, UnusableState, StateExists, TooManyModels, MemoryFull, ModelsFull, NotReady,
     StorageFailed.
     """
@@ -92,9 +94,11 @@ async def _upload(
 async def _download(
     engine: Engine, name: str, lease: Lease
 ) -> tuple[tuple[bytes, memoryview], dict[str, Any]]:
-    """Return a model as the bytes of a model file, in parts, and its moment.
+    """Return the bytes of a model file, in two parts, and the revision of the model in it.
 
-    lease: holds the copy and the bytes. Raises UnknownModel, ModelBroken, MemoryFull, NotReady.
+    lease: holds the memory of the copied state and of the bytes.
+
+    Raises UnknownModel, ModelBroken, MemoryFull, NotReady.
     """
     model = engine.model(name)
     heads = model.published.heads.values()
@@ -102,13 +106,13 @@ async def _download(
     state = await engine.orders.state(model)
     n_bytes = sum(array.nbytes for array in state.arrays.values())
     lease.hold(_COPIES * n_bytes)
-    whole = await asyncio.to_thread(encode_state, state)
-    moment = {"model": name, **{key: state.plain[key] for key in ("sequence", "epoch")}}
-    return whole, moment
+    parts = await asyncio.to_thread(encode_state, state)
+    revision = {"model": name, **{key: state.plain[key] for key in ("sequence", "epoch")}}
+    return parts, revision
 
 
 def _check_type(request: Request) -> None:
-    """Raise UnsupportedFormat for a body that says it is something else."""
+    """Raise UnsupportedFormat if the content type is not that of a model file."""
     given = request.headers.get("content-type", OCTETS).partition(";")[0].strip().lower()
     if given != OCTETS:
         raise UnsupportedFormat(f"the body is a model file: its content type is {OCTETS}")

@@ -16,7 +16,7 @@ from tests.service.process import ServerProcess
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats import memory
 from wolfstream.service.web.formats.memory import MemoryBudget, Reserve
-from wolfstream.service.web.http_server import configuration
+from wolfstream.service.web.http_server import client_config
 from wolfstream.service.web.layers.connections import BoundedProtocol
 
 MB = 1 << 20
@@ -109,7 +109,7 @@ def test_request_without_memory_is_not_called_unreadable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     async def run() -> bytes:
-        config = configuration(Settings(data=tmp_path), MemoryBudget(1 << 20))
+        config = client_config(Settings(data=tmp_path), MemoryBudget(1 << 20))
         config.load()
         make: Any = config.http_protocol_class
         connection = make(config=config, server_state=ServerState(), app_state={})
