@@ -124,7 +124,7 @@ def test_request_without_memory_is_not_called_unreadable(
     def fail(_: BoundedProtocol) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(BoundedProtocol, "_wrong_head", fail)
+    monkeypatch.setattr(BoundedProtocol, "_check_head", fail)
     monkeypatch.setattr("wolfstream.service.web.layers.connections.RESERVE", Reserve())
     response = asyncio.run(run())
     assert b" 503 " in response
