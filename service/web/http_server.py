@@ -37,8 +37,9 @@ def client_config(
 ) -> uvicorn.Config:
     """Return the configuration for connections of clients.
 
-    elsewhere: returns how many connections are open to other processes of the server.
-    changed: called when a connection was opened or closed here.
+    Args:
+        elsewhere: returns how many connections are open to other processes of the server.
+        changed: called when a connection was opened or closed here.
     """
     # uvicorn's type asks for a class, but it only calls this.
     protocol: Any = functools.partial(
@@ -118,8 +119,9 @@ async def watch_keys(
 ) -> None:
     """Apply changes of the keys, and end the streams of revoked keys, until cancelled.
 
-    note: called on another thread after a change; it records whether the server has keys. If it
-        raises StartupError, that is logged.
+    Args:
+        note: called on another thread after a change; it records whether the server has keys. If it
+            raises StartupError, that is logged.
     """
     logged = ""  # the last error, which is logged only once
     while True:

@@ -26,7 +26,8 @@ def bound_sockets(settings: Settings, has_keys: bool) -> Iterator[list[socket.so
 
     The sockets of several workers share a port (SO_REUSEPORT).
 
-    has_keys: whether the server has API keys.
+    Args:
+        has_keys: whether the server has API keys.
 
     Raises StartupError.
     """

@@ -47,8 +47,9 @@ _NO_FAILURES = _Failures(0, 0.0)
 class RoleChanges:
     """Reviews the roles of this replica again and again until `end`. Used on the event loop.
 
-    lead: lets this replica lead a model; raises Refusal.
-    ranked_by: returns the name by which replicas are ranked for a model.
+    Args:
+        lead: lets this replica lead a model; raises Refusal.
+        ranked_by: returns the name by which replicas are ranked for a model.
     """
 
     def __init__(

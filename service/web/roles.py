@@ -24,8 +24,9 @@ class Roles:
 
     Used on the event loop.
 
-    members: the replicas of the fleet.
-    secret: with it the other replicas seal the messages that ask this one for views.
+    Attributes:
+        members: the replicas of the fleet.
+        secret: with it the other replicas seal the messages that ask this one for views.
     """
 
     def __init__(self, engine: Engine, fleet: Fleet, settings: Settings) -> None:

@@ -77,10 +77,11 @@ def serve(
 ) -> None:
     """Run the server until SIGTERM or SIGINT.
 
-    loads: model -> the model file from which it is created.
-    recover: whether to start without what the data directory has lost.
-    compiling: the process that compiles the numerics, if one runs already.
-    no_keys: whether the server may run without keys, although it had some.
+    Args:
+        loads: model -> the model file from which it is created.
+        recover: whether to start without what the data directory has lost.
+        compiling: the process that compiles the numerics, if one runs already.
+        no_keys: whether the server may run without keys, although it had some.
 
     Raises StartupError.
     """

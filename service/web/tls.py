@@ -15,7 +15,8 @@ class _Encrypted(Exception):
 def check_tls(cert: Path | None, key: Path | None, prefix: str = "--tls-") -> None:
     """Check a certificate and its key; both may be absent.
 
-    prefix: of the names of the two settings, which end in "cert" and "key".
+    Args:
+        prefix: of the names of the two settings, which end in "cert" and "key".
 
     Raises StartupError if they are invalid, or do not belong together.
     """
@@ -44,9 +45,10 @@ def check_tls(cert: Path | None, key: Path | None, prefix: str = "--tls-") -> No
 def client_tls(ca: Path | None, cert: Path | None, key: Path | None, prefix: str) -> ssl.SSLContext:
     """Return the TLS context of a client.
 
-    ca: the certificates of the authorities that it trusts; None for those of the system.
-    cert, key: its own certificate and key, if it has any.
-    prefix: of the names of the three settings, which end in "ca", "cert" and "key".
+    Args:
+        ca: the certificates of the authorities that it trusts; None for those of the system.
+        cert, key: its own certificate and key, if it has any.
+        prefix: of the names of the three settings, which end in "ca", "cert" and "key".
 
     Raises StartupError.
     """
@@ -74,7 +76,8 @@ def check_advertised(settings: Settings, tls: ssl.SSLContext) -> None:
     It assumes that they trust the same authorities. If a proxy terminates TLS, its certificate is
     not checked.
 
-    tls: the context with which this replica connects to others.
+    Args:
+        tls: the context with which this replica connects to others.
     """
     address = urlsplit(settings.advertise)
     if settings.tls_cert is None or settings.tls_key is None or address.scheme != "https":

@@ -47,10 +47,11 @@ def serve_worker(
 ) -> None:
     """Answer clients until SIGTERM.
 
-    channel: the connection to the leader.
-    listener: the socket on which to accept clients.
-    forward: path of the socket on which the leader answers requests.
-    keys: the leader's API keys, encoded by `access.copied_keys`.
+    Args:
+        channel: the connection to the leader.
+        listener: the socket on which to accept clients.
+        forward: path of the socket on which the leader answers requests.
+        keys: the leader's API keys, encoded by `access.copied_keys`.
     """
     permit(settings.heads, settings.pickle_heads)
     worker = _Worker(settings, keys)

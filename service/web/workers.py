@@ -29,10 +29,13 @@ def check_workers(settings: Settings) -> None:
 class Workers:
     """Worker processes, and the socket on which this process answers forwarded requests.
 
-    listeners: the sockets on which the workers accept clients.
-    fleet: the replica's roles in its fleet, if it has one.
-    leader: exchanges messages with the workers.
-    listener: the socket for forwarded requests.
+    Args:
+        listeners: the sockets on which the workers accept clients.
+        fleet: the replica's roles in its fleet, if it has one.
+
+    Attributes:
+        leader: exchanges messages with the workers.
+        listener: the socket for forwarded requests.
 
     Raises StartupError if the socket cannot be created.
     """

@@ -55,7 +55,8 @@ _INLINE_TENSOR_BYTES = _INLINE_BYTES // 16
 class DecodedBody(NamedTuple, Generic[T]):
     """The body of a request to a model, decoded and checked.
 
-    warnings: what was read differently than the sender may expect.
+    Attributes:
+        warnings: what was read differently than the sender may expect.
     """
 
     body_format: Format
@@ -73,9 +74,10 @@ async def receive_samples(
 ) -> DecodedBody[Samples]:
     """Return the samples in a request's body.
 
-    model_of: returns the model that they are for; called once the body has arrived, because the
-        model may change until then.
-    roles: the columns that are not features.
+    Args:
+        model_of: returns the model that they are for; called once the body has arrived, because the
+            model may change until then.
+        roles: the columns that are not features.
 
     Raises Unreadable, UnsupportedFormat, InvalidSamples, TooLarge, MemoryFull, and what `model_of`
     raises.
@@ -175,7 +177,8 @@ async def receive_inference(
 ) -> Inference:
     """Return a request of the Open Inference Protocol.
 
-    named: whether the numbers in the model's rows have names.
+    Args:
+        named: whether the numbers in the model's rows have names.
 
     Raises Unreadable, Invalid, TooLarge, MemoryFull.
     """
@@ -195,9 +198,10 @@ async def decode_or_offload(
 ) -> T:
     """Decode or check a body: on the event loop if it is small, else on another thread.
 
-    n_bytes: the size of the body.
-    lease: the memory of the request; a large body and its decoded values are counted.
-    inline_bytes: the size above which it goes to another thread.
+    Args:
+        n_bytes: the size of the body.
+        lease: the memory of the request; a large body and its decoded values are counted.
+        inline_bytes: the size above which it goes to another thread.
 
     Raises MemoryFull, and what `decode` raises.
     """
@@ -212,7 +216,8 @@ async def decode_or_offload(
 async def read_body(request: Request, most_bytes: int, lease: Lease | None = None) -> bytes:
     """Return the decompressed body; no more than `most_bytes` of it is ever in memory.
 
-    lease: counts its memory; None if the limit is small.
+    Args:
+        lease: counts its memory; None if the limit is small.
 
     Raises TooLarge, MemoryFull, Unreadable, UnsupportedFormat.
     """
@@ -261,7 +266,8 @@ def respond(
 ) -> Response:
     """Return a response in the format that Accept asks for, by default that of the request's body.
 
-    lease: the memory of the request; None if its responses are small.
+    Args:
+        lease: the memory of the request; None if its responses are small.
     """
     response_format = format_of_response(_header(request, b"accept"), body_format)
     headers = {**etag_header(data), **(headers or {})}
@@ -271,7 +277,11 @@ def respond(
 def respond_json(
     data: Any, lease: Lease | None = None, headers: dict[str, str] | None = None
 ) -> Response:
-    """Return a response in JSON, whatever Accept asks for. lease: as for `respond`."""
+    """Return a response in JSON, whatever Accept asks for.
+
+    Args:
+        lease: as for `respond`.
+    """
     return _encode(JSON, data, 200, headers or {}, lease)
 
 
@@ -280,7 +290,8 @@ def respond_binary(
 ) -> Response:
     """Return a response of JSON followed by the bytes of tensors.
 
-    lease: counts many bytes until they are sent.
+    Args:
+        lease: counts many bytes until they are sent.
     """
     content = JSON.encode(data)
     headers = {JSON_LENGTH_HEADER: str(len(content)), **(headers or {})}

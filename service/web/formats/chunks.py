@@ -115,7 +115,8 @@ def _slices(data: Sequence[Any]) -> Iterator[Sequence[Any]]:
 class ChunkedResponse(StreamingResponse):
     """A response that is encoded while the client receives it.
 
-    lease: counts its memory until it is sent or the client is gone.
+    Args:
+        lease: counts its memory until it is sent or the client is gone.
     """
 
     def __init__(

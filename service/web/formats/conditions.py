@@ -25,7 +25,8 @@ _NONE = Conditions([], None, ())
 def read_conditions(scope: Scope, most_seconds: float) -> Conditions:
     """Return the conditions of a request. Raises Invalid.
 
-    most_seconds: the longest wait that `Prefer` can ask for.
+    Args:
+        most_seconds: the longest wait that `Prefer` can ask for.
     """
     if scope["state"]["headers"].keys().isdisjoint(_HEADERS):  # the usual case
         return _NONE

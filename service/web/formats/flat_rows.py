@@ -30,7 +30,8 @@ _FIELDS = ("y", "ids", "weight")
 class RequestWarning(NamedTuple):
     """Says what was read differently than the sender may expect.
 
-    column: the column concerned; None if the warning concerns no named column.
+    Attributes:
+        column: the column concerned; None if the warning concerns no named column.
     """
 
     slug: str
@@ -39,7 +40,11 @@ class RequestWarning(NamedTuple):
 
 
 def unnamed_column_warning(number: int) -> RequestWarning:
-    """Return the warning about a column without a name. number: of the column, from 1."""
+    """Return the warning about a column without a name.
+
+    Args:
+        number: of the column, from 1.
+    """
     return RequestWarning(
         "column-left-out",
         None,
@@ -94,7 +99,8 @@ def with_roles(body: Any, roles: Roles, labelled: bool) -> Any:
 
     Rows are flat if the body is a list, or if a role names one of their columns.
 
-    labelled: whether the rows have labels.
+    Args:
+        labelled: whether the rows have labels.
 
     Raises Invalid, InvalidSamples.
     """
@@ -135,8 +141,9 @@ def read_flat_rows(
 ) -> Fields:
     """Convert flat rows to fields.
 
-    pointer: of the rows in the body.
-    line_of_row: as in `Origin`.
+    Args:
+        pointer: of the rows in the body.
+        line_of_row: as in `Origin`.
 
     Raises InvalidSamples.
     """

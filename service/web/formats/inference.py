@@ -105,8 +105,9 @@ def metadata(model: Model) -> InferenceModel:
 def read_inference(body: bytes, json_length: str | None, named: bool, bounds: Bounds) -> Inference:
     """Decode and check a request.
 
-    json_length: the header with the number of bytes of JSON that precede binary data.
-    named: whether the numbers in the model's rows have names.
+    Args:
+        json_length: the header with the number of bytes of JSON that precede binary data.
+        named: whether the numbers in the model's rows have names.
 
     Raises Unreadable, Invalid, TooLarge.
     """
@@ -132,7 +133,8 @@ def read_inference(body: bytes, json_length: str | None, named: bool, bounds: Bo
 def write_inference(wanted: Inference, answer: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     """Return the JSON of a response, and the bytes of the binary tensors that follow it.
 
-    answer: what `handlers.predict` returned.
+    Args:
+        answer: what `handlers.predict` returned.
 
     Large answers are written on another thread, in parts that let other threads run in between.
     """

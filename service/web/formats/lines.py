@@ -119,7 +119,8 @@ def decode_csv(body: bytes, labelled: bool, bounds: Bounds, roles: Roles = NO_RO
 def decode_csv_labels(body: bytes, bounds: Bounds, roles: Roles = NO_ROLES) -> Fields:
     """Decode ids and labels; skip other columns.
 
-    roles: name the columns of ids (by default `id`) and labels.
+    Args:
+        roles: name the columns of ids (by default `id`) and labels.
 
     Raises Unreadable, InvalidSamples, TooLarge.
     """

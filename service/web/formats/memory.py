@@ -59,9 +59,10 @@ RESERVE = Reserve()
 class MemoryBudget:
     """The bytes that all requests hold. Used on the event loop.
 
-    most_bytes: the bound; 0 means a quarter of the memory that the process may use. A request that
-        alone exceeds the bound is accepted while no other request holds anything.
-    elsewhere: returns the bytes that requests to other processes of the server hold.
+    Args:
+        most_bytes: the bound; 0 means a quarter of the memory that the process may use. A request
+            that alone exceeds the bound is accepted while no other request holds anything.
+        elsewhere: returns the bytes that requests to other processes of the server hold.
     """
 
     def __init__(self, most_bytes: int, elsewhere: Callable[[], int] = lambda: 0) -> None:

@@ -38,7 +38,8 @@ class Acknowledgement(NamedTuple):
 def read_preference(values: Sequence[str], most_seconds: float) -> Preference | None:
     """Return the preference in the `Prefer` headers of a request; None if it has none.
 
-    most_seconds: the longest wait; rounded down to whole seconds, but at least one second.
+    Args:
+        most_seconds: the longest wait; rounded down to whole seconds, but at least one second.
     """
     given: dict[str, str] = {}
     for part in ",".join(values).split(","):
@@ -59,8 +60,9 @@ async def acknowledge(
 ) -> Acknowledgement:
     """Wait until the samples are learned, or only until they are durable if the client prefers it.
 
-    answer: done once the samples are learned.
-    durable: done once they are on disk; None without a preference.
+    Args:
+        answer: done once the samples are learned.
+        durable: done once they are on disk; None without a preference.
 
     Raises what the two futures raise.
     """

@@ -103,7 +103,8 @@ def problem_of(error: Refusal) -> Problem:
 def problem_response(error: Refusal, path: str) -> Response:
     """Return the response to a refused request.
 
-    path: of the request; "" if the request ended before its path was known.
+    Args:
+        path: of the request; "" if the request ended before its path was known.
     """
     headers = {}
     if isinstance(error, Unavailable):

@@ -38,7 +38,8 @@ def _pairs(query: bytes) -> list[tuple[str, str]]:
 def check_query(query: bytes, known: Collection[str]) -> None:
     """Raise Invalid if a query has an unknown parameter, or the same parameter twice.
 
-    known: the parameters that the call takes.
+    Args:
+        known: the parameters that the call takes.
     """
     if not query:
         return

@@ -42,7 +42,11 @@ _ROWS_AT_A_TIME = 1024
 
 
 class Output(NamedTuple):
-    """A tensor of a response. values: in row-major order, or an array that has the shape."""
+    """A tensor of a response.
+
+    Attributes:
+        values: in row-major order, or an array that has the shape.
+    """
 
     name: str
     datatype: str
@@ -63,7 +67,8 @@ class _Input(NamedTuple):
 def read_numbers(tensors: Iterable[tuple[dict[str, Any], bytes | None]]) -> list[Float64Array]:
     """Return the finite numbers of inputs, each (n, d) float64; (n, 1) where a shape is [n].
 
-    tensors: each input with its binary data, or None if its data are in the JSON.
+    Args:
+        tensors: each input with its binary data, or None if its data are in the JSON.
 
     Raises Invalid.
     """

@@ -107,9 +107,10 @@ def format_of_body(
 ) -> Format:
     """Return the format of a request's body, by default JSON.
 
-    labelled: True for samples with labels, False for rows without; both may also come in lines or
-        as a table. None for other bodies.
-    roles: the columns that are not features.
+    Args:
+        labelled: True for samples with labels, False for rows without; both may also come in lines
+            or as a table. None for other bodies.
+        roles: the columns that are not features.
 
     Raises UnsupportedFormat.
     """

@@ -72,10 +72,12 @@ _HIGH_WATER_BYTES = 1 << 16
 class BoundedProtocol(PacedProtocol):
     """uvicorn's HTTP connection, with limits on the number of connections and on slow requests.
 
-    refuse: makes the response to a refused request for a path, which is "" if it has not arrived.
-    elsewhere: returns how many connections are open to other processes of the server.
-    changed: called when a connection was opened or closed here.
-    uvicorn_options: passed on to uvicorn's class.
+    Args:
+        refuse: makes the response to a refused request for a path, which is "" if it has not
+            arrived.
+        elsewhere: returns how many connections are open to other processes of the server.
+        changed: called when a connection was opened or closed here.
+        uvicorn_options: passed on to uvicorn's class.
     """
 
     def __init__(

@@ -48,9 +48,10 @@ _OK, _UNKNOWN = 200, 404
 class Forwarding:
     """ASGI middleware, inside the layer that checks keys.
 
-    view_app: answers predictions with the views of `membership.followed`.
-    refuse: makes the response to a refused request for a path.
-    most_bytes: the limit on a body.
+    Args:
+        view_app: answers predictions with the views of `membership.followed`.
+        refuse: makes the response to a refused request for a path.
+        most_bytes: the limit on a body.
     """
 
     def __init__(
@@ -246,7 +247,8 @@ class Forwarding:
     ) -> bool:
         """Let the replica that is responsible now answer; return whether it has answered.
 
-        deadline: until when to wait for this replica to lead the model, by time.monotonic().
+        Args:
+            deadline: until when to wait for this replica to lead the model, by time.monotonic().
 
         Raises Refusal, Unreachable.
         """

@@ -35,7 +35,8 @@ _READING = (WEBSOCKET, "GET", "HEAD")
 class Guard:
     """ASGI middleware that puts the sender's Grant into the state of a request, as `grant`.
 
-    refuse: makes the response to a refused request for a path.
+    Args:
+        refuse: makes the response to a refused request for a path.
     """
 
     def __init__(

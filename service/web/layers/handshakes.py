@@ -26,10 +26,11 @@ _PAUSE_SECONDS = 1.0
 class Handshake:
     """A connection until its TLS handshake has ended; it always may give way.
 
-    accepted: its socket.
-    client: the address and port of the other end.
-    since: when it was accepted.
-    connections: the set of all connections, which contains it.
+    Args:
+        accepted: its socket.
+        client: the address and port of the other end.
+        since: when it was accepted.
+        connections: the set of all connections, which contains it.
     """
 
     def __init__(
@@ -69,9 +70,11 @@ class Successor(Protocol):
 class TlsListener:
     """Accepts connections and performs their handshakes; it is closed like a server of asyncio.
 
-    listener: a bound socket.
-    backlog: how many connections may wait to be accepted.
-    new_protocol: makes the protocol of a connection, both a `Successor` and an `asyncio.Protocol`.
+    Args:
+        listener: a bound socket.
+        backlog: how many connections may wait to be accepted.
+        new_protocol: makes the protocol of a connection, both a `Successor` and an
+            `asyncio.Protocol`.
     """
 
     def __init__(

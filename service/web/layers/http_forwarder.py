@@ -32,7 +32,8 @@ _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 class Unreachable(Exception):
     """A replica has not answered; the call may be sent again, to this replica or another.
 
-    sent: whether the replica may have received the call, and carried it out.
+    Args:
+        sent: whether the replica may have received the call, and carried it out.
     """
 
     def __init__(self, why: str, *, sent: bool) -> None:
@@ -41,7 +42,11 @@ class Unreachable(Exception):
 
 
 class HttpForwarder:
-    """Forwards calls to other replicas. most_bytes: the limit on a body."""
+    """Forwards calls to other replicas.
+
+    Args:
+        most_bytes: the limit on a body.
+    """
 
     def __init__(self, membership: Membership, most_bytes: int) -> None:
         self._director, self._neighbours = membership.director, membership.neighbours
@@ -51,8 +56,9 @@ class HttpForwarder:
     async def get(self, url: str, scope: Scope, rest: str) -> httpx.Response | None:
         """Ask a replica about its models, or one of them; return None if it does not answer.
 
-        scope: the call that needs it, whose authorization is used.
-        rest: the path after /v1/models.
+        Args:
+            scope: the call that needs it, whose authorization is used.
+            rest: the path after /v1/models.
         """
         forwarded = (b"authorization", b"host")
         headers = [(name, value) for name, value in scope["headers"] if name in forwarded]
@@ -116,7 +122,8 @@ class HttpForwarder:
     ) -> httpx.Response:
         """Send a request; return the response once it begins.
 
-        patient: see `_wait_while_alive`.
+        Args:
+            patient: see `_wait_while_alive`.
 
         Raises TransportError.
         """
@@ -135,9 +142,10 @@ class HttpForwarder:
     ) -> None:
         """Wait until one of the futures is done.
 
-        patient: go on waiting for a replica that is silent on NATS, but alive. It is for calls that
-            cannot be sent to another replica: only this one can say what became of the samples, and
-            it will soon.
+        Args:
+            patient: go on waiting for a replica that is silent on NATS, but alive. It is for calls
+                that cannot be sent to another replica: only this one can say what became of the
+                samples, and it will soon.
 
         Raises ReadTimeout if the replica falls silent.
         """

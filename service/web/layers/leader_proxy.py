@@ -32,10 +32,11 @@ _NOT_FORWARDED = frozenset(
 class LeaderProxy:
     """ASGI middleware, the outermost layer of a worker.
 
-    leader: sends requests to the leader.
-    is_model: returns whether this process follows a model with this name.
-    is_warm: returns whether its code is compiled.
-    refuse: makes the response to a refused request for a path.
+    Args:
+        leader: sends requests to the leader.
+        is_model: returns whether this process follows a model with this name.
+        is_warm: returns whether its code is compiled.
+        refuse: makes the response to a refused request for a path.
     """
 
     def __init__(
@@ -109,8 +110,9 @@ class StreamProxy:
 
     The leader knows which replica leads such a model. It is inside the layers that check requests.
 
-    path: the leader's socket.
-    is_model, refuse: as for `LeaderProxy`.
+    Args:
+        path: the leader's socket.
+        is_model, refuse: as for `LeaderProxy`.
     """
 
     def __init__(

@@ -37,9 +37,10 @@ class Observer:
 
     It also puts their headers into their state, as a dict by lower-case names.
 
-    requests: the histograms to fill.
-    logged: which requests to log.
-    is_model: returns whether a model has this name.
+    Args:
+        requests: the histograms to fill.
+        logged: which requests to log.
+        is_model: returns whether a model has this name.
     """
 
     def __init__(

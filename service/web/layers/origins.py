@@ -53,8 +53,9 @@ _EXPOSED = (
 class Origins:
     """ASGI middleware.
 
-    ring: the server's keys.
-    refuse: makes the response to a refused request for a path.
+    Args:
+        ring: the server's keys.
+        refuse: makes the response to a refused request for a path.
     """
 
     def __init__(

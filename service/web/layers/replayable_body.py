@@ -11,7 +11,8 @@ NOT_LEADER = 421
 class ReplayableBody:
     """A body that can be received several times; it stays in memory until the request is answered.
 
-    receive: the ASGI server's function.
+    Args:
+        receive: the ASGI server's function.
     """
 
     def __init__(self, receive: Receive) -> None:

@@ -22,8 +22,9 @@ Endpoint = Callable[[Request, str], Awaitable[Response]]
 class Shortcut:
     """ASGI middleware, the innermost, that answers hot calls and lets others through.
 
-    endpoints: call -> endpoint, which takes the request and the model's name. They are routes as
-        well, which refuse other methods.
+    Args:
+        endpoints: call -> endpoint, which takes the request and the model's name. They are routes
+            as well, which refuse other methods.
     """
 
     def __init__(self, app: ASGIApp, endpoints: Mapping[str, Endpoint]) -> None:

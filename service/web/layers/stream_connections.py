@@ -36,9 +36,10 @@ _FRAMES_A_TURN = 32
 class BoundedStream(WebSocketsSansIOProtocol):
     """uvicorn's websocket connection, with these bounds.
 
-    memory: the budget that messages are counted in.
-    closed: called when the connection is closed.
-    uvicorn_options: passed on to uvicorn's class.
+    Args:
+        memory: the budget that messages are counted in.
+        closed: called when the connection is closed.
+        uvicorn_options: passed on to uvicorn's class.
     """
 
     def __init__(

@@ -29,11 +29,12 @@ async def forward_stream(
 ) -> bool:
     """Forward the frames of a stream until one side closes it.
 
-    url: the address of the replica.
-    tls: verifies its certificate.
-    why_lost: returns why the replica is unreachable now; empty while it is reachable.
-    path: the socket of this replica's own leading process, which is used instead of the network;
-        the call is then not marked as forwarded.
+    Args:
+        url: the address of the replica.
+        tls: verifies its certificate.
+        why_lost: returns why the replica is unreachable now; empty while it is reachable.
+        path: the socket of this replica's own leading process, which is used instead of the
+            network; the call is then not marked as forwarded.
 
     Return False if the process does not lead the model. Raises Unreachable.
     """

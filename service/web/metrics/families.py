@@ -14,7 +14,11 @@ _PREFIX = "wolfstream"
 
 
 def gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
-    """Return a gauge without labels. text: its description, here and below."""
+    """Return a gauge without labels.
+
+    Args:
+        text: its description, here and below.
+    """
     return GaugeMetricFamily(f"{_PREFIX}_{name}", text, value)
 
 
@@ -29,7 +33,11 @@ def counters(name: str, text: str, labels: Sequence[str]) -> CounterMetricFamily
 
 
 def counters_by_status(name: str, text: str, by_status: dict[str, int]) -> CounterMetricFamily:
-    """Return a family with a counter for each status. by_status: status -> count."""
+    """Return a family with a counter for each status.
+
+    Args:
+        by_status: status -> count.
+    """
     family = counters(name, text, ("status",))
     for status, number in by_status.items():
         family.add_metric((status,), number)

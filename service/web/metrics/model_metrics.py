@@ -28,7 +28,8 @@ _HEAD = ("model", "head")
 class ModelCollector(Collector):
     """Collects the metrics that exist once per model or once per head.
 
-    followed: returns the models that another replica leads, and this one predicts with.
+    Args:
+        followed: returns the models that another replica leads, and this one predicts with.
     """
 
     def __init__(self, engine: Engine, followed: Callable[[], list[Model]]) -> None:

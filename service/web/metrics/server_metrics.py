@@ -26,10 +26,13 @@ from wolfstream.service.web.metrics.families import (
 class ServerCollector(Collector):
     """Collects the metrics that exist once per server.
 
-    data: the data directory.
-    requests: the histograms of `Observer`.
-    fleet: returns the response of `GET /v1/fleet`; None on a server without a fleet.
-    connections, streams, workers: how many there are; set before each `collect`.
+    Args:
+        data: the data directory.
+        requests: the histograms of `Observer`.
+        fleet: returns the response of `GET /v1/fleet`; None on a server without a fleet.
+
+    Attributes:
+        connections, streams, workers: how many there are; set before each `collect`.
     """
 
     def __init__(

@@ -48,7 +48,11 @@ _UNUSED = ("HTTPValidationError", "ValidationError")
 
 
 def document(descriptions: Mapping[str, str | None]) -> dict[str, Any]:
-    """Return the document. descriptions: call -> description."""
+    """Return the document.
+
+    Args:
+        descriptions: call -> description.
+    """
     calls = [call for call in CALLS if call.tag is not None]
     made = get_openapi(
         title="wolfstream",
@@ -99,7 +103,8 @@ def _tidied(value: Any, key: str) -> Any:
 
     pydantic makes a title from each name, and FastAPI a float from each bound.
 
-    key: under which the part is in the document.
+    Args:
+        key: under which the part is in the document.
     """
     if isinstance(value, float):
         return int(value) if value.is_integer() else value

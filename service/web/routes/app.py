@@ -79,9 +79,10 @@ def create_app(
 ) -> FastAPI:
     """Return the ASGI application of a server.
 
-    engine, monitor: the caller starts and stops them.
-    membership: in a fleet; None if all models are on this server.
-    leader: of worker processes; None if this process answers all requests.
+    Args:
+        engine, monitor: the caller starts and stops them.
+        membership: in a fleet; None if all models are on this server.
+        leader: of worker processes; None if this process answers all requests.
     """
     requests: Requests = {} if leader is None else leader.requests
     endpoints: Endpoints = {
@@ -128,8 +129,9 @@ def create_worker_app(
 ) -> FastAPI:
     """Return the ASGI application of a worker: it answers hot calls, and forwards all others.
 
-    requests: the histograms to fill.
-    leader: path of the socket on which the leader answers requests.
+    Args:
+        requests: the histograms to fill.
+        leader: path of the socket on which the leader answers requests.
     """
     endpoints: Endpoints = {
         **learning_endpoints(engine, settings, memory),

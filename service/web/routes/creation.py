@@ -17,7 +17,8 @@ _MODEL_NAME = re.compile(MODEL_NAME_PATTERN)
 async def create(engine: Engine, grant: Grant, name: str, body: Any) -> tuple[Created, bool]:
     """Create a model; return a short description of it, and whether it is new.
 
-    body: the decoded spec.
+    Args:
+        body: the decoded spec.
 
     Raises Invalid, ModelExists, TooManyModels, NotReady, StorageFailed; for a challenger also
     Forbidden, ModelBroken.

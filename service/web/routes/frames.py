@@ -70,7 +70,8 @@ def read_frame_id(fields: dict[str, Any]) -> FrameId:
 def read_frame(frame_id: FrameId, fields: dict[str, Any], n_bytes: int) -> Frame:
     """Return a frame. Raises Invalid for an unknown op or field, or an invalid parameter.
 
-    n_bytes: size of the message.
+    Args:
+        n_bytes: size of the message.
     """
     op = fields.get("op")
     if not isinstance(op, str) or op not in _CALLS:

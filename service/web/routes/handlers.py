@@ -55,9 +55,10 @@ def learn(
 
     Samples are learned in the order of the calls.
 
-    key: the idempotency key; None without one.
-    durable: set once the samples are on disk.
-    expected: the revisions that the samples are for; empty for any.
+    Args:
+        key: the idempotency key; None without one.
+        durable: set once the samples are on disk.
+        expected: the revisions that the samples are for; empty for any.
 
     Raises QuotaExceeded, NotReady, QueueFull, ModelBroken.
     """
@@ -84,9 +85,10 @@ async def predict(
     Rows with ids are durable on return, and wait for their labels. If they were predicted before,
     the answer has `"replayed": true`.
 
-    head: by default the one that the spec serves.
-    awaited: the revision to wait for.
-    lease: holds the memory of the rows and of the answer.
+    Args:
+        head: by default the one that the spec serves.
+        awaited: the revision to wait for.
+        lease: holds the memory of the rows and of the answer.
 
     Raises QuotaExceeded, AnotherState, Invalid, InvalidSamples, MemoryFull, ModelBroken,
     NoSuchHead, NotReached, Untrained; with ids also Forbidden, and what `Engine.remember` raises.
@@ -150,7 +152,8 @@ def label(
     The rows are learned like those of a learning call for the head that predicted them, in the
     order of the calls.
 
-    expected: the revisions that the labels are for; empty for any.
+    Args:
+        expected: the revisions that the labels are for; empty for any.
 
     Raises QuotaExceeded, NotReady, QueueFull, ModelBroken.
     """

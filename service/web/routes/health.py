@@ -11,7 +11,11 @@ from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 
 
 def health_endpoints(engine: Engine, membership: Membership | None) -> Endpoints:
-    """Return the endpoints for health checks. membership: in a fleet, else None."""
+    """Return the endpoints for health checks.
+
+    Args:
+        membership: in a fleet, else None.
+    """
 
     async def livez() -> Response:
         """200 while the process responds, unless only a restart would help it.

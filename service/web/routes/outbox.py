@@ -13,8 +13,11 @@ from wolfstream.service.web.formats.wire import JSON, Format
 class Outbox:
     """Sends answers in the order in which they become ready.
 
-    window: how many frames may be read before their answers are sent.
-    format: of the answers.
+    Args:
+        window: how many frames may be read before their answers are sent.
+
+    Attributes:
+        format: of the answers.
     """
 
     def __init__(self, websocket: WebSocket, window: int) -> None:

@@ -56,9 +56,12 @@ GOING_AWAY, NOT_ALLOWED = 1001, 1008
 class Session:
     """One connection to one model.
 
-    grant: what the client's key allows.
-    producer: the client's name, with which ids are idempotency keys; None without a name.
-    ended: set once the connection is closed.
+    Args:
+        grant: what the client's key allows.
+        producer: the client's name, with which ids are idempotency keys; None without a name.
+
+    Attributes:
+        ended: set once the connection is closed.
     """
 
     def __init__(

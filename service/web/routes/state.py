@@ -74,7 +74,8 @@ async def _upload(
 ) -> tuple[Created, bool]:
     """Create a model from a model file; return a short description, and whether the model is new.
 
-    lease: holds the memory of the file and of its decoded state.
+    Args:
+        lease: holds the memory of the file and of its decoded state.
 
     Raises Invalid, UnusableState, StateExists, TooManyModels, MemoryFull, ModelsFull, NotReady,
     StorageFailed.
@@ -96,7 +97,8 @@ async def _download(
 ) -> tuple[tuple[bytes, memoryview], dict[str, Any]]:
     """Return the bytes of a model file, in two parts, and the revision of the model in it.
 
-    lease: holds the memory of the copied state and of the bytes.
+    Args:
+        lease: holds the memory of the copied state and of the bytes.
 
     Raises UnknownModel, ModelBroken, MemoryFull, NotReady.
     """
