@@ -38,6 +38,8 @@ def client_config(
     """Return the configuration for connections of clients.
 
     Args:
+        settings: the server's settings.
+        memory: the budget of all requests.
         elsewhere: returns how many connections are open to other processes of the server.
         changed: called when a connection was opened or closed here.
     """
@@ -120,6 +122,8 @@ async def watch_keys(
     """Apply changes of the keys, and end the streams of revoked keys, until cancelled.
 
     Args:
+        ring: the keys.
+        streams: the open streams.
         note: called on another thread after a change; it records whether the server has keys. If it
             raises StartupError, that is logged.
     """

@@ -27,6 +27,7 @@ def bound_sockets(settings: Settings, has_keys: bool) -> Iterator[list[socket.so
     The sockets of several workers share a port (SO_REUSEPORT).
 
     Args:
+        settings: the server's settings.
         has_keys: whether the server has API keys.
 
     Raises StartupError.

@@ -78,6 +78,7 @@ def serve(
     """Run the server until SIGTERM or SIGINT.
 
     Args:
+        settings: the server's settings.
         loads: model -> the model file from which it is created.
         recover: whether to start without what the data directory has lost.
         compiling: the process that compiles the numerics, if one runs already.

@@ -16,6 +16,8 @@ def check_tls(cert: Path | None, key: Path | None, prefix: str = "--tls-") -> No
     """Check a certificate and its key; both may be absent.
 
     Args:
+        cert: the certificate.
+        key: its private key.
         prefix: of the names of the two settings, which end in "cert" and "key".
 
     Raises StartupError if they are invalid, or do not belong together.
@@ -47,7 +49,8 @@ def client_tls(ca: Path | None, cert: Path | None, key: Path | None, prefix: str
 
     Args:
         ca: the certificates of the authorities that it trusts; None for those of the system.
-        cert, key: its own certificate and key, if it has any.
+        cert: its own certificate, if it has one.
+        key: the private key of that certificate.
         prefix: of the names of the three settings, which end in "ca", "cert" and "key".
 
     Raises StartupError.
@@ -77,6 +80,7 @@ def check_advertised(settings: Settings, tls: ssl.SSLContext) -> None:
     not checked.
 
     Args:
+        settings: the server's settings.
         tls: the context with which this replica connects to others.
     """
     address = urlsplit(settings.advertise)

@@ -48,6 +48,7 @@ def serve_worker(
     """Answer clients until SIGTERM.
 
     Args:
+        settings: the server's settings.
         channel: the connection to the leader.
         listener: the socket on which to accept clients.
         forward: path of the socket on which the leader answers requests.

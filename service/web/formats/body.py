@@ -75,8 +75,11 @@ async def receive_samples(
     """Return the samples in a request's body.
 
     Args:
+        request: the request with the samples.
+        settings: the server's settings.
         model_of: returns the model that they are for; called once the body has arrived, because the
             model may change until then.
+        lease: holds the memory of the request.
         roles: the columns that are not features.
 
     Raises Unreadable, UnsupportedFormat, InvalidSamples, TooLarge, MemoryFull, and what `model_of`
@@ -178,7 +181,10 @@ async def receive_inference(
     """Return a request of the Open Inference Protocol.
 
     Args:
+        request: the request.
+        settings: the server's settings.
         named: whether the numbers in the model's rows have names.
+        lease: holds the memory of the body.
 
     Raises Unreadable, Invalid, TooLarge, MemoryFull.
     """
@@ -199,6 +205,7 @@ async def decode_or_offload(
     """Decode or check a body: on the event loop if it is small, else on another thread.
 
     Args:
+        decode: the function that decodes or checks.
         n_bytes: the size of the body.
         lease: the memory of the request; a large body and its decoded values are counted.
         inline_bytes: the size above which it goes to another thread.
@@ -217,6 +224,8 @@ async def read_body(request: Request, most_bytes: int, lease: Lease | None = Non
     """Return the decompressed body; no more than `most_bytes` of it is ever in memory.
 
     Args:
+        request: the request.
+        most_bytes: the limit on the decompressed body.
         lease: counts its memory; None if the limit is small.
 
     Raises TooLarge, MemoryFull, Unreadable, UnsupportedFormat.
@@ -267,6 +276,11 @@ def respond(
     """Return a response in the format that Accept asks for, by default that of the request's body.
 
     Args:
+        request: the request that is answered.
+        body_format: the format of its body.
+        data: the content, as plain data.
+        status: the status of the response.
+        headers: additional headers.
         lease: the memory of the request; None if its responses are small.
     """
     response_format = format_of_response(_header(request, b"accept"), body_format)
@@ -280,7 +294,9 @@ def respond_json(
     """Return a response in JSON, whatever Accept asks for.
 
     Args:
+        data: the content, as plain data.
         lease: as for `respond`.
+        headers: additional headers.
     """
     return _encode(JSON, data, 200, headers or {}, lease)
 
@@ -291,7 +307,10 @@ def respond_binary(
     """Return a response of JSON followed by the bytes of tensors.
 
     Args:
+        data: the content of the JSON, as plain data.
+        tensors: the bytes that follow.
         lease: counts many bytes until they are sent.
+        headers: additional headers.
     """
     content = JSON.encode(data)
     headers = {JSON_LENGTH_HEADER: str(len(content)), **(headers or {})}

@@ -26,6 +26,7 @@ def read_conditions(scope: Scope, most_seconds: float) -> Conditions:
     """Return the conditions of a request. Raises Invalid.
 
     Args:
+        scope: of the request.
         most_seconds: the longest wait that `Prefer` can ask for.
     """
     if scope["state"]["headers"].keys().isdisjoint(_HEADERS):  # the usual case

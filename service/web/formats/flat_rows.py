@@ -100,6 +100,8 @@ def with_roles(body: Any, roles: Roles, labelled: bool) -> Any:
     Rows are flat if the body is a list, or if a role names one of their columns.
 
     Args:
+        body: the decoded body.
+        roles: which columns have labels, ids and weights.
         labelled: whether the rows have labels.
 
     Raises Invalid, InvalidSamples.
@@ -142,6 +144,9 @@ def read_flat_rows(
     """Convert flat rows to fields.
 
     Args:
+        rows: the decoded rows, which may be invalid.
+        roles: which columns have labels, ids and weights.
+        labelled: whether the rows have labels.
         pointer: of the rows in the body.
         line_of_row: as in `Origin`.
 

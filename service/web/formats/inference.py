@@ -106,8 +106,10 @@ def read_inference(body: bytes, json_length: str | None, named: bool, bounds: Bo
     """Decode and check a request.
 
     Args:
+        body: the body, with binary data.
         json_length: the header with the number of bytes of JSON that precede binary data.
         named: whether the numbers in the model's rows have names.
+        bounds: what the body may have at most.
 
     Raises Unreadable, Invalid, TooLarge.
     """
@@ -134,6 +136,7 @@ def write_inference(wanted: Inference, answer: dict[str, Any]) -> tuple[dict[str
     """Return the JSON of a response, and the bytes of the binary tensors that follow it.
 
     Args:
+        wanted: the request.
         answer: what `handlers.predict` returned.
 
     Large answers are written on another thread, in parts that let other threads run in between.

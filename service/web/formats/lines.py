@@ -120,6 +120,8 @@ def decode_csv_labels(body: bytes, bounds: Bounds, roles: Roles = NO_ROLES) -> F
     """Decode ids and labels; skip other columns.
 
     Args:
+        body: the body.
+        bounds: what the body may have at most.
         roles: name the columns of ids (by default `id`) and labels.
 
     Raises Unreadable, InvalidSamples, TooLarge.

@@ -39,6 +39,7 @@ def read_preference(values: Sequence[str], most_seconds: float) -> Preference | 
     """Return the preference in the `Prefer` headers of a request; None if it has none.
 
     Args:
+        values: of the headers.
         most_seconds: the longest wait; rounded down to whole seconds, but at least one second.
     """
     given: dict[str, str] = {}
@@ -63,6 +64,7 @@ async def acknowledge(
     Args:
         answer: done once the samples are learned.
         durable: done once they are on disk; None without a preference.
+        preference: of the client, if it has one.
 
     Raises what the two futures raise.
     """

@@ -104,6 +104,7 @@ def problem_response(error: Refusal, path: str) -> Response:
     """Return the response to a refused request.
 
     Args:
+        error: why the request was refused.
         path: of the request; "" if the request ended before its path was known.
     """
     headers = {}

@@ -39,6 +39,7 @@ def check_query(query: bytes, known: Collection[str]) -> None:
     """Raise Invalid if a query has an unknown parameter, or the same parameter twice.
 
     Args:
+        query: the query as it was sent.
         known: the parameters that the call takes.
     """
     if not query:

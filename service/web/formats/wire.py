@@ -108,6 +108,7 @@ def format_of_body(
     """Return the format of a request's body, by default JSON.
 
     Args:
+        content_type: the header `Content-Type`, if the request has it.
         labelled: True for samples with labels, False for rows without; both may also come in lines
             or as a table. None for other bodies.
         roles: the columns that are not features.

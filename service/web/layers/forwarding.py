@@ -248,6 +248,10 @@ class Forwarding:
         """Let the replica that is responsible now answer; return whether it has answered.
 
         Args:
+            scope: the call.
+            name: the model whose leader answers.
+            body: the body of the call.
+            send: sends messages of the response.
             deadline: until when to wait for this replica to lead the model, by time.monotonic().
 
         Raises Refusal, Unreachable.

@@ -57,6 +57,7 @@ class HttpForwarder:
         """Ask a replica about its models, or one of them; return None if it does not answer.
 
         Args:
+            url: the address of the replica.
             scope: the call that needs it, whose authorization is used.
             rest: the path after /v1/models.
         """
@@ -123,7 +124,9 @@ class HttpForwarder:
         """Send a request; return the response once it begins.
 
         Args:
-            patient: see `_wait_while_alive`.
+            request: the request.
+            target: the replica.
+            patient: as for `_wait_while_alive`.
 
         Raises TransportError.
         """
@@ -143,6 +146,8 @@ class HttpForwarder:
         """Wait until one of the futures is done.
 
         Args:
+            target: the replica.
+            *first: the futures.
             patient: go on waiting for a replica that is silent on NATS, but alive. It is for calls
                 that cannot be sent to another replica: only this one can say what became of the
                 samples, and it will soon.

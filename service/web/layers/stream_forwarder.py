@@ -31,6 +31,9 @@ async def forward_stream(
 
     Args:
         url: the address of the replica.
+        scope: of the stream.
+        receive: receives the client's messages.
+        send: sends messages to the client.
         tls: verifies its certificate.
         why_lost: returns why the replica is unreachable now; empty while it is reachable.
         path: the socket of this replica's own leading process, which is used instead of the

@@ -17,7 +17,9 @@ def gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
     """Return a gauge without labels.
 
     Args:
-        text: its description, here and below.
+        name: its name without the prefix.
+        text: its description.
+        value: its value.
     """
     return GaugeMetricFamily(f"{_PREFIX}_{name}", text, value)
 
@@ -36,6 +38,8 @@ def counters_by_status(name: str, text: str, by_status: dict[str, int]) -> Count
     """Return a family with a counter for each status.
 
     Args:
+        name: its name without the prefix.
+        text: its description.
         by_status: status -> count.
     """
     family = counters(name, text, ("status",))

@@ -104,6 +104,7 @@ def _tidied(value: Any, key: str) -> Any:
     pydantic makes a title from each name, and FastAPI a float from each bound.
 
     Args:
+        value: the part.
         key: under which the part is in the document.
     """
     if isinstance(value, float):

@@ -80,7 +80,12 @@ def create_app(
     """Return the ASGI application of a server.
 
     Args:
-        engine, monitor: the caller starts and stops them.
+        engine: the engine, which the caller starts and stops.
+        monitor: the monitor, which the caller starts and stops.
+        settings: the server's settings.
+        streams: the open streams.
+        ring: the API keys.
+        memory: the budget of all requests.
         membership: in a fleet; None if all models are on this server.
         leader: of worker processes; None if this process answers all requests.
     """
@@ -130,6 +135,11 @@ def create_worker_app(
     """Return the ASGI application of a worker: it answers hot calls, and forwards all others.
 
     Args:
+        engine: the engine.
+        settings: the server's settings.
+        streams: the open streams.
+        ring: the API keys.
+        memory: the budget of all requests.
         requests: the histograms to fill.
         leader: path of the socket on which the leader answers requests.
     """

@@ -18,6 +18,9 @@ async def create(engine: Engine, grant: Grant, name: str, body: Any) -> tuple[Cr
     """Create a model; return a short description of it, and whether it is new.
 
     Args:
+        engine: the engine.
+        grant: what the sender may do.
+        name: the name of the new model.
         body: the decoded spec.
 
     Raises Invalid, ModelExists, TooManyModels, NotReady, StorageFailed; for a challenger also

@@ -71,6 +71,8 @@ def read_frame(frame_id: FrameId, fields: dict[str, Any], n_bytes: int) -> Frame
     """Return a frame. Raises Invalid for an unknown op or field, or an invalid parameter.
 
     Args:
+        frame_id: its id.
+        fields: all its fields.
         n_bytes: size of the message.
     """
     op = fields.get("op")

@@ -56,6 +56,11 @@ def learn(
     Samples are learned in the order of the calls.
 
     Args:
+        engine: the engine.
+        grant: what the sender may do.
+        model: the model.
+        call: the call, which decides which head learns.
+        samples: the samples.
         key: the idempotency key; None without one.
         durable: set once the samples are on disk.
         expected: the revisions that the samples are for; empty for any.
@@ -86,8 +91,12 @@ async def predict(
     the answer has `"replayed": true`.
 
     Args:
+        engine: the engine.
+        grant: what the sender may do.
+        model: the model.
         head: by default the one that the spec serves.
         awaited: the revision to wait for.
+        question: the rows, and what else is asked for.
         lease: holds the memory of the rows and of the answer.
 
     Raises QuotaExceeded, AnotherState, Invalid, InvalidSamples, MemoryFull, ModelBroken,
@@ -153,6 +162,10 @@ def label(
     order of the calls.
 
     Args:
+        engine: the engine.
+        grant: what the sender may do.
+        model: the model.
+        labels: the labels.
         expected: the revisions that the labels are for; empty for any.
 
     Raises QuotaExceeded, NotReady, QueueFull, ModelBroken.

@@ -14,6 +14,7 @@ def health_endpoints(engine: Engine, membership: Membership | None) -> Endpoints
     """Return the endpoints for health checks.
 
     Args:
+        engine: the engine.
         membership: in a fleet, else None.
     """
 

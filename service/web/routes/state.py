@@ -75,6 +75,10 @@ async def _upload(
     """Create a model from a model file; return a short description, and whether the model is new.
 
     Args:
+        engine: the engine.
+        settings: the server's settings.
+        name: the name of the new model.
+        content: the bytes of the file.
         lease: holds the memory of the file and of its decoded state.
 
     Raises Invalid, UnusableState, StateExists, TooManyModels, MemoryFull, ModelsFull, NotReady,
@@ -98,6 +102,8 @@ async def _download(
     """Return the bytes of a model file, in two parts, and the revision of the model in it.
 
     Args:
+        engine: the engine.
+        name: the model's name.
         lease: holds the memory of the copied state and of the bytes.
 
     Raises UnknownModel, ModelBroken, MemoryFull, NotReady.
