@@ -133,11 +133,11 @@ async def watch_keys(
         try:
             if ring.refresh():
                 logged = ""
-                logger.info("the keys have changed")
+                logger.info("keys changed")
                 await asyncio.to_thread(note)
         except (KeysError, StartupError) as error:
             if str(error) != logged:
                 logged = str(error)
-                logger.error("%s; the keys stay as they were", logged)
+                logger.error("keys not applied, the previous ones stay in force: error=%s", logged)
         # Not only after a change: a stream may have been opening while its key was revoked.
         streams.end_revoked(ring)

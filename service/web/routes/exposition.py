@@ -38,10 +38,10 @@ def metrics_endpoints(
     ProcessCollector(registry=registry)
 
     async def metrics(request: Request) -> Response:
-        """Counters, durations and gauges of the server and of each model, for Prometheus.
+        """Return counters, durations and gauges of the server and of each model, for Prometheus.
 
-        As text, or in the OpenMetrics format if Accept asks for it. If the server has keys, this
-        needs one for all models, with the scope predict.
+        They come as text, or in the OpenMetrics format if Accept asks for it. If the server has
+        keys, this needs one for all models, with the scope predict.
         """
         encode, media_type = _encoder(request.headers.get("accept", ""))
         if leader is None:

@@ -19,18 +19,18 @@ def health_endpoints(engine: Engine, membership: Membership | None) -> Endpoints
     """
 
     async def livez() -> Response:
-        """200 while the process responds, unless only a restart would help it.
+        """Respond with 200 while the process responds, unless it has to be restarted.
 
-        503 once an error has ended all learning: predictions go on until the server is restarted.
-        So it is while the process gets no more memory.
+        The response is 503 once an error has ended all learning; predictions continue until the
+        restart. It is also 503 while the process gets no more memory.
         """
         check_alive(engine)
         return respond_json({"status": "alive"})
 
     async def readyz() -> Response:
-        """200 once models are recovered and numerics compiled, until the server stops.
+        """Respond with 200 once models are recovered and numerics compiled, until the server stops.
 
-        Before and after, 503 says what the server is doing.
+        Before and after that, the response is 503 and says what the server is doing.
         """
         check_ready(engine)
         if membership is not None:

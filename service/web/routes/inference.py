@@ -72,16 +72,16 @@ def _server_endpoints(engine: Engine) -> Endpoints:
     server = {"name": "wolfstream", "version": version("wolfstream"), "extensions": EXTENSIONS}
 
     async def inference_server() -> Response:
-        """The server, its version and its extensions."""
+        """Return the name of the server, its version and its extensions."""
         return respond_json(server)
 
     async def inference_live() -> Response:
-        """Whether the server responds at all."""
+        """Return whether the server is alive."""
         check_alive(engine)
         return respond_json({"live": True})
 
     async def inference_ready() -> Response:
-        """Whether models are recovered and numerics compiled."""
+        """Return whether models are recovered and numerics compiled."""
         check_ready(engine)
         return respond_json({"ready": True})
 
@@ -90,11 +90,11 @@ def _server_endpoints(engine: Engine) -> Endpoints:
 
 def _model_endpoints(engine: Engine, memory: MemoryBudget) -> Endpoints:
     async def inference_model(name: str) -> Response:
-        """A model's inputs and outputs."""
+        """Describe a model's inputs and outputs."""
         return await _describe(engine.model(name))
 
     async def inference_model_of_version(name: str, version: Version) -> Response:
-        """The inputs and outputs of a model's version."""
+        """Describe the inputs and outputs of a model's version."""
         return await _describe(_of_version(engine, name, version))
 
     async def _describe(model: Model) -> Response:
@@ -102,11 +102,11 @@ def _model_endpoints(engine: Engine, memory: MemoryBudget) -> Endpoints:
         return await asyncio.to_thread(lambda: respond_json(metadata(model)))
 
     async def inference_model_ready(name: str) -> Response:
-        """Whether a model can predict."""
+        """Return whether a model can predict."""
         return await _ready(engine.model(name))
 
     async def inference_model_ready_of_version(name: str, version: Version) -> Response:
-        """Whether a model's version can predict."""
+        """Return whether a model's version can predict."""
         return await _ready(_of_version(engine, name, version))
 
     async def _ready(model: Model) -> Response:

@@ -67,11 +67,12 @@ def learning_endpoints(engine: Serving, settings: Settings, memory: MemoryBudget
     async def label(request: Request, name: str) -> Response:
         """Learn rows that were predicted with `ids`, in the order of their labels.
 
-        A request is not refused for single ids: `results` says for each what became of its label.
-        `learned`: its row is learned; `replayed`: it was before, with this label; `conflict`: it
-        was before, with another one; `expired`: its row waited too long, or there were too many;
-        `unknown`: no row was predicted under it, or that was long ago. A label that is sent again
-        is not learned again, so a request without a response can be sent again.
+        A request is not refused because of single ids: `results` says what became of each label.
+        `learned`: its row is learned now; `replayed`: the row was learned before, with this label;
+        `conflict`: it was learned before, with another label; `expired`: it waited too long, or
+        too many rows waited; `unknown`: no row was predicted with the id, or that was long ago.
+        A label that is sent again is not learned again, so a request without a response can be
+        sent again.
         """
         conditions = read_conditions(request.scope, settings.wait_seconds)
         with memory.lease() as lease:

@@ -18,11 +18,11 @@ def model_endpoints(engine: Engine, settings: Settings) -> Endpoints:
     """Return the endpoints of models."""
 
     async def list_models(request: Request) -> Response:
-        """All models that the key is for, with their sequences."""
+        """List all models that the key is for, with their sequences."""
         return respond(request, JSON, _listed(engine, request.state.grant.prefix))
 
     async def describe_model(request: Request, name: str) -> Response:
-        """A model: its spec, its sequence, and the state of each head: size, steps, gap, scores."""
+        """Describe a model: spec, sequence, and the size, steps, gap and scores of each head."""
         awaited = read_min_sequence(request.query_params.get("min_sequence"))
         model = engine.model(name)
         if awaited is not None:
@@ -32,13 +32,14 @@ def model_endpoints(engine: Engine, settings: Settings) -> Endpoints:
         return respond(request, JSON, model.describe())
 
     async def list_learners(request: Request, name: str) -> Response:
-        """The learners of heads that have several: parameters, weight, and losses of each."""
+        """List the learners of heads that have several: parameters, weight and losses of each."""
         return respond(request, JSON, _learners(engine.model(name)))
 
     async def create_model(request: Request, name: str) -> Response:
-        """Create a model of a task, a kernel and heads; `{}` is a spec with every default.
+        """Create a model from a spec of its task, kernel and heads; `{}` has all the defaults.
 
-        With `follows` it is a challenger: it learns what another model learns, from that one's log.
+        With `follows` it is a challenger: it learns what another model learns, from that model's
+        log.
         """
         data = await read_body(request, min(settings.body_bytes, SPEC_BYTES))
         body_format = format_of_body(request.headers.get("content-type") if data else None)
@@ -47,7 +48,7 @@ def model_endpoints(engine: Engine, settings: Settings) -> Endpoints:
         return respond(request, body_format, created, 201 if new else 200)
 
     async def delete_model(request: Request, name: str) -> Response:
-        """Delete a model with everything that it learned."""
+        """Delete a model with everything that it has learned."""
         model = engine.model(name)
         await engine.challengers.lead(model)  # its challengers become independent models
         await engine.orders.delete(model, read_if_match(request.headers.getlist("if-match")))

@@ -30,11 +30,12 @@ def state_endpoints(engine: Engine, settings: Settings, memory: MemoryBudget) ->
     """Return the endpoints of a model's state."""
 
     async def download_state(name: str) -> Response:
-        """All of a model: spec, sequence, scores, and what each head has learned.
+        """Return the whole model: spec, sequence, scores, and what each head has learned.
 
-        The bytes are those of a model file: `PUT` of them makes a model that answers as this one
-        does, on this server under another name or on another; `wolfstream serve --load`, `predict`
-        and `snapshot inspect` read them, and `wolfstream.load` in Python. They hold samples.
+        The response is a model file. `PUT` of its bytes makes a model that answers as this one
+        does, on this server under another name or on another server. `wolfstream serve --load`,
+        `predict` and `snapshot inspect` read it, and so does `wolfstream.load` in Python. It
+        contains samples.
         """
         with memory.lease() as lease:
             parts, revision = await _download(engine, name, lease)
@@ -48,11 +49,11 @@ def state_endpoints(engine: Engine, settings: Settings, memory: MemoryBudget) ->
         return ChunkedResponse(chunks, 200, headers, OCTETS, held)
 
     async def upload_state(request: Request, name: str) -> Response:
-        """Make a new model from the bytes of a model file; it goes on learning from there.
+        """Create a new model from a model file; it continues to learn from there.
 
         The file is one that `wolfstream.save`, `wolfstream train` or a server wrote. The model has
-        its sequence and an epoch of its own. Sent again while the model is in this state, it is
-        answered with 200; a model in any other state is left as it is.
+        the sequence in the file, and an epoch of its own. If the file is sent again while the model
+        is in this state, the response is 200; a model in any other state is left as it is.
         """
         _check_type(request)
         with memory.lease() as lease:
