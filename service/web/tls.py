@@ -8,7 +8,7 @@ from wolfstream.service.errors import StartupError
 from wolfstream.service.settings import Settings
 
 
-class _Encrypted(Exception):
+class _EncryptedKey(Exception):
     """The key is encrypted, and a server cannot ask anybody for the password."""
 
 
@@ -32,7 +32,7 @@ def check_tls(cert: Path | None, key: Path | None, prefix: str = "--tls-") -> No
     _check_content(key, b"PRIVATE KEY-----", "private key")
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, _refuse_to_ask)
-    except _Encrypted:
+    except _EncryptedKey:
         raise StartupError(
             f"the key {key} is encrypted; decrypt it (openssl pkey), and protect the file instead"
         ) from None
@@ -124,4 +124,4 @@ def _check_content(path: Path, mark: bytes, what: str) -> None:
 
 
 def _refuse_to_ask() -> str:
-    raise _Encrypted
+    raise _EncryptedKey

@@ -47,7 +47,7 @@ def infer_endpoints(engine: Predicting, settings: Settings, memory: MemoryBudget
 
     async def infer_of_version(request: Request, name: str, version: Version) -> Response:
         """Predict with a version."""
-        return await _infer(request, _of_version(engine, name, version))
+        return await _infer(request, _model_of_version(engine, name, version))
 
     async def _infer(request: Request, model: Model) -> Response:
         named = _has_names(await engine.view(model, model.spec.serve, None))
@@ -95,7 +95,7 @@ def _model_endpoints(engine: Engine, memory: MemoryBudget) -> Endpoints:
 
     async def inference_model_of_version(name: str, version: Version) -> Response:
         """Describe the inputs and outputs of a model's version."""
-        return await _describe(_of_version(engine, name, version))
+        return await _describe(_model_of_version(engine, name, version))
 
     async def _describe(model: Model) -> Response:
         # A model may have many inputs, and describing them takes a while.
@@ -107,7 +107,7 @@ def _model_endpoints(engine: Engine, memory: MemoryBudget) -> Endpoints:
 
     async def inference_model_ready_of_version(name: str, version: Version) -> Response:
         """Return whether a model's version can predict."""
-        return await _ready(_of_version(engine, name, version))
+        return await _ready(_model_of_version(engine, name, version))
 
     async def _ready(model: Model) -> Response:
         with memory.lease() as lease:
@@ -135,7 +135,7 @@ def _row_of_zeros(model: Model) -> Rows:
     return np.zeros((1, published.rows.dimension or 1))
 
 
-def _of_version(engine: Predicting, name: str, version: str) -> Model:
+def _model_of_version(engine: Predicting, name: str, version: str) -> Model:
     """Return the model, if it has this version. Raises NotReady, UnknownModel."""
     model = engine.model(name)
     if version != VERSION:

@@ -95,8 +95,8 @@ class Session:
         chosen = next((name for name in offered if name in SUBPROTOCOLS), None)
         await self._websocket.accept(chosen)
         if offered and chosen is None:
-            known = ", ".join(SUBPROTOCOLS)
-            await self._websocket.close(NOT_ALLOWED, f"supported subprotocols: {known}")
+            supported = ", ".join(SUBPROTOCOLS)
+            await self._websocket.close(NOT_ALLOWED, f"supported subprotocols: {supported}")
             return
         self._outbox.format = SUBPROTOCOLS[chosen] if chosen else JSON
         try:
