@@ -60,7 +60,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
         send_streams(server, key)
         send_torn(server, key)
         revoke_key(KeyFile(data), "ops")
-        assert soon(lambda: "keys have changed" in server.log())
+        assert soon(lambda: "keys changed" in server.log())
         assert server.terminate() == 0
         return key, server.log()
     finally:
