@@ -55,9 +55,9 @@ def _stored_keys(data: Path, fleet: str) -> "Iterator[ApiKeys]":
             return
         from wolfstream.service.fleet.opening import keys_at
         from wolfstream.service.settings import Settings
-        from wolfstream.service.web.login import login_of
+        from wolfstream.service.web.nats_login import nats_login
 
-        with keys_at(fleet.split(","), login_of(Settings())) as keys:
+        with keys_at(fleet.split(","), nats_login(Settings())) as keys:
             yield keys
     except (KeysError, StartupError) as error:
         raise Failure(str(error)) from None

@@ -20,13 +20,13 @@ def open_fleet_at(servers: str) -> "Iterator[Fleet]":
 
     try:
         from wolfstream.service.fleet.opening import connect, open_fleet
-        from wolfstream.service.web.login import login_of
+        from wolfstream.service.web.nats_login import nats_login
     except ModuleNotFoundError:
         raise Failure("a fleet needs the client of NATS: pip install 'wolfstream[fleet]'") from None
     settings = Settings()
     try:
         bounds = settings.fleet_log_bytes, settings.fleet_state_bytes
-        nats = connect(servers.split(","), *bounds, login_of(settings))
+        nats = connect(servers.split(","), *bounds, nats_login(settings))
         with tempfile.TemporaryDirectory() as data, closing(nats):
             yield open_fleet(nats, Path(data))
     except Refusal as error:

@@ -1,4 +1,4 @@
-"""Fitted estimators as models of a server, and back: `wolfstream.save` and `wolfstream.load`.
+"""Converts fitted estimators to models of a server and back: `wolfstream.save` and `load`.
 
 It may import `service.engine`, `service.storage`, `service.model`, `service.heads`,
 `service.samples`, `service.spec`, `solver.estimators`, `solver.stream`, `solver.calibration`,

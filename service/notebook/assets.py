@@ -1,4 +1,4 @@
-"""AssetClassifier and AssetRegressor as models of ASSET, and back."""
+"""Converts AssetClassifier and AssetRegressor to models of ASSET, and back."""
 
 from typing import Any
 
@@ -11,10 +11,10 @@ from wolfstream.service.notebook.kernels import kernel_parameters, plain_kernel
 from wolfstream.service.notebook.labels import classes_of, labels_of, plain_weights, weights_of
 from wolfstream.service.notebook.rows import (
     NoCounterpart,
-    check_settled,
-    features_of,
+    check_width_settled,
+    copy_row_form,
+    n_features_of,
     name_columns,
-    take_rows_of,
 )
 from wolfstream.service.spec.asset import AssetSpec
 from wolfstream.service.spec.heads import HEADS
@@ -28,41 +28,45 @@ from wolfstream.solver.estimators.asset_classifier import AssetClassifier
 from wolfstream.solver.estimators.asset_regressor import AssetRegressor
 
 
-def learner_of_asset(estimator: AssetEstimator) -> Learner:
-    """Return a model with the machines of an estimator. Raises NoCounterpart, Invalid."""
-    found = estimator.learner
+def asset_to_learner(estimator: AssetEstimator) -> Learner:
+    """Return a model with the state of an estimator. Raises NoCounterpart, Invalid."""
+    asset = estimator.learner
     labels = labels_of(estimator.classes_) if isinstance(estimator, AssetClassifier) else []
     given = getattr(estimator, "class_weight", None)
-    weights = plain_weights(labels, found.class_weight, given)
-    learner = Learner(Model(0, "", _spec_of(found, weights)))
+    weights = plain_weights(labels, asset.class_weight, given)
+    learner = Learner(Model(0, "", _spec_of(asset, weights)))
     head = learner.heads["asset"]
-    assert found.features is not None
-    sparse = takes_sparse(found.features)
-    features = estimator.n_features_in_ if sparse else 0
+    assert asset.features is not None
+    sparse = takes_sparse(asset.features)
+    n_features = estimator.n_features_in_ if sparse else 0
     if isinstance(head, ClassificationHead):
         head.meet(labels)
-    solver_of(head).restore({"features": features}, found.state())
+    solver_of(head).restore({"features": n_features}, asset.state())
     calibration_of(head).restore(estimator.calibration.state())
-    take_rows_of(estimator, learner, sparse=sparse)
-    learner.sequence = found.steps
+    copy_row_form(estimator, learner, sparse=sparse)
+    learner.sequence = asset.steps
     return learner
 
 
-def asset_of(learner: Learner) -> AssetClassifier | AssetRegressor:
-    """An estimator with the machines of a model that has nothing else. Raises NoCounterpart."""
+def learner_to_asset(learner: Learner) -> AssetClassifier | AssetRegressor:
+    """Return an estimator with the state of a model whose only head is ASSET.
+
+    Raises NoCounterpart.
+    """
     spec, head = learner.model.spec, learner.heads["asset"]
-    own, features = spec.asset, features_of(learner)
-    assert own is not None
-    check_settled(solver_of(head).frozen)
-    found = solver_of(head).current
+    asset_spec, n_features = spec.asset, n_features_of(learner)
+    assert asset_spec is not None
+    check_width_settled(solver_of(head).frozen)
+    asset = solver_of(head).current
+    parameters = _parameters(spec, asset_spec, asset)
     estimator: AssetClassifier | AssetRegressor
     if isinstance(head, ClassificationHead):
-        weights = weights_of(own.class_weight)
-        estimator = AssetClassifier(**_parameters(spec, own, found), class_weight=weights)
-        estimator.resume(found, classes_of(head.classes), features)
+        weights = weights_of(asset_spec.class_weight)
+        estimator = AssetClassifier(**parameters, class_weight=weights)
+        estimator.resume(asset, classes_of(head.classes), n_features)
     else:
-        estimator = AssetRegressor(**_parameters(spec, own, found), epsilon=own.epsilon or 0.0)
-        estimator.resume(found, features)
+        estimator = AssetRegressor(**parameters, epsilon=asset_spec.epsilon or 0.0)
+        estimator.resume(asset, n_features)
     estimator.calibration.restore(calibration_of(head).state())
     name_columns(estimator, learner)
     return estimator
@@ -81,42 +85,44 @@ def solver_of(head: object) -> AssetLearner:
     return head.learner
 
 
-def _spec_of(found: Asset, weights: list[dict[str, Any]]) -> ModelSpec:
-    own = {
-        name: found.parameters[name]
+def _spec_of(asset: Asset, weights: list[dict[str, Any]]) -> ModelSpec:
+    parameters = asset.parameters
+    fields = {
+        name: parameters[name]
         for name in ("algorithm", "features", "dimension", "average", "average_from", "horizon")
     }
-    own |= {"lambda": float(found.parameters["lam"]), "average": bool(own["average"])}
-    own["class_weight"] = weights
-    if own["features"] == "identity":
-        own["dimension"] = None
-    if found.regression:
-        own["epsilon"] = float(found.parameters["epsilon"])
+    fields |= {"lambda": float(parameters["lam"]), "average": bool(parameters["average"])}
+    fields["class_weight"] = weights
+    if fields["features"] == "identity":
+        fields["dimension"] = None
+    if asset.regression:
+        fields["epsilon"] = float(parameters["epsilon"])
     return read_spec(
         {
-            "task": found.parameters["task"],
-            "kernel": plain_kernel(found.kernel),
+            "task": parameters["task"],
+            "kernel": plain_kernel(asset.kernel),
             "prepare": None,
             **dict.fromkeys(HEADS),
-            "asset": own,
+            "asset": fields,
             "serve": "asset",
-            "seed": int(found.parameters["seed"]),
+            "seed": int(parameters["seed"]),
         }
     )
 
 
-def _parameters(spec: ModelSpec, own: AssetSpec, found: Asset) -> dict[str, Any]:
-    if own.horizon == "auto":
-        raise NoCounterpart('its horizon is "auto", which the estimator has not')
-    of_map = {} if own.dimension is None else {"dimension": own.dimension}
+def _parameters(spec: ModelSpec, asset_spec: AssetSpec, asset: Asset) -> dict[str, Any]:
+    """Return the parameters that both estimators have. Raises NoCounterpart."""
+    if asset_spec.horizon == "auto":
+        raise NoCounterpart('its horizon is "auto", which the estimator does not support')
+    dimension = {} if asset_spec.dimension is None else {"dimension": asset_spec.dimension}
     return {
-        "algorithm": own.algorithm,
-        "features": own.features,
-        **of_map,
-        **kernel_parameters(spec.kernel, found.kernel),
-        "lam": own.lam,
-        "average": own.average,
-        "average_from": own.average_from,
-        "horizon": own.horizon,
+        "algorithm": asset_spec.algorithm,
+        "features": asset_spec.features,
+        **dimension,
+        **kernel_parameters(spec.kernel, asset.kernel),
+        "lam": asset_spec.lam,
+        "average": asset_spec.average,
+        "average_from": asset_spec.average_from,
+        "horizon": asset_spec.horizon,
         "random_state": spec.seed,
     }

@@ -1,4 +1,4 @@
-"""Estimators in model files: the same files that `wolfstream train` and a server write."""
+"""Saves estimators in model files, which servers and `wolfstream train` use, and loads them."""
 
 import os
 from collections.abc import Callable
@@ -15,12 +15,19 @@ from wolfstream.service.engine.model_files import (
 from wolfstream.service.errors import Invalid
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.notebook.assets import asset_of, learner_of_asset
-from wolfstream.service.notebook.regression_sets import learner_of_values, values_of
+from wolfstream.service.notebook.assets import asset_to_learner, learner_to_asset
+from wolfstream.service.notebook.regression_sets import (
+    learner_to_regression_set,
+    regression_set_to_learner,
+)
 from wolfstream.service.notebook.rows import NoCounterpart
-from wolfstream.service.notebook.semiparametric import fit_in, learner_of_fit
-from wolfstream.service.notebook.streams import learner_of_stream, stream_of
-from wolfstream.service.notebook.working_sets import learner_of_set, learner_of_solution, set_of
+from wolfstream.service.notebook.semiparametric import fit_to_learner, learner_to_fit
+from wolfstream.service.notebook.streams import learner_to_stream, stream_to_learner
+from wolfstream.service.notebook.working_sets import (
+    learner_to_set,
+    set_to_learner,
+    solution_to_learner,
+)
 from wolfstream.service.storage.snapshot_format import State, encode_state, write_content
 from wolfstream.solver.estimators.asset import AssetEstimator
 from wolfstream.solver.estimators.frank_wolfe_classifier import FrankWolfeClassifier
@@ -29,23 +36,23 @@ from wolfstream.solver.estimators.sfw_classifier import SFWClassifier
 from wolfstream.solver.estimators.sfw_regressor import SFWRegressor
 from wolfstream.solver.estimators.stream import StreamEstimator
 
-# What can be saved, and how it becomes a model.
+# Class of an estimator -> the function that converts it to a model.
 _LEARNERS: dict[type, Callable[[Any], Learner]] = {
-    StreamEstimator: learner_of_stream,
-    SFWClassifier: learner_of_set,
-    SFWRegressor: learner_of_values,
-    AssetEstimator: learner_of_asset,
-    FrankWolfeClassifier: learner_of_solution,
-    SemiparametricSVR: learner_of_fit,
+    StreamEstimator: stream_to_learner,
+    SFWClassifier: set_to_learner,
+    SFWRegressor: regression_set_to_learner,
+    AssetEstimator: asset_to_learner,
+    FrankWolfeClassifier: solution_to_learner,
+    SemiparametricSVR: fit_to_learner,
 }
-_CLASSES_OR_NUMBERS = {"classification": set_of, "regression": values_of}
-# What a model becomes, by its heads.
+_SET_ESTIMATORS = {"classification": learner_to_set, "regression": learner_to_regression_set}
+# Heads of a model -> the function that converts it to an estimator.
 _ESTIMATORS: dict[tuple[str, ...], Callable[[Learner], Any]] = {
-    ("working_set",): lambda learner: _CLASSES_OR_NUMBERS[learner.model.spec.task](learner),
-    ("asset",): asset_of,
-    ("semiparametric",): fit_in,
-    ("asset", "adaptive"): stream_of,
-    ("working_set", "asset", "adaptive"): stream_of,
+    ("working_set",): lambda learner: _SET_ESTIMATORS[learner.model.spec.task](learner),
+    ("asset",): learner_to_asset,
+    ("semiparametric",): learner_to_fit,
+    ("asset", "adaptive"): learner_to_stream,
+    ("working_set", "asset", "adaptive"): learner_to_stream,
 }
 
 
@@ -107,10 +114,10 @@ def state_of(estimator: Any) -> State:
     except (NoCounterpart, ModelFileError) as error:
         raise NoCounterpart(f"this {type(estimator).__name__}: {error}") from None
     except Invalid as error:
-        wrong = "; ".join(f"{e.get('pointer', '')} {e['detail']}" for e in error.errors)
+        faults = "; ".join(f"{e.get('pointer', '')} {e['detail']}" for e in error.errors)
         raise NoCounterpart(
             f"a server's model may not have the parameters of this {type(estimator).__name__}: "
-            f"{wrong}"
+            f"{faults}"
         ) from None
     return state
 

@@ -1,4 +1,4 @@
-"""The kernel of an estimator as that of a spec, and back."""
+"""Converts the kernel of an estimator to that of a spec, and back."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from wolfstream.solver.kernels.functions import Kernel
 
 
 def plain_kernel(kernel: Kernel) -> dict[str, Any]:
-    """Return a kernel whose gamma is a number, as a spec has it."""
+    """Return a kernel in the form that it has in a spec, with gamma as a number."""
     plain: dict[str, Any] = {"type": kernel.type}
     if kernel.type != "linear":
         plain["gamma"] = float(kernel.gamma)
@@ -17,7 +17,12 @@ def plain_kernel(kernel: Kernel) -> dict[str, Any]:
 
 
 def kernel_parameters(spec: KernelSpec, kernel: Kernel) -> dict[str, Any]:
-    """The parameters of an estimator. kernel: that of the spec, with the gamma that was found."""
+    """Return the parameters of an estimator for a kernel.
+
+    Args:
+        spec: the kernel in the model's spec.
+        kernel: the same kernel, with the gamma that the model has chosen.
+    """
     parameters: dict[str, Any] = {"kernel": spec.type}
     if isinstance(spec, RbfSpec | PolynomialSpec):
         parameters["gamma"] = kernel.gamma

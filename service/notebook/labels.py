@@ -1,4 +1,4 @@
-"""An estimator's labels and class weights as those of a model, and back."""
+"""Converts an estimator's labels and class weights to those of a model, and back."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,45 +14,47 @@ from wolfstream.solver.stream.labels import LabelKey, key_of
 
 
 def labels_of(classes: NDArray[Any]) -> list[Label]:
-    """Return `classes_` as labels of Python. Raises NoCounterpart for those that no model takes."""
-    found = [k.item() if isinstance(k, np.generic) else k for k in classes.tolist()]
+    """Convert `classes_` to labels. Raises NoCounterpart for labels that no model takes."""
+    values = [k.item() if isinstance(k, np.generic) else k for k in classes.tolist()]
     try:
-        return read_labels(found, single=False)
+        return read_labels(values, single=False)
     except InvalidSamples as error:
-        wrong = error.errors[0]
+        fault = error.errors[0]
         raise NoCounterpart(
-            f"the label {found[wrong['row']]!r:.60} {wrong['detail']}; fit with y.astype(str) or "
+            f"the label {values[fault['row']]!r:.60} {fault['detail']}; fit with y.astype(str) or "
             "y.astype(int)"
         ) from None
 
 
 def classes_of(labels: Sequence[Label]) -> NDArray[Any]:
-    """Return labels as `classes_`. Raises NoCounterpart for those that scikit-learn cannot have."""
+    """Convert labels to `classes_`. Raises NoCounterpart if they have several types."""
     if len({type(label) for label in labels}) > 1:
-        raise NoCounterpart("its labels are of several types, which scikit-learn does not know")
+        raise NoCounterpart("its labels are of several types, which scikit-learn does not support")
     return np.array(labels)
 
 
 def plain_weights(
     labels: Sequence[Label], weights: Sequence[float], given: Any
 ) -> list[dict[str, Any]]:
-    """Return the class weights that a spec names, all those other than 1.
+    """Return the class weights in the form that they have in a spec, without weights of 1.
 
-    labels, weights: of the classes that were met; no weights where all count 1. given: the
-        parameter `class_weight`, which has the weights of classes that may still come.
+    Args:
+        labels: the classes that the estimator has met.
+        weights: their weights; empty if all are 1.
+        given: the parameter `class_weight`, which may also have weights of classes not met yet.
 
     Raises NoCounterpart.
     """
-    found: dict[LabelKey, float] = {}
-    named = dict(zip(map(key_of, labels), labels, strict=True))
+    weight_of: dict[LabelKey, float] = {}
+    label_of = dict(zip(map(key_of, labels), labels, strict=True))
     if isinstance(given, Mapping):
-        of_weights = labels_of(np.array(list(given), object))
-        named = dict(zip(map(key_of, of_weights), of_weights, strict=True)) | named
-        found = dict(zip(map(key_of, of_weights), map(float, given.values()), strict=True))
-    found |= dict(zip(map(key_of, labels), weights, strict=False))
-    return [{"label": named[key], "weight": w} for key, w in found.items() if w != 1.0]
+        given_labels = labels_of(np.array(list(given), object))
+        label_of = dict(zip(map(key_of, given_labels), given_labels, strict=True)) | label_of
+        weight_of = dict(zip(map(key_of, given_labels), map(float, given.values()), strict=True))
+    weight_of |= dict(zip(map(key_of, labels), weights, strict=False))
+    return [{"label": label_of[key], "weight": w} for key, w in weight_of.items() if w != 1.0]
 
 
 def weights_of(named: Sequence[ClassWeight]) -> dict[Label, float] | None:
-    """Return the parameter `class_weight` for the weights that a spec names."""
+    """Return the parameter `class_weight` with the weights in a spec."""
     return {each.label: each.weight for each in named} or None

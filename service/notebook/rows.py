@@ -1,7 +1,7 @@
-"""An estimator's rows as those of a model, and back.
+"""Converts the form of an estimator's rows to that of a model, and back.
 
-An estimator's rows are arrays, columns that a data frame names, or scipy CSR, whose columns are
-numbered; a model knows the columns of the last by names, which are the numbers.
+The rows of an estimator are arrays, data frames, whose columns have names, or scipy CSR matrices,
+whose columns have numbers. In a model, the numbers of CSR columns are their names.
 """
 
 from typing import Any
@@ -13,11 +13,11 @@ from wolfstream.solver.prepare.schema import settled_numbers
 
 
 class NoCounterpart(WolfstreamError, ValueError):
-    """An estimator cannot be a server's model, or a model no estimator; the message says why."""
+    """An estimator cannot become a model, or a model an estimator; the message says why."""
 
 
-def take_rows_of(estimator: Any, learner: Learner, *, sparse: bool) -> None:
-    """Give a fresh model without preparation the form of the rows that an estimator learned."""
+def copy_row_form(estimator: Any, learner: Learner, *, sparse: bool) -> None:
+    """Give a new model without preparation the form of the rows that an estimator has learned."""
     rows = learner.rows
     if sparse:
         number_columns(learner, estimator.n_features_in_)
@@ -29,7 +29,7 @@ def take_rows_of(estimator: Any, learner: Learner, *, sparse: bool) -> None:
 
 
 def number_columns(learner: Learner, features: int) -> None:
-    """Make the rows of a model sparse, with features numbered from 0."""
+    """Make the rows of a model sparse, with features that are numbered from 0."""
     learner.rows.names = NameTable([str(number) for number in range(features)])
     learner.rows.form = learner.rows.form._replace(sparse=True)
 
@@ -43,10 +43,10 @@ def name_columns(estimator: Any, learner: Learner) -> None:
         estimator.feature_names_in_ = np.array(schema.names, object)
 
 
-def features_of(learner: Learner) -> int:
-    """Return the number of columns of a model that has learned. Raises NoCounterpart.
+def n_features_of(learner: Learner) -> int:
+    """Return the number of columns of a model.
 
-    Sparse rows must be those of numbered columns, as files have them.
+    Raises NoCounterpart if the model has learned nothing, or takes rows that an estimator does not.
     """
     if learner.model.spec.prepare is not None:
         raise NoCounterpart("its rows are prepared, and this estimator takes them as they come")
@@ -55,13 +55,13 @@ def features_of(learner: Learner) -> int:
         raise NoCounterpart("it has learned nothing")
     if names is not None and not are_numbers(names.names()):
         raise NoCounterpart(
-            "its rows are sparse and have names, which this estimator does not know"
+            "its rows are sparse and have names, which this estimator does not support"
         )
     return dimension
 
 
-def check_settled(settled: bool) -> None:
-    """Raise NoCounterpart while the width of a model's kernel is still being found."""
+def check_width_settled(settled: bool) -> None:
+    """Raise NoCounterpart while a model is still choosing the width of its kernel."""
     if not settled:
         raise NoCounterpart(
             "its gamma is still being found: let it learn more samples, or give gamma as a number"
@@ -69,7 +69,7 @@ def check_settled(settled: bool) -> None:
 
 
 def are_numbers(names: list[str]) -> bool:
-    """Return whether names are consecutive numbers, as those of numbered columns are."""
+    """Return whether names are consecutive numbers, like the names of CSR columns."""
     if not names or not names[0].isdecimal():
         return False
     first = int(names[0])

@@ -1,7 +1,8 @@
-"""SemiparametricSVR as a model of a semiparametric head, and back.
+"""Converts SemiparametricSVR to a model with a semiparametric head, and back.
 
-The estimator's problem is that of y / unit with the standard deviation of y as unit; a server's is
-that of y. Times unit^2 the one is the other, with unit C, unit epsilon and unit tol.
+The estimator fits y / unit, where unit is the standard deviation of y; a server fits y itself. The
+two objectives differ by the factor unit^2 if C, epsilon and tol of the server are those of the
+estimator, times unit.
 """
 
 from typing import Any
@@ -13,7 +14,12 @@ from wolfstream.service.heads.semiparametric import LARGEST_WINDOW_NUMBERS, Semi
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.notebook.kernels import kernel_parameters, plain_kernel
-from wolfstream.service.notebook.rows import NoCounterpart, features_of, name_columns, take_rows_of
+from wolfstream.service.notebook.rows import (
+    NoCounterpart,
+    copy_row_form,
+    n_features_of,
+    name_columns,
+)
 from wolfstream.service.samples.targets import LARGEST_TARGET
 from wolfstream.service.spec.heads import HEADS
 from wolfstream.service.spec.model import ModelSpec, read_spec
@@ -27,8 +33,8 @@ from wolfstream.solver.semiparametric.basis import BasisFunction, basis_to_data
 from wolfstream.solver.semiparametric.view import SemiparametricView
 
 
-def learner_of_fit(estimator: SemiparametricSVR) -> Learner:
-    """Return a model that serves an estimator's fit, with its last samples in the window.
+def fit_to_learner(estimator: SemiparametricSVR) -> Learner:
+    """Return a model that serves the fit of an estimator, and has its last samples in the window.
 
     Raises NoCounterpart, Invalid.
     """
@@ -45,32 +51,32 @@ def learner_of_fit(estimator: SemiparametricSVR) -> Learner:
     head.absorb(X, y, weight=weight)
     fit = fit_of(view, len(y), unit * estimator.kkt_violation_, estimator.n_iter_)
     learner.adopt("semiparametric", fit)
-    take_rows_of(estimator, learner, sparse=False)
+    copy_row_form(estimator, learner, sparse=False)
     learner.sequence = len(y)
     return learner
 
 
-def fit_in(learner: Learner) -> SemiparametricSVR:
-    """Return an estimator with the fit of a model that has nothing else. Raises NoCounterpart."""
+def learner_to_fit(learner: Learner) -> SemiparametricSVR:
+    """Return an estimator with the fit of a model that has no other head. Raises NoCounterpart."""
     spec, head = learner.model.spec, learner.heads["semiparametric"]
     assert isinstance(head, SemiparametricHead)
-    own, features = spec.semiparametric, features_of(learner)
-    assert own is not None
+    fit_spec, n_features = spec.semiparametric, n_features_of(learner)
+    assert fit_spec is not None
     view, fit = head.view().model, head.fit
     if view is None or fit is None:
         raise NoCounterpart("it has not been fitted yet: a refit of its window is needed")
     samples = TrainingSamples(*head.window())
     unit = _unit(samples.y, samples.weight)
     estimator = SemiparametricSVR(
-        [basis.model_dump() for basis in own.basis],
-        C=own.C / unit,
-        epsilon=own.epsilon / unit,
-        **kernel_parameters(own.kernel or spec.kernel, view.kernel),
-        solver=own.solver,
-        tol=own.tol / unit,
+        [basis.model_dump() for basis in fit_spec.basis],
+        C=fit_spec.C / unit,
+        epsilon=fit_spec.epsilon / unit,
+        **kernel_parameters(fit_spec.kernel or spec.kernel, view.kernel),
+        solver=fit_spec.solver,
+        tol=fit_spec.tol / unit,
     )
     violation = fit.plain["kkt_violation"] / unit
-    estimator.resume(view, samples, features, fit.plain["n_iter"], violation)
+    estimator.resume(view, samples, n_features, fit.plain["n_iter"], violation)
     name_columns(estimator, learner)
     return estimator
 
@@ -78,8 +84,8 @@ def fit_in(learner: Learner) -> SemiparametricSVR:
 def _spec_of(
     estimator: SemiparametricSVR, view: SemiparametricView, X: Float64Array, unit: float
 ) -> ModelSpec:
-    own = {
-        "basis": [_named(basis) for basis in view.bases],
+    fields = {
+        "basis": [_plain_basis(basis) for basis in view.bases],
         "C": float(estimator.C) * unit,
         "epsilon": float(estimator.epsilon) * unit,
         "window": _window_for(X),
@@ -92,14 +98,17 @@ def _spec_of(
             "kernel": plain_kernel(view.kernel),
             "prepare": None,
             **dict.fromkeys(HEADS),
-            "semiparametric": own,
+            "semiparametric": fields,
             "serve": "semiparametric",
         }
     )
 
 
-def _named(basis: BasisFunction) -> dict[str, Any]:
-    """A basis function as a spec has it. Raises NoCounterpart for a function of the user's own."""
+def _plain_basis(basis: BasisFunction) -> dict[str, Any]:
+    """Return a basis function in the form that it has in a spec.
+
+    Raises NoCounterpart for a function that the user has written.
+    """
     try:
         return basis_to_data(basis)
     except ValueError as error:
@@ -107,9 +116,9 @@ def _named(basis: BasisFunction) -> dict[str, Any]:
 
 
 def _window_for(X: Float64Array) -> int:
-    """By default the window keeps all samples, as far as one can."""
-    most = min(LARGEST_WINDOW, LARGEST_WINDOW_NUMBERS // max(X.shape[1], 1))
-    return max(1, min(max(DEFAULT_WINDOW, len(X)), int(most)))
+    """Return the size of a window that has all samples, if a window may be so large."""
+    largest = min(LARGEST_WINDOW, LARGEST_WINDOW_NUMBERS // max(X.shape[1], 1))
+    return max(1, min(max(DEFAULT_WINDOW, len(X)), int(largest)))
 
 
 def _unit(y: Float64Array, weight: Weights) -> float:

@@ -1,4 +1,4 @@
-"""StreamClassifier and StreamRegressor as default models of a server, and back."""
+"""Converts StreamClassifier and StreamRegressor to default models of a server, and back."""
 
 from copy import deepcopy
 from math import inf
@@ -26,11 +26,11 @@ from wolfstream.solver.stream.model import StreamModel
 
 _Head = ClassificationHead[Any] | RegressionHead
 _BANK: HeadName = "adaptive"
-_OF_PAPERS: tuple[HeadName, ...] = ("working_set", "asset")
+_PAPER_HEADS: tuple[HeadName, ...] = ("working_set", "asset")
 
 
-def learner_of_stream(estimator: StreamClassifier | StreamRegressor) -> Learner:
-    """Return the default model with what an estimator has learned, in the same bits.
+def stream_to_learner(estimator: StreamClassifier | StreamRegressor) -> Learner:
+    """Return a default model with the state of an estimator, bit for bit.
 
     Raises NoCounterpart, Invalid.
     """
@@ -38,32 +38,33 @@ def learner_of_stream(estimator: StreamClassifier | StreamRegressor) -> Learner:
     if isinstance(estimator, StreamClassifier):
         labels = labels_of(estimator.classes_)
     learner = Learner(Model(0, "", _spec_of(estimator, labels)))
-    kept = model.__getstate__()
-    # Kernel values are computed again, which the estimator goes on from as well.
-    model.__setstate__(deepcopy(kept))
-    states: dict[HeadName, Any] = {model.head: kept["paper"], _BANK: kept["bank"]}
+    state = model.__getstate__()
+    # Restoring computes the kernel values again. The estimator is restored as well, so that it
+    # continues from the same bits as the model.
+    model.__setstate__(deepcopy(state))
+    states: dict[HeadName, Any] = {model.head: state["paper"], _BANK: state["bank"]}
     for name, (plain, arrays) in states.items():
         head = _head(learner, name)
         if isinstance(head, ClassificationHead):
             assert labels is not None
-            head.meet(labels[code] for code in kept["classes"][name])
-        head.calibration.restore(kept["calibration"][name])
+            head.meet(labels[code] for code in state["classes"][name])
+        head.calibration.restore(state["calibration"][name])
         head.learner.restore(plain, arrays)
     learner.sequence = _samples(learner)
-    rows, own = learner.rows, model.rows
-    if not own.form.begun:  # sparse rows of numbered columns
+    rows, source = learner.rows, model.rows
+    if not source.form.begun:  # sparse rows of numbered columns
         number_columns(learner, estimator.n_features_in_)
         return learner
-    rows.form, rows.names, rows.preparation = own.form, own.names, own.preparation
+    rows.form, rows.names, rows.preparation = source.form, source.names, source.preparation
     rows.first = [
         part if labels is None else part._replace(y=[labels[code] for code in part.y])
-        for part in own.first
+        for part in source.first
     ]
     return learner
 
 
-def stream_of(learner: Learner) -> StreamClassifier | StreamRegressor:
-    """Return an estimator that goes on as a default model would. Raises NoCounterpart."""
+def learner_to_stream(learner: Learner) -> StreamClassifier | StreamRegressor:
+    """Return an estimator with the state of a default model. Raises NoCounterpart."""
     spec, rows = learner.model.spec, learner.rows
     _check_default(spec)
     head = _learned_head(learner)
@@ -79,7 +80,7 @@ def stream_of(learner: Learner) -> StreamClassifier | StreamRegressor:
         "seed": spec.seed,
     }
     model = StreamModel.__new__(StreamModel)
-    model.__setstate__(_kept(learner, head, classes, numbered=numbered))
+    model.__setstate__(_state(learner, head, classes, numbered=numbered))
     csr_features = len(names or ()) if numbered else None
     if classes is None:
         return StreamRegressor(**parameters).resume(model, csr_features=csr_features)
@@ -89,15 +90,22 @@ def stream_of(learner: Learner) -> StreamClassifier | StreamRegressor:
     )
 
 
-def _kept(
+def _state(
     learner: Learner, head: HeadName, classes: list[Label] | None, *, numbered: bool
 ) -> dict[str, Any]:
-    """Return what `StreamModel.__setstate__` takes. numbered: see `are_numbers`."""
+    """Return the state of a model for `StreamModel.__setstate__`.
+
+    Args:
+        learner: the model.
+        head: the head that has learned beside the bank.
+        classes: all labels; None for a regression.
+        numbered: whether the names of its columns are consecutive numbers.
+    """
     spec, rows, fresh = learner.model.spec, learner.rows, Learner(learner.model).rows
-    place = {key_of(label): code for code, label in enumerate(classes or ())}
+    code_of = {key_of(label): code for code, label in enumerate(classes or ())}
 
     def codes(labels: Any) -> Any:
-        return labels if classes is None else [place[key_of(label)] for label in labels]
+        return labels if classes is None else [code_of[key_of(label)] for label in labels]
 
     heads = {name: _head(learner, name) for name in (head, _BANK)}
     return {
@@ -163,28 +171,30 @@ def _weights_by_code(spec: ModelSpec, classes: list[Label] | None) -> Any:
 
 
 def _given_weights(spec: ModelSpec, classes: list[Label]) -> Any:
-    """Return the parameter `class_weight`: labels that have not come yet are those of a spec."""
+    """Return the parameter `class_weight`; labels not met yet are texts, as in the spec."""
     given = None if spec.adaptive is None else spec.adaptive.class_weight
     if not isinstance(given, dict):
         return given
-    known = {text_of(label): label for label in classes}
-    return {known.get(text, text): weight for text, weight in given.items()}
+    label_of = {text_of(label): label for label in classes}
+    return {label_of.get(text, text): weight for text, weight in given.items()}
 
 
 def _check_default(spec: ModelSpec) -> None:
-    """Raise NoCounterpart unless a spec has the heads of `{}`, as they are there."""
-    fields = ("task", "classes", "temporal", "seed")
-    own = {name: getattr(spec, name) for name in fields if getattr(spec, name) is not None}
+    """Raise NoCounterpart unless a spec has the default heads, with the default parameters."""
+    names = ("task", "classes", "temporal", "seed")
+    fields = {name: getattr(spec, name) for name in names if getattr(spec, name) is not None}
     prepare = spec.prepare
     if prepare is not None:
-        own["prepare"] = prepare.model_dump(exclude={"named"})
+        fields["prepare"] = prepare.model_dump(exclude={"named"})
     if spec.adaptive is not None:
-        fields_of_bank = ("naive_bayes", "class_weight")
-        own["adaptive"] = {name: getattr(spec.adaptive, name) for name in fields_of_bank}
+        bank_names = ("naive_bayes", "class_weight")
+        fields["adaptive"] = {name: getattr(spec.adaptive, name) for name in bank_names}
     if spec.task == "classification" and spec.working_set is not None:
-        own["working_set"] = {"scores": spec.working_set.scores}
-    ours, default = (one.model_copy(update={"pending": None}) for one in (spec, read_spec(own)))
-    if ours != default:
+        fields["working_set"] = {"scores": spec.working_set.scores}
+    # An estimator has no rows that wait for labels, so `pending` does not matter.
+    no_pending = {"pending": None}
+    default = read_spec(fields).model_copy(update=no_pending)
+    if spec.model_copy(update=no_pending) != default:
         raise NoCounterpart(
             "no estimator has the heads and parameters of its spec: StreamClassifier and "
             "StreamRegressor have those of the default spec"
@@ -192,12 +202,12 @@ def _check_default(spec: ModelSpec) -> None:
 
 
 def _learned_head(learner: Learner) -> HeadName:
-    """Return the head of the papers that has learned beside the bank. Raises NoCounterpart."""
+    """Return the working set or ASSET, whichever has learned. Raises NoCounterpart."""
     learned: list[HeadName] = []
-    for name in _OF_PAPERS:
-        own = _head(learner, name).learner if name in learner.heads else None
-        if (isinstance(own, SetLearner) and own.current.n_classes) or (
-            isinstance(own, AssetLearner) and own.current.steps
+    for name in _PAPER_HEADS:
+        solver = _head(learner, name).learner if name in learner.heads else None
+        if (isinstance(solver, SetLearner) and solver.current.n_classes) or (
+            isinstance(solver, AssetLearner) and solver.current.steps
         ):
             learned.append(name)
     if not learned:
@@ -210,7 +220,7 @@ def _learned_head(learner: Learner) -> HeadName:
 
 
 def _classes(learner: Learner) -> list[Label] | None:
-    """Return all labels, as they were declared or else in ascending order; None of numbers."""
+    """Return all labels, in the order of the spec or else ascending; None for a regression."""
     met = _head(learner, _BANK).classes
     if met is None:
         return None

@@ -1,9 +1,9 @@
 """The server process and its HTTP interface.
 
-`server` opens the socket, starts the engine and stops both in order; `tls` checks certificates.
-With `--workers` it learns, and `worker_server` accepts clients in processes of their own.
-`joining` connects a replica with its fleet, `roles` decides what it leads there.
-The packages inside are the interface, from the outermost layer inwards.
+`server` opens the sockets, starts the engine, and stops both in order; `tls` checks certificates.
+With `--workers`, this process only learns, and `worker_server` accepts clients in other processes.
+`joining` connects a replica to its fleet, and `roles` decides which models it leads. The packages
+in this one are the HTTP interface.
 
 It may import `service.web.routes`, `service.web.layers`, `service.web.formats`, `service.workers`,
 `service.monitor`, `service.fleet`, `service.replicas`, `service.engine`, `service.storage`,

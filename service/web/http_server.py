@@ -1,4 +1,4 @@
-"""The configuration of uvicorn in every process of a server."""
+"""Configures uvicorn, in all processes of a server."""
 
 import asyncio
 import functools
@@ -23,19 +23,26 @@ from wolfstream.service.web.routes.stream import Streams
 
 logger = logging.getLogger(__name__)
 
-# How long a stop waits for clients that do not read their responses.
+# How long a server that stops waits for clients that do not read their responses.
 PATIENCE_SECONDS = 5
-# How long it takes at most until a revoked or added key is noticed.
+# How often to look for changes of the keys.
 _KEYS_SECONDS = 0.5
 
 
-def configuration(
+def client_config(
     settings: Settings,
     memory: MemoryBudget,
     elsewhere: Callable[[], int] = lambda: 0,
     changed: Callable[[], None] = lambda: None,
 ) -> uvicorn.Config:
-    """For connections of clients. elsewhere, changed: as of `BoundedProtocol`."""
+    """Return the configuration for connections of clients.
+
+    Args:
+        settings: the server's settings.
+        memory: the budget of all requests.
+        elsewhere: returns how many connections are open to other processes of the server.
+        changed: called when a connection was opened or closed here.
+    """
     # uvicorn's type asks for a class, but it only calls this.
     protocol: Any = functools.partial(
         BoundedProtocol, settings, problem_response, elsewhere, changed
@@ -45,16 +52,16 @@ def configuration(
         lambda: None,
         http=protocol,
         ws=streams,
-        # At level INFO it logs the query of each stream, which might contain a key.
+        # At level INFO uvicorn logs the query of each stream, in which a client may send a key.
         log_level="warning",
         lifespan="off",
         access_log=False,
         log_config=None,
         ws_max_size=settings.body_bytes,
-        # A frame of 64 kB could hold 64 MB, which would be unpacked on the event loop.
+        # A compressed frame of 64 kB could hold 64 MB, and it is decompressed on the event loop.
         ws_per_message_deflate=False,
         server_header=False,
-        # The address of a client is not used.
+        # Proxies may announce the addresses of their clients, but nothing uses those.
         proxy_headers=False,
         timeout_graceful_shutdown=PATIENCE_SECONDS,
         ssl_certfile=settings.tls_cert,
@@ -63,30 +70,30 @@ def configuration(
 
 
 class HttpServer(uvicorn.Server):
-    """uvicorn's server, whose TLS handshakes are connections like others."""
+    """uvicorn's server, in which TLS handshakes count as connections."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen on bound sockets."""
+        """Listen on sockets that are bound."""
         tls, backlog = self.config.ssl, self.config.backlog
         if tls is None:
             await super().startup(sockets)
             return
         await super().startup([])
         for listener in sockets or ():
-            # uvicorn only closes it, and waits for that.
+            # uvicorn only calls its `close` and `wait_closed`.
             server: Any = TlsListener(listener, backlog, tls, self._new_protocol)
             self.servers.append(server)
 
     def _new_protocol(self) -> Any:
-        """Return the protocol of a connection, as uvicorn makes it."""
+        """Return the protocol of a new connection, made as uvicorn makes it."""
         make: Any = self.config.http_protocol_class
         return make(
             config=self.config, server_state=self.server_state, app_state=self.lifespan.state
         )
 
 
-def configuration_of_leader() -> uvicorn.Config:
-    """For connections of workers, which have checked what clients may do to connections."""
+def leader_config() -> uvicorn.Config:
+    """Return the configuration for connections of workers, which limit what clients can do."""
     return uvicorn.Config(
         lambda: None,
         log_level="warning",
@@ -94,7 +101,7 @@ def configuration_of_leader() -> uvicorn.Config:
         access_log=False,
         log_config=None,
         server_header=False,
-        # A worker says which scheme its client used.
+        # A worker announces which scheme its client used.
         proxy_headers=True,
         forwarded_allow_ips="*",
         timeout_graceful_shutdown=PATIENCE_SECONDS,
@@ -112,21 +119,25 @@ def read_ring(settings: Settings) -> KeyRing:
 async def watch_keys(
     ring: KeyRing, streams: Streams, note: Callable[[], None] = lambda: None
 ) -> None:
-    """Apply changes of the keys, and end the streams of revoked ones.
+    """Apply changes of the keys, and end the streams of revoked keys, until cancelled.
 
-    note: notes, on another thread, that there are keys. Raises StartupError.
+    Args:
+        ring: the keys.
+        streams: the open streams.
+        note: called on another thread after a change; it records whether the server has keys. If it
+            raises StartupError, that is logged.
     """
-    logged = ""
+    logged = ""  # the last error, which is logged only once
     while True:
         await asyncio.sleep(_KEYS_SECONDS)
         try:
             if ring.refresh():
                 logged = ""
-                logger.info("the keys have changed")
+                logger.info("keys changed")
                 await asyncio.to_thread(note)
         except (KeysError, StartupError) as error:
             if str(error) != logged:
                 logged = str(error)
-                logger.error("%s; the keys stay as they were", logged)
-        # Every time: a stream may have been opening while its key was revoked.
+                logger.error("keys not applied, the previous ones stay in force: error=%s", logged)
+        # Not only after a change: a stream may have been opening while its key was revoked.
         streams.end_revoked(ring)

@@ -1,6 +1,6 @@
-"""A replica's way into its fleet.
+"""Connects a replica to its fleet.
 
-It is imported where a fleet is asked for: what it needs is an extra.
+Import it only on a server with a fleet: it needs packages that are an optional extra.
 """
 
 import contextlib
@@ -23,18 +23,18 @@ from wolfstream.service.replicas.peers import SILENT_SECONDS, Peers
 from wolfstream.service.replicas.served_views import ServedViews
 from wolfstream.service.settings import Settings
 from wolfstream.service.views.feeds import Feeds
-from wolfstream.service.web.login import login_of
+from wolfstream.service.web.nats_login import nats_login
 from wolfstream.service.web.roles import Roles
-from wolfstream.service.web.tls import check_advertised, tls_of_replicas
+from wolfstream.service.web.tls import check_advertised, replica_tls
 
 
 def check_settings(settings: Settings, loads: Mapping[str, Path], recover: bool) -> None:
-    """Raise StartupError for what a replica of a fleet cannot do."""
+    """Raise StartupError for settings that a replica of a fleet cannot have."""
     if not settings.advertise:
         raise StartupError(
             "the other replicas must reach this one: name its address with --advertise"
         )
-    check_advertised(settings, tls_of_replicas(settings))
+    check_advertised(settings, replica_tls(settings))
     if settings.threads > 1:
         raise StartupError(
             "the replicas of a fleet learn with one thread each, so that all compute the same: "
@@ -48,12 +48,12 @@ def check_settings(settings: Settings, loads: Mapping[str, Path], recover: bool)
 
 
 @contextlib.contextmanager
-def joined(settings: Settings) -> Iterator[Fleet]:
-    """A connection to the fleet with all that it holds. Raises StartupError."""
-    # It has a line for each call that is passed on.
+def fleet_connection(settings: Settings) -> Iterator[Fleet]:
+    """Open a connection to NATS, and the fleet's storage on it. Raises StartupError."""
+    # httpx logs every forwarded call at level INFO.
     logging.getLogger("httpx").setLevel(logging.WARNING)
     bounds = settings.fleet_log_bytes, settings.fleet_state_bytes
-    nats = connect(settings.fleet, *bounds, login_of(settings))
+    nats = connect(settings.fleet, *bounds, nats_login(settings))
     try:
         grow_streams(nats, settings.fleet_log_bytes, settings.fleet_state_bytes)
         warn_of_flushing(settings.fleet_monitors)
@@ -64,9 +64,9 @@ def joined(settings: Settings) -> Iterator[Fleet]:
         nats.close()
 
 
-def membership_of(roles: Roles, engine: Engine, feeds: Feeds, settings: Settings) -> Membership:
-    """Return what a replica serves to the others, and follows of them. Raises StartupError."""
-    tls = tls_of_replicas(settings)
+def create_membership(roles: Roles, engine: Engine, feeds: Feeds, settings: Settings) -> Membership:
+    """Return the exchange of views with the other replicas. Raises StartupError."""
+    tls = replica_tls(settings)
     peers = Peers(VIEWS, client_of_replicas(tls, SILENT_SECONDS))
     return Membership(
         roles,
@@ -77,8 +77,8 @@ def membership_of(roles: Roles, engine: Engine, feeds: Feeds, settings: Settings
     )
 
 
-def keys_of(fleet: Fleet) -> FleetKeys:
-    """Return the fleet's API keys, which are watched. Raises KeysError."""
+def watched_keys(fleet: Fleet) -> FleetKeys:
+    """Return the fleet's API keys, and watch them for changes. Raises KeysError."""
     keys = FleetKeys(fleet.nats)
     keys.watch()
     return keys

@@ -1,4 +1,4 @@
-"""The roles of this replica change as others come and go: it leads, stands by and hands over."""
+"""Changes which models this replica leads and stands by for, as other replicas come and go."""
 
 import asyncio
 import logging
@@ -23,34 +23,33 @@ from wolfstream.service.fleet.opening import Fleet
 
 logger = logging.getLogger(__name__)
 
-# The number of models that move to another replica at the same time.
+# How many models move to other replicas in one review.
 _HANDED_OVER = 8
-# How often the living replicas are looked up.
+# How often to check whether other replicas have come or gone.
 _WATCH_SECONDS = 0.05
-# What is asleep has no leader in so many looks in a row: a new one may not be announced yet.
-_LOOKS_ASLEEP = 4
-# A takeover that fails is tried again after the first of these, and then after twice as long.
+# A model without a leader is taken over only after so many reviews: a leader may exist already, but
+# not be announced yet.
+_REVIEWS_WITHOUT_LEADER = 4
+# Seconds before a failed takeover is tried again. Each further failure doubles them.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
 
 
 class _Failures(NamedTuple):
-    """Takeovers of a model that failed in a row.
-
-    times: how many. due: when the next one may begin, by time.monotonic().
-    """
+    """The takeovers of a model that have failed in a row."""
 
     times: int
-    due: float
+    due: float  # when the next takeover may begin, by time.monotonic()
 
 
-_NONE = _Failures(0, 0.0)
+_NO_FAILURES = _Failures(0, 0.0)
 
 
 class RoleChanges:
-    """Looks at the other replicas again and again until `end`. Used on the event loop.
+    """Reviews the roles of this replica again and again until `end`. Used on the event loop.
 
-    lead: leads a model; raises a Refusal. ranked_by: returns the name by which replicas are ranked
-    for a model.
+    Args:
+        lead: lets this replica lead a model; raises Refusal.
+        ranked_by: returns the name by which replicas are ranked for a model.
     """
 
     def __init__(
@@ -64,38 +63,38 @@ class RoleChanges:
         self._engine, self._fleet, self._members = engine, fleet, members
         self._lead, self._ranked_by = lead, ranked_by
         self._ended = False
-        # Models that have had a leader since this replica was started, as far as it knows.
-        self._awake = set[str]()
-        # In how many looks in a row each model was asleep.
-        self._looks_asleep = Counter[str]()
-        # Models whose last takeovers have failed.
+        # Models that were seen with a leader since this replica was started.
+        self._led_before = set[str]()
+        # Model -> in how many reviews in a row it had no leader.
+        self._leaderless = Counter[str]()
+        # Model -> its failed takeovers, if the last one failed.
         self._failures = dict[str, _Failures]()
-        # What is done for models beside the watch.
+        # (name of a method, model) -> its task, which runs beside the reviews.
         self._tasks = dict[tuple[str, str], asyncio.Task[None]]()
         self._watching = asyncio.create_task(self._watch())
 
     def end(self) -> None:
-        """Begin no more changes; what has begun goes on."""
+        """Begin no more changes; those that have begun continue."""
         self._ended = True
 
     def stop(self) -> None:
-        """End, and give up what has begun."""
+        """Begin no more changes, and cancel those that have begun."""
         self._watching.cancel()
         for task in list(self._tasks.values()):
             task.cancel()
 
     async def _watch(self) -> None:
         while True:
-            await self._next_look()
+            await self._next_review()
             if self._engine.readiness.reached and not self._ended and self._members.settled:
                 try:
-                    await self._look()
+                    await self._review()
                 except Refusal as error:
-                    logger.warning("the roles of this replica were not reviewed: %s", error)
-                except Exception:  # the next look may succeed
-                    logger.exception("the roles of this replica were not reviewed")
+                    logger.warning("review of roles failed: error=%s", error)
+                except Exception:  # the next review may succeed
+                    logger.exception("review of roles failed")
 
-    async def _next_look(self) -> None:
+    async def _next_review(self) -> None:
         """Wait for a while, or until another replica has come, is silent or cannot be reached."""
         living, waited = self._others(), 0.0
         while waited < BEAT_SECONDS and self._others() == living:
@@ -105,10 +104,10 @@ class RoleChanges:
     def _others(self) -> list[str]:
         return [replica.url for replica in self._members.others()]
 
-    async def _look(self) -> None:
-        """Take over what is to be led here, release what others should lead, and stand by.
+    async def _review(self) -> None:
+        """Take over models that this replica should lead, release others, and stand by.
 
-        What takes long is done beside: models whose leaders are gone wait for nothing.
+        What takes long is done in tasks, so that it does not delay models whose leaders are gone.
         """
         living = self._members.living()
         leaders = leaders_by_model(living)
@@ -124,43 +123,42 @@ class RoleChanges:
             if name in leaders:
                 self._engine.leading.unfollow(name)
             elif following is not None and following.url == self._members.url:
-                # Its leader is gone, or has handed it over.
+                # The model's leader is gone, or has handed it over.
                 self._begin_takeover(name)
-            elif self._members.url not in [one.url for one in ranked(name, living)][:2]:
+            elif self._members.url not in [replica.url for replica in ranked(name, living)][:2]:
                 self._engine.leading.unfollow(name)
         for name, champion in self._fleet.catalogue.champions.items():
             if self._leads(champion) and not self._leads(name):
                 self._begin_takeover(name)
-        self._wake(leaders, living)
+        self._take_over_leaderless(leaders, living)
         await self._release_led_elsewhere(leaders, living)
         for name in standing_by:
-            if self._followed(name) < leaders[name].leads[name].sequence:
-                self._beside(name, self._engine.leading.follow)
+            followed = self._engine.leading.followed.get(name, -1)
+            if followed < leaders[name].leads[name].sequence:
+                self._start(name, self._engine.leading.follow)
         await self._release_deleted()
 
-    def _wake(self, leaders: dict[str, Replica], living: list[Replica]) -> None:
-        """Take over what is asleep, where it is for this replica."""
-        there = set(self._fleet.catalogue.names)
-        self._awake = (self._awake | leaders.keys()) & there
-        self._failures = {name: one for name, one in self._failures.items() if name in there}
-        asleep = self._asleep(leaders)
-        self._looks_asleep = Counter({name: self._looks_asleep[name] + 1 for name in asleep})
-        for name, looks in self._looks_asleep.items():
-            following = successor(name, living) if looks >= _LOOKS_ASLEEP else None
+    def _take_over_leaderless(self, leaders: dict[str, Replica], living: list[Replica]) -> None:
+        """Take over the models that have lost their leader, if this replica is their successor.
+
+        A takeover by another replica may have failed, or a term may have ended without a new one.
+        """
+        names = set(self._fleet.catalogue.names)
+        self._led_before = (self._led_before | leaders.keys()) & names
+        self._failures = {name: f for name, f in self._failures.items() if name in names}
+        leaderless = [
+            name
+            for name in sorted(self._led_before - leaders.keys())
+            if self._ranked_by(name) == name  # challengers are led with their champions
+        ]
+        self._leaderless = Counter({name: self._leaderless[name] + 1 for name in leaderless})
+        for name, reviews in self._leaderless.items():
+            following = successor(name, living) if reviews >= _REVIEWS_WITHOUT_LEADER else None
             if following is not None and following.url == self._members.url:
                 self._begin_takeover(name)
 
-    def _asleep(self, leaders: dict[str, Replica]) -> list[str]:
-        """Return the models without a leader that had one.
-
-        Its takeover may have failed, or its term ended without a rival. Challengers are led with
-        their champions.
-        """
-        names = self._awake - leaders.keys()
-        return [name for name in sorted(names) if self._ranked_by(name) == name]
-
-    def _beside(self, name: str, work: Callable[[str], Coroutine[Any, Any, None]]) -> None:
-        """Begin something for a model, unless the same is being done for it."""
+    def _start(self, name: str, work: Callable[[str], Coroutine[Any, Any, None]]) -> None:
+        """Start a task for a model, unless it has the same task already."""
         key = work.__name__, name
         if key not in self._tasks:
             self._tasks[key] = asyncio.create_task(self._guarded(work, name))
@@ -169,15 +167,15 @@ class RoleChanges:
     async def _guarded(self, work: Callable[[str], Coroutine[Any, Any, None]], name: str) -> None:
         try:
             await work(name)
-        except Refusal as error:  # such as NATS being away
-            logger.warning("model %s: its role here was not changed: %s", name, error)
-        except Exception:  # the next look may succeed
-            logger.exception("model %s: its role here was not changed", name)
+        except Refusal as error:  # for example, NATS is not reachable
+            logger.warning("change of role failed: model=%s error=%s", name, error)
+        except Exception:  # the next review may succeed
+            logger.exception("change of role failed: model=%s", name)
 
     async def _release_led_elsewhere(
         self, leaders: dict[str, Replica], living: list[Replica]
     ) -> None:
-        """Release what others should lead, and what another one leads since a later term."""
+        """Release the models that others should lead, or lead already in a later term."""
         handed_over = 0
         for name, leader in leaders.items():
             if leader.url != self._members.url:
@@ -193,34 +191,32 @@ class RoleChanges:
                 await self.release(name)
 
     async def _release_deleted(self) -> None:
-        """Release models that another replica has deleted, which led them since a later term.
+        """Release models that another replica has led in a later term, and deleted.
 
         Raises StorageFailed.
         """
         catalogue = self._fleet.catalogue
         for model in self._engine.recovered():
-            if model.id not in catalogue.numbers:  # or it is newer than the last read
-                found = await asyncio.to_thread(catalogue.find, model.name)
-                if found is None or found.number != model.id:
+            # A model that is newer than the last read of the catalogue is looked up.
+            if model.id not in catalogue.numbers:
+                entry = await asyncio.to_thread(catalogue.find, model.name)
+                if entry is None or entry.number != model.id:
                     await self.release(model.name)
 
     def _leads(self, name: str) -> bool:
         return self._engine.leading.leads(name)
 
-    def _followed(self, name: str) -> int:
-        return self._engine.leading.followed.get(name, -1)
-
     def _begin_takeover(self, name: str) -> None:
-        """Take a model over beside the watch, unless that would fail or has just failed."""
-        failures = self._failures.get(name, _NONE)
+        """Start to take over a model, unless that would fail now or has just failed."""
+        failures = self._failures.get(name, _NO_FAILURES)
         if not self._members.lag_seconds and time.monotonic() >= failures.due:
-            self._beside(name, self._take_over)
+            self._start(name, self._take_over)
 
     async def _take_over(self, name: str) -> None:
         try:
             await self._lead(name)
         except Exception as error:
-            times = self._failures.get(name, _NONE).times
+            times = self._failures.get(name, _NO_FAILURES).times
             pause = min(_FIRST_PAUSE * 2.0 ** min(times, 20), _LONGEST_PAUSE)
             self._failures[name] = _Failures(times + 1, time.monotonic() + pause)
             if not isinstance(error, Refusal):
@@ -232,9 +228,9 @@ class RoleChanges:
             self._failures.pop(name, None)
 
     async def release(self, name: str) -> None:
-        """Stop learning a model, and announce it."""
+        """Stop leading a model, and announce it."""
         try:
             await self._engine.leading.release(name)
         except Refusal as error:
-            logger.warning("model %s is not handed over: %s", name, error)
+            logger.warning("handover failed: model=%s error=%s", name, error)
         self._members.announce()

@@ -1,4 +1,4 @@
-"""The roles of this replica in its fleet: which calls are for it, and which for another one."""
+"""Decides for this replica of a fleet which models it leads, and which replica leads the others."""
 
 import asyncio
 import logging
@@ -15,27 +15,31 @@ from wolfstream.service.web.role_changes import RoleChanges
 
 logger = logging.getLogger(__name__)
 
-# How long a stopping replica keeps answering replicas that have not heard of it yet.
+# How long a replica that stops still answers replicas that do not know of its stop yet.
 _LINGER_SECONDS = 1.0
 
 
 class Roles:
-    """Decides for one replica, by what the others announce. Used on the event loop.
+    """The roles of this replica, as they follow from what all replicas announce.
 
-    secret: with which the other replicas seal their questions to this one.
+    Used on the event loop.
+
+    Attributes:
+        members: the replicas of the fleet.
+        secret: with it the other replicas seal the messages that ask this one for views.
     """
 
     def __init__(self, engine: Engine, fleet: Fleet, settings: Settings) -> None:
         self._engine, self._fleet = engine, fleet
         self._draining = False
-        self._taking = dict[str, asyncio.Task[bool]]()
+        self._takeovers = dict[str, asyncio.Task[bool]]()  # by model; those that are running
         self._url = settings.advertise
         self.secret = secrets.token_hex(16)
         self.members = Members(fleet.nats, self._url, self._report, settings.max_lag_seconds)
         self._changes = RoleChanges(engine, fleet, self.members, self.lead, self._ranked_by)
 
     def _report(self) -> Replica:
-        """Return what this replica announces of itself; on any thread."""
+        """Return what this replica announces about itself; called on any thread."""
         ready = self._engine.readiness.reached and not self._draining
         leads = {
             model.name: Leadership(self._engine.term_of(model), model.published.sequence, model.id)
@@ -50,11 +54,11 @@ class Roles:
 
     @property
     def lag_seconds(self) -> float:
-        """For how long most NATS servers have not been heard."""
+        """How long ago most NATS servers were last heard."""
         return self.members.lag_seconds
 
     def leads(self, name: str) -> bool:
-        """Return whether this replica learns a model now."""
+        """Return whether this replica leads a model now."""
         return self._engine.leading.leads(name)
 
     @property
@@ -62,9 +66,9 @@ class Roles:
         return Replica(self._url, True, {}, {})
 
     def check(self) -> None:
-        """Raise NotReady if the other replicas are not known: not yet, or not for long.
+        """Raise NotReady if this replica does not know the others: not yet, or no longer.
 
-        The same where they cannot know this one, because another one has its address.
+        Also raise it if the others do not know this one, because another replica has its address.
         """
         if self.members.silenced:
             raise NotReady(
@@ -80,18 +84,19 @@ class Roles:
             )
 
     def responsible(self, name: str) -> Replica:
-        """Return the replica that leads a model, or should lead it. Raises NotReady.
+        """Return the replica that leads a model, or else should lead it. Raises NotReady.
 
-        It is the one that leads the model's champion, if it has one.
+        The leader of a challenger is that of its champion.
         """
         self.check()
         ranked_by = self._ranked_by(name)
-        # What this replica knows of champions may be some moments old.
-        for one in (ranked_by, name):
-            leader, own = self.members.find_leader(one), self._engine.recovered_model(one)
+        # The challenger itself is looked up as well: this replica may learn late of its champion.
+        for candidate in (ranked_by, name):
+            leader = self.members.find_leader(candidate)
+            own = self._engine.recovered_model(candidate)
             if own is not None:
                 since = own.id, self._engine.term_of(own)
-                if leader is None or leader.leads[one].since < since:
+                if leader is None or leader.leads[candidate].since < since:
                     return self._here
             if leader is not None:
                 return leader
@@ -103,9 +108,9 @@ class Roles:
         return replica
 
     def _ranked_by(self, name: str) -> str:
-        """Return the name by which replicas are ranked for a model: that of its champion, if any.
+        """Return the name by which replicas are ranked for a model: its champion's or its own.
 
-        So a champion and its challengers have one leader.
+        So a champion and its challengers have the same leader.
         """
         return self._fleet.catalogue.champions.get(name, name)
 
@@ -118,25 +123,27 @@ class Roles:
         return self.members.living()
 
     def suspect(self, replica: Target) -> None:
-        """Take a replica for gone, which could not be connected to."""
+        """Treat a replica as gone because it does not accept connections."""
         self.members.suspect(replica.url)
 
     def names(self) -> list[str]:
-        """Return the names of all models, some moments old of those that others lead."""
+        """Return the names of all models; for those that others lead, as of a moment ago."""
         return self._fleet.catalogue.names
 
     async def lead(self, name: str) -> bool:
-        """Lead a model that this replica is responsible for; whether there is one of the name.
+        """Lead a model that this replica is responsible for; return whether the model exists.
 
-        It goes on where the caller stops waiting for it. Raises NotLeader, StorageFailed, NotReady.
+        The takeover continues if the caller stops waiting for it.
+
+        Raises NotLeader, StorageFailed, NotReady.
         """
         if self._engine.leading.leads(name):
             return True
-        taking = self._taking.get(name)
-        if taking is None:
-            taking = self._taking[name] = asyncio.create_task(self._take_over(name))
-            taking.add_done_callback(lambda done: self._taken(name, done))
-        return await asyncio.shield(taking)
+        takeover = self._takeovers.get(name)
+        if takeover is None:
+            takeover = self._takeovers[name] = asyncio.create_task(self._take_over(name))
+            takeover.add_done_callback(lambda done: self._taken_over(name, done))
+        return await asyncio.shield(takeover)
 
     async def _take_over(self, name: str) -> bool:
         await self._engine.readiness.wait()
@@ -146,17 +153,17 @@ class Roles:
         self.members.announce()
         return led
 
-    def _taken(self, name: str, done: "asyncio.Task[bool]") -> None:
-        del self._taking[name]
+    def _taken_over(self, name: str, done: "asyncio.Task[bool]") -> None:
+        del self._takeovers[name]
         if not done.cancelled() and (error := done.exception()):
-            logger.info("model %s is not led: %s", name, error)
+            logger.info("takeover failed: model=%s error=%s", name, error)
 
     def progress(self, name: str) -> str:
-        """Return how far a model is that this replica begins to lead, as a client is told."""
+        """Return a sentence for clients about the progress of the takeover of a model."""
         return self._engine.leading.progress(self._ranked_by(name))
 
     async def hand_over(self) -> None:
-        """Take no more models, and release those that are led to the replicas that stand by."""
+        """Take over no more models, and hand those that are led over to other replicas."""
         self._draining = True
         self._changes.end()
         self.members.announce()
@@ -177,7 +184,7 @@ class Roles:
             "connected": self._fleet.nats.connected,
             "lag_seconds": round(self.members.lag_seconds, 3),
             "refusals": self._fleet.nats.refusals,
-            "streams": {name: one._asdict() for name, one in self.members.streams.items()},
+            "streams": {name: stream._asdict() for name, stream in self.members.streams.items()},
             "takeovers": self._engine.leading.takeovers,
             "faults": {
                 model.name: model.log_faults
@@ -192,12 +199,12 @@ class Roles:
                     "follows": replica.follows,
                     "formats": replica.formats._asdict(),
                 }
-                for replica in sorted(self.members.living(), key=lambda one: one.url)
+                for replica in sorted(self.members.living(), key=lambda replica: replica.url)
             ],
         }
 
     def stop(self) -> None:
-        """Decide nothing more."""
+        """Change no more roles, and cancel running takeovers."""
         self._changes.stop()
-        for taking in list(self._taking.values()):
-            taking.cancel()
+        for takeover in list(self._takeovers.values()):
+            takeover.cancel()

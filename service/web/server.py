@@ -1,4 +1,4 @@
-"""The server process: data directory, engine, uvicorn and signals."""
+"""The main process of a server: it owns the data directory, the engine and uvicorn."""
 
 import asyncio
 import contextlib
@@ -46,13 +46,13 @@ from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.http_server import (
     PATIENCE_SECONDS,
     HttpServer,
-    configuration,
-    configuration_of_leader,
+    client_config,
+    leader_config,
     read_ring,
     watch_keys,
 )
 from wolfstream.service.web.layers.connections import watch_connections
-from wolfstream.service.web.listening import listening, url_of
+from wolfstream.service.web.listeners import bound_sockets, url_of
 from wolfstream.service.web.routes.app import create_app
 from wolfstream.service.web.routes.stream import Streams
 from wolfstream.service.web.tls import check_tls
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# How long the writer's thread may run Python before the event loop gets its turn.
+# How long the writer's thread may run Python code before the event loop gets its turn.
 _SWITCH_SECONDS = 0.001
 
 
@@ -75,18 +75,22 @@ def serve(
     compiling: Process | None = None,
     no_keys: bool = False,
 ) -> None:
-    """Run the server until SIGTERM or SIGINT. Raises StartupError.
+    """Run the server until SIGTERM or SIGINT.
 
-    loads: model files by the names of the models that they become.
-    recover: whether to go on without what the data directory has lost.
-    no_keys: whether there are to be no keys, although there were.
-    compiling: see `WarmUp`.
+    Args:
+        settings: the server's settings.
+        loads: model -> the model file from which it is created.
+        recover: whether to start without what the data directory has lost.
+        compiling: the process that compiles the numerics, if one runs already.
+        no_keys: whether the server may run without keys, although it had some.
+
+    Raises StartupError.
     """
     set_up_logging(settings.log_format)
     check_tls(settings.tls_cert, settings.tls_key)
     check_workers(settings)
     webhook = _webhook(settings)
-    settings.shares  # noqa: B018  (divided before there is any model)
+    settings.shares  # noqa: B018  (it is computed before there are any models)
     permit(settings.heads, settings.pickle_heads)
     with owned(settings.data), contextlib.ExitStack() as stack:
         mark = ProcessMark(
@@ -99,10 +103,10 @@ def serve(
         _after_a_crash(settings)
         fleet = _join(settings, loads, recover, stack) if settings.fleet else None
         ring = _read_ring(settings, fleet)
-        listeners = stack.enter_context(listening(settings, ring.required))
+        listeners = stack.enter_context(bound_sockets(settings, ring.required))
         memory = MemoryBudget(settings.shares.requests)
         leads = settings.workers > 0
-        config = configuration_of_leader() if leads else configuration(settings, memory)
+        config = leader_config() if leads else client_config(settings, memory)
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
             runner.run(
                 _serve(
@@ -122,9 +126,9 @@ def serve(
 
 
 def _after_a_crash(settings: Settings) -> None:
-    """Leave out the models that crash a process, if the last one crashed; trace this one.
+    """Exclude models that crash a process, if the last process crashed; trace crashes of this one.
 
-    The replicas of a fleet notice by the marks of their replays alone.
+    The replicas of a fleet recognise such models by the marks of their replays instead.
     """
     path = crash_path(settings.data)
     if last_crash(path) and not settings.fleet:
@@ -199,17 +203,18 @@ async def _serve(
         roles.stop()
     side_file.close()
     if not await engine.stop():
-        # A compilation cannot be interrupted. The directory is held until the process is gone.
+        # A compilation cannot be interrupted: the process ends without waiting for it. Until then
+        # it owns the data directory.
         mark.end()
         _leave(0)
     error = engine.ready.exception() if engine.ready.done() else None
-    # A signal breaks off the recovery by NotReady, and the log has all for the next start.
+    # A signal ends a recovery with NotReady. That is no failure: nothing in the log is lost.
     if error is not None and not (engine.readiness.leaving and isinstance(error, NotReady)):
         raise error
 
 
 def _webhook(settings: Settings) -> Webhook | None:
-    """Return where alerts are posted. Raises StartupError."""
+    """Return the webhook to which alerts are posted, if there is any. Raises StartupError."""
     if settings.webhook is None:
         return None
     return Webhook(settings.webhook, settings.webhook_secret, settings.webhook_private)
@@ -218,15 +223,15 @@ def _webhook(settings: Settings) -> Webhook | None:
 def _join(
     settings: Settings, loads: Mapping[str, Path], recover: bool, stack: contextlib.ExitStack
 ) -> "Fleet":
-    """Raises StartupError."""
+    """Connect to the fleet until the stack is closed. Raises StartupError."""
     try:
-        from wolfstream.service.web.joining import check_settings, joined
+        from wolfstream.service.web.joining import check_settings, fleet_connection
     except ModuleNotFoundError:
         raise StartupError(
             "a fleet needs the client of NATS: pip install 'wolfstream[fleet]'"
         ) from None
     check_settings(settings, loads, recover)
-    return stack.enter_context(joined(settings))
+    return stack.enter_context(fleet_connection(settings))
 
 
 def _begin_roles(engine: Engine, fleet: "Fleet", settings: Settings) -> "Roles":
@@ -238,24 +243,24 @@ def _begin_roles(engine: Engine, fleet: "Fleet", settings: Settings) -> "Roles":
 
 
 def _membership(roles: "Roles", engine: Engine, feeds: Feeds, settings: Settings) -> Membership:
-    from wolfstream.service.web.joining import membership_of
+    from wolfstream.service.web.joining import create_membership
 
-    return membership_of(roles, engine, feeds, settings)
+    return create_membership(roles, engine, feeds, settings)
 
 
 def _read_ring(settings: Settings, fleet: "Fleet | None") -> KeyRing:
     try:
         if fleet is None:
             return read_ring(settings)
-        from wolfstream.service.web.joining import keys_of
+        from wolfstream.service.web.joining import watched_keys
 
-        return KeyRing(keys_of(fleet))
+        return KeyRing(watched_keys(fleet))
     except KeysError as error:
         raise StartupError(str(error)) from None
 
 
 class _Server(HttpServer):
-    """uvicorn's server, which responds to all it accepted before it closes streams and exits."""
+    """uvicorn's server, which answers all requests that it accepted before it exits."""
 
     def __init__(
         self,
@@ -279,8 +284,8 @@ class _Server(HttpServer):
         if self._engine.ready.exception():
             self.should_exit = True
         else:
-            # What exists now stays until the end: each full collection that visited it would
-            # stop all threads for a tenth of a second.
+            # The objects that exist now live until the end. Without this, each full collection
+            # would visit them, and stop all threads for a tenth of a second.
             gc.collect()
             gc.freeze()
             sys.setswitchinterval(_SWITCH_SECONDS)
@@ -288,21 +293,21 @@ class _Server(HttpServer):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Exit on SIGTERM and SIGINT, without uvicorn's raising them again at the end."""
+        """Exit on SIGTERM and SIGINT; uvicorn would raise them once more at the end."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._exit, number)
         yield
 
     def _exit(self, number: signal.Signals) -> None:
-        """Stop taking requests, and log what is left; when called again, exit now."""
+        """Begin to stop, and log what is left to do; on a second signal, exit at once."""
         if self.should_exit:
             logger.warning("exiting now; everything acknowledged is in the journal")
             self._engine.abandon()
             _leave(128 + number)
         self.should_exit = self._engine.readiness.leaving = True
         self._engine.stop_replays()
-        if self._roles is None and not self._drain_seconds:  # else it goes on answering
+        if self._roles is None and not self._drain_seconds:  # else `shutdown` refuses later
             self._engine.refuse()
         logger.info(
             "stopping: %d samples wait to be learned; a second signal ends the server now",
@@ -310,10 +315,10 @@ class _Server(HttpServer):
         )
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop accepting, respond to what was accepted, close streams with 1001, then the rest.
+        """Stop accepting, answer what was accepted, close streams with 1001, then all connections.
 
-        Before that, a replica of a fleet hands over what it leads, and passes calls on; and for
-        `drain_seconds` all calls are answered, while a balancer notices that none should come.
+        Before that, a replica of a fleet hands over its models, and forwards calls. For
+        `drain_seconds`, all calls are still answered, until a load balancer sends no more.
         """
         drained = time.monotonic() + self._drain_seconds
         if self._roles is not None:
@@ -323,7 +328,7 @@ class _Server(HttpServer):
         self._engine.refuse()
         self._monitor.close()
         if self._workers is not None:
-            await self._workers.stop()  # they need this process until they are gone
+            await self._workers.stop()  # they need this process until they have ended
         for listener in self.servers:
             listener.close()
         with contextlib.suppress(TimeoutError):
@@ -332,6 +337,6 @@ class _Server(HttpServer):
 
 
 def _leave(code: int) -> NoReturn:
-    """End the process, whatever its threads are doing."""
+    """End the process at once, whatever its threads are doing."""
     logging.shutdown()
     os._exit(code)

@@ -1,4 +1,4 @@
-"""TLS certificates and keys: checked before anything starts, and trusted between replicas."""
+"""Checks TLS certificates and keys before anything starts, and configures TLS clients."""
 
 import ssl
 from pathlib import Path
@@ -8,14 +8,19 @@ from wolfstream.service.errors import StartupError
 from wolfstream.service.settings import Settings
 
 
-class _Encrypted(Exception):
+class _EncryptedKey(Exception):
     """The key is encrypted, and a server cannot ask anybody for the password."""
 
 
 def check_tls(cert: Path | None, key: Path | None, prefix: str = "--tls-") -> None:
-    """Raise StartupError unless both are absent, or both are valid and belong together.
+    """Check a certificate and its key; both may be absent.
 
-    prefix: of the settings that name them, "cert" and "key".
+    Args:
+        cert: the certificate.
+        key: its private key.
+        prefix: of the names of the two settings, which end in "cert" and "key".
+
+    Raises StartupError if they are invalid, or do not belong together.
     """
     if cert is None and key is None:
         return
@@ -27,7 +32,7 @@ def check_tls(cert: Path | None, key: Path | None, prefix: str = "--tls-") -> No
     _check_content(key, b"PRIVATE KEY-----", "private key")
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, _refuse_to_ask)
-    except _Encrypted:
+    except _EncryptedKey:
         raise StartupError(
             f"the key {key} is encrypted; decrypt it (openssl pkey), and protect the file instead"
         ) from None
@@ -40,10 +45,15 @@ def check_tls(cert: Path | None, key: Path | None, prefix: str = "--tls-") -> No
 
 
 def client_tls(ca: Path | None, cert: Path | None, key: Path | None, prefix: str) -> ssl.SSLContext:
-    """Return whom a client trusts, and what it shows of itself. Raises StartupError.
+    """Return the TLS context of a client.
 
-    ca: the authorities' certificates; None for those of the system. prefix: of the settings that
-    name the files, "ca", "cert" and "key".
+    Args:
+        ca: the certificates of the authorities that it trusts; None for those of the system.
+        cert: its own certificate, if it has one.
+        key: the private key of that certificate.
+        prefix: of the names of the three settings, which end in "ca", "cert" and "key".
+
+    Raises StartupError.
     """
     check_tls(cert, key, prefix)
     if ca is not None:
@@ -57,8 +67,8 @@ def client_tls(ca: Path | None, cert: Path | None, key: Path | None, prefix: str
     return context
 
 
-def tls_of_replicas(settings: Settings) -> ssl.SSLContext:
-    """Return with what this replica connects to the others. Raises StartupError."""
+def replica_tls(settings: Settings) -> ssl.SSLContext:
+    """Return the TLS context with which this replica connects to others. Raises StartupError."""
     files = settings.fleet_ca, settings.fleet_cert, settings.fleet_key
     return client_tls(*files, "WOLFSTREAM_FLEET_")
 
@@ -66,8 +76,12 @@ def tls_of_replicas(settings: Settings) -> ssl.SSLContext:
 def check_advertised(settings: Settings, tls: ssl.SSLContext) -> None:
     """Raise StartupError if the other replicas could not verify this one's certificate.
 
-    They are taken to trust whom this one trusts. Where something else ends TLS before this server,
-    nothing is known of its certificate.
+    It assumes that they trust the same authorities. If a proxy terminates TLS, its certificate is
+    not checked.
+
+    Args:
+        settings: the server's settings.
+        tls: the context with which this replica connects to others.
     """
     address = urlsplit(settings.advertise)
     if settings.tls_cert is None or settings.tls_key is None or address.scheme != "https":
@@ -85,7 +99,7 @@ def check_advertised(settings: Settings, tls: ssl.SSLContext) -> None:
 
 
 def _shake_hands(server: ssl.SSLContext, client: ssl.SSLContext, host: str) -> None:
-    """Let a client and a server greet each other in memory. Raises SSLError."""
+    """Perform a handshake between a client and a server in memory. Raises SSLError."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = [
         client.wrap_bio(to_client, to_server, server_hostname=host),
@@ -110,4 +124,4 @@ def _check_content(path: Path, mark: bytes, what: str) -> None:
 
 
 def _refuse_to_ask() -> str:
-    raise _Encrypted
+    raise _EncryptedKey

@@ -1,6 +1,7 @@
-"""A worker: `python -m wolfstream.service.web.worker CHANNEL LISTENER`, two inherited sockets.
+"""Runs a worker: `python -m wolfstream.service.web.worker CHANNEL LISTENER`.
 
-It ends with its leader, whatever becomes of that.
+The arguments are the file descriptors of two inherited sockets. The process ends with its leader,
+even if the leader is killed.
 """
 
 import ctypes
@@ -17,7 +18,7 @@ def main() -> None:
     """Serve until SIGTERM, or until the leader is gone."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     use_compile_cache()
-    # numba reads the cache's place when it is imported.
+    # Imported only now: numba reads the cache's location when it is imported.
     from wolfstream.service.diagnostics.logging_setup import set_up_logging
     from wolfstream.service.web.worker_server import serve_worker
     from wolfstream.service.workers.processes import read_settings

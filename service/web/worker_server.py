@@ -1,4 +1,4 @@
-"""The server of a worker process: it accepts clients, and is connected with the leader."""
+"""The server of a worker process, which accepts clients and is connected to the leader."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.http_server import (
     PATIENCE_SECONDS,
     HttpServer,
-    configuration,
+    client_config,
     watch_keys,
 )
 from wolfstream.service.web.layers.connections import watch_connections
@@ -33,7 +33,7 @@ from wolfstream.service.workers.reports import WorkerCounts
 
 logger = logging.getLogger(__name__)
 
-# The interval at which the use of requests is reported.
+# The intervals at which the leader is told what requests use, and what was counted.
 _USE_SECONDS = 0.05
 _REPORT_SECONDS = 1.0
 
@@ -47,8 +47,12 @@ def serve_worker(
 ) -> None:
     """Answer clients until SIGTERM.
 
-    channel: to the leader. forward: path of the socket on which the leader answers requests. keys:
-    as of `access.copied_keys`.
+    Args:
+        settings: the server's settings.
+        channel: the connection to the leader.
+        listener: the socket on which to accept clients.
+        forward: path of the socket on which the leader answers requests.
+        keys: the leader's API keys, encoded by `access.copied_keys`.
     """
     permit(settings.heads, settings.pickle_heads)
     worker = _Worker(settings, keys)
@@ -58,17 +62,17 @@ def serve_worker(
 
 
 class _Worker:
-    """What a worker has: connections of clients, and what it knows about the other processes."""
+    """A worker: its connections to clients, and what it knows about the other processes."""
 
     def __init__(self, settings: Settings, keys: bytes | None) -> None:
         self._settings = settings
-        self._elsewhere = ResourceUse()
+        self._elsewhere = ResourceUse()  # what requests to the other processes use
         self._keys = CopiedKeys(keys)
         self._ring = KeyRing(self._keys)
         self._memory = MemoryBudget(settings.shares.requests, lambda: self._elsewhere.held_bytes)
         self._streams = Streams()
         self._use_changed = asyncio.Event()
-        self.config = configuration(
+        self.config = client_config(
             settings,
             self._memory,
             lambda: self._elsewhere.connections,
@@ -80,7 +84,7 @@ class _Worker:
         self._engine: FollowerEngine
 
     async def run(self, connection: socket.socket, listener: socket.socket, forward: str) -> None:
-        """Serve until SIGTERM, then answer what was accepted."""
+        """Serve until SIGTERM, then answer the requests that were accepted."""
         settings, ring = self._settings, self._ring
         self._engine = engine = FollowerEngine(settings)
         self._counted = WorkerCounts(engine)
@@ -120,7 +124,7 @@ class _Worker:
                 self._channel.send(FrameKind.REPORT, self._counted.since_last())
 
     def _lost(self, _: Channel) -> None:
-        """End the process when the leader is gone: it could answer nothing."""
+        """End the process if the leader is gone: it could not answer anything."""
         if not self._server.should_exit:
             logger.error("leader process exited, worker stopping")
             logging.shutdown()
@@ -128,12 +132,12 @@ class _Worker:
 
     async def _load(self) -> None:
         await self._engine.load()
-        # As in the leader: each full collection that visited what exists now would stop requests.
+        # As in the leader, full collections would otherwise visit all objects that exist now.
         gc.collect()
         gc.freeze()
 
     async def _tell_use(self) -> None:
-        """Tell the leader what requests use here, when it has changed."""
+        """Tell the leader what requests use here, whenever it has changed."""
         reported = ResourceUse()
         while True:
             connections = len(self._server.server_state.connections)
@@ -141,21 +145,21 @@ class _Worker:
             if use != reported:
                 self._channel.send(FrameKind.USE, *use)
                 reported = use
-            # Connections may come and go by the thousand.
+            # Thousands of connections may come and go: changes are reported together.
             await asyncio.sleep(_USE_SECONDS / 10)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._use_changed.wait(), _USE_SECONDS)
             self._use_changed.clear()
 
     async def _tell_counts(self) -> None:
-        """Report counts to the leader now and then, so that fewer are lost if this process dies."""
+        """Report counts to the leader at intervals, so that few are lost if this process dies."""
         while True:
             await asyncio.sleep(_REPORT_SECONDS)
             self._channel.send(FrameKind.REPORT, self._counted.since_last())
 
 
 class _Server(HttpServer):
-    """uvicorn's server, which responds to all it accepted before it closes streams and exits."""
+    """uvicorn's server, which answers all requests that it accepted before it exits."""
 
     def __init__(self, config: uvicorn.Config, streams: Streams) -> None:
         super().__init__(config)
@@ -171,7 +175,7 @@ class _Server(HttpServer):
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop accepting, respond to what was accepted, close streams with 1001."""
+        """Stop accepting, answer what was accepted, and close streams with 1001."""
         for listener in self.servers:
             listener.close()
         with contextlib.suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""The worker processes of a server, run by the process that learns."""
+"""Runs the worker processes of a server, in the process that learns."""
 
 import socket
 import sys
@@ -18,7 +18,7 @@ from wolfstream.service.workers.processes import WorkerProcesses
 
 
 def check_workers(settings: Settings) -> None:
-    """Raise StartupError if workers are wanted that the system cannot have."""
+    """Raise StartupError if the settings ask for workers on a system that cannot have them."""
     if settings.workers and sys.platform != "linux":
         raise StartupError(
             f"--workers {settings.workers}: processes share a port evenly on Linux only, this is "
@@ -27,11 +27,17 @@ def check_workers(settings: Settings) -> None:
 
 
 class Workers:
-    """Worker processes, and the socket on which this process answers the requests they forward.
+    """Worker processes, and the socket on which this process answers forwarded requests.
 
-    fleet: see `Leader`.
+    Args:
+        listeners: the sockets on which the workers accept clients.
+        fleet: the replica's roles in its fleet, if it has one.
 
-    Raises StartupError if no such socket can be made.
+    Attributes:
+        leader: exchanges messages with the workers.
+        listener: the socket for forwarded requests.
+
+    Raises StartupError if the socket cannot be created.
     """
 
     def __init__(
@@ -49,7 +55,7 @@ class Workers:
         ring.spent = announcements.announce_spent
         ring.changed = lambda: announcements.announce_keys(encode_keys(ring.keys))
         memory.elsewhere = lambda: announcements.use.held_bytes
-        # Only this user can reach what is in it.
+        # Other users cannot open files in this directory.
         self._directory = tempfile.TemporaryDirectory(prefix="wolfstream-")
         path = Path(self._directory.name) / "leader"
         self.listener = socket.socket(socket.AF_UNIX)
@@ -70,6 +76,6 @@ class Workers:
         await self.leader.announcements.run()
 
     async def stop(self) -> None:
-        """Wait until the workers have answered what they have accepted, and are gone."""
+        """Wait until the workers have answered the requests that they accepted, and have ended."""
         await self._processes.stop()
         self._directory.cleanup()

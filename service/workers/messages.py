@@ -1,22 +1,20 @@
 """The contents of frames as plain data: states, refusals, revisions, labels and counts."""
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from wolfstream.service import errors
 from wolfstream.service.diagnostics.metrics import Histogram
 from wolfstream.service.errors import QuotaExceeded, Refusal
 from wolfstream.service.model.revision import Revision
 from wolfstream.service.samples.ids import LateLabels
 
-
-def _classes(base: type[Refusal]) -> Iterator[tuple[str, type[Refusal]]]:
-    """Yield (name, class) of a class and all of its subclasses."""
-    yield base.__name__, base
-    for subclass in base.__subclasses__():
-        yield from _classes(subclass)
-
-
-_REFUSALS = dict(_classes(Refusal))
+# The refusals that clients can tell apart. Packages have subclasses of their own, such as those of
+# the fleet's storage, which a worker does not import.
+_REFUSALS = {
+    kind.__name__: kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, Refusal)
+}
 
 
 class LeaderState(NamedTuple):
@@ -46,17 +44,18 @@ class ResourceUse(NamedTuple):
 
 
 def refusal_to_plain(error: Refusal) -> list[Any]:
-    """Return a refusal as plain data."""
+    """Return a refusal as plain data, with the nearest of the classes in `service.errors`."""
     retry = error.retry_after_seconds if isinstance(error, QuotaExceeded) else None
-    return [type(error).__name__, error.detail, error.errors, retry]
+    kind = next(kind for kind in type(error).__mro__ if kind in _REFUSALS.values())
+    return [kind.__name__, error.detail, error.errors, retry]
 
 
 def refusal_from_plain(plain: list[Any]) -> Refusal:
     """Return the refusal in plain data."""
-    name, detail, errors, retry = plain
+    name, detail, faults, retry = plain
     if retry is not None:
-        return QuotaExceeded(detail, errors, retry)
-    return _REFUSALS[name](detail, errors)
+        return QuotaExceeded(detail, faults, retry)
+    return _REFUSALS[name](detail, faults)
 
 
 def revisions(plain: list[list[Any]]) -> tuple[Revision, ...]:

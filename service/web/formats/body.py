@@ -1,4 +1,8 @@
-"""Bodies: of requests received within bounds, unpacked, decoded and checked; and of responses."""
+"""Bodies of requests and responses.
+
+A request's body is received within bounds, decompressed, decoded and checked. Small bodies are
+decoded on the event loop, large ones on another thread.
+"""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -16,42 +20,49 @@ from wolfstream.service.samples.validation import Question, Samples, read_questi
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.web.formats.bounds import bounds_of
+from wolfstream.service.web.formats.chunks import ChunkedResponse, byte_chunks, large_response_bytes
 from wolfstream.service.web.formats.content_encoding import decompressor_of
-from wolfstream.service.web.formats.flat_rows import MOST_WARNINGS, Fields, Warned, with_roles
+from wolfstream.service.web.formats.flat_rows import (
+    MOST_WARNINGS,
+    Fields,
+    RequestWarning,
+    with_roles,
+)
 from wolfstream.service.web.formats.inference import JSON_LENGTH_HEADER, Inference, read_inference
 from wolfstream.service.web.formats.memory import DECODED_FACTOR, UNCOUNTED_BYTES, Lease
-from wolfstream.service.web.formats.moments import tag_of
-from wolfstream.service.web.formats.pieces import ResponseInPieces, byte_pieces, counted_bytes
 from wolfstream.service.web.formats.request_size import check_ids, check_rows, check_size
+from wolfstream.service.web.formats.revisions import etag_header
 from wolfstream.service.web.formats.turns import in_turn
 from wolfstream.service.web.formats.wire import (
     JSON,
     OCTETS,
     Format,
-    format_of_answer,
     format_of_body,
+    format_of_response,
 )
 
 T = TypeVar("T")
 
-# Decoding this many bytes of an array takes about a millisecond, of JSON some ten.
+# Larger bodies are decoded on another thread. Decoding this many bytes takes about one millisecond
+# for an array and ten for JSON.
 _INLINE_BYTES = 1 << 17
-# What is decoded on the event loop and has more bytes waits for its turn.
+# Of the bodies decoded on the event loop, larger ones wait for their turn.
 _BYTES_WITHOUT_A_TURN = 1 << 12
-# Reading a tensor for each of many names takes longer than reading one array of as many bytes.
+# Reading one tensor for each of many names takes longer than reading one array of the same size.
 _INLINE_TENSOR_BYTES = _INLINE_BYTES // 16
 
 
-class Received(NamedTuple, Generic[T]):
-    """What a request brought for a model, decoded and checked, and the format that it came in.
+class DecodedBody(NamedTuple, Generic[T]):
+    """The body of a request to a model, decoded and checked.
 
-    warnings: what of it was read otherwise than its sender may expect.
+    Attributes:
+        warnings: what was read differently than the sender may expect.
     """
 
     body_format: Format
     model: Model
     content: T
-    warnings: tuple[Warned, ...] = ()
+    warnings: tuple[RequestWarning, ...] = ()
 
 
 async def receive_samples(
@@ -60,13 +71,19 @@ async def receive_samples(
     model_of: Callable[[], Model],
     lease: Lease,
     roles: Roles = NO_ROLES,
-) -> Received[Samples]:
-    """Return the samples in a body. model_of: the model that they are for, as it is once they came.
+) -> DecodedBody[Samples]:
+    """Return the samples in a request's body.
 
-    roles: the columns of its rows that are no features.
+    Args:
+        request: the request with the samples.
+        settings: the server's settings.
+        model_of: returns the model that they are for; called once the body has arrived, because the
+            model may change until then.
+        lease: holds the memory of the request.
+        roles: the columns that are not features.
 
-    Raises what `model_of` does, Unreadable, UnsupportedFormat, InvalidSamples, TooLarge,
-    MemoryFull.
+    Raises Unreadable, UnsupportedFormat, InvalidSamples, TooLarge, MemoryFull, and what `model_of`
+    raises.
     """
     return await _receive(request, settings, model_of, samples_for, True, lease, roles)
 
@@ -77,8 +94,8 @@ async def receive_question(
     model_of: Callable[[], Model],
     lease: Lease,
     roles: Roles = NO_ROLES,
-) -> Received[Question]:
-    """Return the prediction request in a body; otherwise as `receive_samples`."""
+) -> DecodedBody[Question]:
+    """Return the prediction request in a request's body; the arguments are `receive_samples`'."""
     return await _receive(request, settings, model_of, question_for, False, lease, roles)
 
 
@@ -90,17 +107,17 @@ async def _receive(
     labelled: bool,
     lease: Lease,
     roles: Roles,
-) -> Received[T]:
+) -> DecodedBody[T]:
     body_format = format_of_body(_header(request, b"content-type"), labelled, roles)
     data = await read_body(request, settings.body_bytes, lease)
     model = model_of()
 
-    def decode() -> tuple[T, tuple[Warned, ...]]:
+    def decode() -> tuple[T, tuple[RequestWarning, ...]]:
         plain = body_format.decode(data, bounds_of(settings))
         if not isinstance(plain, Fields):
             plain = with_roles(plain, roles, labelled)
         if isinstance(plain, Fields):
-            request.state.origin = plain.origin  # for the problem that may follow
+            request.state.origin = plain.origin  # a problem's errors then point into the body
         check_size(plain, settings)
         return read(model.spec, plain), getattr(plain, "warnings", ())
 
@@ -109,12 +126,12 @@ async def _receive(
         bounds = bounds_of(settings)
         n_bytes = await asyncio.to_thread(body_format.unpacked, data, bounds)
         inline_bytes = 0
-    content, warnings = await beside_the_loop(decode, n_bytes, lease, inline_bytes)
-    return Received(body_format, model, content, warnings)
+    content, warnings = await decode_or_offload(decode, n_bytes, lease, inline_bytes)
+    return DecodedBody(body_format, model, content, warnings)
 
 
-def with_warnings(answer: dict[str, Any], warnings: Sequence[Warned]) -> dict[str, Any]:
-    """Return an answer with warnings about its request, before those that it has."""
+def with_warnings(answer: dict[str, Any], warnings: Sequence[RequestWarning]) -> dict[str, Any]:
+    """Return an answer with the warnings about its request before its own warnings."""
     if not warnings:
         return answer
     own = [warned._asdict() for warned in warnings]
@@ -122,14 +139,14 @@ def with_warnings(answer: dict[str, Any], warnings: Sequence[Warned]) -> dict[st
 
 
 def samples_for(spec: ModelSpec, body: Any) -> Samples:
-    """Return samples in plain data, for a model of this spec. Raises Invalid, InvalidSamples."""
+    """Read samples from plain data, for a model with this spec. Raises Invalid, InvalidSamples."""
     return read_samples(body, spec.task, prepared=spec.prepare is not None)
 
 
 async def decode_late_labels(
     body_format: Format, data: bytes, settings: Settings, spec: ModelSpec, lease: Lease
 ) -> LateLabels:
-    """Return labels for ids, of a model of this spec.
+    """Decode labels for ids, for a model with this spec.
 
     Raises Unreadable, Invalid, InvalidSamples, TooLarge, MemoryFull.
     """
@@ -138,11 +155,11 @@ async def decode_late_labels(
         plain = body_format.decode(data, bounds_of(settings))
         return late_labels_for(spec, plain, settings)
 
-    return await beside_the_loop(decode, len(data), lease)
+    return await decode_or_offload(decode, len(data), lease)
 
 
 def late_labels_for(spec: ModelSpec, body: Any, settings: Settings) -> LateLabels:
-    """Return labels for ids in plain data, of a model of this spec.
+    """Read labels for ids from plain data, for a model with this spec.
 
     Raises Invalid, InvalidSamples, TooLarge.
     """
@@ -151,7 +168,7 @@ def late_labels_for(spec: ModelSpec, body: Any, settings: Settings) -> LateLabel
 
 
 def question_for(spec: ModelSpec, body: Any) -> Question:
-    """Return a prediction request in plain data, to a model of this spec.
+    """Read a prediction request from plain data, for a model with this spec.
 
     Raises Invalid, InvalidSamples.
     """
@@ -161,9 +178,15 @@ def question_for(spec: ModelSpec, body: Any) -> Question:
 async def receive_inference(
     request: Request, settings: Settings, named: bool, lease: Lease
 ) -> Inference:
-    """A request of the Open Inference Protocol. Raises Unreadable, Invalid, TooLarge, MemoryFull.
+    """Return a request of the Open Inference Protocol.
 
-    named: whether the model's rows are named numbers.
+    Args:
+        request: the request.
+        settings: the server's settings.
+        named: whether the numbers in the model's rows have names.
+        lease: holds the memory of the body.
+
+    Raises Unreadable, Invalid, TooLarge, MemoryFull.
     """
     data = await read_body(request, settings.body_bytes, lease)
     json_length = request.headers.get(JSON_LENGTH_HEADER)
@@ -173,15 +196,21 @@ async def receive_inference(
         check_rows(wanted.rows, settings)
         return wanted
 
-    return await beside_the_loop(read, len(data), lease, _INLINE_TENSOR_BYTES)
+    return await decode_or_offload(read, len(data), lease, _INLINE_TENSOR_BYTES)
 
 
-async def beside_the_loop(
+async def decode_or_offload(
     decode: Callable[[], T], n_bytes: int, lease: Lease, inline_bytes: int = _INLINE_BYTES
 ) -> T:
-    """Decode a body, or check what was decoded; a large one on another thread than the loop's.
+    """Decode or check a body: on the event loop if it is small, else on another thread.
 
-    Raises MemoryFull.
+    Args:
+        decode: the function that decodes or checks.
+        n_bytes: the size of the body.
+        lease: the memory of the request; a large body and its decoded values are counted.
+        inline_bytes: the size above which it goes to another thread.
+
+    Raises MemoryFull, and what `decode` raises.
     """
     if n_bytes <= min(inline_bytes, _BYTES_WITHOUT_A_TURN):
         return decode()
@@ -192,9 +221,14 @@ async def beside_the_loop(
 
 
 async def read_body(request: Request, most_bytes: int, lease: Lease | None = None) -> bytes:
-    """Return the body, decompressed; never more of it is in memory than the limit.
+    """Return the decompressed body; no more than `most_bytes` of it is ever in memory.
 
-    lease: counts it; None if the limit is small. Raises TooLarge, MemoryFull.
+    Args:
+        request: the request.
+        most_bytes: the limit on the decompressed body.
+        lease: counts its memory; None if the limit is small.
+
+    Raises TooLarge, MemoryFull, Unreadable, UnsupportedFormat.
     """
     decompress = decompressor_of(_header(request, b"content-encoding"))
     data = await _read_bytes(request, most_bytes, lease)
@@ -202,10 +236,7 @@ async def read_body(request: Request, most_bytes: int, lease: Lease | None = Non
 
 
 async def _read_bytes(request: Request, most_bytes: int, lease: Lease | None) -> bytes:
-    """Return the body as sent; never more of it is in memory than the limit.
-
-    Raises TooLarge, MemoryFull.
-    """
+    """Return the body as it was sent, still compressed. Raises TooLarge, MemoryFull."""
     declared = _header(request, b"content-length")
     if declared is None:
         declared = "0"
@@ -226,7 +257,10 @@ async def _read_bytes(request: Request, most_bytes: int, lease: Lease | None) ->
 
 
 def _header(request: Request, wanted: bytes) -> str | None:
-    """The first header of this name, or None; `Request.headers` takes several times as long."""
+    """Return the first header of this name, or None.
+
+    `Request.headers` would take several times as long.
+    """
     given: bytes | None = request.scope["state"]["headers"].get(wanted)
     return None if given is None else given.decode("latin-1")
 
@@ -239,54 +273,75 @@ def respond(
     headers: dict[str, str] | None = None,
     lease: Lease | None = None,
 ) -> Response:
-    """Return a response in the format that Accept asks for, by default the body's; see `write`."""
-    answer_format = format_of_answer(_header(request, b"accept"), body_format)
-    return write(answer_format, data, status, {**tag_of(data), **(headers or {})}, lease)
+    """Return a response in the format that Accept asks for, by default that of the request's body.
+
+    Args:
+        request: the request that is answered.
+        body_format: the format of its body.
+        data: the content, as plain data.
+        status: the status of the response.
+        headers: additional headers.
+        lease: the memory of the request; None if its responses are small.
+    """
+    response_format = format_of_response(_header(request, b"accept"), body_format)
+    headers = {**etag_header(data), **(headers or {})}
+    return _encode(response_format, data, status, headers, lease)
 
 
 def respond_json(
     data: Any, lease: Lease | None = None, headers: dict[str, str] | None = None
 ) -> Response:
-    """Return a response in JSON, whatever Accept asks for; see `write`."""
-    return write(JSON, data, headers=headers, lease=lease)
+    """Return a response in JSON, whatever Accept asks for.
+
+    Args:
+        data: the content, as plain data.
+        lease: as for `respond`.
+        headers: additional headers.
+    """
+    return _encode(JSON, data, 200, headers or {}, lease)
 
 
 def respond_binary(
     data: Any, tensors: bytes, lease: Lease, headers: dict[str, str] | None = None
 ) -> Response:
-    """A response of JSON and the bytes of tensors; many bytes are counted until they are sent."""
+    """Return a response of JSON followed by the bytes of tensors.
+
+    Args:
+        data: the content of the JSON, as plain data.
+        tensors: the bytes that follow.
+        lease: counts many bytes until they are sent.
+        headers: additional headers.
+    """
     content = JSON.encode(data)
     headers = {JSON_LENGTH_HEADER: str(len(content)), **(headers or {})}
     if len(tensors) <= UNCOUNTED_BYTES:
         return Response(content + tensors, headers=headers, media_type=OCTETS)
     headers["Content-Length"] = str(len(content) + len(tensors))
     held = lease.hand_over()
-    held.count(len(tensors))
-    pieces = chain([content], byte_pieces(tensors))
-    return ResponseInPieces(pieces, 200, headers, OCTETS, held)
+    held.hold_unbounded(len(tensors))
+    chunks = chain([content], byte_chunks(tensors))
+    return ChunkedResponse(chunks, 200, headers, OCTETS, held)
 
 
-def write(
-    answer_format: Format,
+def _encode(
+    response_format: Format,
     data: Any,
-    status: int = 200,
-    headers: dict[str, str] | None = None,
-    lease: Lease | None = None,
+    status: int,
+    headers: dict[str, str],
+    lease: Lease | None,
 ) -> Response:
-    """Return a response; a large one is written while it is sent, and counted until then.
-
-    lease: of the request that is answered; None if answers are small.
-    """
-    if lease is not None and (n_bytes := counted_bytes(data)):
+    """Return a response; a large one is encoded while it is sent, and counted until then."""
+    media_type = response_format.media_type
+    if lease is not None and (n_bytes := large_response_bytes(data)):
         held = lease.hand_over()
-        held.count(n_bytes)
-        pieces = answer_format.content_in_pieces(data)
-        return ResponseInPieces(pieces, status, headers, answer_format.media_type, held)
-    return _Written(answer_format.content(data), status, headers or {}, answer_format.media_type)
+        held.hold_unbounded(n_bytes)
+        chunks = response_format.content_chunks(data)
+        return ChunkedResponse(chunks, status, headers, media_type, held)
+    return _FastResponse(response_format.content(data), status, headers, media_type)
 
 
-class _Written(Response):
-    """A response whose headers are made in a third of the time that `Response` takes."""
+class _FastResponse(Response):
+    """A response that makes its headers in a third of the time that `Response` takes."""
 
     def __init__(
         self, content: bytes, status: int, headers: Mapping[str, str], media_type: str

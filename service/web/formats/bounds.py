@@ -1,10 +1,12 @@
-"""Counting before building: how many values a body has, before any of them is made.
+"""Bounds on the number of values in a body, checked before the values are built.
 
-A byte can become an object of a hundred: without a bound, two kilobytes of compressed empty maps
-took 5 GB. Text is counted by its separators, which is an upper bound and takes a tenth of the time
-of decoding; MessagePack, whose structure shows only while it is read, is counted as it is built,
-but for texts, of which arrays that never end could hold any number.
-Bodies so small that they cannot exceed a bound are not counted.
+One byte can become an object of a hundred bytes: without a bound, two kilobytes of compressed empty
+maps took 5 GB.
+
+Text is counted by its separators. That gives an upper bound, and takes a tenth of the time of
+decoding. The structure of MessagePack only shows while it is read, so its arrays and maps are
+counted as they are built. Its texts are counted beforehand: an array that never ends could hold any
+number of them. A body that is too small to exceed a bound is not counted.
 """
 
 from typing import Any, NamedTuple
@@ -13,43 +15,39 @@ import numpy as np
 
 from wolfstream.service.errors import TooLarge
 from wolfstream.service.settings import Settings
-from wolfstream.service.web.formats.repeated_names import object_of
+from wolfstream.service.web.formats.repeated_names import build_object
 
 _CHUNK_BYTES = 1 << 20
-# For each row its array or object, a label's, and those of the protocol around a tensor.
+# A row has an array or object, its label may have another, and a tensor has some around it.
 _CONTAINERS_PER_ROW, _OTHER_CONTAINERS = 4, 1_000
 
 
 class Bounds(NamedTuple):
-    """What a body may have.
+    """What a body may have at most."""
 
-    values: numbers, texts and names, except those in raw arrays. rows: lines, or the longest array.
-    n_bytes: of what is unpacked. columns: of a table.
-    """
-
-    values: int
-    rows: int
-    n_bytes: int = 64 << 20
-    columns: int = 10_000
+    values: int  # numbers, texts and names, without those in raw arrays
+    rows: int  # lines, or the length of the longest array
+    n_bytes: int = 64 << 20  # decompressed
+    columns: int = 10_000  # of a table
 
     @property
     def containers(self) -> int:
-        """Arrays and objects."""
+        """How many arrays and objects it may have."""
         return _CONTAINERS_PER_ROW * self.rows + _OTHER_CONTAINERS
 
     @property
     def uncounted_bytes(self) -> int:
-        """A body of at most so many bytes is within the bounds."""
+        """The size up to which a body is within the bounds whatever it contains."""
         return min(self.values, self.rows)
 
 
-# Of the body that makes a model.
+# The bounds on the spec of a new model.
 SPEC_BYTES = 1 << 16
 SPEC_BOUNDS = Bounds(SPEC_BYTES, SPEC_BYTES)
 
 
 def bounds_of(settings: Settings) -> Bounds:
-    """Return the bounds of a server's requests."""
+    """Return the bounds on the requests to a server."""
     rows = max(settings.request_rows, settings.row_numbers)
     return Bounds(settings.request_values, rows, settings.body_bytes, settings.row_numbers)
 
@@ -66,17 +64,17 @@ def check_lines(body: bytes, separators: bytes, bounds: Bounds) -> None:
     """Raise TooLarge if a body may have too many lines, or values between separators."""
     if len(body) > bounds.uncounted_bytes:
         lines = _count(body, b"\n\r")
-        most = 2 * bounds.rows + _OTHER_CONTAINERS  # a line may end in both, or be empty
+        most = 2 * bounds.rows + _OTHER_CONTAINERS  # a line may end in \r\n, or be empty
         if lines > most:
             raise TooLarge(f"a request may have at most {most} lines; send smaller batches")
         _check_values(lines + _count(body, separators), bounds)
 
 
-def check_packed(body: bytes, bounds: Bounds) -> None:
-    """Raise TooLarge if MessagePack may have more texts than values are allowed.
+def check_msgpack(body: bytes, bounds: Bounds) -> None:
+    """Raise TooLarge if MessagePack has more texts than values are allowed.
 
-    `Counter` sees an array once it is built, and texts in arrays that never end are many by then.
-    They are counted one by one only where the bytes that can begin a text are as many.
+    `Counter` sees an array only once it is built, when an array that never ends already holds too
+    many texts. The values are walked through only if so many bytes could begin a text.
     """
     content = np.frombuffer(body, np.uint8)
     texts = 0
@@ -89,55 +87,52 @@ def check_packed(body: bytes, bounds: Bounds) -> None:
 
 
 def _walk(body: bytes, bounds: Bounds) -> None:
-    """Count the values of MessagePack, from its first byte on, without making any."""
-    left, found, at = 1, 0, 0
-    while left and at < len(body):
-        kind = _KINDS[body[at]]
-        left, found, at = left - 1, found + 1, at + 1
-        if found > bounds.values + bounds.containers:
-            _check_values(found, bounds)
-        length = int.from_bytes(body[at : at + kind.width], "big") if kind.width else 1
-        at += kind.width + kind.size + kind.bytes_each * length
-        left += kind.values_each * length
+    """Count the values of MessagePack without building any. Raises TooLarge."""
+    left, values, offset = 1, 0, 0
+    while left and offset < len(body):
+        layout = _LAYOUTS[body[offset]]
+        left, values, offset = left - 1, values + 1, offset + 1
+        if values > bounds.values + bounds.containers:
+            _check_values(values, bounds)
+        n_items = int.from_bytes(body[offset : offset + layout.width], "big") if layout.width else 1
+        offset += layout.width + layout.size + layout.bytes_each * n_items
+        left += layout.values_each * n_items
 
 
-class _Kind(NamedTuple):
-    """What follows a byte of MessagePack.
+class _Layout(NamedTuple):
+    """What follows the first byte of a value in MessagePack, in this order."""
 
-    width: bytes of a length; without them the length is 1. size: bytes after that. bytes_each,
-    values_each: for each of the length.
-    """
-
-    width: int = 0
-    size: int = 0
-    bytes_each: int = 0
-    values_each: int = 0
+    width: int = 0  # bytes of a big-endian number of items; without them there is one item
+    size: int = 0  # other bytes
+    bytes_each: int = 0  # bytes of each item
+    values_each: int = 0  # values in each item
 
 
-def _kind(byte: int) -> _Kind:
+def _layout(first_byte: int) -> _Layout:
     """See https://github.com/msgpack/msgpack/blob/master/spec.md."""
-    if 0x80 <= byte <= 0x9F:  # a short map or array
-        return _Kind(values_each=(byte & 15) * (2 if byte < 0x90 else 1))
-    if 0xA0 <= byte <= 0xBF:  # a short text
-        return _Kind(size=byte & 31)
-    for first, extra in ((0xC4, 0), (0xC7, 1), (0xD9, 0)):  # bytes, extensions, texts
-        if first <= byte < first + 3:
-            return _Kind(width=1 << (byte - first), size=extra, bytes_each=1)
-    for first, each in ((0xDC, 1), (0xDE, 2)):  # arrays, maps
-        if first <= byte < first + 2:
-            return _Kind(width=2 << (byte - first), values_each=each)
-    return _Kind(size=_NUMBERS.get(byte, 0))
+    if 0x80 <= first_byte <= 0x9F:  # a short map or array
+        return _Layout(values_each=(first_byte & 15) * (2 if first_byte < 0x90 else 1))
+    if 0xA0 <= first_byte <= 0xBF:  # a short text
+        return _Layout(size=first_byte & 31)
+    for lowest, extra in ((0xC4, 0), (0xC7, 1), (0xD9, 0)):  # bytes, extensions, texts
+        if lowest <= first_byte < lowest + 3:
+            return _Layout(width=1 << (first_byte - lowest), size=extra, bytes_each=1)
+    for lowest, each in ((0xDC, 1), (0xDE, 2)):  # arrays, maps
+        if lowest <= first_byte < lowest + 2:
+            return _Layout(width=2 << (first_byte - lowest), values_each=each)
+    return _Layout(size=_FIXED_SIZES.get(first_byte, 0))
 
 
-# Of floats, integers without and with a sign, and extensions of a fixed size, with their type.
-_NUMBERS = {0xCA: 4, 0xCB: 8}
-_NUMBERS |= {first + k: 1 << k for first in (0xCC, 0xD0) for k in range(4)}
-_NUMBERS |= {0xD4 + k: 1 + (1 << k) for k in range(5)}
-_KINDS = [_kind(byte) for byte in range(256)]
+# First byte -> the bytes that follow it: floats; unsigned and signed integers; extensions of a
+# fixed size, with the byte of their type.
+_FIXED_SIZES = {0xCA: 4, 0xCB: 8}
+_FIXED_SIZES |= {first + k: 1 << k for first in (0xCC, 0xD0) for k in range(4)}
+_FIXED_SIZES |= {0xD4 + k: 1 + (1 << k) for k in range(5)}
+_LAYOUTS = [_layout(first_byte) for first_byte in range(256)]
 
 
 class Counter:
-    """Counts arrays, objects and their values while they are built, as hooks of a decoder."""
+    """Counts arrays, maps and their values as a decoder builds them; its methods are the hooks."""
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
@@ -151,7 +146,7 @@ class Counter:
     def map(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         """Count a map. Raises TooLarge, Unreadable."""
         self._add(2 * len(pairs))
-        return object_of(pairs)
+        return build_object(pairs)
 
     def _add(self, values: int) -> None:
         self._containers += 1
@@ -160,16 +155,16 @@ class Counter:
         _check_values(self._values, self._bounds)
 
 
-def _check_containers(found: int, bounds: Bounds) -> None:
-    if found > bounds.containers:
+def _check_containers(containers: int, bounds: Bounds) -> None:
+    if containers > bounds.containers:
         raise TooLarge(
             f"a request may have at most {bounds.containers} arrays and objects; send smaller "
             "batches"
         )
 
 
-def _check_values(found: int, bounds: Bounds) -> None:
-    if found > bounds.values:
+def _check_values(values: int, bounds: Bounds) -> None:
+    if values > bounds.values:
         raise TooLarge(
             f"a request may have at most {bounds.values} numbers, texts and names; send smaller "
             "batches, or raw arrays in MessagePack"
@@ -177,10 +172,13 @@ def _check_values(found: int, bounds: Bounds) -> None:
 
 
 def _count(body: bytes, characters: bytes) -> int:
-    """Count how many bytes of a body are among these, while other threads may run."""
+    """Count the bytes of a body that are among these characters.
+
+    It counts chunk by chunk with numpy, which lets other threads run meanwhile.
+    """
     content = np.frombuffer(body, np.uint8)
-    found = 0
+    total = 0
     for start in range(0, len(content), _CHUNK_BYTES):
         chunk = content[start : start + _CHUNK_BYTES]
-        found += sum(int(np.count_nonzero(chunk == character)) for character in characters)
-    return found
+        total += sum(int(np.count_nonzero(chunk == character)) for character in characters)
+    return total

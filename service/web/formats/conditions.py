@@ -1,22 +1,22 @@
-"""What a call that learns asks in three of its headers."""
+"""The headers that a learning call may have: `Idempotency-Key`, `Prefer` and `If-Match`."""
 
 from typing import NamedTuple
 
 from starlette.types import Scope
 
 from wolfstream.service.model.revision import Revision
-from wolfstream.service.web.formats.moments import read_if_match
 from wolfstream.service.web.formats.prefer import Preference, read_preference
+from wolfstream.service.web.formats.revisions import read_if_match
 
 _HEADERS = (b"idempotency-key", b"prefer", b"if-match")
 
 
 class Conditions(NamedTuple):
-    """keys: the values of `Idempotency-Key`. expected: the states of the model that it is for."""
+    """What the headers of a learning call ask for."""
 
-    keys: list[str]
+    keys: list[str]  # the values of `Idempotency-Key`
     preference: Preference | None
-    expected: tuple[Revision, ...]
+    expected: tuple[Revision, ...]  # the call is for a model at one of these; empty for any
 
 
 _NONE = Conditions([], None, ())
@@ -25,9 +25,11 @@ _NONE = Conditions([], None, ())
 def read_conditions(scope: Scope, most_seconds: float) -> Conditions:
     """Return the conditions of a request. Raises Invalid.
 
-    most_seconds: see `prefer.read_preference`.
+    Args:
+        scope: of the request.
+        most_seconds: the longest wait that `Prefer` can ask for.
     """
-    if scope["state"]["headers"].keys().isdisjoint(_HEADERS):
+    if scope["state"]["headers"].keys().isdisjoint(_HEADERS):  # the usual case
         return _NONE
     keys, prefer, if_match = (
         [value.decode("latin-1") for name, value in scope["headers"] if name == wanted]

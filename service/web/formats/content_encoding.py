@@ -1,4 +1,4 @@
-"""Compressed bodies: gzip, which every client has, and zstd, which takes far less time."""
+"""Decompression of request bodies: gzip, which every client has, and zstd, which is far faster."""
 
 import zlib
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import zstandard
 from wolfstream.service.errors import TooLarge, Unreadable, UnsupportedFormat
 
 ACCEPTED = "gzip, zstd"
-# zlib's number for a window of 32 kB with gzip's header and checksum around it.
+# zlib's number for a 32 kB window with the header and checksum of gzip.
 _GZIP_WINDOW = 31
 # The largest window that RFC 9659 allows; a frame may ask its reader for 2 GB.
 _ZSTD_WINDOW_BYTES = 8 << 20
@@ -19,7 +19,10 @@ Decompress = Callable[[bytes, int], bytes]
 
 
 def decompressor_of(content_encoding: str | None) -> Decompress | None:
-    """The function that decompresses a body; None without compression. Raises UnsupportedFormat."""
+    """Return the function that decompresses a body, None if it is not compressed.
+
+    Raises UnsupportedFormat.
+    """
     encoding = (content_encoding or "identity").strip().lower()
     if encoding == "identity":
         return None
@@ -32,10 +35,9 @@ def decompressor_of(content_encoding: str | None) -> Decompress | None:
 
 
 def inflate(data: bytes, most_bytes: int) -> bytes:
-    """Decompress gzip, never beyond the bound. Raises Unreadable, TooLarge.
+    """Decompress gzip; stop at `most_bytes`. Raises Unreadable, TooLarge.
 
-    Only one member is read: a loop over many empty members would copy the rest of the body for
-    each of them.
+    It takes a single member: a loop over many empty ones would copy the rest of the body for each.
     """
     stream = zlib.decompressobj(_GZIP_WINDOW)
     try:
@@ -52,10 +54,10 @@ def inflate(data: bytes, most_bytes: int) -> bytes:
 
 
 def decompress_zstd(data: bytes, most_bytes: int) -> bytes:
-    """Decompress zstd of up to 64 frames, never beyond the bound. Raises Unreadable, TooLarge.
+    """Decompress zstd of up to 64 frames, to at most `most_bytes`. Raises Unreadable, TooLarge.
 
-    The body is decompressed twice, first to find its size: one interface of the library bounds the
-    output, another says whether a frame is complete.
+    The body is decompressed twice, the first time only to measure it: one interface of the library
+    bounds the output, but only another says whether a frame is complete.
     """
     decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
     parts = []

@@ -1,7 +1,7 @@
-"""Encoders that refuse NaN and infinity, which JSON cannot have and no answer may.
+"""Encoders that refuse NaN and infinity, which JSON does not have.
 
-Raised at a response, ValueError becomes a problem with status 500: a model that answers such
-numbers is broken, and a client must not take them for a prediction.
+A model that predicts such numbers is broken, and a client must not take them for a prediction: the
+ValueError that is raised here becomes a response with status 500.
 """
 
 import re
@@ -10,15 +10,15 @@ from typing import Any
 import msgpack
 from pydantic_core import from_json, to_json
 
-# In MessagePack: infinities, and what processors make where a number is none. No text has these
-# bytes, which are not UTF-8.
+# The infinities and the usual NaNs in MessagePack. A text cannot contain these bytes: they are not
+# valid UTF-8.
 _NOT_FINITE = re.compile(rb"\xcb[\x7f\xff][\xf0\xf8]\x00{6}")
 
 
 def finite_json(data: Any) -> bytes:
     """Return data as JSON. Raises ValueError for a number that is not finite."""
     content = to_json(data)
-    # A label may have such a word; only then is the whole read again.
+    # A label may contain such a word; only decoding tells it from a number.
     if b"NaN" in content or b"Infinity" in content:
         from_json(content, allow_inf_nan=False)
     return content

@@ -1,9 +1,9 @@
-"""Flat rows: a row's label, id and weight stand among its values, as in a table.
+"""Flat rows: objects with the label, id and weight of a row among its features, as in a table.
 
     [{"amount": 12.5, "shop": "north", "Outcome": "ok"}, ...]      ?label=Outcome
 
-They become the fields of other bodies: `x`, and `y`, `ids` and `weight` beside it. Rows that all
-have the same names become a table, as they are in CSV.
+They are converted to the usual fields of a body: `x` with the features, and `y`, `ids` and
+`weight`. If all rows have the same names, `x` is a table, as it is in CSV.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,21 +23,29 @@ from wolfstream.service.files.text import DataFileError
 from wolfstream.service.files.values import features_of
 
 MOST_WARNINGS = 16
-# The fields of labels, ids and weights, in the order of their roles.
+# The fields that the roles of columns fill, in the order of `Roles`.
 _FIELDS = ("y", "ids", "weight")
 
 
-class Warned(NamedTuple):
-    """What was read otherwise than its sender may expect. column: None if it is of no column."""
+class RequestWarning(NamedTuple):
+    """Says what was read differently than the sender may expect.
+
+    Attributes:
+        column: the column concerned; None if the warning concerns no named column.
+    """
 
     slug: str
     column: str | None
     message: str
 
 
-def left_out(number: int) -> Warned:
-    """Return the warning about a column that nobody has named. number: of the column, from 1."""
-    return Warned(
+def unnamed_column_warning(number: int) -> RequestWarning:
+    """Return the warning about a column without a name.
+
+    Args:
+        number: of the column, from 1.
+    """
+    return RequestWarning(
         "column-left-out",
         None,
         f"column {number} has no name, as an index that a data frame wrote, and is left out; give "
@@ -46,28 +54,23 @@ def left_out(number: int) -> Warned:
 
 
 class Origin(NamedTuple):
-    """Where the fields of a body came from.
+    """Where the fields of a body were in the bytes that were sent."""
 
-    line_of_row: of each row, counted from 1; empty where a body has no lines.
-    rows: the pointer of its rows. column_of: field -> the column that it was in flat rows.
-    names: of the columns of flat rows that have become a table.
-    """
+    line_of_row: Sequence[int] = ()  # counted from 1; empty if the body does not consist of lines
+    rows: str = "/x"  # the pointer of the rows
+    column_of: Mapping[str, str] = {}  # field -> its column in flat rows
+    names: Sequence[str] = ()  # the columns, if flat rows were converted to a table
 
-    line_of_row: Sequence[int] = ()
-    rows: str = "/x"
-    column_of: Mapping[str, str] = {}
-    names: Sequence[str] = ()
-
-    def located(self, error: Refusal) -> Refusal:
-        """Return the refusal, whose errors name the places in the body that was sent."""
-        for wrong in error.errors:
-            if "row" in wrong and self.line_of_row:
-                wrong["line"] = self.line_of_row[wrong["row"]]
-            if "pointer" in wrong:
-                wrong["pointer"] = self._pointer(wrong["pointer"])
+    def locate_errors(self, error: Refusal) -> Refusal:
+        """Let the errors of a refusal name lines and pointers of the body that was sent."""
+        for fault in error.errors:
+            if "row" in fault and self.line_of_row:
+                fault["line"] = self.line_of_row[fault["row"]]
+            if "pointer" in fault:
+                fault["pointer"] = self._sent_pointer(fault["pointer"])
         return error
 
-    def _pointer(self, pointer: str) -> str:
+    def _sent_pointer(self, pointer: str) -> str:
         field, *place = pointer[1:].split("/")
         if field == "x":
             if self.names and len(place) == 2 and place[1].isdecimal():
@@ -82,28 +85,34 @@ class Origin(NamedTuple):
 
 
 class Fields(dict[str, Any]):
-    """The plain data of a body, and where it came from."""
+    """The fields of a body, where they were in it, and warnings about it."""
 
     def __init__(
-        self, fields: Mapping[str, Any], origin: Origin, warnings: Sequence[Warned] = ()
+        self, fields: Mapping[str, Any], origin: Origin, warnings: Sequence[RequestWarning] = ()
     ) -> None:
         super().__init__(fields)
         self.origin, self.warnings = origin, tuple(warnings)
 
 
 def with_roles(body: Any, roles: Roles, labelled: bool) -> Any:
-    """Return a body whose flat rows, if it has such rows, have become its fields.
+    """Return a body with its flat rows, if it has any, converted to fields.
 
-    Rows are flat in a list without an object around it, and where a role names a column of them.
-    labelled: whether they have labels. Raises Invalid, InvalidSamples.
+    Rows are flat if the body is a list, or if a role names one of their columns.
+
+    Args:
+        body: the decoded body.
+        roles: which columns have labels, ids and weights.
+        labelled: whether the rows have labels.
+
+    Raises Invalid, InvalidSamples.
     """
     if isinstance(body, list):
-        return of_flat_rows(body, roles, labelled)
+        return read_flat_rows(body, roles, labelled)
     if roles == NO_ROLES or not isinstance(body, dict):
         return body
     x = body.get("x")
     if not isinstance(x, list | dict):
-        return of_flat_rows([body], roles, labelled)
+        return read_flat_rows([body], roles, labelled)
     if taken := body.keys() & set(_FIELDS):
         raise Invalid(
             f"label, id and weight name columns of rows, and the body has {min(taken)} beside its "
@@ -111,34 +120,44 @@ def with_roles(body: Any, roles: Roles, labelled: bool) -> Any:
         )
     if isinstance(x, dict):
         x = [x]
-    if (names := body.get("names")) is not None and _are_rows_under(names, x):
+    if (names := body.get("names")) is not None and _is_table(names, x):
         x = [dict(zip(names, row, strict=True)) for row in x]
-    read = of_flat_rows(x, roles, labelled, "/x")
+    read = read_flat_rows(x, roles, labelled, "/x")
     return Fields({**{k: v for k, v in body.items() if k != "names"}, **read}, read.origin)
 
 
-def _are_rows_under(names: Any, rows: list[Any]) -> bool:
-    """Return whether rows are arrays of values under different names."""
+def _is_table(names: Any, rows: list[Any]) -> bool:
+    """Return whether the names are distinct, and each row has one value for each."""
     if not isinstance(names, list) or not all(type(name) is str for name in names):
         return False
     lengths = {len(row) if type(row) is list else -1 for row in rows}
     return lengths == {len(names)} == {len(set(names))}
 
 
-def of_flat_rows(
+def read_flat_rows(
     rows: list[Any],
     roles: Roles,
     labelled: bool,
     pointer: str = "",
     line_of_row: Sequence[int] = (),
 ) -> Fields:
-    """Return the fields of flat rows. pointer: of the rows in the body. Raises InvalidSamples."""
-    wrong = (
+    """Convert flat rows to fields.
+
+    Args:
+        rows: the decoded rows, which may be invalid.
+        roles: which columns have labels, ids and weights.
+        labelled: whether the rows have labels.
+        pointer: of the rows in the body.
+        line_of_row: as in `Origin`.
+
+    Raises InvalidSamples.
+    """
+    faults = (
         SampleError(row=i, pointer=f"{pointer}/{i}", detail="must be an object of named values")
         for i, row in enumerate(rows)
         if type(row) is not dict or not all(type(name) is str for name in row)
     )
-    refuse_all("flat rows are objects, each value under the name of its column", wrong)
+    refuse_all("flat rows are objects, each value under the name of its column", faults)
     if not rows:
         return Fields({"x": [], "y": []} if labelled else {"x": []}, Origin())
     names = list(dict.fromkeys(chain.from_iterable(rows)))

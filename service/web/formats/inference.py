@@ -1,19 +1,21 @@
-"""The Open Inference Protocol, version 2: its requests and responses as plain data.
+"""Requests and responses of the Open Inference Protocol, version 2, as plain data.
 
     GET  /v2, /v2/health/live, /v2/health/ready      the server
     GET  /v2/models/M[/versions/V][/ready]           a model
     POST /v2/models/M[/versions/V]/infer             its predictions
 
-with the binary tensor data extension. A model whose rows are arrays has one input, `x`, of shape
-[n, d]; one whose rows have names has an input of shape [n] or [n, 1] for each name, and those that
-are not given are zero in sparse rows and missing in a table, which takes `x` as well. The outputs
-are `prediction` and `decision`.
+The binary tensor data extension is supported.
 
-A model has one version, 1: what it has learned so far. The sequence is not a version, because an
-older one cannot be asked for; it is among a response's parameters, with the head and, as JSON
-text, the order of the classes or the refit that predicted. A request may have the parameters
-`head`, `min_sequence` and `binary_data_output`; others are ignored, as are fields that the protocol
-does not have.
+If the rows of a model are arrays, it has one input, `x`, of shape [n, d]. If they have names, it
+has an input of shape [n] or [n, 1] for each name. An input that is not sent is zero in sparse rows
+and missing in a table; a table takes `x` as well. The outputs are `prediction` and `decision`.
+
+A model has one version, 1: what it has learned so far. The sequence is no version, because an older
+one cannot be asked for. It is one of a response's parameters, along with the head and, as JSON
+text, the order of the classes or the refit that predicted.
+
+A request may have the parameters `head`, `min_sequence` and `binary_data_output`. Other parameters
+are ignored, and so are fields that the protocol does not define.
 """
 
 from typing import Any, NamedTuple, get_args
@@ -36,9 +38,9 @@ from wolfstream.service.web.formats.finite import finite_json
 from wolfstream.service.web.formats.tensors import (
     Output,
     as_array,
+    as_one_sentence,
     as_text,
     datatype_of_labels,
-    in_one_sentence,
     read_numbers,
     refuse,
     write_tensor,
@@ -49,18 +51,18 @@ from wolfstream.solver.prepare.named_rows import Rows, table_of
 VERSION = "1"
 OUTPUTS = get_args(OutputName)
 JSON_LENGTH_HEADER = "Inference-Header-Content-Length"
-# Ignoring these would give another response than the client expects.
+# Extensions that cannot be ignored: the client would get a different response than it expects.
 _UNSUPPORTED = ("shared_memory_region", "classification")
 
 
 class Inference(NamedTuple):
-    """A request. outputs: names of tensors, and whether each is wanted as binary data."""
+    """A request for predictions."""
 
     id: str | None
     rows: Rows
     head: str | None
     awaited: Revision | None
-    outputs: list[tuple[str, bool]]
+    outputs: list[tuple[str, bool]]  # the name of each tensor, and whether it is sent as binary
 
     @property
     def binary(self) -> bool:
@@ -69,12 +71,12 @@ class Inference(NamedTuple):
 
 
 def error_body(problem: Problem) -> InferenceError:
-    """Return a problem in the protocol's form."""
-    return {"error": in_one_sentence(problem["detail"], problem.get("errors", []))}
+    """Return a problem in the form that the protocol gives to errors."""
+    return {"error": as_one_sentence(problem["detail"], problem.get("errors", []))}
 
 
 def metadata(model: Model) -> InferenceModel:
-    """A model's inputs and outputs, as far as its samples have shown them; -1 is any length."""
+    """Return a model's inputs and outputs, as far as it has seen them; -1 is any length."""
     published = model.published
     view = published.heads[model.spec.serve]
     schema = published.rows.form.schema
@@ -101,10 +103,15 @@ def metadata(model: Model) -> InferenceModel:
 
 
 def read_inference(body: bytes, json_length: str | None, named: bool, bounds: Bounds) -> Inference:
-    """Decode and check a request. Raises Unreadable, Invalid, TooLarge.
+    """Decode and check a request.
 
-    json_length: the header with the number of bytes of JSON, before binary data.
-    named: whether the model's rows have names.
+    Args:
+        body: the body, with binary data.
+        json_length: the header with the number of bytes of JSON that precede binary data.
+        named: whether the numbers in the model's rows have names.
+        bounds: what the body may have at most.
+
+    Raises Unreadable, Invalid, TooLarge.
     """
     size = len(body) if json_length is None else _read_length(json_length, len(body))
     fields = JSON.decode(body[:size], bounds)
@@ -126,9 +133,13 @@ def read_inference(body: bytes, json_length: str | None, named: bool, bounds: Bo
 
 
 def write_inference(wanted: Inference, answer: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
-    """Return the JSON of the response to a request, and the tensors after it; no bytes without any.
+    """Return the JSON of a response, and the bytes of the binary tensors that follow it.
 
-    answer: of `handlers.predict`. On a thread, others come between the parts of a large one.
+    Args:
+        wanted: the request.
+        answer: what `handlers.predict` returned.
+
+    Large answers are written on another thread, in parts that let other threads run in between.
     """
     prediction = answer["prediction"]
     decision = as_array(answer["decision"])
@@ -162,7 +173,7 @@ def _read_length(given: str, most: int) -> int:
 
 
 def _named_objects(given: Any, what: str) -> list[dict[str, Any]]:
-    """Check that a list has objects with different names."""
+    """Check that a list has objects with distinct names; return it. Raises Invalid."""
     if not isinstance(given, list):
         raise Invalid(f"{what} must be a list of objects, each with a name")
     names = set()
@@ -193,7 +204,7 @@ def _flag(parameters: dict[str, Any], name: str, default: bool, where: str) -> b
 
 
 def _read_inputs(given: Any, binary: bytes) -> list[tuple[str, Any]]:
-    """Names and numbers of the inputs, each of which takes its part of the binary data in turn."""
+    """Return the name and the numbers of each input; inputs divide the binary data in order."""
     inputs = _named_objects(given, "inputs")
     parts: list[bytes | None] = []
     start = 0
@@ -212,11 +223,11 @@ def _read_inputs(given: Any, binary: bytes) -> list[tuple[str, Any]]:
     if start != len(binary):
         raise Invalid(f"{len(binary) - start} bytes after the JSON belong to no input")
     numbers = read_numbers(zip(inputs, parts, strict=True))
-    return [(tensor["name"], of_tensor) for tensor, of_tensor in zip(inputs, numbers, strict=True)]
+    return [(tensor["name"], array) for tensor, array in zip(inputs, numbers, strict=True)]
 
 
 def _read_outputs(given: Any, binary: bool) -> list[tuple[str, bool]]:
-    """Return the names of wanted outputs, by default all, and whether each is binary."""
+    """Return the names of the requested outputs, by default all, and whether each is binary."""
     if given is None or given == []:
         return [(name, binary) for name in OUTPUTS]
     wanted = _named_objects(given, "outputs")
@@ -239,7 +250,7 @@ def _dense(tensors: list[tuple[str, Any]]) -> Rows:
 
 
 def _named(tensors: list[tuple[str, Any]]) -> Rows:
-    """Return rows of named numbers; each input is the column of its name."""
+    """Return rows of named numbers: each input is the column with its name."""
     if not tensors:
         raise Invalid("inputs is empty; the model takes an input for each of its features")
     for name, column in tensors:
@@ -247,5 +258,5 @@ def _named(tensors: list[tuple[str, Any]]) -> Rows:
             detail = "the model's rows are named numbers: each input is one feature of all rows, "
             refuse(name, detail + f"here of shape [{len(tensors[0][1])}]")
     names = [name for name, _ in tensors]
-    read_rows({"x": dict.fromkeys(names, 0)})  # refuses names that are not valid
+    read_rows({"x": dict.fromkeys(names, 0)})  # refuses invalid names
     return table_of(names, np.hstack([column for _, column in tensors]))

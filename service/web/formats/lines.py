@@ -1,13 +1,13 @@
-"""Bodies of lines: NDJSON, CSV (RFC 4180) and svmlight, decoded to the plain data of JSON bodies.
+"""Decoders of line formats, NDJSON, CSV (RFC 4180) and svmlight, to the plain data of JSON bodies.
 
-    application/x-ndjson   a sample per line, {"x": ..., "y": ...}, with "weight" if it does not
-                           count 1; a row to predict {"x": ...}; or flat rows
+    application/x-ndjson   a sample per line, {"x": ..., "y": ...}, with "weight" if it is not 1;
+                           or a row to predict, {"x": ...}; or a flat row
     text/csv               a row of a table per line
     text/x-libsvm          label index:number ...; an index is the name of a number
 
-CSV and svmlight are read as the data files of `train` and `replay` are, so all labels of a body
-are of one type: integers, else numbers, else strings. Bodies of rows to predict have no column
-of labels; svmlight's labels are ignored there.
+CSV and svmlight are read like the data files of `train` and `replay`: the labels of a body all have
+one type, which is integer if possible, else number, else string. Rows to predict have no column of
+labels; svmlight's labels are ignored there.
 """
 
 import io
@@ -28,8 +28,8 @@ from wolfstream.service.web.formats.flat_rows import (
     MOST_WARNINGS,
     Fields,
     Origin,
-    left_out,
-    of_flat_rows,
+    read_flat_rows,
+    unnamed_column_warning,
     with_roles,
 )
 from wolfstream.service.web.formats.repeated_names import check_json_names
@@ -38,7 +38,7 @@ _MOST_ERRORS = 20
 
 
 class _Body(NamedTuple):
-    """A body with a file's `open`."""
+    """A body that can be opened like a file."""
 
     data: bytes
 
@@ -47,10 +47,11 @@ class _Body(NamedTuple):
 
 
 def decode_ndjson(body: bytes, labelled: bool, bounds: Bounds, roles: Roles = NO_ROLES) -> Fields:
-    """Return one JSON object per line, empty lines skipped.
+    """Decode one JSON object per line; skip empty lines.
 
-    The first one decides: an object whose x is a row is a sample, any other is a flat row. Raises
-    Unreadable, Invalid, InvalidSamples, TooLarge.
+    The first object decides for all: if its `x` is a row, they are samples, else flat rows.
+
+    Raises Unreadable, Invalid, InvalidSamples, TooLarge.
     """
     check_lines(body, b",", bounds)
     check_json(body, bounds)
@@ -59,7 +60,7 @@ def decode_ndjson(body: bytes, labelled: bool, bounds: Bounds, roles: Roles = NO
     line_of_row = [line for line, _ in texts]
     first = items[0] if items else None
     if isinstance(first, dict) and not isinstance(first.get("x"), list | dict):
-        return of_flat_rows(items, roles, labelled, line_of_row=line_of_row)
+        return read_flat_rows(items, roles, labelled, line_of_row=line_of_row)
     fields = Fields(_fields_of_samples(items, line_of_row, labelled), Origin(line_of_row))
     return fields if roles == NO_ROLES else with_roles(fields, roles, labelled)
 
@@ -97,27 +98,33 @@ def _fields_of_samples(
 
 
 def decode_csv(body: bytes, labelled: bool, bounds: Bounds, roles: Roles = NO_ROLES) -> Fields:
-    """Return rows and what stands beside them, and the names of a header.
+    """Decode rows with their labels, ids and weights, and the names in the header.
 
-    Numbers are numbers, other fields texts; those that are missing are None. Raises Unreadable,
-    InvalidSamples, TooLarge.
+    A field is a number if it can be read as such, None if it is missing, else a text.
+
+    Raises Unreadable, InvalidSamples, TooLarge.
     """
     check_lines(body, b",;\t", bounds)
     try:
         text = CsvText(_Body(body), roles, labelled, texts=True, longest_row=None)
-        read = _read(text, _as_raw_or_lists, labelled)
+        fields = _read(text, _as_raw_or_lists, labelled)
         if text.names:
-            read["names"] = text.names
-        read.warnings = tuple(map(left_out, text.unnamed[:MOST_WARNINGS]))
-        return read
+            fields["names"] = text.names
+        fields.warnings = tuple(map(unnamed_column_warning, text.unnamed[:MOST_WARNINGS]))
+        return fields
     except (DataFileError, UnicodeDecodeError) as error:
         raise _refusal(error) from None
 
 
 def decode_csv_labels(body: bytes, bounds: Bounds, roles: Roles = NO_ROLES) -> Fields:
-    """Return ids and labels in CSV, the ids' column named id unless the roles say another.
+    """Decode ids and labels; skip other columns.
 
-    Other columns are passed over. Raises Unreadable, InvalidSamples, TooLarge.
+    Args:
+        body: the body.
+        bounds: what the body may have at most.
+        roles: name the columns of ids (by default `id`) and labels.
+
+    Raises Unreadable, InvalidSamples, TooLarge.
     """
     check_lines(body, b",;\t", bounds)
     roles = Roles(roles.label, roles.id or "id")
@@ -135,9 +142,9 @@ def decode_csv_labels(body: bytes, bounds: Bounds, roles: Roles = NO_ROLES) -> F
 
 
 def decode_svmlight(body: bytes, labelled: bool, bounds: Bounds, roles: Roles = NO_ROLES) -> Fields:
-    """Return rows of numbers named "1", "2", and their labels.
+    """Decode labels, and rows of numbers that are named by their indices, "1", "2" and so on.
 
-    Raises Unreadable, InvalidSamples, TooLarge.
+    Raises Unreadable, Invalid, InvalidSamples, TooLarge.
     """
     if roles != NO_ROLES:
         raise Invalid("label, id and weight name columns, and svmlight has none: leave them out")
@@ -178,7 +185,7 @@ def _read(
 
 
 def _as_raw_or_lists(rows: Sequence[Any]) -> Any:
-    """Return a raw array, or where values are texts or missing a list for each row."""
+    """Return a raw array if all values are numbers, else a list for each row."""
     if list in set(map(type, rows)):
         return [row if isinstance(row, list) else row.tolist() for row in rows]
     X = np.array(rows, "<f8")

@@ -1,8 +1,8 @@
-"""The memory that requests and their answers may take, all connections together.
+"""Bounds the memory that the requests of all connections take together, with their responses.
 
-Each body is bounded, but eight hundred of them at a time are not; nor are the answers to rows that
-take a byte each, nor the views that predictions read, which learning replaces meanwhile. What waits
-to be learned has its own bound, in the queue.
+A limit on each body does not bound eight hundred of them at a time. Nor does it bound the response
+to rows of one byte each, or the old views that long predictions still read after learning has
+replaced them. Samples that wait to be learned have a bound of their own, in the queue.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,63 +15,68 @@ from wolfstream.service.model.live import Model
 from wolfstream.service.model.published import ModelView
 from wolfstream.service.settings import usable_bytes
 
-# Smaller parts of a body are not counted: there are not more of them than connections.
+# Smaller bodies are not counted: a connection has at most one of them.
 UNCOUNTED_BYTES = 1 << 16
-# The approximate memory of Python's objects, as a multiple of the text that they were parsed from.
+# Python objects take about this many times the memory of the text that they were parsed from.
 DECODED_FACTOR = 8
-# A value of an answer: in the arrays of a view's prediction, as an object, in a list, and written.
+# The memory of one value of a response: in the arrays of a prediction, as an object, in a list, and
+# in the bytes that are sent.
 VALUE_BYTES = 64
 
 
 class Reserve:
-    """Memory that responses are made with once the process gets no more. Used on the event loop."""
+    """Memory set aside for the responses to be made once the system refuses to give more.
+
+    Used on the event loop.
+    """
 
     def __init__(self) -> None:
-        self._kept: bytearray | None = bytearray(RESERVE_BYTES)
+        self._memory: bytearray | None = bytearray(RESERVE_BYTES)
 
-    def give_up(self) -> OutOfMemory:
-        """Let go of it, and return the error to respond with."""
-        self._kept = None
+    def release(self) -> OutOfMemory:
+        """Free the memory, and return the error to respond with."""
+        self._memory = None
         return OutOfMemory(
             "the process got no more memory; look at the model before you go on. DELETE models "
             "that are not used, or give the server more memory"
         )
 
-    def is_whole(self) -> bool:
-        """Return whether it is there, or could be taken again."""
-        if self._kept is None:
+    def is_available(self) -> bool:
+        """Return whether the memory is set aside, if need be after setting it aside again."""
+        if self._memory is None:
             try:
-                self._kept = bytearray(RESERVE_BYTES)
+                self._memory = bytearray(RESERVE_BYTES)
             except MemoryError:
                 return False
         return True
 
 
 RESERVE_BYTES = 4 << 20
-# Of the process, whose memory it is.
+# A process needs only one.
 RESERVE = Reserve()
 
 
 class MemoryBudget:
-    """What all requests hold, in bytes. Used on the event loop.
+    """The bytes that all requests hold. Used on the event loop.
 
-    elsewhere: what requests to other processes of the server hold.
-    most_bytes: the bound; 0 means a quarter of the memory that the process may use. A request
-        that exceeds it by itself is taken while no other holds anything.
+    Args:
+        most_bytes: the bound; 0 means a quarter of the memory that the process may use. A request
+            that alone exceeds the bound is accepted while no other request holds anything.
+        elsewhere: returns the bytes that requests to other processes of the server hold.
     """
 
     def __init__(self, most_bytes: int, elsewhere: Callable[[], int] = lambda: 0) -> None:
         self._most_bytes = most_bytes or usable_bytes() // 4
         self.elsewhere = elsewhere
-        self._read: dict[int, _Read] = {}
+        self._views: dict[int, _ViewInUse] = {}  # by the views' addresses
         self.held = 0
 
     def lease(self) -> "Lease":
-        """Return a lease of a new request, which holds nothing yet."""
+        """Return the lease of a new request, which holds nothing yet."""
         return Lease(self)
 
     def take(self, n_bytes: int, already: int) -> None:
-        """Let a request that holds some bytes already hold more. Raises MemoryFull."""
+        """Let a request that already holds some bytes hold more. Raises MemoryFull."""
         held = self.held + self._replaced_bytes() + self.elsewhere()
         if held > already and held + n_bytes > self._most_bytes:
             raise MemoryFull(
@@ -82,10 +87,9 @@ class MemoryBudget:
 
     @contextmanager
     def reading(self, model: Model, published: ModelView) -> Iterator[None]:
-        """Read a view of a model for a while, in which another may replace it.
+        """Count the memory of a view while it is read, once another view has replaced it.
 
-        From then on it takes its own memory, until it is no longer read. Raises MemoryFull if such
-        views take more than all requests may.
+        Raises MemoryFull if the replaced views take more than all requests may.
         """
         replaced = self._replaced_bytes()
         if replaced > self._most_bytes:
@@ -93,21 +97,21 @@ class MemoryBudget:
                 f"predictions that run read {replaced} bytes of views that learning has replaced, "
                 f"at most {self._most_bytes} may be; try again"
             )
-        read = self._read.setdefault(id(published), _Read(model, published))
-        read.readers += 1
+        view = self._views.setdefault(id(published), _ViewInUse(model, published))
+        view.readers += 1
         try:
             yield
         finally:
-            read.readers -= 1
-            if not read.readers:
-                del self._read[id(published)]
+            view.readers -= 1
+            if not view.readers:
+                del self._views[id(published)]
 
     def _replaced_bytes(self) -> int:
-        return sum(read.n_bytes for read in self._read.values() if read.is_replaced)
+        return sum(view.n_bytes for view in self._views.values() if view.is_replaced)
 
 
-class _Read:
-    """A view that predictions read."""
+class _ViewInUse:
+    """A view that predictions are reading."""
 
     def __init__(self, model: Model, published: ModelView) -> None:
         self._model, self._published = model, published
@@ -120,7 +124,7 @@ class _Read:
 
 
 class Lease:
-    """A request's part of a budget; as a context manager it returns everything at the end."""
+    """A request's part of the budget. As a context manager it is released at the end."""
 
     __slots__ = ("_budget", "_held")
 
@@ -129,7 +133,7 @@ class Lease:
 
     @property
     def holds(self) -> bool:
-        """Return whether it holds anything, which those of small requests never do."""
+        """Whether it holds anything; the lease of a small request never does."""
         return self._held > 0
 
     def hold(self, n_bytes: int) -> None:
@@ -138,30 +142,30 @@ class Lease:
             self._budget.take(n_bytes - self._held, self._held)
             self._held = n_bytes
 
-    def count(self, n_bytes: int) -> None:
-        """Hold this many bytes in total, without a bound, for an answer that must be sent."""
+    def hold_unbounded(self, n_bytes: int) -> None:
+        """Hold this many bytes in total whatever the bound, for a response that must be sent."""
         self._budget.held += n_bytes - self._held
         self._held = n_bytes
 
-    def keep(self, n_bytes: int) -> None:
-        """Return everything above this many bytes."""
+    def shrink(self, n_bytes: int) -> None:
+        """Hold at most this many bytes."""
         if n_bytes < self._held:
-            self.count(n_bytes)
+            self.hold_unbounded(n_bytes)
 
     @contextmanager
     def reading(self, model: Model, published: ModelView) -> Iterator[None]:
-        """See `MemoryBudget.reading`. Raises MemoryFull."""
+        """Count a view while it is read, as `MemoryBudget.reading` does. Raises MemoryFull."""
         with self._budget.reading(model, published):
             yield
 
     def hand_over(self) -> "Lease":
-        """Another lease, which holds what this one held until now."""
+        """Return another lease that holds what this one held; this one holds nothing any more."""
         other = Lease(self._budget)
         other._held, self._held = self._held, 0
         return other
 
     def release(self) -> None:
-        """Give all back."""
+        """Hold nothing any more."""
         self._budget.held -= self._held
         self._held = 0
 

@@ -1,4 +1,4 @@
-"""Paths that several layers ask about: which are public, and which belong to another protocol."""
+"""Which paths are public, and which belong to the Open Inference Protocol."""
 
 from wolfstream.service.calls.lookup import target
 from wolfstream.service.calls.table import INFERENCE
@@ -13,10 +13,11 @@ def speaks_inference(path: str) -> bool:
     return path == INFERENCE or path.startswith(f"{INFERENCE}/")
 
 
-def is_open(path: str) -> bool:
+def is_public(path: str) -> bool:
     """Return whether a path needs no key.
 
-    Its answers are the same on every server, or say that it runs, or need a seal.
+    The responses of such a path are the same on every server, or only say that this one runs, or
+    are sealed for another replica.
     """
     if path in _PAGES or path.startswith(f"{CONSOLE}/"):
         return True

@@ -3,11 +3,11 @@
     respond-async     202 as soon as the samples are durable
     wait=N            200 if they are learned within N seconds, else 202; with respond-async too
 
-A 202 always means that the samples are on disk: after N seconds it still waits for that. N is at
-most `wait_seconds`, like the wait for a sequence; a longer one is shortened. A request that was
-answered before under its idempotency key gets that answer. `Preference-Applied` names the
-preferences that were honoured, with the N that was used. Other preferences, and those that cannot
-be read, are ignored, as the RFC asks.
+A 202 always means that the samples are on disk; the response waits for that even after N seconds. A
+larger N than the setting `wait_seconds` is reduced to it. A request that was answered before under
+its idempotency key gets that answer. `Preference-Applied` names the preferences that were honoured,
+with the N that was used. Preferences that are unknown or cannot be read are ignored, as the RFC
+demands.
 """
 
 import asyncio
@@ -16,19 +16,19 @@ from typing import Any, NamedTuple
 
 
 class Preference(NamedTuple):
-    """What a client prefers. wait: seconds, None without this preference."""
+    """What a client prefers."""
 
     respond_async: bool
-    wait: int | None
+    wait: int | None  # seconds; None without this preference
 
-    def named(self) -> str:
+    def header_value(self) -> str:
         """Return the value of `Preference-Applied`."""
         names = ["respond-async"] if self.respond_async else []
         return ", ".join(names if self.wait is None else [*names, f"wait={self.wait}"])
 
 
 class Acknowledgement(NamedTuple):
-    """The answer to a learning call, with the response's status and headers."""
+    """The answer to a learning call, with the status and headers of the response."""
 
     answer: dict[str, Any]
     status: int
@@ -36,9 +36,11 @@ class Acknowledgement(NamedTuple):
 
 
 def read_preference(values: Sequence[str], most_seconds: float) -> Preference | None:
-    """Return the preference in the `Prefer` headers of a request; None without one.
+    """Return the preference in the `Prefer` headers of a request; None if it has none.
 
-    most_seconds: bound on the wait, rounded down to whole seconds, but at least one.
+    Args:
+        values: of the headers.
+        most_seconds: the longest wait; rounded down to whole seconds, but at least one second.
     """
     given: dict[str, str] = {}
     for part in ",".join(values).split(","):
@@ -46,21 +48,25 @@ def read_preference(values: Sequence[str], most_seconds: float) -> Preference | 
         given.setdefault(name.strip().lower(), value.strip().strip('"'))
     wait, seconds = None, given.get("wait", "")
     if seconds.isascii() and seconds.isdecimal():
-        # Any number of ten digits exceeds the bound.
+        # Ten digits suffice to exceed any bound, and more need not be parsed.
         wait = min(int(seconds[:10]), max(1, int(most_seconds)))
     preference = Preference("respond-async" in given, wait)
-    return preference if preference.named() else None
+    return preference if preference.header_value() else None
 
 
-async def acknowledged(
+async def acknowledge(
     answer: "asyncio.Future[dict[str, Any]]",
     durable: "asyncio.Future[dict[str, Any]] | None",
     preference: Preference | None,
 ) -> Acknowledgement:
-    """Wait for the answer, or only until the samples are durable if the client prefers that.
+    """Wait until the samples are learned, or only until they are durable if the client prefers it.
 
-    answer, durable: of `Engine.submit`; durable is None without a preference. Raises what they
-        raise.
+    Args:
+        answer: done once the samples are learned.
+        durable: done once they are on disk; None without a preference.
+        preference: of the client, if it has one.
+
+    Raises what the two futures raise.
     """
     headers = {}
     if preference is not None and durable is not None:
@@ -72,7 +78,7 @@ async def acknowledged(
             await asyncio.wait({answer, durable}, return_when=asyncio.FIRST_COMPLETED)
         if durable.done() and (preference.wait is None or not answer.done()):
             _abandon(answer)
-            headers["Preference-Applied"] = preference.named()
+            headers["Preference-Applied"] = preference.header_value()
             return Acknowledgement(durable.result(), 202, headers)
     learned = await answer
     if learned.pop("replayed", False):
@@ -81,6 +87,6 @@ async def acknowledged(
 
 
 def _abandon(answer: "asyncio.Future[dict[str, Any]]") -> None:
-    """Mark an answer, or its error, as no longer awaited."""
+    """Cancel an answer that nobody awaits any more."""
     if not answer.cancel():
-        answer.exception()
+        answer.exception()  # asyncio logs an exception that nobody has read

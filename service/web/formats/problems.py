@@ -1,4 +1,4 @@
-"""Refusals as HTTP responses: the only place that knows the status code of an error."""
+"""Turns refusals into HTTP responses; the only place that knows which status an error has."""
 
 from collections.abc import Mapping
 
@@ -60,20 +60,20 @@ CLIENT_LEFT = 499
 
 
 def add_problems(app: FastAPI) -> None:
-    """Make every error of an application's routes a problem (RFC 9457)."""
+    """Let an application respond to every error with a problem (RFC 9457)."""
 
     @app.exception_handler(Refusal)
     async def refuse(request: Request, error: Refusal) -> Response:
         origin = getattr(request.state, "origin", None)
-        return problem_response(origin.located(error) if origin else error, request.url.path)
+        return problem_response(origin.locate_errors(error) if origin else error, request.url.path)
 
     @app.exception_handler(MemoryError)
-    async def give_up(request: Request, _: MemoryError) -> Response:
-        return problem_response(RESERVE.give_up(), request.url.path)
+    async def refuse_for_memory(request: Request, _: MemoryError) -> Response:
+        return problem_response(RESERVE.release(), request.url.path)
 
     @app.exception_handler(ClientDisconnect)
-    async def forget(_: Request, __: ClientDisconnect) -> Response:
-        return Response(status_code=CLIENT_LEFT)  # the client is gone
+    async def end_disconnected(_: Request, __: ClientDisconnect) -> Response:
+        return Response(status_code=CLIENT_LEFT)  # only the log sees it
 
     @app.exception_handler(HTTPException)
     async def refuse_route(request: Request, error: HTTPException) -> Response:
@@ -82,7 +82,7 @@ def add_problems(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def fail(request: Request, _: Exception) -> Response:
-        # The layer that adds the id to responses is inside the one that sends this.
+        # `Observer`, which adds the id to other responses, is inside the layer that sends this one.
         trace = tracing.current()
         headers = {tracing.REQUEST_ID: trace.request_id} if trace else {}
         detail = "the server failed in an unexpected way; its log has the request's id"
@@ -91,7 +91,7 @@ def add_problems(app: FastAPI) -> None:
 
 
 def status_of(kind: type[Refusal]) -> int:
-    """Return the status of a refusal: that of the nearest class in the error tree."""
+    """Return the status of a refusal: that of its class or of the nearest base class."""
     return next(_STATUS[base] for base in kind.__mro__ if base in _STATUS)
 
 
@@ -103,7 +103,9 @@ def problem_of(error: Refusal) -> Problem:
 def problem_response(error: Refusal, path: str) -> Response:
     """Return the response to a refused request.
 
-    path: of the request; "" where the request ended before its path was known.
+    Args:
+        error: why the request was refused.
+        path: of the request; "" if the request ended before its path was known.
     """
     headers = {}
     if isinstance(error, Unavailable):
@@ -120,7 +122,7 @@ def problem_response(error: Refusal, path: str) -> Response:
 def _routing_problem(
     request: Request, error: HTTPException
 ) -> tuple[Problem, Mapping[str, str] | None]:
-    """Return the problem and the headers for a request that no route serves."""
+    """Return the problem and the headers for a request to a path or method without a route."""
     match error.status_code:
         case 404:
             creates = request.method == "PUT" and request.url.path.startswith(f"{MODELS}/")
@@ -137,7 +139,7 @@ def _routing_problem(
 
 
 def _allowed(request: Request) -> str:
-    """Return the methods of all routes of a path; Starlette names those of the first."""
+    """Return the methods of all routes of a path; Starlette would name those of the first only."""
     matching = [
         route
         for route in request.app.routes
@@ -147,19 +149,19 @@ def _allowed(request: Request) -> str:
 
 
 def _plain_problem(slug: str, title: str, status: int, detail: str) -> Problem:
-    """Return a problem for which the domain has no error."""
+    """Return a problem for which there is no class of refusals."""
     kind = f"urn:wolfstream:{slug}"
     return {"type": kind, "title": title, "status": status, "detail": detail}
 
 
 def _response(problem: Problem, path: str, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a problem, with the id under which the log has the request.
+    """Return the response with a problem, in the form of the protocol that the path belongs to.
 
-    It has the form of the Open Inference Protocol where the path belongs to the protocol.
+    The problem contains the id under which the request is logged.
     """
     status = problem["status"]
     if trace := tracing.current():
-        problem = {**problem, "request_id": trace.request_id}  # so it is in the headers too
+        problem = {**problem, "request_id": trace.request_id}  # reading it adds it to the headers
     if speaks_inference(path):
         return Response(JSON.content(error_body(problem)), status, headers, JSON.media_type)
     return Response(JSON.content(problem), status, headers, PROBLEM_MEDIA_TYPE)

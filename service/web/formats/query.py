@@ -1,6 +1,6 @@
-"""Query parameters: those that a call does not take are refused.
+"""Checks query parameters, and refuses those that a call does not take.
 
-A misspelt `min_sequence` would otherwise be answered as if nothing had been asked.
+Otherwise a misspelt `min_sequence` would be ignored, and the client not told.
 """
 
 from collections.abc import Collection
@@ -13,13 +13,13 @@ from wolfstream.service.calls.table import BY_NAME
 from wolfstream.service.errors import Invalid
 from wolfstream.service.files.roles import NO_ROLES, Roles
 from wolfstream.service.spec.refusals import listed
-from wolfstream.service.web.formats.paths import is_open
+from wolfstream.service.web.formats.paths import is_public
 
 _LONGEST_SHOWN = 40
 
 
 def read_roles(query: bytes) -> Roles:
-    """Return the columns of rows that are no features, as a query names them. Raises Invalid."""
+    """Return the columns that a query names as label, id or weight. Raises Invalid."""
     if not query:
         return NO_ROLES
     given = {name: value for name, value in _pairs(query) if name in Roles._fields}
@@ -36,7 +36,12 @@ def _pairs(query: bytes) -> list[tuple[str, str]]:
 
 
 def check_query(query: bytes, known: Collection[str]) -> None:
-    """Raise Invalid for a query with other parameters than these, or with one of them twice."""
+    """Raise Invalid if a query has an unknown parameter, or the same parameter twice.
+
+    Args:
+        query: the query as it was sent.
+        known: the parameters that the call takes.
+    """
     if not query:
         return
     seen = set[str]()
@@ -50,12 +55,12 @@ def check_query(query: bytes, known: Collection[str]) -> None:
 
 
 async def check_query_of_route(connection: HTTPConnection) -> None:
-    """Check the query against the parameters of the call: a dependency of all routes.
+    """Check the query against the parameters that the call takes; a dependency of all routes.
 
-    `web.layers.shortcut` goes around dependencies and checks it itself, as does the stream, which a
-    dependency cannot refuse.
+    `web.layers.shortcut` bypasses dependencies, and a dependency cannot refuse a stream: both check
+    the query themselves.
     """
     scope = connection.scope
     route = scope["route"]
-    if isinstance(route, APIRoute) and not is_open(scope["path"]):
+    if isinstance(route, APIRoute) and not is_public(scope["path"]):
         check_query(scope["query_string"], BY_NAME[route.name].query)

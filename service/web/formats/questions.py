@@ -1,4 +1,4 @@
-"""What a query asks of predictions, in addition to their body."""
+"""The query parameters of predictions that a body may have as fields, too."""
 
 import re
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"[0-9]{0,9}\.?[0-9]{1,18}")
 
 
 def with_query(question: Question, query: Mapping[str, str]) -> Question:
-    """Return the question with what its query asks, which counts where both ask. Raises Invalid."""
+    """Return the question as its query changes it; the query overrides the body. Raises Invalid."""
     if not query:
         return question
     if read_flag("probability", query.get("probability")):
@@ -33,14 +33,14 @@ def with_query(question: Question, query: Mapping[str, str]) -> Question:
 
 
 def read_flag(name: str, given: str | None) -> bool:
-    """Return whether a query parameter says true. Raises Invalid."""
+    """Return whether a query parameter is `true`; False if it is absent. Raises Invalid."""
     if given not in (None, "true", "false"):
         raise Invalid(f"{name} must be true or false, not {given[:40]!r}")
     return given == "true"
 
 
 def _object(given: str) -> Any:
-    """Return what JSON in a query says; None for anything else."""
+    """Return the value of JSON in a query; None for anything else."""
     try:
         return from_json(given, allow_inf_nan=False)
     except ValueError:

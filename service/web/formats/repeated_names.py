@@ -1,7 +1,7 @@
-"""Objects that have the same name twice, which are refused.
+"""Refuses objects that have the same name twice.
 
-The decoders would keep the last of the values without a word, where another reader of the same
-bytes, such as a proxy, may have seen the first.
+The decoders would silently keep the last value, while another reader of the same bytes, such as a
+proxy, may have used the first.
 """
 
 import json
@@ -14,27 +14,28 @@ import numpy as np
 from wolfstream.service.errors import Unreadable
 
 _QUOTE, _COLON = b'":'
-_PIECE_BYTES = 1 << 20
-# In larger bodies the name is not looked for: that would take longer than the decoding did.
+_CHUNK_BYTES = 1 << 20
+# In larger bodies the repeated name is not searched for: that would take longer than decoding.
 _SEARCHED_BYTES = 1 << 17
 
 
 def check_json_names(body: bytes, decoded: Any) -> None:
-    """Raise Unreadable if an object of a JSON body has a name twice.
+    """Raise Unreadable if an object in a JSON body has the same name twice.
 
-    Each name of the text is followed by a colon, but a name that comes twice in an object was
-    decoded once. Only where that does not settle it are the colons within texts left out.
+    Every name in the text is followed by a colon, but of two equal names in an object only one was
+    decoded. So there is no repeated name if the decoded objects have as many names as there are
+    colons. Only if they have fewer are the colons counted again, without those in texts.
     """
     if not _has_fewer_names(decoded, body.count(b":")):
         return
     if _has_fewer_names(decoded, _count_names(body)):
         if len(body) <= _SEARCHED_BYTES:
-            json.loads(body, object_pairs_hook=object_of)
+            json.loads(body, object_pairs_hook=build_object)
         raise Unreadable("an object has the same name twice; leave one of them out")
 
 
-def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the object of names and values, as a hook of a decoder. Raises Unreadable."""
+def build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object with these names and values; a hook of decoders. Raises Unreadable."""
     built = dict(pairs)
     if len(built) < len(pairs):
         twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
@@ -43,14 +44,14 @@ def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _has_fewer_names(decoded: Any, most: int) -> bool:
-    """Return whether the objects in plain data have fewer names than these.
+    """Return whether the objects in plain data have fewer than `most` names together.
 
-    Level by level, so that an object around large arrays is counted without looking into them.
+    It goes level by level, so that an object with large arrays is counted before they are searched.
     """
-    found, level = 0, [decoded]
+    names, level = 0, [decoded]
     while level:
-        found += sum(len(value) for value in level if type(value) is dict)
-        if found >= most:
+        names += sum(len(value) for value in level if type(value) is dict)
+        if names >= most:
             return False
         level = [
             inner
@@ -59,27 +60,27 @@ def _has_fewer_names(decoded: Any, most: int) -> bool:
             for inner in (value.values() if type(value) is dict else value)
             if type(inner) is dict or type(inner) is list
         ]
-    return found < most
+    return names < most
 
 
 def _count_names(body: bytes) -> int:
-    """Count the colons of a JSON body outside its texts, while other threads may run."""
-    found = within = 0
-    for piece in _pieces(body):
-        # First the pairs, so that a backslash that is left escapes what follows it.
-        content = np.frombuffer(piece.replace(rb"\\", b"").replace(rb"\"", b""), np.uint8)
+    """Count the colons of a JSON body outside its texts; other threads may run meanwhile."""
+    names, in_text = 0, False
+    for chunk in _chunks(body):
+        # Escaped backslashes go first: each backslash that remains escapes the byte after it.
+        content = np.frombuffer(chunk.replace(rb"\\", b"").replace(rb"\"", b""), np.uint8)
         if len(content):
-            inside = np.bitwise_xor.accumulate(content == _QUOTE) ^ bool(within)
-            found += int(np.count_nonzero((content == _COLON) & ~inside))
-            within = int(inside[-1])
-    return found
+            inside = np.bitwise_xor.accumulate(content == _QUOTE) ^ in_text
+            names += int(np.count_nonzero((content == _COLON) & ~inside))
+            in_text = bool(inside[-1])
+    return names
 
 
-def _pieces(body: bytes) -> Iterator[bytes]:
-    """Pieces that end after another byte than a backslash, which belongs to the next one."""
+def _chunks(body: bytes) -> Iterator[bytes]:
+    """Yield chunks of which none ends in a backslash: it would escape a byte of the next chunk."""
     start = 0
     while start < len(body):
-        stop = start + _PIECE_BYTES
+        stop = start + _CHUNK_BYTES
         if body[stop - 1 : stop] == b"\\":
             rest = body[stop:]
             stop += len(rest) - len(rest.lstrip(b"\\")) + 1

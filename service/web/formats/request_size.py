@@ -17,7 +17,7 @@ def check_size(body: Any, settings: Settings) -> None:
 
 
 def check_rows(rows: Rows, settings: Settings) -> None:
-    """Check rows whose size is known only once they are read, as `check_size` does."""
+    """Check rows as `check_size` does, where their size is known only once they are read."""
     if isinstance(rows, NamedRows):
         _check(n_rows(rows), rows.lengths.tolist(), settings)
     else:
@@ -25,7 +25,7 @@ def check_rows(rows: Rows, settings: Settings) -> None:
 
 
 def check_ids(body: Any, settings: Settings) -> None:
-    """Raise TooLarge for labels of too many ids."""
+    """Raise TooLarge if there are labels for too many ids."""
     ids = body.get("ids") if isinstance(body, dict) else None
     if isinstance(ids, list):
         _check(len(ids), (), settings)
@@ -45,7 +45,7 @@ def _check(rows: int, widths: Sequence[int], settings: Settings) -> None:
 
 
 def _size(x: Any) -> tuple[int, Sequence[int]]:
-    """Return the number of rows, and of numbers in each row; a raw array gives the latter once."""
+    """Return the number of rows, and the numbers in each row; a raw array's rows count once."""
     if isinstance(x, dict):
         match x.get("shape"):
             case [int(rows), int(width)]:

@@ -1,4 +1,4 @@
-"""Bodies of Arrow IPC streams and Parquet files, decoded to the plain data of JSON bodies.
+"""Decodes Arrow IPC streams and Parquet files to the plain data of JSON bodies.
 
 application/vnd.apache.arrow.stream    an IPC stream, without compressed buffers
 application/vnd.apache.parquet         a Parquet file
@@ -20,7 +20,12 @@ from wolfstream.service.files.roles import NO_ROLES, Roles
 from wolfstream.service.files.tables import TableRows, rows_of_columns
 from wolfstream.service.files.text import DataFileError
 from wolfstream.service.web.formats.bounds import Bounds
-from wolfstream.service.web.formats.flat_rows import MOST_WARNINGS, Fields, Origin, left_out
+from wolfstream.service.web.formats.flat_rows import (
+    MOST_WARNINGS,
+    Fields,
+    Origin,
+    unnamed_column_warning,
+)
 
 ARROW, PARQUET = "application/vnd.apache.arrow.stream", "application/vnd.apache.parquet"
 
@@ -31,7 +36,7 @@ TABLE_DECODERS = {ARROW: read_arrow, PARQUET: read_parquet}
 def decode_table(
     media_type: str, body: bytes, labelled: bool, bounds: Bounds, roles: Roles = NO_ROLES
 ) -> Fields:
-    """Return the fields of a table. Raises InvalidSamples, UnsupportedFormat."""
+    """Decode a table to fields. Raises InvalidSamples, UnsupportedFormat."""
     try:
         columns = TABLE_DECODERS[media_type](body, _table_bounds(bounds))
         table = rows_of_columns(columns, roles, labelled)
@@ -40,11 +45,13 @@ def decode_table(
     fields: dict[str, Any] = {"x": _as_raw_or_lists(table), "names": table.names}
     beside = {"y": table.labels, "weight": table.weights} if labelled else {"ids": table.ids}
     fields |= {field: values for field, values in beside.items() if values is not None}
-    return Fields(fields, Origin(), tuple(map(left_out, table.unnamed[:MOST_WARNINGS])))
+    return Fields(
+        fields, Origin(), tuple(map(unnamed_column_warning, table.unnamed[:MOST_WARNINGS]))
+    )
 
 
 def unpacked_bytes(media_type: str, body: bytes, bounds: Bounds) -> int:
-    """Return how many bytes a table has once it is unpacked; raises what `decode_table` does."""
+    """Return the size of a table once it is decompressed. Raises what `decode_table` raises."""
     if media_type == ARROW:
         return len(body)
     try:

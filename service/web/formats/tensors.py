@@ -1,8 +1,8 @@
-"""Tensors of the Open Inference Protocol: numbers in, labels and numbers out.
+"""Tensors of the Open Inference Protocol: requests have numbers, responses labels and numbers.
 
-In JSON a tensor's data are a list in row-major order, flat or nested as the shape is. Binary data
-are the elements' little-endian bytes in row-major order; before each BYTES element is its length,
-a 4-byte unsigned integer.
+In JSON, the data of a tensor are a list in row-major order, either flat or nested like the shape.
+Binary data are the little-endian bytes of the elements in row-major order; each BYTES element
+follows its length, a 4-byte unsigned integer.
 """
 
 import struct
@@ -19,7 +19,7 @@ from wolfstream.service.samples.targets import Label
 from wolfstream.service.samples.validation import read_rows
 from wolfstream.solver.arrays import Float64Array
 
-_LIMITS: dict[str, tuple[str, Any]] = {  # numpy's names and limits
+_LIMITS: dict[str, tuple[str, Any]] = {  # datatype -> numpy's name and limits
     "FP64": ("<f8", np.finfo("f8")),
     "FP32": ("<f4", np.finfo("f4")),
     "FP16": ("<f2", np.finfo("f2")),
@@ -37,12 +37,16 @@ NUMERIC = tuple(_LIMITS)
 
 _OUTPUT = {"FP64": "<f8", "INT64": "<i8", "BOOL": "?"}
 _LONGEST = 2**40
-# With a hundred numbers each, they take some milliseconds.
+# This many rows of a hundred numbers take some milliseconds to convert.
 _ROWS_AT_A_TIME = 1024
 
 
 class Output(NamedTuple):
-    """A tensor of a response, its values in row-major order, or as an array of its shape."""
+    """A tensor of a response.
+
+    Attributes:
+        values: in row-major order, or an array that has the shape.
+    """
 
     name: str
     datatype: str
@@ -51,24 +55,27 @@ class Output(NamedTuple):
 
 
 class _Input(NamedTuple):
-    """A tensor of n rows of d numbers: unchecked values from JSON, or numbers from binary data."""
+    """A tensor of a request."""
 
     name: str
     datatype: str
     shape: tuple[int, int]
-    values: list[Any]
-    numbers: Float64Array | None
+    values: list[Any]  # from JSON, flat and unchecked
+    numbers: Float64Array | None  # from binary data, checked
 
 
 def read_numbers(tensors: Iterable[tuple[dict[str, Any], bytes | None]]) -> list[Float64Array]:
     """Return the finite numbers of inputs, each (n, d) float64; (n, 1) where a shape is [n].
 
-    Each input comes with its binary data, or None if its data are in the JSON; the latter are
-    checked together, because there may be thousands of small ones. Raises Invalid.
+    Args:
+        tensors: each input with its binary data, or None if its data are in the JSON.
+
+    Raises Invalid.
     """
     inputs = [_read_input(tensor, binary) for tensor, binary in tensors]
-    checked = _check_values([one for one in inputs if one.numbers is None])
-    return [next(checked) if one.numbers is None else one.numbers for one in inputs]
+    # Those in JSON are checked together: there may be thousands of small ones.
+    checked = _check_values([tensor for tensor in inputs if tensor.numbers is None])
+    return [next(checked) if tensor.numbers is None else tensor.numbers for tensor in inputs]
 
 
 def _read_input(tensor: dict[str, Any], binary: bytes | None) -> _Input:
@@ -82,7 +89,7 @@ def _read_input(tensor: dict[str, Any], binary: bytes | None) -> _Input:
     expected = n * d * dtype.itemsize
     if len(binary) != expected:
         refuse(name, f"binary_data_size is {len(binary)}, shape and datatype need {expected}")
-    with np.errstate(invalid="ignore"):  # a signalling NaN is refused below, like any other
+    with np.errstate(invalid="ignore"):  # a signalling NaN is refused below, like other NaNs
         numbers = np.frombuffer(binary, dtype).astype(np.float64).reshape(shape)
     if not np.isfinite(numbers).all():
         row, number = np.argwhere(~np.isfinite(numbers))[0].tolist()
@@ -101,7 +108,7 @@ def _read_shape(name: str, shape: Any) -> tuple[int, int]:
 
 
 def _flat(name: str, data: Any, n: int, d: int) -> list[Any]:
-    """Return the n times d values of nested or flat data. Raises Invalid for more or fewer."""
+    """Return the values of nested or flat data. Raises Invalid unless they are n times d."""
     if not isinstance(data, list):
         refuse(name, "data must be a list, flat or nested; or give binary_data_size")
     if data and isinstance(data[0], list):
@@ -114,33 +121,33 @@ def _flat(name: str, data: Any, n: int, d: int) -> list[Any]:
 
 
 def _check_values(inputs: list[_Input]) -> Iterator[Float64Array]:
-    """Values of JSON as numbers. Raises Invalid for any that is not a finite number."""
+    """Yield the values of JSON as arrays of numbers. Raises Invalid if any is not finite."""
     if not inputs:
         return
     try:
-        numbers = read_rows({"x": [list(chain.from_iterable(one.values for one in inputs))]})
+        numbers = read_rows({"x": [list(chain.from_iterable(given.values for given in inputs))]})
     except Invalid as error:
-        place = int(error.errors[0]["pointer"].rpartition("/")[2])
-        for one in inputs:
-            if place < len(one.values):
-                row, number = divmod(place, one.shape[1])
+        index = int(error.errors[0]["pointer"].rpartition("/")[2])
+        for given in inputs:
+            if index < len(given.values):
+                row, number = divmod(index, given.shape[1])
                 detail = error.errors[0]["detail"]
-                refuse(one.name, f"number {number} of row {row}: {detail}")
-            place -= len(one.values)
+                refuse(given.name, f"number {number} of row {row}: {detail}")
+            index -= len(given.values)
         raise
     assert isinstance(numbers, np.ndarray)
     start = 0
-    for one in inputs:
-        stop = start + len(one.values)
-        part = numbers[0, start:stop].reshape(one.shape)
+    for given in inputs:
+        stop = start + len(given.values)
+        array = numbers[0, start:stop].reshape(given.shape)
         start = stop
-        if one.datatype != "FP64":
-            _check_kind(one, part)
-        yield part
+        if given.datatype != "FP64":
+            _check_datatype(given, array)
+        yield array
 
 
-def _check_kind(given: _Input, numbers: Float64Array) -> None:
-    """Refuse JSON numbers outside the datatype's range, and fractions as integers."""
+def _check_datatype(given: _Input, numbers: Float64Array) -> None:
+    """Raise Invalid for numbers outside the datatype's range, and fractions in integers."""
     limits = _LIMITS[given.datatype][1]
     fits = (numbers >= float(limits.min)) & (numbers <= float(limits.max))
     if isinstance(limits, np.iinfo):
@@ -150,7 +157,7 @@ def _check_kind(given: _Input, numbers: Float64Array) -> None:
 
 
 def datatype_of_labels(labels: Iterable[Label | float]) -> str:
-    """The datatype of predictions: BOOL, INT64 or FP64 if all are such, else BYTES, as text."""
+    """Return the datatype of predictions: BOOL, INT64 or FP64 if it fits all, else BYTES."""
     kinds = {type(label) for label in labels}
     if kinds == {bool}:
         return "BOOL"
@@ -187,26 +194,29 @@ def write_tensor(output: Output, binary: bool) -> tuple[dict[str, Any], bytes]:
 
 
 def as_array(rows: list[Any], dtype: str = "<f8") -> NDArray[Any]:
-    """Rows of numbers as an array, some at a time: each conversion holds the interpreter lock."""
+    """Convert rows of numbers to an array.
+
+    It converts some rows at a time: each conversion holds the interpreter lock.
+    """
     starts = range(0, len(rows), _ROWS_AT_A_TIME)
-    return np.concatenate([np.array(rows[at : at + _ROWS_AT_A_TIME], dtype) for at in starts])
+    return np.concatenate([np.array(rows[i : i + _ROWS_AT_A_TIME], dtype) for i in starts])
 
 
 def _as_list(array: Float64Array) -> list[float]:
     """Return the numbers of an array in row-major order, some rows at a time, as in `as_array`."""
     parts = (
-        array[at : at + _ROWS_AT_A_TIME].ravel().tolist()
-        for at in range(0, len(array), _ROWS_AT_A_TIME)
+        array[i : i + _ROWS_AT_A_TIME].ravel().tolist()
+        for i in range(0, len(array), _ROWS_AT_A_TIME)
     )
     return list(chain.from_iterable(parts))
 
 
-def in_one_sentence(detail: str, errors: Sequence[Fault]) -> str:
-    """Return the detail with the first of the errors: the protocol has one string for an error."""
+def as_one_sentence(detail: str, errors: Sequence[Fault]) -> str:
+    """Return the detail with the first of the errors: the protocol has one string for all."""
     for error in errors[:1]:
-        place = error.get("pointer", "")
-        if place not in detail:
-            return f"{detail}: {place} {error['detail']}"
+        pointer = error.get("pointer", "")
+        if pointer not in detail:
+            return f"{detail}: {pointer} {error['detail']}"
     return detail
 
 

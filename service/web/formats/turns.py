@@ -1,8 +1,8 @@
-"""Turns on the event loop for work of some milliseconds: one in each pass of the loop.
+"""Limits work of some milliseconds to one piece in each pass of the event loop.
 
-A pass serves every connection that has something to do. If fifty streams each have a frame whose
-decoding takes twenty milliseconds, one pass takes a second, and so does the answer to a probe that
-came just after it had begun.
+A pass serves every connection that has something to do. If fifty streams each had a frame that
+takes twenty milliseconds to decode, one pass would take a second, and a health probe that came
+just after its beginning would wait as long.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDict
 
 
 async def in_turn(work: Callable[[], T]) -> T:
-    """Do the work, one such piece in each pass of the loop; return its result."""
+    """Return the result of the work, which waits for its turn among the calls of `in_turn`."""
     async with _turns.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
-        done = work()
-        await asyncio.sleep(0)  # the next one's turn is in the next pass
-    return done
+        result = work()
+        await asyncio.sleep(0)  # the next turn comes in the next pass
+    return result

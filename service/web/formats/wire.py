@@ -1,6 +1,7 @@
-"""Formats: bytes of requests to plain data and back, in JSON and MessagePack.
+"""The formats of bodies, JSON and MessagePack, and which of them a request asks for.
 
-Samples and rows may also come in lines (`web.formats.lines`); the response to them is JSON.
+Samples and rows may also come in lines (`web.formats.lines`) or as a table (`web.formats.tables`);
+the response to these is JSON.
 """
 
 import re
@@ -14,36 +15,33 @@ from wolfstream.service.calls.problems import Problem
 from wolfstream.service.errors import Refusal, Unavailable, Unreadable, UnsupportedFormat
 from wolfstream.service.errors.visible_text import visible
 from wolfstream.service.files.roles import NO_ROLES, Roles
-from wolfstream.service.web.formats.bounds import Bounds, Counter, check_json, check_packed
+from wolfstream.service.web.formats.bounds import Bounds, Counter, check_json, check_msgpack
+from wolfstream.service.web.formats.chunks import json_chunks, msgpack_chunks
 from wolfstream.service.web.formats.finite import finite_json, finite_msgpack
 from wolfstream.service.web.formats.lines import DECODERS, decode_csv_labels
-from wolfstream.service.web.formats.pieces import json_pieces, msgpack_pieces
-from wolfstream.service.web.formats.repeated_names import check_json_names, object_of
+from wolfstream.service.web.formats.repeated_names import build_object, check_json_names
 from wolfstream.service.web.formats.tables import TABLE_DECODERS, decode_table, unpacked_bytes
 
 
 class Format(NamedTuple):
-    """One way to write plain data.
-
-    pieces: those of what `encode` writes at once. end: what follows the data in an HTTP response,
-    where `encode` is all of a websocket's frame. unpacked: how many bytes a body that is packed
-    itself, and takes a while to decode, has once unpacked; None of others.
-    """
+    """A way to encode plain data."""
 
     media_type: str
     decode: Callable[[bytes, Bounds], Any]
-    encode: Callable[[Any], bytes]
-    pieces: Callable[[Any], Iterator[bytes]]
-    end: bytes = b""
+    encode: Callable[[Any], bytes]  # all of a websocket's frame
+    chunks: Callable[[Any], Iterator[bytes]]  # what `encode` returns, in chunks
+    end: bytes = b""  # follows the data in an HTTP response
+    # Returns the decompressed size of a body in a format that compresses by itself, and takes a
+    # while to decode; None for other formats.
     unpacked: Callable[[bytes, Bounds], int] | None = None
 
     def content(self, data: Any) -> bytes:
         """Return the body of a response."""
         return self.encode(data) + self.end
 
-    def content_in_pieces(self, data: Any) -> Iterator[bytes]:
-        """Yield the body of a response, piece by piece."""
-        yield from self.pieces(data)
+    def content_chunks(self, data: Any) -> Iterator[bytes]:
+        """Yield the body of a response in chunks."""
+        yield from self.chunks(data)
         yield self.end
 
 
@@ -61,10 +59,10 @@ def _decode_json(body: bytes, bounds: Bounds) -> Any:
 
 def _decode_msgpack(body: bytes, bounds: Bounds) -> Any:
     try:
-        # Labels and field names are text; maps may not have other keys.
+        # The names of fields are texts; maps may not have other keys.
         if len(body) <= bounds.uncounted_bytes:
-            return msgpack.unpackb(body, strict_map_key=True, object_pairs_hook=object_of)
-        check_packed(body, bounds)
+            return msgpack.unpackb(body, strict_map_key=True, object_pairs_hook=build_object)
+        check_msgpack(body, bounds)
         counter = Counter(bounds)
         return msgpack.unpackb(
             body,
@@ -73,7 +71,8 @@ def _decode_msgpack(body: bytes, bounds: Bounds) -> Any:
             object_pairs_hook=counter.map,
             ext_hook=_refuse_extension,
             max_ext_len=0,
-            # What is announced is reserved; `Counter` refuses what is above the bound by less.
+            # The decoder reserves memory for the length that an array announces. `Counter` still
+            # refuses arrays between the bound and this.
             max_array_len=2 * bounds.values,
             max_map_len=bounds.values,
         )
@@ -85,9 +84,9 @@ def _refuse_extension(code: int, _: bytes) -> Any:
     raise ValueError(f"extension {code} is not supported")
 
 
-# The newline makes a terminal's prompt begin a line.
-JSON = Format("application/json", _decode_json, finite_json, json_pieces, b"\n")
-MSGPACK = Format("application/vnd.msgpack", _decode_msgpack, finite_msgpack, msgpack_pieces)
+# After the newline, a terminal's prompt begins on a line of its own.
+JSON = Format("application/json", _decode_json, finite_json, json_chunks, b"\n")
+MSGPACK = Format("application/vnd.msgpack", _decode_msgpack, finite_msgpack, msgpack_chunks)
 # Over HTTP a problem is JSON whatever Accept asks for: RFC 9457 defines no binary form.
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 OCTETS = "application/octet-stream"
@@ -99,18 +98,22 @@ _FORMATS = {
 MEDIA_TYPES = tuple(_FORMATS)
 SAMPLE_MEDIA_TYPES = (*MEDIA_TYPES, *DECODERS, *TABLE_DECODERS)
 _WEIGHT = re.compile(r"0(\.[0-9]{0,3})?|1(\.0{0,3})?")
-# curl -d sends this unless another type is given; nothing here takes a form.
+# curl -d sends this by default. No call takes a form, so the body is taken for JSON.
 _CURL_DEFAULT = "application/x-www-form-urlencoded"
 
 
 def format_of_body(
     content_type: str | None, labelled: bool | None = None, roles: Roles = NO_ROLES
 ) -> Format:
-    """Return the format of a request's body, by default JSON. Raises UnsupportedFormat.
+    """Return the format of a request's body, by default JSON.
 
-    labelled: whether the body has samples with labels (True) or rows without (False), either of
-        which may also come in lines or as tables; None for other bodies.
-    roles: the columns of these that are no features.
+    Args:
+        content_type: the header `Content-Type`, if the request has it.
+        labelled: True for samples with labels, False for rows without; both may also come in lines
+            or as a table. None for other bodies.
+        roles: the columns that are not features.
+
+    Raises UnsupportedFormat.
     """
     media_type = (content_type or "").partition(";")[0].strip().lower()
     if media_type in ("", _CURL_DEFAULT):
@@ -136,11 +139,11 @@ def format_of_labels(content_type: str | None, roles: Roles = NO_ROLES) -> Forma
     return JSON._replace(decode=lambda body, bounds: decode_csv_labels(body, bounds, roles))
 
 
-def format_of_answer(accept: str | None, body_format: Format) -> Format:
-    """Return the format that `Accept` weighs most (RFC 9110, section 12.5.1).
+def format_of_response(accept: str | None, body_format: Format) -> Format:
+    """Return the format with the highest weight in `Accept` (RFC 9110, section 12.5.1).
 
-    Of those that weigh the same, the first that it names, or the body's where it names none. What
-    it excludes, q=0, is used only where nothing is left.
+    If several have the same weight, it is the first of them; if `Accept` names no format, that of
+    the body. An excluded format (q=0) is used only if all are excluded.
     """
     if accept is None or accept == "*/*":
         return body_format
@@ -154,11 +157,12 @@ def format_of_answer(accept: str | None, body_format: Format) -> Format:
     best = max(weights, key=weights.__getitem__, default=body_format)
     if weights.get(best, 1.0) > 0:
         return best
-    return next((one for one in (body_format, JSON, MSGPACK) if one not in weights), body_format)
+    formats = (body_format, JSON, MSGPACK)
+    return next((unnamed for unnamed in formats if unnamed not in weights), body_format)
 
 
 def _weight(parameters: list[str]) -> float:
-    """Return the weight of a media range; 1 without one, or with one that is not valid."""
+    """Return the weight of a media range; 1 if it has none, or an invalid one."""
     given = next((text[2:] for text in parameters if text.startswith("q=")), "1")
     return float(given) if _WEIGHT.fullmatch(given) else 1.0
 
@@ -172,7 +176,7 @@ def problem(error: Refusal, status: int) -> Problem:
         "detail": visible(error.detail, besides="\n"),
     }
     if error.errors:
-        body["errors"] = [{**one, "detail": visible(one["detail"])} for one in error.errors]
+        body["errors"] = [{**fault, "detail": visible(fault["detail"])} for fault in error.errors]
     if isinstance(error, Unavailable):
         body["retry_after_seconds"] = error.retry_after_seconds
         body["outcome"] = error.outcome

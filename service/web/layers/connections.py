@@ -2,20 +2,20 @@
 
 | event | response |
 |---|---|
-| more than `connections` | those that wait for their clients give way (`web.layers.room`): 503 |
-| none of which does | 503, and the connection is closed; the health paths respond as usual |
-| far more | none: the connection is closed at once |
+| more than `connections` | some that wait for their clients are closed (`web.layers.room`): 503 |
+| more, and none waits | 503, and the new one is closed; the health paths respond as usual |
+| far more | none: the new connection is closed at once |
 | a request takes longer than `patience_seconds`, and is below `upload_bytes_per_second` | 408 |
 | a TLS handshake takes longer than `patience_seconds` | none: the connection is closed |
-| a message on a websocket does | closed with 1008 |
+| a message on a websocket takes so long | closed with 1008 |
 | a request's head, or what follows its last byte of body, is larger than 64 kB | 431 |
 | a head has more than 256 headers | 431 |
-| no HTTP version, several `Host` headers or none, or another one twice that has one value | 400 |
+| no HTTP version, no `Host` header or several, or a repeated header that may have one value | 400 |
 | a `Transfer-Encoding` other than `chunked` | 400 |
 | a client reads nothing for `patience_seconds` | none; a websocket is closed with 1008 |
 
-`web.layers.guard`, which knows the path, decides the second. One task looks for slow clients among
-all connections every few seconds, so that no request needs its own timer.
+The second is decided by `web.layers.guard`, which knows the path. One task looks for slow clients
+among all connections every few seconds, so that requests need no timers of their own.
 """
 
 import asyncio
@@ -36,24 +36,25 @@ from wolfstream.service.errors import (
 )
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import RESERVE
+from wolfstream.service.web.layers.coalescing_transport import CoalescingTransport
 from wolfstream.service.web.layers.handshakes import Handshake
-from wolfstream.service.web.layers.one_write import OneWrite
-from wolfstream.service.web.layers.paced_requests import PacedRequests
-from wolfstream.service.web.layers.room import UNREAD_SECONDS, Awaited, Waiting, make_room
+from wolfstream.service.web.layers.paced_protocol import PacedProtocol
+from wolfstream.service.web.layers.room import UNREAD_SECONDS, AwaitedStep, ClientWait, make_room
 from wolfstream.service.web.layers.stream_connections import BoundedStream
 
-# Connections beyond the limit, to be refused with a response, or to be asked whether it lives.
+# Connections beyond the limit that get a response: a refusal, or that of a health path.
 _REFUSED_CONNECTIONS = 64
-# Of the limit, the part that is dropped at once, so that not each new one looks for the next.
+# One connection of so many is closed at once, so that the next new ones need not look for others.
 _DROPPED_SHARE = 64
 _HEAD_BYTES = 1 << 16
-# Those that are empty take fifty times their bytes.
+# Empty headers take fifty times their bytes in memory, so their number is limited as well.
 _MOST_HEADERS = 256
 _NO_HANDSHAKE = (
     "a stream begins with GET, and its request line and headers have at most 8,000 bytes each"
 )
-# A proxy may have checked the second of two, where the first would count here.
-_OF_ONE_VALUE = (
+# These headers may not be repeated: a proxy may have checked the second of two values, while this
+# server would use the first.
+_SINGLE_VALUED = (
     b"authorization",
     b"content-encoding",
     b"content-type",
@@ -62,19 +63,21 @@ _OF_ONE_VALUE = (
     b"sec-fetch-site",
     b"transfer-encoding",
 )
-# A colon, a space and the end of the line.
+# A header's colon, space and end of line.
 _HEADER_FRAME_BYTES = 4
-# Above this a transport pauses its writers.
+# A transport with more unsent bytes pauses its writers.
 _HIGH_WATER_BYTES = 1 << 16
 
 
-class BoundedProtocol(PacedRequests):
-    """uvicorn's HTTP connection, with the time since which a request has been arriving.
+class BoundedProtocol(PacedProtocol):
+    """uvicorn's HTTP connection, with limits on the number of connections and on slow requests.
 
-    refuse: makes the response to a request that did not arrive in time, for its path, which is ""
-        if that did not arrive either.
-    elsewhere: how many connections are open to other processes of the server. changed: called when
-        one was opened or closed here.
+    Args:
+        refuse: makes the response to a refused request for a path, which is "" if it has not
+            arrived.
+        elsewhere: returns how many connections are open to other processes of the server.
+        changed: called when a connection was opened or closed here.
+        uvicorn_options: passed on to uvicorn's class.
     """
 
     def __init__(
@@ -83,40 +86,44 @@ class BoundedProtocol(PacedRequests):
         refuse: Callable[[Refusal, str], Response],
         elsewhere: Callable[[], int] = lambda: 0,
         changed: Callable[[], None] = lambda: None,
-        **of_uvicorn: Any,
+        **uvicorn_options: Any,
     ) -> None:
-        super().__init__(**of_uvicorn)
+        super().__init__(**uvicorn_options)
         self._elsewhere, self._changed = elsewhere, changed
         self._most_connections = settings.connections
         self.patience = settings.patience_seconds
         self.handshake: Handshake | None = None
         self._bytes_a_second = settings.upload_bytes_per_second
         self._refuse = refuse
-        # A new connection on which nothing arrives counts as a late request.
+        # When the request that is arriving began; None between requests. A new connection on which
+        # nothing arrives counts as a late request.
         self._since: float | None = self.loop.time()
-        self._silent = True
-        self._received = 0
-        # Bytes that came in later pieces since the request began or since its last byte of body:
-        # its head, the frames of chunks, its trailers. The parser keeps what it has not finished.
+        self._silent = True  # nothing has arrived yet
+        self._received = 0  # bytes of the request that is arriving
+        # Bytes since the request began, or since its last byte of body, without the chunk in which
+        # it began: its head, the frames of chunks, its trailers. The parser keeps them in memory.
         self._unfinished = 0
-        # Bytes of the piece in which the request began, which others may have ended in.
-        self._piece_bytes = 0
-        self._arrives = 0
+        # Bytes of the chunk in which the request began; earlier requests may have ended in it.
+        self._first_chunk_bytes = 0
+        self._chunk_bytes = 0  # of the chunk that is being parsed
         self._in_head = True
-        self._wrong: Refusal | None = None
-        # Since when the client has not read a response; 0 if it never had to.
+        # Why the head is refused, until the parser has stopped.
+        self._refusal: Refusal | None = None
+        # Since when the client has not read its response; 0 if there was always room to write.
         self._unread_since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Put all `connections` into the state of requests, and `crowded` if there are too many.
+        """Add the connection, and describe the connections to the layers in the requests' state.
 
-        `is_gone` says whether the client has left, or was left.
+        connections: all of them.
+        is_gone: returns whether this one is closed.
+        crowded: present if there are too many.
         """
         self.connections.discard(self.handshake)
         others = self._make_room()
         super().connection_made(transport)
-        of_connection = {"connections": self.connections, "is_gone": transport.is_closing}
-        self.app_state = self.app_state | of_connection
+        state = {"connections": self.connections, "is_gone": transport.is_closing}
+        self.app_state = self.app_state | state
         if others >= self._most_connections:
             self.app_state = self.app_state | {"crowded": True}
         if others >= self._most_connections + _REFUSED_CONNECTIONS:
@@ -124,111 +131,113 @@ class BoundedProtocol(PacedRequests):
         self.note_change()
 
     def has_room(self) -> bool:
-        """Return whether a connection may be open, be it to be refused; see `TlsListener`."""
+        """Return whether another connection may be open, if only to be refused."""
         return self._make_room() < self._most_connections + _REFUSED_CONNECTIONS
 
     def note_change(self) -> None:
-        """Say that a connection was opened or closed."""
+        """Report that a connection was opened or closed."""
         self._changed()
 
     def _make_room(self) -> int:
-        """Return how many connections there are, after some gave way if there are too many."""
+        """Return the number of connections; if there are too many, close some before."""
         elsewhere, most = self._elsewhere(), self._most_connections
         if (others := len(self.connections) + elsewhere) < most:
             return others
         kinds = BoundedProtocol | BoundedStream | Handshake
-        bounded = [one for one in self.connections if isinstance(one, kinds)]
-        # What was closed goes away with the loop's next turn.
-        others = elsewhere + sum(map(_is_held, bounded))
+        bounded = [connection for connection in self.connections if isinstance(connection, kinds)]
+        # Closed connections leave `connections` only in the loop's next pass.
+        others = elsewhere + sum(map(_is_in_use, bounded))
         if others >= most:
             others -= make_room(bounded, self.loop.time(), 1 + most // _DROPPED_SHARE)
         return others
 
-    def waiting(self, now: float) -> Waiting | None:
-        """Return what it waits for from its client; see `make_room`."""
+    def waiting(self, now: float) -> ClientWait | None:
+        """Return what the server waits for from the client; None if it waits for nothing."""
         closing, unread = self.transport.is_closing(), self.transport.get_write_buffer_size()
         if closing or self.flow.write_paused:
             waits = unread and now - self._unread_since > UNREAD_SECONDS
-            return Waiting(Awaited.READING, self._unread_since) if waits else None
+            return ClientWait(AwaitedStep.READ, self._unread_since) if waits else None
         if (idle := self.timeout_keep_alive_task) is not None:
-            return Waiting(Awaited.REQUEST, idle.when() - self.timeout_keep_alive)
+            return ClientWait(AwaitedStep.REQUEST, idle.when() - self.timeout_keep_alive)
         if self._since is None or (self._in_head and self._is_answering):
             return None
-        return Waiting(Awaited.REQUEST if self._in_head else Awaited.BODY, self._since)
+        return ClientWait(AwaitedStep.REQUEST if self._in_head else AwaitedStep.BODY, self._since)
 
     def give_way(self) -> None:
-        """Close it for another one."""
+        """Close the connection to make room for another."""
         self._end(TooManyConnections("the server needs the connection for others; try again"))
         self.transport.abort()
 
     def pause_writing(self) -> None:
-        """Note since when the client does not read."""
+        """Record since when the client has not read."""
         super().pause_writing()
         self._unread_since = self.loop.time()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Say that it was closed, and let go of what came."""
+        """Report that the connection was closed, and drop what had arrived."""
         super().connection_lost(exc)
-        self.headers, self._wrong = [], None
+        self.headers, self._refusal = [], None
         self.note_change()
 
     def parse(self, data: bytes) -> None:
-        """Parse a part, and count the bytes of a request that has not fully arrived."""
+        """Parse a chunk, and count the bytes of a request that has not fully arrived."""
         self._silent = False
-        self._arrives = len(data)
-        self._unfinished += self._arrives
+        self._chunk_bytes = len(data)
+        self._unfinished += self._chunk_bytes
         try:
             super().parse(data)
         except MemoryError:
-            self._end(RESERVE.give_up())
-        self._received += self._arrives
+            self._end(RESERVE.release())
+        self._received += self._chunk_bytes
         if self._since is None and self.timeout_keep_alive_task is None and not self._is_answering:
-            # Line ends before a request are none of it, and end the wait for one.
+            # Empty lines before a request are not part of it, but end uvicorn's wait for one.
             self._since, self._in_head = self.loop.time(), True
         if self._since is not None and (
             self._unfinished > _HEAD_BYTES or self._is_head_too_large()
         ):
             self._end(_head_too_large())
 
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002  (of uvicorn)
-        """Respond to what the parser refused, or to a head that was refused here."""
-        wrong, self._wrong = self._wrong, None  # whose traceback refers to this connection
-        if wrong is None and _is_of_memory(sys.exception()):
-            wrong = RESERVE.give_up()
-        self._end(wrong or Unreadable("the request is not valid HTTP/1.1"))
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002  (uvicorn's signature)
+        """Respond to a request that the parser refused, or whose head was refused here."""
+        # A refusal is not kept: its traceback refers to this connection.
+        refusal, self._refusal = self._refusal, None
+        if refusal is None and _is_memory_error(sys.exception()):
+            refusal = RESERVE.release()
+        self._end(refusal or Unreadable("the request is not valid HTTP/1.1"))
 
     def on_message_begin(self) -> None:
-        """Begin to measure a request at its first byte."""
+        """Begin to time and count a request at its first byte."""
         super().on_message_begin()
         self._since, self._received, self._in_head = self.loop.time(), 0, True
-        self._unfinished, self._piece_bytes = 0, self._arrives
+        self._unfinished, self._first_chunk_bytes = 0, self._chunk_bytes
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of the body."""
+        """Receive a part of the body."""
         super().on_body(body)
         self._unfinished = 0
 
     def on_headers_complete(self) -> None:
-        """Check the head, and note that the body follows."""
-        self._wrong = self._wrong_head()
-        if self._wrong is not None:
-            raise self._wrong  # stops the parser, which leads to `send_400_response`
+        """Check the head; from now on the body arrives."""
+        self._refusal = self._check_head()
+        if self._refusal is not None:
+            raise self._refusal  # the parser stops, and uvicorn calls `send_400_response`
         super().on_headers_complete()
         self._in_head = False
-        # The request keeps its list; trailers, which nothing reads, go into another one.
+        # The request keeps its list of headers; trailers, which nobody reads, go into another.
         self.headers = self.headers.copy()
-        if self.cycle is not None and not isinstance(self.cycle.transport, OneWrite):
-            self.cycle.transport = OneWrite(self.cycle)  # type: ignore[assignment]
+        if self.cycle is not None and not isinstance(self.cycle.transport, CoalescingTransport):
+            self.cycle.transport = CoalescingTransport(self.cycle)  # type: ignore[assignment]
 
     def on_message_complete(self) -> None:
-        """Stop measuring at the last byte of a request."""
+        """Stop timing a request at its last byte."""
         super().on_message_complete()
         self._since = None
 
     def handle_websocket_upgrade(self) -> None:
-        """Hand the connection over to a stream, which must not wait for a head that it cannot read.
+        """Hand the connection over to a stream, or refuse it.
 
-        websockets reads GET only, and has bounds on lines and headers, below those here.
+        websockets only accepts GET, and has lower bounds on lines and headers than this class. It
+        would wait for ever for the rest of a head that it does not accept.
         """
         super().handle_websocket_upgrade()
         stream = self.transport.get_protocol()
@@ -237,21 +246,21 @@ class BoundedProtocol(PacedRequests):
             self.transport.close()
 
     def end_if_late(self, now: float) -> None:
-        """End a request that should have arrived by now."""
+        """End the connection if its request should have arrived by now."""
         if self._since is None or self.flow.read_paused or self.transport.is_closing():
             return
         if self._in_head and self._is_answering:
-            return  # the response to an earlier request is still being made
+            return  # the response to an earlier request is not finished
         if now - self._since > self.patience + self._received / self._bytes_a_second:
             self._end(TooSlow(f"the request had not arrived after {now - self._since:.0f} s"))
 
     @property
     def _is_answering(self) -> bool:
-        """Whether a response is being made."""
+        """Whether a response is not finished."""
         return self.cycle is not None and not self.cycle.response_complete
 
-    def _wrong_head(self) -> Refusal | None:
-        """Return what is wrong with a complete head."""
+    def _check_head(self) -> Refusal | None:
+        """Return why a complete head is refused; None if it is valid."""
         if self._is_head_too_large():
             return _head_too_large()
         version = self.parser.get_http_version()
@@ -262,9 +271,9 @@ class BoundedProtocol(PacedRequests):
         if hosts > 1 or (hosts == 0 and version == "1.1"):
             return Unreadable(f"a request needs one Host header, this one has {hosts}")
         if len(set(names)) < len(names):
-            twice = next((name for name in _OF_ONE_VALUE if names.count(name) > 1), None)
-            if twice is not None:
-                return Unreadable(f"a request has the header {twice.decode()} once or not at all")
+            repeated = next((name for name in _SINGLE_VALUED if names.count(name) > 1), None)
+            if repeated is not None:
+                return Unreadable(f"a request may have the header {repeated.decode()} only once")
         if b"transfer-encoding" in names:
             coding = dict(self.headers)[b"transfer-encoding"]
             if coding.strip().lower() != b"chunked":
@@ -272,23 +281,23 @@ class BoundedProtocol(PacedRequests):
         return None
 
     def _is_head_too_large(self) -> bool:
-        """Return whether the target and headers that were parsed take too many bytes."""
+        """Return whether the target and headers parsed so far take too many bytes."""
         if not self._in_head:
             return False
         if len(self.headers or ()) > _MOST_HEADERS:
             return True
-        if self._piece_bytes + self._unfinished <= _HEAD_BYTES:
+        if self._first_chunk_bytes + self._unfinished <= _HEAD_BYTES:
             return False
         frames = _HEADER_FRAME_BYTES * len(self.headers)
         headers = sum(len(name) + len(value) for name, value in self.headers)
         return len(self.url) + frames + headers > _HEAD_BYTES
 
     def _end(self, error: Refusal) -> None:
-        """Respond in place of the application, unless it has responded, and close."""
+        """Respond in place of the application, unless it has begun to respond, and close."""
         if self.transport.is_closing():
             return
         cycle = self.cycle
-        # Neither the response to an earlier request nor the one to this may be mixed with another.
+        # A refusal must not be written into another response, to this request or an earlier one.
         answered = cycle is not None and (
             not cycle.response_complete if self._in_head else cycle.response_started
         )
@@ -299,16 +308,16 @@ class BoundedProtocol(PacedRequests):
         self.transport.close()
 
 
-def _is_held(connection: "BoundedProtocol | BoundedStream | Handshake") -> bool:
-    """Return whether a connection takes its place still: it is open, or has more to send."""
+def _is_in_use(connection: "BoundedProtocol | BoundedStream | Handshake") -> bool:
+    """Return whether a connection is open, or closed but still has bytes to send."""
     if isinstance(connection, Handshake):
         return True
     transport = connection.transport
     return not transport.is_closing() or transport.get_write_buffer_size() > 0
 
 
-def _is_of_memory(error: BaseException | None) -> bool:
-    """Return whether an error of the parser is that of a callback which got no memory."""
+def _is_memory_error(error: BaseException | None) -> bool:
+    """Return whether the parser failed because one of its callbacks got no memory."""
     while error is not None and not isinstance(error, MemoryError):
         error = error.__cause__ or error.__context__
     return error is not None
@@ -316,8 +325,8 @@ def _is_of_memory(error: BaseException | None) -> bool:
 
 def _head_too_large() -> HeadTooLarge:
     return HeadTooLarge(
-        f"a request's head may have at most {_MOST_HEADERS} headers and {_HEAD_BYTES} bytes, and "
-        "as many may its trailers"
+        f"a request's head, and its trailers, may each have at most {_MOST_HEADERS} headers and "
+        f"{_HEAD_BYTES} bytes"
     )
 
 
@@ -331,6 +340,7 @@ def _raw(response: Response) -> bytes:
 async def watch_connections(state: ServerState, patience_seconds: float) -> None:
     """End connections whose clients send too slowly or do not read, until cancelled."""
     loop = asyncio.get_running_loop()
+    # Connection -> its unsent bytes, and since when they have not become fewer.
     stalled: dict[Any, tuple[int, float]] = {}
     while True:
         await asyncio.sleep(min(patience_seconds / 4, 5.0))
@@ -338,12 +348,12 @@ async def watch_connections(state: ServerState, patience_seconds: float) -> None
         stalled = {}
         for connection in list(state.connections):
             if isinstance(connection, Handshake):
-                continue  # asyncio ends it if it is late
+                continue  # asyncio ends a late handshake
             if isinstance(connection, BoundedProtocol | BoundedStream):
                 connection.end_if_late(now)
             left = connection.transport.get_write_buffer_size()
             if not left or (left <= _HIGH_WATER_BYTES and not connection.transport.is_closing()):
-                continue  # writers to it are not paused
+                continue  # its writers are not paused
             then, since = before.get(connection, (left + 1, now))
             stalled[connection] = left, since if left >= then else now
             if now - stalled[connection][1] > patience_seconds:
@@ -351,7 +361,7 @@ async def watch_connections(state: ServerState, patience_seconds: float) -> None
 
 
 def _cut_off(connection: Any) -> None:
-    """End a connection; a websocket's client gets the reason if it reads again in time."""
+    """End a connection; the client of a stream gets the reason if it reads again in time."""
     closing = connection.transport.is_closing()
     if isinstance(connection, BoundedStream) and not closing:
         connection.end(CloseCode.POLICY_VIOLATION, "answers are not read")

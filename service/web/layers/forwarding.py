@@ -1,12 +1,12 @@
-"""The layer that passes a model's calls on to the replica that leads it.
+"""Forwards the calls of a model to the replica that leads it.
 
-Predictions are answered here with the view that this replica follows, once it has one: only what
-that cannot answer is passed on.
+Predictions are answered here if this replica follows a view that can answer them; other calls are
+forwarded.
 
-Calls are sent as they came, with the client's own authorization, and answered as the answer comes.
-A replica that does not lead the model answers 421, and the sender looks again; clients see neither.
-A call that was sent to a replica which left before it answered is sent again where that is safe:
-where it learns nothing, or has a key under which it is learned once.
+A call is forwarded unchanged, with the client's own authorization, and its response is returned as
+it arrives. A replica that does not lead the model responds with 421, and the sender looks for the
+leader again; clients see neither. If a replica leaves before it has responded, the call is sent
+again if that is safe: if it learns nothing, or has a key under which it is learned only once.
 """
 
 import asyncio
@@ -24,47 +24,49 @@ from wolfstream.service.errors import NotLeader, NotReady, Refusal
 from wolfstream.service.replicas.membership import Membership
 from wolfstream.service.web.formats.body import read_body, respond
 from wolfstream.service.web.formats.bounds import SPEC_BOUNDS, SPEC_BYTES
-from wolfstream.service.web.formats.moments import max_lag_of
+from wolfstream.service.web.formats.revisions import read_max_lag
 from wolfstream.service.web.formats.wire import JSON, format_of_body
-from wolfstream.service.web.layers.http_hop import (
-    MARK,
-    HttpHop,
+from wolfstream.service.web.layers.http_forwarder import (
+    FORWARDED_HEADER,
+    HttpForwarder,
     Unreachable,
+    accepts_connections,
     in_doubt,
     is_read_only,
-    listens,
 )
-from wolfstream.service.web.layers.kept_body import KeptBody, answered
-from wolfstream.service.web.layers.stream_relay import relay
+from wolfstream.service.web.layers.replayable_body import ReplayableBody, try_answer
+from wolfstream.service.web.layers.stream_forwarder import forward_stream
 
-# How long a leader is looked for, and how long each look waits for the next.
+# How long to look for a leader, and the pause between two looks.
 _PATIENCE_SECONDS, _PAUSE_SECONDS = 10.0, 0.05
-# How many models without a leader a list asks for at the same time.
+# How many models without a leader are described at the same time for a list of models.
 _DESCRIBED_AT_A_TIME = 16
 _LISTED = ("model", "sequence", "epoch", "status", "features")
 _OK, _UNKNOWN = 200, 404
 
 
 class Forwarding:
-    """ASGI middleware, inside the one that checks keys.
+    """ASGI middleware, inside the layer that checks keys.
 
-    of_views: answers predictions with the models of `membership.followed`. refuse: makes the
-    response to a refused request for a path. most_bytes: of a body.
+    Args:
+        view_app: answers predictions with the views of `membership.followed`.
+        refuse: makes the response to a refused request for a path.
+        most_bytes: the limit on a body.
     """
 
     def __init__(
         self,
         app: ASGIApp,
         membership: Membership,
-        of_views: ASGIApp,
+        view_app: ASGIApp,
         refuse: Callable[[Refusal, str], Response],
         most_bytes: int,
     ) -> None:
-        self._app, self._of_views, self._refuse = app, of_views, refuse
+        self._app, self._view_app, self._refuse = app, view_app, refuse
         self._director, self._followed = membership.director, membership.followed
         self._neighbours = membership.neighbours
         self._tls = membership.tls
-        self._hop = HttpHop(membership, most_bytes)
+        self._forwarder = HttpForwarder(membership, most_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a call here, or let the model's leader answer it."""
@@ -76,36 +78,37 @@ class Forwarding:
         if not name:
             await self._app(scope, receive, send)
             return
-        body = KeptBody(receive)
+        body = ReplayableBody(receive)
         try:
-            asked = await self._asked(name, scope, body)
+            leader_of = await self._leader_of(name, scope, body)
             predicts = any(call.of_view for call in target.at_path.values())
             if not (predicts and await self._predict_here(name, scope, body, send)):
-                await self._answer(
-                    asked, scope, body, self._noting(name, send) if predicts else send
-                )
+                send = self._recording(name, send) if predicts else send
+                await self._answer(leader_of, scope, body, send)
         except Refusal as error:
             await self._refuse(error, scope["path"])(scope, receive, send)
         except ClientDisconnect:
             pass
 
-    def _noting(self, name: str, send: Send) -> Send:
-        """Return what sends a prediction of a model's leader, and notes its sequence.
+    def _recording(self, name: str, send: Send) -> Send:
+        """Return a function that sends a prediction by a model's leader, and records its revision.
 
-        The view that is followed here may be older; it predicts again once it is not.
+        The view that is followed here may be older. It predicts again once it has caught up.
         """
 
-        async def send_and_note(message: Message) -> None:
+        async def send_and_record(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] == _OK:
                 tags = [value for header, value in message["headers"] if header == b"etag"]
                 for tag in tags:
                     self._followed.views.record_shown(name, tag.decode("latin-1"))
             await send(message)
 
-        return send_and_note
+        return send_and_record
 
-    async def _asked(self, name: str, scope: Scope, body: KeptBody) -> str:
-        """Return the model whose leader answers a call: of a challenger to be made its champion.
+    async def _leader_of(self, name: str, scope: Scope, body: ReplayableBody) -> str:
+        """Return the model whose leader has to answer a call for the model `name`.
+
+        That is the model itself, but for a challenger that is to be created it is its champion.
 
         Raises TooLarge, Unreadable, UnsupportedFormat.
         """
@@ -113,31 +116,35 @@ class Forwarding:
             return name
         request = Request(scope, body.receive)
         content = await read_body(request, SPEC_BYTES)
-        body.begin_again()
+        body.rewind()
         body_format = format_of_body(request.headers.get("content-type") if content else None)
         spec = body_format.decode(content, SPEC_BOUNDS) if content else {}
         champion = spec.get("follows") if isinstance(spec, dict) else None
         return champion if champion and isinstance(champion, str) else name
 
-    async def _predict_here(self, name: str, scope: Scope, body: KeptBody, send: Send) -> bool:
-        """Whether the view of a model that another replica leads has answered. Raises NotReady."""
+    async def _predict_here(
+        self, name: str, scope: Scope, body: ReplayableBody, send: Send
+    ) -> bool:
+        """Predict with a followed view; return False if that is not possible. Raises NotReady."""
         if _is_forwarded(scope) or self._director.leads(name):
             return False
         self._director.check()
-        max_lag = max_lag_of(scope["query_string"])
+        max_lag = read_max_lag(scope["query_string"])
         followed = self._followed if max_lag is None else self._followed.allowing(max_lag)
         if not followed.predicts(name):
             return False
-        predicted = await answered(self._of_views, scope, body, send)
-        body.begin_again()
+        predicted = await try_answer(self._view_app, scope, body, send)
+        body.rewind()
         return predicted
 
-    async def _answer(self, name: str, scope: Scope, body: KeptBody, send: Send) -> None:
-        """Answer here, or let the leader answer, once there is one. Raises Refusal."""
-        stale = self._followed.is_stale(name)  # who could be asked was asked long enough
+    async def _answer(self, name: str, scope: Scope, body: ReplayableBody, send: Send) -> None:
+        """Answer here, or let the leader answer, once the model has one. Raises Refusal."""
+        # A view is stale only after its leader has been looked for long enough.
+        stale = self._followed.is_stale(name)
         deadline = time.monotonic() + (0.0 if stale else _PATIENCE_SECONDS)
         why = ""
-        sent = False  # to a replica that has not answered: it may have done what the call asks
+        # Whether a replica got the call and has not responded; it may have carried it out.
+        sent = False
         while True:
             try:
                 if await self._try(scope, name, body, send, deadline):
@@ -150,14 +157,14 @@ class Forwarding:
                 raise
             if time.monotonic() > deadline:
                 break
-            body.begin_again()
+            body.rewind()
             await asyncio.sleep(_PAUSE_SECONDS)
         if sent and not is_read_only(scope):
             raise in_doubt(why)
         raise NotReady(f"{self._why(name)}{f' ({why})' if why else ''}")
 
     def _why(self, name: str, *others: str) -> str:
-        """Return why a call is not answered that is for a model, and perhaps for others."""
+        """Return why nobody answers a call for a model, and perhaps for other models."""
         if others:
             return f"no replica leads model {name!r} and {len(others)} others now; try again"
         if not self._followed.is_stale(name):
@@ -175,18 +182,21 @@ class Forwarding:
         try:
             names = self._director.names()
             listings = await asyncio.gather(
-                *(self._hop.get(replica.url, scope, "") for replica in self._director.living())
+                *(
+                    self._forwarder.get(replica.url, scope, "")
+                    for replica in self._director.living()
+                )
             )
             listed = {
                 model["model"]: model
-                for one in listings
-                if one is not None and one.is_success
-                for model in one.json()["models"]
+                for response in listings
+                if response is not None and response.is_success
+                for model in response.json()["models"]
             }
             prefix = scope["state"]["grant"].prefix
             missing = [name for name in names if name.startswith(prefix) and name not in listed]
-            for described in await self._describe_all(missing, scope):
-                listed[described["model"]] = {part: described[part] for part in _LISTED}
+            for description in await self._describe_all(missing, scope):
+                listed[description["model"]] = {field: description[field] for field in _LISTED}
         except Refusal as error:
             await self._refuse(error, scope["path"])(scope, receive, send)
             return
@@ -194,16 +204,17 @@ class Forwarding:
         await respond(Request(scope, receive), JSON, models)(scope, receive, send)
 
     async def _describe_all(self, names: Collection[str], scope: Scope) -> list[dict[str, Any]]:
-        """Return the descriptions of models that no replica listed, unless they are gone.
+        """Return the descriptions of models that no replica listed, unless they were deleted.
 
-        Each gets a leader first, some at a time. Raises NotReady where that takes too long: a list
-        without them would say that there are no such models.
+        Each of them first gets a leader.
+
+        Raises NotReady if that takes too long: a list without them would be wrong.
         """
-        room, waiting = asyncio.Semaphore(_DESCRIBED_AT_A_TIME), dict.fromkeys(names)
+        slots, waiting = asyncio.Semaphore(_DESCRIBED_AT_A_TIME), dict.fromkeys(names)
 
         async def describe(name: str) -> dict[str, Any] | None:
-            async with room:
-                description = await self._described(name, scope)
+            async with slots:
+                description = await self._describe(name, scope)
             del waiting[name]
             return description
 
@@ -212,31 +223,38 @@ class Forwarding:
                 tasks = [group.create_task(describe(name)) for name in names]
         except TimeoutError:
             raise NotReady(self._why(*(waiting or names))) from None
-        except ExceptionGroup as errors:  # of Refusals, each about all models
+        except ExceptionGroup as errors:  # each of them is a Refusal about all models
             raise errors.exceptions[0] from None
-        return [one for task in tasks if (one := task.result()) is not None]
+        return [description for task in tasks if (description := task.result()) is not None]
 
-    async def _described(self, name: str, scope: Scope) -> dict[str, Any] | None:
-        """Return the description of a model, by the replica that leads it; None if it is gone.
+    async def _describe(self, name: str, scope: Scope) -> dict[str, Any] | None:
+        """Return a model's description by the replica that leads it; None if it was deleted.
 
-        A model that changes hands is asked for again. Raises NotReady.
+        It asks again if the model gets another leader. Raises NotReady.
         """
         while True:
             url = self._director.responsible(name).url
-            response = await self._hop.get(url, scope, f"/{name}")
+            response = await self._forwarder.get(url, scope, f"/{name}")
             if response is not None and response.is_success:
-                described: dict[str, Any] = response.json()
-                return described
+                description: dict[str, Any] = response.json()
+                return description
             if response is not None and response.status_code == _UNKNOWN:
                 return None
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _try(
-        self, scope: Scope, name: str, body: KeptBody, send: Send, deadline: float
+        self, scope: Scope, name: str, body: ReplayableBody, send: Send, deadline: float
     ) -> bool:
-        """Return whether the call was answered. Raises Refusal, Unreachable.
+        """Let the replica that is responsible now answer; return whether it has answered.
 
-        deadline: until when it may wait for this replica to lead the model, by time.monotonic().
+        Args:
+            scope: the call.
+            name: the model whose leader answers.
+            body: the body of the call.
+            send: sends messages of the response.
+            deadline: until when to wait for this replica to lead the model, by time.monotonic().
+
+        Raises Refusal, Unreachable.
         """
         forwarded = _is_forwarded(scope)
         try:
@@ -244,7 +262,7 @@ class Forwarding:
         except NotReady:
             if not self._director.lag_seconds:
                 raise
-            return False  # the client of NATS goes from one server to another
+            return False  # the connection to NATS moves from one of its servers to another
         try:
             if self._director.is_here(target):
                 if self._is_restored(name, scope):
@@ -252,9 +270,9 @@ class Forwarding:
                     return True
                 await self._lead(name, deadline)
                 return await self._answer_here(scope, body, send, forwarded)
-            if forwarded and await listens(target.url):
+            if forwarded and await accepts_connections(target.url):
                 raise NotLeader(f"this replica does not lead model {name!r}")
-            if forwarded:  # the sender knew already that it is gone
+            if forwarded:  # the sender already knew that it is gone
                 self._director.suspect(target)
                 return False
         except NotLeader:
@@ -266,26 +284,28 @@ class Forwarding:
             raise NotReady(f"{why}; it leads model {name!r}, and nothing was sent to it; try again")
         try:
             if scope["type"] == "websocket":
-                return await relay(target.url, scope, body.receive, send, self._tls, why_lost)
-            return await self._hop.forward(target, scope, body, send)
+                return await forward_stream(
+                    target.url, scope, body.receive, send, self._tls, why_lost
+                )
+            return await self._forwarder.forward(target, scope, body, send)
         except Unreachable:
             self._director.suspect(target)
             raise
 
     def _is_restored(self, name: str, scope: Scope) -> bool:
-        """Whether a prediction may be of a state that this replica has, which takes a model over.
+        """Return whether a prediction can be made during the takeover of a model by this replica.
 
-        Raises Invalid.
+        It can if the state restored so far is recent enough for it. Raises Invalid.
         """
         if not is_for(scope, "predict"):
             return False
-        max_lag = max_lag_of(scope["query_string"])
+        max_lag = read_max_lag(scope["query_string"])
         if max_lag is None or self._director.leads(name):
             return False
         return self._followed.is_restored(name, max_lag)
 
     async def _lead(self, name: str, deadline: float) -> None:
-        """Lead a model from now on. Raises Refusal."""
+        """Let this replica lead a model from now on. Raises Refusal."""
         try:
             async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
                 await self._director.lead(name)
@@ -297,19 +317,21 @@ class Forwarding:
             ) from None
 
     def _not_led_yet(self, name: str) -> str:
-        """Return why a call is not answered for which this replica would have to lead a model."""
+        """Return why this replica, which is to lead a model, does not answer a call for it yet."""
         why, lag = self._director.progress(name), self._followed.views.lag_seconds(name)
         if self._followed.is_stale(name):
             why += f"; what it knows of it is {lag:.0f} s old"
         return f"{why}; try again"
 
-    async def _answer_here(self, scope: Scope, body: KeptBody, send: Send, forwarded: bool) -> bool:
-        """Return whether this replica has answered, as it leads the model."""
+    async def _answer_here(
+        self, scope: Scope, body: ReplayableBody, send: Send, forwarded: bool
+    ) -> bool:
+        """Answer with this replica's model; return False if this replica does not lead it."""
         if forwarded or scope["type"] == "websocket":
             await self._app(scope, body.receive, send)
             return True
-        return await answered(self._app, scope, body, send)
+        return await try_answer(self._app, scope, body, send)
 
 
 def _is_forwarded(scope: Scope) -> bool:
-    return any(name == MARK for name, _ in scope["headers"])
+    return any(name == FORWARDED_HEADER for name, _ in scope["headers"])

@@ -1,17 +1,17 @@
-"""The layer that checks keys: who sends a request, and whether the key allows it.
+"""Checks API keys: who sends a request, and whether the key allows it.
 
-The table of calls (`service.calls.table`) says which scope each needs. What is no call needs
-predict where it would only read, otherwise admin. Learning over a stream, and predictions with ids,
-need learn in addition, which their handlers check.
+The table of calls (`service.calls.table`) says which scope each call needs. A request that is no
+call needs the scope predict if it only reads, else admin. Learning over a stream, and predictions
+with ids, also need the scope learn; their handlers check that.
 
-The path of a model needs a key for this model. A path without a model, like that of the metrics,
-needs a key for all models, except the Open Inference Protocol's description of the server. Paths
-that need no key reveal nothing: that the server runs, and an interface that is the same on every
-server. The replicas of a fleet ask each other for views without a key: they seal what they send.
+The path of a model needs a key for this model. A path without a model, such as that of the metrics,
+needs a key for all models, except for the Open Inference Protocol's description of the server.
+Paths that need no key only reveal that the server runs, and an interface that is the same on every
+server. The replicas of a fleet ask each other for views without a key; they seal their messages.
 
-A key is accepted in the `Authorization` header, never in a URL, which proxies log. Browsers cannot
-set the header for a websocket: there the key may be offered as one more subprotocol,
-`wolfstream.key.KEY`, which the server does not choose.
+A key is accepted in the `Authorization` header, never in a URL, because proxies log URLs. A browser
+cannot set this header for a websocket. There the key may be offered as an additional subprotocol,
+`wolfstream.key.KEY`, which the server never selects.
 """
 
 import functools
@@ -26,16 +26,17 @@ from wolfstream.service.access.scopes import Scope
 from wolfstream.service.calls.lookup import LONGEST_REMEMBERED, Target, target
 from wolfstream.service.calls.table import INFERENCE, WEBSOCKET
 from wolfstream.service.errors import Refusal, TooManyConnections
-from wolfstream.service.web.formats.paths import is_open
+from wolfstream.service.web.formats.paths import is_public
 
 _KEY_SUBPROTOCOL = "wolfstream.key."
 _READING = (WEBSOCKET, "GET", "HEAD")
 
 
 class Guard:
-    """ASGI middleware. It puts the sender's Grant into the request's state, as `grant`.
+    """ASGI middleware that puts the sender's Grant into the state of a request, as `grant`.
 
-    refuse: makes the response to a refused request for a path.
+    Args:
+        refuse: makes the response to a refused request for a path.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class Guard:
         self._refuse = refuse
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        """Pass a call on, or refuse it."""
+        """Let a request through, or refuse it."""
         path = scope["path"]
         need_of = _remembered_need if len(path) <= LONGEST_REMEMBERED else _need
         need = need_of(path, scope.get("method", WEBSOCKET))
@@ -59,15 +60,18 @@ class Guard:
         await self._app(scope, receive, send)
 
     def _admit(self, scope: AsgiScope, need: Need) -> Grant:
-        """Raises TooManyConnections, Unauthenticated, Forbidden, QuotaExceeded."""
+        """Return what the sender may do.
+
+        Raises TooManyConnections, Unauthenticated, Forbidden, QuotaExceeded.
+        """
         if "crowded" in scope["state"]:
             raise TooManyConnections("the server has reached its limit of connections; try again")
         return self._ring.admit(_authorization(scope), need)
 
 
 def _need(path: str, method: str) -> Need | None:
-    """Return what a request needs a key for; None if it needs none."""
-    if is_open(path):
+    """Return what the key of a request has to allow; None if the request needs no key."""
+    if is_public(path):
         return None
     asked = target(path, method)
     return Need(
@@ -79,7 +83,10 @@ def _need(path: str, method: str) -> Need | None:
 
 
 def _scope(asked: Target, method: str) -> Scope:
-    """Return the scope of a call; of what is no call, that of reading the same path, or admin."""
+    """Return the scope that a request needs.
+
+    A request that reads, but is no call, needs the scope of a GET of the same path, else predict.
+    """
     call = asked.call
     if call is None and method in _READING:
         call = asked.at_path.get("GET")
@@ -91,7 +98,7 @@ _remembered_need = functools.lru_cache(maxsize=1024)(_need)
 
 
 def _authorization(scope: AsgiScope) -> bytes | None:
-    """Return the value of the header `Authorization`, or of its substitute."""
+    """Return the value of the `Authorization` header, or of the subprotocol that replaces it."""
     given: bytes | None = scope["state"]["headers"].get(b"authorization")
     if given is None and scope["type"] == "websocket":
         for offered in scope["subprotocols"]:

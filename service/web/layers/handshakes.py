@@ -1,8 +1,8 @@
-"""TLS handshakes: connections that wait for their clients, counted and dropped as such.
+"""Counts TLS handshakes as connections, so that they can be closed to make room for others.
 
-asyncio's servers show a connection to its protocol when its handshake has ended. Until then it
-would take an open file and no place among `connections`, as long as its client likes. So
-connections are accepted here, and handed to asyncio for their handshakes.
+asyncio's servers show a connection to its protocol only after the handshake. Until then the
+connection would hold an open file without being counted, for as long as its client likes. So this
+module accepts connections itself, and hands them to asyncio for the handshake.
 """
 
 import asyncio
@@ -13,20 +13,24 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
-from wolfstream.service.web.layers.room import Awaited, Waiting
+from wolfstream.service.web.layers.room import AwaitedStep, ClientWait
 
 logger = logging.getLogger(__name__)
 
-# So many are accepted before others get their turn on the loop.
+# How many connections are accepted in one pass of the event loop.
 _AT_ONCE = 64
-# How long nothing is accepted where no open file is left.
+# How long to accept nothing after the process has run out of open files.
 _PAUSE_SECONDS = 1.0
 
 
 class Handshake:
-    """A connection until its TLS handshake has ended. It gives way; see `room.Connection`.
+    """A connection until its TLS handshake has ended; it always may give way.
 
-    client: the address and port of the other end. since: when it was accepted.
+    Args:
+        accepted: its socket.
+        client: the address and port of the other end.
+        since: when it was accepted.
+        connections: the set of all connections, which contains it.
     """
 
     def __init__(
@@ -35,39 +39,42 @@ class Handshake:
         self.client = client
         self._accepted, self._since, self._connections = accepted, since, connections
 
-    def waiting(self, _: float) -> Waiting:
-        """Return that it waits for its client."""
-        return Waiting(Awaited.REQUEST, self._since)
+    def waiting(self, _: float) -> ClientWait:
+        """Return that the server waits for a request."""
+        return ClientWait(AwaitedStep.REQUEST, self._since)
 
     def give_way(self) -> None:
-        """Close it for another one. The loop reads its end, and lets go of it."""
+        """Close the connection; asyncio then notices the end of its input, and drops it."""
         self._connections.discard(self)
         with suppress(OSError):  # the client has left
             self._accepted.shutdown(socket.SHUT_RDWR)
 
-    shutdown = give_way  # the server stops
+    shutdown = give_way  # uvicorn calls this when it stops
 
 
 class Successor(Protocol):
-    """The protocol of a connection after its handshake, as far as that matters before it."""
+    """What a handshake needs to know about the protocol that the connection has afterwards."""
 
     connections: set[Any]
     patience: float
-    # Leaves `connections` when the successor enters them.
+    # The successor removes it from `connections` when it is added itself.
     handshake: Handshake | None
 
     def has_room(self) -> bool:
-        """Return whether another connection may be open, after some gave way if need be."""
+        """Return whether another connection may be open, if need be after closing some."""
 
     def note_change(self) -> None:
-        """Say that a connection was opened or closed."""
+        """Report that a connection was opened or closed."""
 
 
 class TlsListener:
-    """Accepts connections, and shakes hands; it is closed like a server of asyncio.
+    """Accepts connections and performs their handshakes; it is closed like a server of asyncio.
 
-    backlog: how many may wait to be accepted. new_protocol: makes the protocol of a connection,
-        a `Successor` and `asyncio.Protocol`.
+    Args:
+        listener: a bound socket.
+        backlog: how many connections may wait to be accepted.
+        new_protocol: makes the protocol of a connection, both a `Successor` and an
+            `asyncio.Protocol`.
     """
 
     def __init__(
@@ -79,27 +86,27 @@ class TlsListener:
     ) -> None:
         self._listener, self._tls, self._new_protocol = listener, tls, new_protocol
         self._loop = asyncio.get_running_loop()
-        # The loop has only weak references to tasks.
+        # Keeps the tasks alive: the loop has only weak references to them.
         self._tasks = set[asyncio.Task[None]]()
         listener.setblocking(False)
         listener.listen(backlog)
         self._listen()
 
     def close(self) -> None:
-        """Accept nothing more."""
+        """Accept no more connections."""
         if self._listener.fileno() >= 0:
             self._loop.remove_reader(self._listener)
             self._listener.close()
 
     async def wait_closed(self) -> None:
-        """Do nothing: connections are waited for by who closes this."""
+        """Do nothing: the server that closes this waits for the connections itself."""
 
     def _listen(self) -> None:
         if self._listener.fileno() >= 0:
             self._loop.add_reader(self._listener, self._accept)
 
     def _accept(self) -> None:
-        """Accept what waits."""
+        """Accept the connections that are waiting."""
         for _ in range(_AT_ONCE):
             try:
                 accepted, address = self._listener.accept()
@@ -135,6 +142,6 @@ class TlsListener:
                 ssl=self._tls,
                 ssl_handshake_timeout=successor.patience,
             )
-        except OSError:  # of TLS, too; the client has left, was late, or does not speak it
+        except OSError:  # also a TLS error: the client left, was late, or does not speak TLS
             successor.connections.discard(successor.handshake)
             successor.note_change()

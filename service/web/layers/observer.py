@@ -1,7 +1,7 @@
-"""The outermost layer: it counts, times and logs requests, and gives them their ids.
+"""Counts, times and logs requests, and gives them their ids; the outermost layer.
 
-A request is counted under the route that serves it, never under its path, so that clients cannot
-create ever more labels; `OTHER` means paths that no route serves.
+A request is counted under the route that serves it, not under its path: otherwise clients could
+create any number of labels. Paths without a route are counted as `OTHER`.
 """
 
 import logging
@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from wolfstream.service.calls.lookup import target_of
 from wolfstream.service.diagnostics import tracing
 from wolfstream.service.diagnostics.metrics import Histogram
-from wolfstream.service.web.formats.paths import is_open
+from wolfstream.service.web.formats.paths import is_public
 from wolfstream.service.web.formats.problems import CLIENT_LEFT
 
 logger = logging.getLogger(__name__)
@@ -23,42 +23,47 @@ logger = logging.getLogger(__name__)
 OTHER = "other"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
 _SLOW_SECONDS = 1.0
-# The header of a response that lasts for as long as the client listens.
+# A response with this header lasts for as long as the client listens.
 _EVENTS = (b"content-type", b"text/event-stream; charset=utf-8")
 _STATUS_OF = {"websocket.accept": 101, "websocket.close": 403}
 
 
-# The time from request to response by route, method and class of status.
+# (route, method, class of status) -> histogram of the seconds from request to response.
 Requests: TypeAlias = dict[tuple[str, str, str], Histogram]
 
 
 class Observer:
-    """ASGI middleware. It puts the headers by name, in lower case, into the request's state.
+    """ASGI middleware that observes all requests.
 
-    requests: the histograms to fill.
-    which: the requests to log. is_model: whether a name is that of a model.
+    It also puts their headers into their state, as a dict by lower-case names.
+
+    Args:
+        requests: the histograms to fill.
+        logged: which requests to log.
+        is_model: returns whether a model has this name.
     """
 
     def __init__(
         self,
         app: ASGIApp,
         requests: Requests,
-        which: Literal["none", "errors", "all"],
+        logged: Literal["none", "errors", "all"],
         is_model: Callable[[str], bool],
     ) -> None:
         self._app = app
         self._requests = requests
-        self._which = which
+        self._logged = logged
         self._is_model = is_model
+        # Endpoint and names of its path's parameters -> template of the path.
         self._templates: dict[tuple[Any, ...], str] = {}
-        # Histograms of `requests` by what is known about a request without finding its route.
+        # The histograms of `requests`, by what a request has without a search for its route.
         self._by_endpoint: dict[tuple[Any, ...], Histogram] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, and observe the response."""
+        """Let a request through, and observe its response."""
         began = time.monotonic()
-        # Looking each header up in the list of all takes several times as long. Of a name that came
-        # twice, the first is meant.
+        # Searching the list for each header would take several times as long. If a header is
+        # repeated, the first value counts.
         headers = dict(reversed(scope["headers"]))
         scope.setdefault("state", {})["headers"] = headers
         trace = tracing.begin(headers)
@@ -74,7 +79,7 @@ class Observer:
                 seconds = time.monotonic() - began
                 self._histogram(scope, status).observe(seconds)
                 if self._is_logged(scope, status, seconds):
-                    _ = trace.request_id  # made now, it is among the response's headers too
+                    _ = trace.request_id  # makes the id, which the response then has as a header
                 if trace.returned:
                     message["headers"] = [*message.get("headers", ()), *trace.headers()]
             await send(message)
@@ -82,7 +87,7 @@ class Observer:
         try:
             await self._app(scope, receive, answer)
         except Exception:
-            if not status:  # the layer around this one responds
+            if not status:  # the layer around this one will respond
                 status = 500
                 self._histogram(scope, status).observe(time.monotonic() - began)
             raise
@@ -104,11 +109,14 @@ class Observer:
         return histogram
 
     def _is_logged(self, scope: Scope, status: int, seconds: float) -> bool:
-        """Whether to log the request; a probe that finds the server not ready is no error."""
-        if self._which == "errors":
-            wrong = status >= 400 or (seconds >= _SLOW_SECONDS and status != 101)
-            return wrong and not is_open(scope["path"])
-        return self._which == "all"
+        """Return whether to log a request.
+
+        Errors of public paths are not logged: a probe may find that the server is not ready.
+        """
+        if self._logged == "errors":
+            is_error = status >= 400 or (seconds >= _SLOW_SECONDS and status != 101)
+            return is_error and not is_public(scope["path"])
+        return self._logged == "all"
 
     def _log(self, scope: Scope, samples: int, status: int, seconds: float) -> None:
         route, method = self._route(scope), _method(scope)
@@ -123,12 +131,13 @@ class Observer:
         if name is not None and (status < 400 or self._is_model(name)):
             fields["model"] = name
         level = logging.WARNING if status >= 500 else logging.INFO
-        # Where errors alone are logged, a client that repeats one would fill the disk.
-        extra = {"fields": fields, "unlimited": self._which == "all"}
+        # The log's rate is limited if only errors are logged: a client that repeats an error would
+        # fill the disk.
+        extra = {"fields": fields, "unlimited": self._logged == "all"}
         logger.log(level, "%s %s %d", method, route, status, extra=extra)
 
     def _route(self, scope: Scope) -> str:
-        """Return the template of the path, like `/v1/models/{name}`."""
+        """Return the template of the path, such as `/v1/models/{name}`."""
         if not self._templates:
             self._templates = {
                 (route.endpoint, *route.param_convertors): route.path for route in _routes(scope)
@@ -136,7 +145,7 @@ class Observer:
         if "endpoint" in scope:
             template = self._templates.get((scope["endpoint"], *scope["path_params"]))
             if template is None and (call := target_of(scope).call) is not None:
-                template = call.path  # answered with a view that is followed, by no route
+                template = call.path  # answered with a followed view, without a route
             return template or OTHER
         # A layer refused the request before it reached a route.
         matching = (route for route in _routes(scope) if route.matches(scope)[0] is not Match.NONE)

@@ -1,22 +1,22 @@
-"""The layer that keeps the pages of other sites out, which a user's browser may have open.
+"""Refuses requests from pages of other sites, which a user's browser may have open.
 
-A page can send requests to a server on the user's machine, and without keys nothing else would
-stop it. Browsers name the page's site in `Origin`, and its relation to the server in
+Any page can send requests to a server on the user's machine; if the server has no keys, nothing
+else stops them. Browsers name the site of the page in `Origin`, and its relation to the server in
 `Sec-Fetch-Site`; other clients send neither.
 
-| request | refused with 403 where |
+| request | refused with 403 if |
 |---|---|
-| any, while there are no keys or `hosts` is set | `Host` is neither local nor one of `hosts` |
+| any, if the server has no keys or `hosts` is set | `Host` is neither local nor one of `hosts` |
 | all but GET and HEAD, and opening a stream | it comes from a site that `origins` does not name |
-| GET and HEAD | the same, and it is no link that the user followed, as far as the browser says it |
+| GET and HEAD | the same, unless the browser says that the user followed a link |
 
-A page cannot read what it gets, but could tell by it which models there are, or listen to events
-in as many connections as its browser allows.
+Although a page cannot read the response to a GET, it could find out which models exist, or listen
+to events in as many connections as its browser allows.
 
-The first is against pages whose own name resolves to this machine (DNS rebinding). What names no
-site, such as an address, cannot be such a name. Paths that need no key are always answered.
+The first line protects against pages whose own name resolves to this machine (DNS rebinding); an
+address cannot be such a name. Paths that need no key are always answered.
 
-Responses to a page of `origins` carry the headers that let it read them (CORS).
+Responses to a page of `origins` have the headers that let the page read them (CORS).
 """
 
 import functools
@@ -31,11 +31,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from wolfstream.service.access.key_ring import KeyRing
 from wolfstream.service.errors import ForeignHost, ForeignOrigin, Refusal
 from wolfstream.service.settings import Settings
-from wolfstream.service.web.formats.paths import is_open
+from wolfstream.service.web.formats.paths import is_public
 
-# A name in DNS has 253 characters; more would only stay in memory with the last hosts asked for.
+# A DNS name has at most 253 characters. Longer ones would only fill the cache of `_is_known`.
 _LONGEST_HOST = 300
-# An address of version 6 or a name, and a port.
+# An IPv6 address or a name, and a port.
 _HOST = re.compile(rb"(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|([\w.-]+))(?::\d*)?")
 _PLAIN = ("GET", "HEAD")
 # The values of Sec-Fetch-Site for the server's own page, and for no page.
@@ -53,7 +53,9 @@ _EXPOSED = (
 class Origins:
     """ASGI middleware.
 
-    ring: the server's keys. refuse: makes the response to a refused request for a path.
+    Args:
+        ring: the server's keys.
+        refuse: makes the response to a refused request for a path.
     """
 
     def __init__(
@@ -79,17 +81,17 @@ class Origins:
         self._refuse = refuse
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a call on, or refuse it."""
+        """Let a request through, or refuse it."""
         try:
             self._check(scope)
         except Refusal as error:
-            if not is_open(scope["path"]):
+            if not is_public(scope["path"]):
                 await self._refuse(error, scope["path"])(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
     def _check(self, scope: Scope) -> None:
-        """Raises ForeignHost, ForeignOrigin."""
+        """Raise ForeignHost or ForeignOrigin if a request is refused."""
         headers = scope["state"]["headers"]
         host, origin = headers.get(b"host", b""), headers.get(b"origin")
         checked = self._checks_host or not self._ring.required
@@ -105,7 +107,7 @@ class Origins:
         if origin is None:
             foreign = not own
         else:
-            scheme = str(scope["scheme"]).replace("ws", "http").encode()  # of a stream
+            scheme = str(scope["scheme"]).replace("ws", "http").encode()  # a stream has ws or wss
             foreign = origin not in {*self._origins, scheme + b"://" + host}
         if foreign:
             raise ForeignOrigin(
@@ -118,11 +120,11 @@ class Origins:
 def _is_known(host: bytes, names: Collection[str]) -> bool:
     """Return whether a `Host` header is an address, a name of this machine or one of the names."""
     if not host:
-        return True  # no browser leaves it out
-    found = _HOST.fullmatch(host)
-    if not found:
+        return True  # every browser sends the header
+    match = _HOST.fullmatch(host)
+    if not match:
         return False
-    name = (found[1] or found[2]).decode().lower()
+    name = (match[1] or match[2]).decode().lower()
     if name in names or name == "localhost" or name.endswith(".localhost"):
         return True
     try:

@@ -1,9 +1,10 @@
-"""Room for a new connection where there are as many as there may be.
+"""Closes connections to make room for a new one, once the limit on their number is reached.
 
-A connection gives way while the server waits for its client: for a request or the rest of one, for
-the rest of a body, or for a response to be read. So clients that do nothing keep nobody out, and
-least of all from other addresses: of all that may give way, those of the address that has the most
-of them do first. A connection whose request is answered, or a stream that is open, never does.
+A connection may be closed while the server waits for its client: to send a request or the rest of
+one, to send the rest of a body, or to read a response. So clients that do nothing cannot keep
+others out. The network with the most such connections loses some first, so least of all can they
+keep out clients with other addresses. A connection whose request is being answered is never
+closed, nor is an open stream.
 """
 
 import ipaddress
@@ -12,58 +13,58 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
-# An address of IPv6 is one of as many as its network has: whoever has one has all of these.
+# Whoever has an IPv6 address usually has all addresses of its network of this size.
 _NETWORK_BITS = 64
-# A client that reads slowly is given so long before it counts as one that does not.
+# A client that has not read for so long counts as not reading.
 UNREAD_SECONDS = 1.0
 
 
-class Awaited(IntEnum):
-    """What the server waits for from a client, in the order in which connections give way."""
+class AwaitedStep(IntEnum):
+    """What a client has to do next, in the order in which connections are closed."""
 
-    REQUEST = 0
-    BODY = 1
-    READING = 2
+    REQUEST = 0  # send a request
+    BODY = 1  # send the rest of a body
+    READ = 2  # read a response
 
 
-class Waiting(NamedTuple):
-    """What a connection waits for, and since when, by the event loop's clock."""
+class ClientWait(NamedTuple):
+    """What the server waits for from a client, and since when, by the event loop's clock."""
 
-    what: Awaited
+    step: AwaitedStep
     since: float
 
 
 class Connection(Protocol):
-    """A connection that may give way. client: its address and port; None if there is none."""
+    """A connection that can be closed to make room for another."""
 
-    client: tuple[str, int] | None
+    client: tuple[str, int] | None  # its address and port, if it has one
 
-    def waiting(self, now: float) -> Waiting | None:
-        """Return what it waits for; None if it may not give way."""
+    def waiting(self, now: float) -> ClientWait | None:
+        """Return what the server waits for from the client; None if it must not be closed."""
 
     def give_way(self) -> None:
         """Close it at once, with a response where one can still be made."""
 
 
 def make_room(connections: Iterable[Connection], now: float, most: int) -> int:
-    """Drop up to so many connections, those that may best be spared; return how many."""
-    by_network = dict[str, list[tuple[Waiting, Connection]]]()
+    """Close up to `most` connections of the network that has the most; return how many."""
+    by_network = dict[str, list[tuple[ClientWait, Connection]]]()
     for connection in connections:
         if (waiting := connection.waiting(now)) is not None:
             network = "" if connection.client is None else _network(connection.client[0])
             by_network.setdefault(network, []).append((waiting, connection))
     largest = max(by_network.values(), key=len, default=[])
-    # So many that the next ones are of this network, too.
+    # It is left with no fewer than the second largest network, but loses at least one.
     second = sorted(map(len, by_network.values()))[-2] if len(by_network) > 1 else 0
-    dropped = sorted(largest, key=lambda pair: pair[0])[: max(min(most, len(largest) - second), 1)]
-    for _, connection in dropped:
+    closed = sorted(largest, key=lambda pair: pair[0])[: max(min(most, len(largest) - second), 1)]
+    for _, connection in closed:
         connection.give_way()
-    return len(dropped)
+    return len(closed)
 
 
 @lru_cache(4096)
 def _network(host: str) -> str:
-    """Return the part of an address that a client cannot choose."""
+    """Return the part of an address that its owner cannot choose freely."""
     if ":" not in host:
         return host
     address = ipaddress.ip_address(host.partition("%")[0])

@@ -1,9 +1,9 @@
-"""The shortcut of the hot calls, around FastAPI: the only place that goes around it.
+"""Lets hot calls bypass FastAPI; the only place that bypasses it.
 
-The routes of these calls are declared with FastAPI like all others, which documents them. But its
-router compares a path with the pattern of one route after another, and around each endpoint it
-resolves dependencies and validates parameters that these endpoints do not have. Without this
-layer a request costs up to twice the processor time (`benchmarks/README.md`).
+The routes of these calls are declared with FastAPI like all others. But its router compares a path
+with the pattern of one route after another, and for each request it resolves dependencies and
+validates parameters that these endpoints do not have. Without this layer a request takes up to
+twice the processor time (`benchmarks/README.md`).
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,10 +20,11 @@ Endpoint = Callable[[Request, str], Awaitable[Response]]
 
 
 class Shortcut:
-    """ASGI middleware, the innermost: a hot call is answered here, others go on.
+    """ASGI middleware, the innermost, that answers hot calls and lets others through.
 
-    endpoints: by the names of their calls; each takes the request and the model's name. They are
-        routes as well, which answer other methods.
+    Args:
+        endpoints: call -> endpoint, which takes the request and the model's name. They are routes
+            as well, which refuse other methods.
     """
 
     def __init__(self, app: ASGIApp, endpoints: Mapping[str, Endpoint]) -> None:
@@ -31,7 +32,7 @@ class Shortcut:
         self._endpoints = endpoints
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or pass it on."""
+        """Answer a request, or let it through."""
         call = name = endpoint = None
         if scope["type"] == "http":
             call, _, name, _ = target(scope["path"], scope["method"])
@@ -51,7 +52,7 @@ class Shortcut:
 
 
 async def _response_to(error: Exception, request: Request) -> Response:
-    """Return the response of the handler that the application has for errors of this class."""
+    """Return the response of the application's handler for errors of this class."""
     handlers = request.app.exception_handlers
     handler = next(handlers[kind] for kind in type(error).__mro__ if kind in handlers)
     response: Response = await handler(request, error)

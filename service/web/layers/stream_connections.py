@@ -1,11 +1,13 @@
-"""Websocket connections whose incoming messages are bounded in time and, together, in memory.
+"""Websocket connections with bounds on the time and the memory that incoming messages take.
 
-A message is kept until its last fragment has come. websockets bounds its size; the number of its
-fragments, the time that it takes and the sum over all connections are bounded here.
+A message is kept in memory until its last fragment arrives. websockets bounds the size of each
+message. This module bounds the number of its fragments, the time that it takes to arrive, and the
+memory of the messages of all connections together.
 
-A frame of six bytes takes as long to parse as one of a thousand, and a socket may hold tens of
-thousands of them. They are parsed in parts, between which others of the event loop have their turn,
-and only as long as the application takes the messages; pings, which it does not see, are bounded.
+A frame of six bytes takes as long to parse as one of a thousand bytes, and a socket can hold tens
+of thousands of them. Frames are parsed in parts, between which other tasks of the event loop run,
+and only as fast as the application takes the messages. Pings, which the application does not see,
+are limited in number.
 """
 
 from collections.abc import Callable
@@ -17,56 +19,65 @@ from websockets.frames import CloseCode, Frame
 from wolfstream.service.errors import MemoryFull
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import UNCOUNTED_BYTES, MemoryBudget
-from wolfstream.service.web.layers.room import UNREAD_SECONDS, Awaited, Waiting
+from wolfstream.service.web.layers.room import UNREAD_SECONDS, AwaitedStep, ClientWait
 
-# The approximate memory of a fragment in addition to its content.
+# The approximate memory that a fragment takes in addition to its content.
 _FRAGMENT_BYTES = 64
-# A message may have so many fragments of any size; more of them must not be smaller on average.
+# A message may have so many fragments of any size; any more must have so many bytes on average.
 _FREE_FRAGMENTS, _FEWEST_BYTES = 1_024, 256
-# Pings and pongs within a second.
+# How many pings and pongs a client may send in a second.
 _MOST_CONTROL_FRAMES = 64
-# What is parsed at once holds some hundreds of frames at most, which take a few milliseconds.
+# How much is parsed at once: at most some hundreds of frames, which take a few milliseconds.
 _PART_BYTES = 1 << 11
-# After so many frames others have their turn.
+# How many frames are parsed before other tasks run.
 _FRAMES_A_TURN = 32
 
 
 class BoundedStream(WebSocketsSansIOProtocol):
-    """uvicorn's websocket connection. closed: called when it is."""
+    """uvicorn's websocket connection, with these bounds.
+
+    Args:
+        memory: the budget that messages are counted in.
+        closed: called when the connection is closed.
+        uvicorn_options: passed on to uvicorn's class.
+    """
 
     def __init__(
         self,
         settings: Settings,
         memory: MemoryBudget,
         closed: Callable[[], None] = lambda: None,
-        **of_uvicorn: Any,
+        **uvicorn_options: Any,
     ) -> None:
-        super().__init__(**of_uvicorn)
+        super().__init__(**uvicorn_options)
         self._closed = closed
         self._patience = settings.patience_seconds
         self._bytes_a_second = settings.upload_bytes_per_second
         self._most_bytes = settings.body_bytes
         self._lease = memory.lease()
-        # The bytes of the message's fragments, and their number.
-        self._fragments, self._n_fragments = 0, 0
-        # What has come and is not parsed yet. No more is read until it is.
+        # The bytes of the incomplete message's fragments, and their number.
+        self._fragment_bytes, self._n_fragments = 0, 0
+        # What has arrived, but is not parsed yet. Nothing more is read before it is parsed.
         self._unparsed = memoryview(b"")
-        self._waits = False
+        # Whether `_have_turn` is scheduled.
+        self._is_scheduled = False
+        # Frames since the connection was opened.
         self._frames = 0
+        # When the current second began, and the control frames in it.
         self._second, self._control_frames = 0.0, 0
-        # When the message began of which a part has come.
+        # When the incomplete message began; None if there is none.
         self._since: float | None = None
         self._began = self.loop.time()
-        # Since when the client has not read what was sent; 0 if it never had to.
+        # Since when the client has not read what was sent; 0 if there was always room to write.
         self._unread_since = 0.0
 
     def data_received(self, data: bytes) -> None:
-        """Take what came, which is parsed in parts."""
+        """Parse in parts what has arrived."""
         self._unparsed = memoryview(bytes(self._unparsed) + data if self._unparsed else data)
         self._parse_on()
 
     def _parse_on(self) -> None:
-        """Parse until the application should take a message, or others should have their turn."""
+        """Parse until the application has to take a message, or other tasks should run."""
         turn_ends = self._frames + _FRAMES_A_TURN
         while self._unparsed and not (self.read_paused or self.transport.is_closing()):
             if self._frames >= turn_ends:
@@ -76,76 +87,76 @@ class BoundedStream(WebSocketsSansIOProtocol):
             self._parse(bytes(part))
 
     def _parse_soon(self) -> None:
-        """Parse the rest of what came before more is read."""
+        """Parse the rest in the loop's next pass, and read nothing more before."""
         self.transport.pause_reading()
-        if not self._waits:
-            self._waits = True
+        if not self._is_scheduled:
+            self._is_scheduled = True
             self.loop.call_soon(self._have_turn)
 
     def _have_turn(self) -> None:
-        self._waits = False
+        self._is_scheduled = False
         self._parse_on()
         if not (self._unparsed or self.read_paused or self.transport.is_closing()):
             self.transport.resume_reading()
 
     def _parse(self, data: bytes) -> None:
-        """Parse a part, and count what is kept of an incomplete message."""
+        """Parse a part, and count the bytes of an incomplete message."""
         super().data_received(data)
-        kept = self._kept()
-        if not kept:
+        n_bytes = self._incomplete_bytes()
+        if not n_bytes:
             self._since = None
             return
         self._since = self._since or self.loop.time()
         free_bytes = _FREE_FRAGMENTS * _FEWEST_BYTES
-        if self._n_fragments * _FEWEST_BYTES > self._fragments + free_bytes:
+        if self._n_fragments * _FEWEST_BYTES > self._fragment_bytes + free_bytes:
             self.end(CloseCode.POLICY_VIOLATION, "the message has too many small fragments")
-        elif self._fragments > self._most_bytes:
+        elif self._fragment_bytes > self._most_bytes:
             self.end(CloseCode.MESSAGE_TOO_BIG, "the message has too many fragments")
-        elif kept > UNCOUNTED_BYTES:
+        elif n_bytes > UNCOUNTED_BYTES:
             try:
-                self._lease.hold(kept)
+                self._lease.hold(n_bytes)
             except MemoryFull:
                 self.end(CloseCode.TRY_AGAIN_LATER, "too many large messages arrive")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Give back what was held."""
+        """Release the memory of messages."""
         super().connection_lost(exc)
         self._unparsed = memoryview(b"")
         self._lease.release()
         self._closed()
 
     def handle_text(self, event: Frame) -> None:
-        """Take a message or its first fragment."""
+        """Receive a message or its first fragment."""
         self._add(event)
         super().handle_text(event)
 
     def handle_bytes(self, event: Frame) -> None:
-        """Take a message or its first fragment."""
+        """Receive a message or its first fragment."""
         self._add(event)
         super().handle_bytes(event)
 
     def handle_cont(self, event: Frame) -> None:
-        """Take a further fragment."""
+        """Receive another fragment."""
         self._add(event)
         super().handle_cont(event)
 
     def handle_ping(self) -> None:
-        """Answer, unless there are too many of them."""
+        """Answer a ping, unless there are too many."""
         if self._count_control_frame():
             super().handle_ping()
 
     def handle_pong(self, event: Frame) -> None:
-        """Take an answer to a ping, or one to none, unless there are too many of them."""
+        """Receive a pong, also one without a ping, unless there are too many."""
         if self._count_control_frame():
             super().handle_pong(event)
 
     def send_receive_event_to_app(self) -> None:
-        """Pass a complete message on."""
+        """Give a complete message to the application."""
         super().send_receive_event_to_app()
-        self._fragments, self._n_fragments, self._since = 0, 0, None
+        self._fragment_bytes, self._n_fragments, self._since = 0, 0, None
 
     async def receive(self) -> Any:
-        """Return the next message for the application, which counts it from now on."""
+        """Return the next message to the application, which counts its memory from now on."""
         message = await super().receive()
         if self.queue.empty():
             self._lease.release()
@@ -154,30 +165,31 @@ class BoundedStream(WebSocketsSansIOProtocol):
         return message
 
     async def send(self, message: Any) -> None:
-        """Send what the application does."""
+        """Send a message of the application."""
         await super().send(message)
         if self.close_sent and not self.handshake_complete:
-            # It was refused with an answer, which uvicorn would take for none and log as an error.
+            # The stream was refused with a response. uvicorn would not recognise it as one, and
+            # log an error.
             self.handshake_complete = True
         if self.close_sent and self._unparsed:
-            self._parse_soon()  # the client's own close may be in it
+            self._parse_soon()  # it may contain the client's close frame
 
-    def waiting(self, now: float) -> Waiting | None:
-        """Return what it waits for from its client; see `make_room`."""
+    def waiting(self, now: float) -> ClientWait | None:
+        """Return what the server waits for from the client; None if it waits for nothing."""
         if not self.writable.is_set() or self.transport.is_closing():
             unread = self.transport.get_write_buffer_size()
             waits = unread and now - self._unread_since > UNREAD_SECONDS
-            return Waiting(Awaited.READING, self._unread_since) if waits else None
-        return None if self.handshake_complete else Waiting(Awaited.BODY, self._began)
+            return ClientWait(AwaitedStep.READ, self._unread_since) if waits else None
+        return None if self.handshake_complete else ClientWait(AwaitedStep.BODY, self._began)
 
     def give_way(self) -> None:
-        """Close it for another one."""
+        """Close the connection to make room for another."""
         if not self.transport.is_closing():
             self.end(CloseCode.TRY_AGAIN_LATER, "the server needs the connection for others")
         self.transport.abort()
 
     def pause_writing(self) -> None:
-        """Note since when the client does not read."""
+        """Record since when the client has not read."""
         super().pause_writing()
         self._unread_since = self.loop.time()
 
@@ -185,24 +197,24 @@ class BoundedStream(WebSocketsSansIOProtocol):
         """End the connection if a message should have arrived by now."""
         if self._since is None or self.read_paused or self.transport.is_closing():
             return
-        if now - self._since > self._patience + self._kept() / self._bytes_a_second:
+        if now - self._since > self._patience + self._incomplete_bytes() / self._bytes_a_second:
             self.end(CloseCode.POLICY_VIOLATION, "a message took too long to arrive")
 
     def end(self, code: int, reason: str) -> None:
-        """Close with a code, and let the application know."""
+        """Close with a code, and tell the application."""
         self.conn.fail(code, reason)
         self.handle_parser_exception()
 
-    def _kept(self) -> int:
-        return self._fragments + len(self.conn.reader.buffer)
+    def _incomplete_bytes(self) -> int:
+        return self._fragment_bytes + len(self.conn.reader.buffer)
 
     def _add(self, fragment: Frame) -> None:
         self._frames += 1
         self._n_fragments += 1
-        self._fragments += len(fragment.data) + _FRAGMENT_BYTES
+        self._fragment_bytes += len(fragment.data) + _FRAGMENT_BYTES
 
     def _count_control_frame(self) -> bool:
-        """Return whether the client may send it; otherwise the connection has been closed."""
+        """Count a ping or pong; return False if the connection is closed, perhaps by this one."""
         self._frames += 1
         if self.close_sent:
             return False

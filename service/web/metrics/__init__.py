@@ -1,4 +1,4 @@
-"""Collectors of Prometheus metrics: the server's and the models', read when they are asked for.
+"""Collectors of Prometheus metrics of the server and of the models, for each request anew.
 
 It may import `service.web.layers`, `service.engine`, `service.storage`, `service.model`,
 `service.heads`, `service.diagnostics`.

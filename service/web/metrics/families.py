@@ -1,4 +1,4 @@
-"""Metric families of this server, by the names without their common prefix."""
+"""Makes metric families, whose names get the prefix that all metrics of this server have."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,22 +14,34 @@ _PREFIX = "wolfstream"
 
 
 def gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
-    """Return a gauge without labels. text: what HELP says, here and below."""
+    """Return a gauge without labels.
+
+    Args:
+        name: its name without the prefix.
+        text: its description.
+        value: its value.
+    """
     return GaugeMetricFamily(f"{_PREFIX}_{name}", text, value)
 
 
 def gauges(name: str, text: str, labels: Sequence[str]) -> GaugeMetricFamily:
-    """Gauges with labels, to be filled with `add_metric`."""
+    """Return an empty family of gauges with labels, to be filled with `add_metric`."""
     return GaugeMetricFamily(f"{_PREFIX}_{name}", text, labels=labels)
 
 
 def counters(name: str, text: str, labels: Sequence[str]) -> CounterMetricFamily:
-    """Counters with labels, to be filled with `add_metric`."""
+    """Return an empty family of counters with labels, to be filled with `add_metric`."""
     return CounterMetricFamily(f"{_PREFIX}_{name}", text, labels=labels)
 
 
 def counters_by_status(name: str, text: str, by_status: dict[str, int]) -> CounterMetricFamily:
-    """Return one counter for each status."""
+    """Return a family with a counter for each status.
+
+    Args:
+        name: its name without the prefix.
+        text: its description.
+        by_status: status -> count.
+    """
     family = counters(name, text, ("status",))
     for status, number in by_status.items():
         family.add_metric((status,), number)
@@ -37,14 +49,14 @@ def counters_by_status(name: str, text: str, by_status: dict[str, int]) -> Count
 
 
 def durations(name: str, text: str, labels: Sequence[str] = ()) -> HistogramMetricFamily:
-    """Histograms of seconds, to be filled with `add_histogram`."""
+    """Return an empty family of histograms of seconds, to be filled with `add_histogram`."""
     return HistogramMetricFamily(f"{_PREFIX}_{name}_duration_seconds", text, labels=labels)
 
 
 def add_histogram(
     family: HistogramMetricFamily, labels: Iterable[str], histogram: Histogram
 ) -> None:
-    """Add a histogram under its labels, with the cumulative counts that Prometheus expects."""
+    """Add a histogram to a family, with the cumulative counts that Prometheus expects."""
     total, buckets = 0, []
     bounds = [*map(str, histogram.bounds), "+Inf"]
     for bound, number in zip(bounds, histogram.counts.copy(), strict=True):

@@ -1,7 +1,7 @@
-"""The OpenAPI document: FastAPI's, of the table of calls and the types of their bodies.
+"""Generates the OpenAPI document from the table of calls and the types of their bodies.
 
-`operations` makes a route with types of each row, `parameters` and `bodies` are what they have,
-`examples.json` has the examples; `document` lets FastAPI describe the routes.
+`operations` makes a typed route for each row of the table, with the types of `parameters` and
+`bodies` and the examples of `examples.json`. `document` lets FastAPI describe these routes.
 
 It may import `service.web.formats`, `service.calls`, `service.spec`.
 It is imported by `service.web.routes`.

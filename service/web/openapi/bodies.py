@@ -1,4 +1,4 @@
-"""What rows of the table name as bodies: their types, examples and media types."""
+"""The types, examples and media types of the bodies that the table of calls names."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -22,8 +22,7 @@ from wolfstream.service.web.openapi.examples import EXAMPLES
 
 Content = dict[str, Any]
 
-# The types by the names in the table. Those that FastAPI reads from a route's signature come
-# first; MessagePack has types of its own where it has raw arrays.
+# Name in the table -> type. The types that FastAPI takes from a route's signature come first.
 _TYPES: Mapping[str, Any] = {
     "Nothing": Annotated[dict[str, Any], Field(max_length=0)],
     **{
@@ -40,6 +39,7 @@ _TYPES: Mapping[str, Any] = {
         )
     },
 }
+# The types of bodies that differ in MessagePack, which also has raw arrays.
 PACKED = {"Samples": samples.PackedSamples, "Rows": samples.PackedRows}
 _FLAT = samples.FlatRows
 # Bodies that a client may leave out.
@@ -56,7 +56,7 @@ event: state
 data: {"model": "rooms", "sequence": 1500, "values": {"adaptive.accuracy": 0.92}}
 
 """
-# What is no JSON, or not only.
+# Name -> media types of bodies that are not, or not only, JSON.
 _OTHER: dict[str, Content] = {
     "ModelFile": {OCTETS: {"schema": {"type": "string", "format": "binary"}}},
     "InferenceRequest": {OCTETS: {"schema": _TENSORS}},
@@ -79,7 +79,7 @@ def ref(name: str) -> dict[str, Any]:
 
 
 def type_of(name: str) -> Any:
-    """Return the type of a body in JSON; None for one that is never JSON."""
+    """Return the type of a body in JSON; None if it is never JSON."""
     kind = _TYPES.get(name)
     return kind | _FLAT if name in PACKED else kind
 
@@ -120,8 +120,8 @@ def _in_json(name: str) -> Content:
 def _rows(name: str) -> Content:
     """Return the media types of samples or rows: JSON, MessagePack with raw arrays, or lines."""
     kinds = {
-        media_type: {kind: {"value": value} for kind, value in of_format.items()}
-        for media_type, of_format in EXAMPLES[name].items()
+        media_type: {kind: {"value": value} for kind, value in examples.items()}
+        for media_type, examples in EXAMPLES[name].items()
     }
     in_json = kinds.pop(JSON.media_type)
     content: Content = {JSON.media_type: {"examples": in_json}}

@@ -1,4 +1,4 @@
-"""The OpenAPI document: FastAPI's, of the rows of the table of calls."""
+"""Generates the OpenAPI document with FastAPI from the table of calls."""
 
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -43,12 +43,16 @@ _TAGS = {
     "inference protocol": "Predict with clients of the Open Inference Protocol, version 2.",
 }
 _LISTED_TAGS = [{"name": name, "description": description} for name, description in _TAGS.items()]
-# FastAPI's own, for a parameter that it refuses; here the calls do.
-_OF_FASTAPI = ("HTTPValidationError", "ValidationError")
+# FastAPI's schemas of its own refusals, which no call uses.
+_UNUSED = ("HTTPValidationError", "ValidationError")
 
 
 def document(descriptions: Mapping[str, str | None]) -> dict[str, Any]:
-    """Return the document. descriptions: of the calls, by their names."""
+    """Return the document.
+
+    Args:
+        descriptions: call -> description.
+    """
     calls = [call for call in CALLS if call.tag is not None]
     made = get_openapi(
         title="wolfstream",
@@ -64,7 +68,7 @@ def document(descriptions: Mapping[str, str | None]) -> dict[str, Any]:
             if operation["responses"].get("422", {}).get("description") == "Validation Error":
                 del operation["responses"]["422"]
     schemas = made["components"]["schemas"] | _packed()
-    for name in _OF_FASTAPI:
+    for name in _UNUSED:
         schemas.pop(name, None)
     made["components"] = {
         "schemas": {name: _with_example(name, schemas[name]) for name in sorted(schemas)},
@@ -77,7 +81,7 @@ def document(descriptions: Mapping[str, str | None]) -> dict[str, Any]:
 
 
 def _packed() -> dict[str, Any]:
-    """Return the schemas of bodies in MessagePack; FastAPI knows one type for all formats."""
+    """Return the schemas of bodies in MessagePack; FastAPI only takes one type for all formats."""
     adapters: list[tuple[str, JsonSchemaMode, TypeAdapter[Any]]]
     adapters = [(name, "validation", TypeAdapter(kind)) for name, kind in PACKED.items()]
     _, schemas = TypeAdapter.json_schemas(adapters, ref_template="#/components/schemas/{model}")
@@ -86,7 +90,7 @@ def _packed() -> dict[str, Any]:
 
 
 def _with_example(name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema with the example of its component; those of requests are with them."""
+    """Return a schema with its example; the examples of requests are at their calls."""
     example = EXAMPLES.get(name)
     return schema if example is None or name in _REQUESTS else {**schema, "examples": [example]}
 
@@ -95,19 +99,23 @@ _REQUESTS = {call.takes for call in CALLS if call.takes != "InferenceRequest"}
 
 
 def _tidied(value: Any, key: str) -> Any:
-    """Return a part of the document without titles, and with whole bounds as whole numbers.
+    """Return a part of the document without titles, and with whole bounds as integers.
 
-    pydantic makes titles of names, and FastAPI floats of bounds.
+    pydantic makes a title from each name, and FastAPI a float from each bound.
+
+    Args:
+        value: the part.
+        key: under which the part is in the document.
     """
     if isinstance(value, float):
         return int(value) if value.is_integer() else value
     if isinstance(value, list):
-        return [_tidied(one, "") for one in value]
+        return [_tidied(item, "") for item in value]
     if not isinstance(value, dict):
         return value
-    names = key in ("properties", "schemas", "info")  # whose keys are no words of a schema
+    has_names = key in ("properties", "schemas", "info")  # their keys may be "title"
     return {
-        name: one if name in ("example", "examples") else _tidied(one, name)
-        for name, one in value.items()
-        if names or name != "title" or not isinstance(one, str)
+        name: item if name in ("example", "examples") else _tidied(item, name)
+        for name, item in value.items()
+        if has_names or name != "title" or not isinstance(item, str)
     }

@@ -1,6 +1,7 @@
-"""Examples of bodies: `examples.json` has one of each component, and those of requests.
+"""Reads the examples of bodies in `examples.json`.
 
-Those of requests come in several kinds; of samples and rows, in each of the formats that are text.
+It has one example for each component, and several for each request; for samples and rows, it has
+some in each text format.
 """
 
 import json

@@ -1,7 +1,8 @@
-"""What the document says of a call: a route with types, from which FastAPI's generator makes it.
+"""Makes a typed route for each call, from which FastAPI generates its description.
 
-No server routes to these: FastAPI would decode bodies itself, in one format and with refusals of
-its own. `web.routes.endpoints` makes the routes that serve, of the same rows.
+The server does not serve these routes: FastAPI would decode bodies itself, in only one format and
+with refusals of its own. `web.routes.endpoints` makes the routes that are served, from the same
+table.
 """
 
 import inspect
@@ -55,7 +56,7 @@ _REPLAYED = {
     "description": "The request was answered before under its key; this is that answer.",
     "schema": {"type": "string", "enum": ["true"]},
 }
-# Of responses, by their schemas.
+# Schema of a response -> its headers.
 _HEADERS: dict[str, dict[str, Any]] = {
     "Learned": {"Idempotency-Replayed": _REPLAYED, "Preference-Applied": _APPLIED},
     "Accepted": {"Preference-Applied": _APPLIED},
@@ -136,7 +137,7 @@ def _successes(call: Call) -> _Responses:
 
 
 def _refusals(call: Call) -> _Responses:
-    """Return the refusals of a call, and of the layers around all calls."""
+    """Return the refusals of a call, and those of the layers around all calls."""
     kinds = list(call.refusals)
     if call.scope is not None:
         kinds += [Unauthenticated, Forbidden, NotReady, TooManyConnections]
@@ -146,7 +147,7 @@ def _refusals(call: Call) -> _Responses:
     responses: _Responses = {}
     for kind in kinds:
         _add_refusal(responses, kind, inference=inference)
-    # Where a head is cut off the path is not known, nor the protocol: it is always a problem.
+    # The path of a head that is too large may not be known, so its refusal is always a problem.
     _add_refusal(responses, HeadTooLarge, inference=False)
     return responses
 

@@ -1,4 +1,4 @@
-"""The parameters of calls besides their bodies: each means the same wherever it is taken."""
+"""The types of path, query and header parameters, which are the same for all calls."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -14,7 +14,7 @@ from wolfstream.service.web.formats.inference import JSON_LENGTH_HEADER, VERSION
 _Text = Annotated[str, Field(min_length=1)]
 _NUMBERED = "its name, or its number from 1"
 
-# By name, as FastAPI takes them.
+# Name -> type with FastAPI's annotation.
 PATH: Mapping[str, Any] = {
     "name": Annotated[ModelName, Path()],
     "job": Annotated[str, Path()],

@@ -1,7 +1,7 @@
-"""Routes, and the handlers under every transport.
+"""The endpoints of the HTTP interface, and the handlers that all transports share.
 
-`app` puts routes and layers together, `handlers` is what HTTP, the stream and the inference
-protocol all call, and the other modules are the routes of one subject each.
+`app` puts endpoints and layers together. `handlers` has what HTTP, the stream and the Open
+Inference Protocol have in common. Each of the other modules has the endpoints of one subject.
 
 It may import `service.web.metrics`, `service.web.openapi`, `service.web.layers`,
 `service.web.formats`, `service.workers`, `service.monitor`, `service.replicas`, `service.engine`,

@@ -1,4 +1,4 @@
-"""The application: its routes, and the layers around them."""
+"""Builds the ASGI applications of the server and its workers: routes, and layers around them."""
 
 import inspect
 from typing import Any
@@ -20,10 +20,10 @@ from wolfstream.service.web.formats.problems import add_problems, problem_respon
 from wolfstream.service.web.formats.query import check_query_of_route
 from wolfstream.service.web.layers.forwarding import Forwarding
 from wolfstream.service.web.layers.guard import Guard
+from wolfstream.service.web.layers.leader_proxy import LeaderProxy, StreamProxy
 from wolfstream.service.web.layers.observer import Observer, Requests
 from wolfstream.service.web.layers.origins import Origins
 from wolfstream.service.web.layers.shortcut import Shortcut
-from wolfstream.service.web.layers.to_leader import StreamsToLeader, ToLeader
 from wolfstream.service.web.openapi.document import document
 from wolfstream.service.web.routes.challengers import challenger_endpoints
 from wolfstream.service.web.routes.console_page import add_console
@@ -34,8 +34,8 @@ from wolfstream.service.web.routes.exposition import metrics_endpoints
 from wolfstream.service.web.routes.fleet import fleet_endpoints
 from wolfstream.service.web.routes.health import health_endpoints
 from wolfstream.service.web.routes.history import history_endpoints
-from wolfstream.service.web.routes.inference import inference_endpoints, inferring_endpoints
-from wolfstream.service.web.routes.learning import learning_endpoints, predicting_endpoints
+from wolfstream.service.web.routes.inference import infer_endpoints, inference_endpoints
+from wolfstream.service.web.routes.learning import learning_endpoints, prediction_endpoints
 from wolfstream.service.web.routes.models import model_endpoints
 from wolfstream.service.web.routes.refits import refit_endpoints
 from wolfstream.service.web.routes.state import state_endpoints
@@ -45,28 +45,26 @@ from wolfstream.service.workers.leader import Leader
 
 
 class Application(FastAPI):
-    """FastAPI with a complete OpenAPI document, and with layers around it.
+    """FastAPI with its own layers around it, and an OpenAPI document made from the table of calls.
 
-    Layers that FastAPI adds itself come after its own, which take a tenth of the time of a small
-    prediction.
+    Middleware that is added to FastAPI runs inside the layers that FastAPI has itself, which take a
+    tenth of the time of a small prediction. Layers that are around FastAPI can bypass those.
     """
 
     layers: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a call through the layers."""
+        """Answer a request through the layers."""
         scope["app"] = self
         await self.layers(scope, receive, send)
 
     def openapi(self) -> dict[str, Any]:
-        """Return the document, made once, of the table of calls."""
+        """Return the OpenAPI document, which is made only once."""
         if self.openapi_schema is None:
-            self.openapi_schema = self._document()
+            routes = [route for route in self.routes if isinstance(route, APIRoute)]
+            descriptions = {route.name: inspect.getdoc(route.endpoint) for route in routes}
+            self.openapi_schema = document(descriptions)
         return self.openapi_schema
-
-    def _document(self) -> dict[str, Any]:
-        routes = [route for route in self.routes if isinstance(route, APIRoute)]
-        return document({route.name: inspect.getdoc(route.endpoint) for route in routes})
 
 
 def create_app(
@@ -79,15 +77,22 @@ def create_app(
     membership: Membership | None = None,
     leader: Leader | None = None,
 ) -> FastAPI:
-    """The ASGI application over an engine and its monitor, which the caller starts and stops.
+    """Return the ASGI application of a server.
 
-    membership: of a fleet; None if all models are here.
-    leader: of workers; None if this process answers all requests.
+    Args:
+        engine: the engine, which the caller starts and stops.
+        monitor: the monitor, which the caller starts and stops.
+        settings: the server's settings.
+        streams: the open streams.
+        ring: the API keys.
+        memory: the budget of all requests.
+        membership: in a fleet; None if all models are on this server.
+        leader: of worker processes; None if this process answers all requests.
     """
     requests: Requests = {} if leader is None else leader.requests
     endpoints: Endpoints = {
         **learning_endpoints(engine, settings, memory),
-        **predicting_endpoints(engine, settings, memory),
+        **prediction_endpoints(engine, settings, memory),
         **inference_endpoints(engine, settings, memory),
         **stream_endpoints(engine, settings, streams, memory),
         **model_endpoints(engine, settings),
@@ -106,9 +111,14 @@ def create_app(
     add_console(app)
     inner: ASGIApp = Shortcut(super(Application, app).__call__, endpoints)
     if membership is not None:
-        of_views = Shortcut(inner, _of_views(membership, settings, memory))
+        followed = membership.followed
+        view_endpoints = {
+            **prediction_endpoints(followed, settings, memory),
+            **infer_endpoints(followed, settings, memory),
+        }
+        view_app = Shortcut(inner, view_endpoints)
         most_bytes = max(settings.body_bytes, settings.state_bytes)
-        inner = Forwarding(inner, membership, of_views, problem_response, most_bytes)
+        inner = Forwarding(inner, membership, view_app, problem_response, most_bytes)
     app.layers = _layers(app, inner, engine, settings, ring, requests)
     return app
 
@@ -122,36 +132,35 @@ def create_worker_app(
     requests: Requests,
     leader: str,
 ) -> FastAPI:
-    """The ASGI application of a worker: the calls that carry the traffic, and all others sent on.
+    """Return the ASGI application of a worker: it answers hot calls, and forwards all others.
 
-    requests: to be filled with those that it answers. leader: path of the socket on which the
-    leader answers.
+    Args:
+        engine: the engine.
+        settings: the server's settings.
+        streams: the open streams.
+        ring: the API keys.
+        memory: the budget of all requests.
+        requests: the histograms to fill.
+        leader: path of the socket on which the leader answers requests.
     """
     endpoints: Endpoints = {
         **learning_endpoints(engine, settings, memory),
-        **predicting_endpoints(engine, settings, memory),
-        **inferring_endpoints(engine, settings, memory),
+        **prediction_endpoints(engine, settings, memory),
+        **infer_endpoints(engine, settings, memory),
         **stream_endpoints(engine, settings, streams, memory),
     }
     app = _application(endpoints)
     inner: ASGIApp = Shortcut(super(Application, app).__call__, endpoints)
     if settings.fleet:
-        inner = StreamsToLeader(inner, leader, engine.is_model, problem_response)
+        inner = StreamProxy(inner, leader, engine.is_model, problem_response)
     layers = _layers(app, inner, engine, settings, ring, requests)
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=16)
     transport = httpx.AsyncHTTPTransport(uds=leader, limits=limits)
     is_warm = engine.warm.is_set
-    app.layers = ToLeader(layers, settings, transport, engine.is_model, is_warm, problem_response)
+    app.layers = LeaderProxy(
+        layers, settings, transport, engine.is_model, is_warm, problem_response
+    )
     return app
-
-
-def _of_views(membership: Membership, settings: Settings, memory: MemoryBudget) -> Endpoints:
-    """Return what predicts with the views that a replica follows."""
-    followed = membership.followed
-    return {
-        **predicting_endpoints(followed, settings, memory),
-        **inferring_endpoints(followed, settings, memory),
-    }
 
 
 def _application(endpoints: Endpoints) -> Application:
@@ -173,7 +182,7 @@ def _layers(
     ring: KeyRing,
     requests: Requests,
 ) -> ASGIApp:
-    """Return what is around all routes, and around the innermost layers."""
+    """Return the layers that the server and its workers have in common, around the inner ones."""
     add_problems(app)
     guard = Guard(inner, ring, problem_response)
     origins = Origins(guard, settings, ring, problem_response)

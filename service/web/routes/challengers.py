@@ -9,7 +9,7 @@ from wolfstream.service.errors import Invalid, SampleError, pointer_to
 from wolfstream.service.model.scoreboard import scoreboard
 from wolfstream.service.web.formats.body import read_body, respond
 from wolfstream.service.web.formats.bounds import Bounds
-from wolfstream.service.web.formats.moments import read_if_match
+from wolfstream.service.web.formats.revisions import read_if_match
 from wolfstream.service.web.formats.wire import JSON, format_of_body
 from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 
@@ -21,7 +21,7 @@ def challenger_endpoints(engine: Engine) -> Endpoints:
     """Return the endpoints of challengers."""
 
     async def list_challengers(request: Request, name: str) -> Response:
-        """The models that follow this one, each compared with it on the same samples.
+        """List the models that follow this one, each compared with it on the same samples.
 
         `difference` is above zero where the challenger is better. `interval` holds at all times
         together with the probability `level`: it may be watched, and acted on once zero is outside.
@@ -35,8 +35,8 @@ def challenger_endpoints(engine: Engine) -> Endpoints:
         """Exchange spec and state of a model and its challenger; 200 means that it is on disk.
 
         The challenger first learns what it lacks of the champion's log. Both keep their names,
-        their sequences and the rows that wait for labels, and begin another epoch; the challenger
-        is from now on what the champion was, and goes on following. The state of before is in the
+        their sequences and the rows that wait for labels, and begin another epoch. The challenger
+        becomes what the champion was, and continues to follow. The previous state is in the
         history, under the sequence at which they were exchanged: a rollback to it undoes this.
         """
         data = await read_body(request, _BODY_BYTES)
@@ -55,16 +55,16 @@ def challenger_endpoints(engine: Engine) -> Endpoints:
 
 def _read_promotion(given: Any) -> str:
     """Return the name of the challenger. Raises Invalid."""
-    wrong: list[SampleError] = []
+    faults: list[SampleError] = []
     fields = given if isinstance(given, dict) else {}
     name = fields.get("model")
     if fields is not given:
-        wrong.append({"pointer": "", "detail": "must be an object"})
+        faults.append({"pointer": "", "detail": "must be an object"})
     elif not isinstance(name, str):
-        wrong.append({"pointer": "/model", "detail": "must name a challenger"})
+        faults.append({"pointer": "/model", "detail": "must name a challenger"})
     unknown = [field for field in fields if field != "model"]
-    wrong += [{"pointer": pointer_to(field), "detail": "unknown field"} for field in unknown]
-    if wrong:
-        raise Invalid('the body of a promotion is {"model": NAME}, of a challenger', wrong)
+    faults += [{"pointer": pointer_to(field), "detail": "unknown field"} for field in unknown]
+    if faults:
+        raise Invalid('the body of a promotion is {"model": NAME}, of a challenger', faults)
     assert isinstance(name, str)
     return name

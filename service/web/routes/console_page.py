@@ -1,4 +1,4 @@
-"""The console at `/` and its files. Programs that ask for `/` get a list of addresses."""
+"""Serves the console at `/` and its files; programs that ask for `/` get a list of addresses."""
 
 from importlib.metadata import version
 
@@ -16,7 +16,7 @@ _ROOT = {
     "health": "/readyz",
     "models": "/v1/models",
 }
-# The page runs and loads its own files alone, talks to this server alone, and cannot be framed.
+# The page only loads its own files and only talks to this server, and no page can frame it.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; "
@@ -28,7 +28,7 @@ _HEADERS = {
 
 
 def add_console(app: FastAPI) -> None:
-    """Add the routes, which need no key: the page asks for one where the server wants it."""
+    """Add the routes. They need no key: the page asks the user for one if the server has keys."""
     files = read_files()
     index = files.pop(INDEX)
 
@@ -39,18 +39,18 @@ def add_console(app: FastAPI) -> None:
         answer.headers["Vary"] = "Accept"
         return answer
 
-    async def file(request: Request) -> Response:
-        found = files.get(request.path_params["file"])
-        if found is None:
+    async def console_file(request: Request) -> Response:
+        file = files.get(request.path_params["file"])
+        if file is None:
             raise HTTPException(404)
-        return _respond(request, found)
+        return _respond(request, file)
 
     app.add_route("/", root)
-    app.add_route(f"{CONSOLE}/{{file}}", file)
+    app.add_route(f"{CONSOLE}/{{file}}", console_file)
 
 
 def _respond(request: Request, file: File) -> Response:
-    """Return a file, unless the browser has it."""
+    """Return a file, or 304 if the browser has it."""
     headers = {**_HEADERS, "ETag": file.tag, "Vary": "Accept"}
     if request.headers.get("if-none-match") == file.tag:
         return Response(status_code=304, headers=headers)

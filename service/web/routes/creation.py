@@ -1,4 +1,4 @@
-"""Creates models from a spec, or as challengers that follow others, and describes them."""
+"""Creates models from a spec, or as challengers that follow other models."""
 
 import re
 from typing import Any
@@ -15,10 +15,16 @@ _MODEL_NAME = re.compile(MODEL_NAME_PATTERN)
 
 
 async def create(engine: Engine, grant: Grant, name: str, body: Any) -> tuple[Created, bool]:
-    """Create a model from a decoded spec; a short description, and whether it is new.
+    """Create a model; return a short description of it, and whether it is new.
 
-    Raises Invalid, ModelExists, TooManyModels, NotReady, StorageFailed; of one that follows another
-    also Forbidden, ModelBroken.
+    Args:
+        engine: the engine.
+        grant: what the sender may do.
+        name: the name of the new model.
+        body: the decoded spec.
+
+    Raises Invalid, ModelExists, TooManyModels, NotReady, StorageFailed; for a challenger also
+    Forbidden, ModelBroken.
     """
     check_name(name)
     follows, spec = read_follows(body)
@@ -38,16 +44,16 @@ def _champion(engine: Engine, grant: Grant, name: str) -> Model:
     try:
         return engine.model(name)
     except UnknownModel:
-        wrong: list[SampleError] = [{"pointer": "/follows", "detail": "names no model"}]
+        faults: list[SampleError] = [{"pointer": "/follows", "detail": "names no model"}]
         raise Invalid(
             f"there is no model {name[:80]!r} to follow: create it first; GET /v1/models lists "
             "those that exist",
-            wrong,
+            faults,
         ) from None
 
 
 def check_name(name: str) -> None:
-    """Raise Invalid for what cannot be the name of a model."""
+    """Raise Invalid unless a model may have this name."""
     if not _MODEL_NAME.fullmatch(name):
         raise Invalid(
             "a model's name has 1 to 63 letters, digits, dots, underscores and hyphens, "
@@ -56,7 +62,7 @@ def check_name(name: str) -> None:
 
 
 def created(model: Model) -> Created:
-    """Return a short description of a model that was created."""
+    """Return the short description with which the creation of a model is answered."""
     published = model.published
     return {
         "model": model.name,
@@ -68,22 +74,22 @@ def created(model: Model) -> Created:
 
 
 def _chosen(spec: ModelSpec) -> dict[str, Any]:
-    """Return the task, the served head, and the fields that differ from those of `{}`."""
+    """Return the task, the served head, and the fields that differ from those of the spec `{}`."""
     plain = spec.plain()
-    decisive = {"task": plain["task"], "serve": plain["serve"]}
-    return decisive | _difference(plain, ModelSpec().plain())
+    always = {"task": plain["task"], "serve": plain["serve"]}
+    return always | _difference(plain, ModelSpec().plain())
 
 
 def _difference(plain: dict[str, Any], default: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields whose values are not the default ones, part by part."""
+    """Return the fields whose values differ from the defaults, also inside objects."""
     different: dict[str, Any] = {}
     for name, value in plain.items():
-        usual = default.get(name)
-        if isinstance(value, dict) and isinstance(usual, dict):
-            value = _difference(value, usual)
+        default_value = default.get(name)
+        if isinstance(value, dict) and isinstance(default_value, dict):
+            value = _difference(value, default_value)
             if not value:
                 continue
-        elif value == usual:
+        elif value == default_value:
             continue
         different[name] = value
     return different

@@ -1,7 +1,7 @@
-"""The page at /docs: the OpenAPI document as HTML, without scripts or anything from elsewhere.
+"""Serves the page at /docs: the OpenAPI document as HTML, without scripts or external files.
 
 The usual viewers are a megabyte of scripts, mostly loaded from a host that a closed network does
-not reach; this page only has to show the document.
+not reach. This page only has to show the document.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ table { border-collapse: collapse } td, th { text-align: left; padding: .2rem 1r
   body { color: #ddd; background: #1a1a1a } pre { background: #2a2a2a } a { color: #8bf }
 }
 """
-# The page loads nothing, runs nothing and cannot be framed, whatever text is in the document.
+# Whatever text the document contains, the page loads and runs nothing, and no page can frame it.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
@@ -37,19 +37,19 @@ _HEADERS = {
 
 
 def add_docs(app: FastAPI) -> None:
-    """Add the page, and the document itself; each is made once, as anybody may ask for it.
+    """Add the routes of the page and of the document itself.
 
-    Making them takes a second, so that is done beside the event loop, by one thread however many
-    wait for it.
+    Each is made only once, because everybody may ask for it. That takes a second, so it is done on
+    another thread than the event loop's, one at a time.
     """
-    one_at_a_time = asyncio.Lock()
-    made: dict[str, bytes] = {}
+    lock = asyncio.Lock()
+    cache: dict[str, bytes] = {}  # path -> content
 
     async def once(name: str, make: Callable[[], bytes]) -> bytes:
-        async with one_at_a_time:
-            if name not in made:
-                made[name] = await asyncio.to_thread(make)
-            return made[name]
+        async with lock:
+            if name not in cache:
+                cache[name] = await asyncio.to_thread(make)
+            return cache[name]
 
     async def docs(_: Request) -> Response:
         content = await once(DOCS, lambda: page(app.openapi()).encode())
@@ -112,7 +112,7 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> Iterator[st
 
 
 def _content(title: str, content: dict[str, Any]) -> Iterator[str]:
-    """Yield one media type of a request or response: its schema, and an example."""
+    """Yield the HTML of one media type of a request or response: its schema and its examples."""
     schema = content.get("schema", {})
     yield f"<details><summary>{_prose(title)}</summary>"
     if "$ref" in schema:
@@ -134,6 +134,6 @@ def _json(value: Any) -> str:
 
 
 def _prose(text: str) -> str:
-    """Text whose `backticks` are code."""
+    """Return text as HTML, with the parts in `backticks` as code."""
     parts = escape(text).split("`")
     return "".join(f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts))

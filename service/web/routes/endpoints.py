@@ -1,7 +1,7 @@
-"""Endpoints by the names of their calls, and the routes that FastAPI makes of them.
+"""Adds the endpoints to FastAPI as routes, by the names of their calls.
 
-The routes have no types: endpoints decode bodies themselves, in several formats, and refuse them as
-problems. `web.openapi` describes them.
+The routes have no types: endpoints decode bodies in several formats themselves, and refuse invalid
+ones with problems. `web.openapi` describes them.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -11,13 +11,13 @@ from fastapi import FastAPI
 
 from wolfstream.service.calls.table import CALLS, WEBSOCKET
 
-# They take a request, or a websocket, and the parameters of their path.
+# An endpoint takes a request, or a websocket, and the parameters in the call's path.
 Endpoint: TypeAlias = Callable[..., Awaitable[Any]]
 Endpoints: TypeAlias = Mapping[str, Endpoint]
 
 
 def by_name(*endpoints: Endpoint) -> Endpoints:
-    """Return endpoints by their names, which are those of their calls."""
+    """Return endpoints by their names; an endpoint has the name of its call."""
     return {endpoint.__name__: endpoint for endpoint in endpoints}
 
 

@@ -1,4 +1,4 @@
-"""The endpoints for watching a model: its events, and its numbers of the last hours."""
+"""The endpoints for watching a model: its events, and its numbers over the last hours."""
 
 from collections.abc import AsyncIterator
 
@@ -14,7 +14,7 @@ from wolfstream.service.web.formats.wire import JSON
 from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 
 _EVENTS = "text/event-stream"
-# A proxy that collected events would deliver them late.
+# Tells proxies not to buffer events, which would arrive late.
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
@@ -22,14 +22,14 @@ def event_endpoints(engine: Engine, monitor: Monitor, ring: KeyRing) -> Endpoint
     """Return the endpoints for watching a model."""
 
     async def events(request: Request, name: str) -> Response:
-        """The model's state once a second, as Server-Sent Events, until the client leaves.
+        """Send the model's state once a second, as Server-Sent Events, until the client leaves.
 
-        `event: state` has the state as `data`, an object; `event: alert` has a change of a head, as
-        the state's `heads` have it from then on; `event: end` comes last, with the `reason`
-        `stopping` (the server is), `deleted` (the model was) or `key` (it is no longer in force).
-        The state's `columns` is null beyond 64.
-        An id continues where a connection was lost, through `Last-Event-ID`. A listener takes one
-        of the server's connections; one that reads slowly misses events.
+        `event: state` has the state as `data`, an object. `event: alert` has a change of a head,
+        which the state's `heads` have from then on. `event: end` comes last, with a `reason`:
+        `stopping` (the server stops), `deleted` (the model was deleted) or `key` (the key is no
+        longer in force). The state's `columns` is null if there are more than 64.
+        After a lost connection, `Last-Event-ID` continues where it ended. A listener takes one of
+        the server's connections; a listener that reads slowly misses events.
         """
         model = engine.model(name)
         sent = monitor.listen(model, request.headers.get("last-event-id"))
@@ -37,9 +37,9 @@ def event_endpoints(engine: Engine, monitor: Monitor, ring: KeyRing) -> Endpoint
         return StreamingResponse(content, headers=_HEADERS, media_type=_EVENTS)
 
     async def metrics_history(request: Request, name: str) -> Response:
-        """The numbers of a model over the last hours, a point for each ten seconds with a change.
+        """Return the numbers of a model over the last hours, a point for ten seconds with a change.
 
-        The last 2,160 points of a model are kept, even across a restart.
+        The last 2,160 points of a model are stored, also across restarts.
         """
         model = engine.model(name)
         columns = await monitor.history(model)
@@ -60,7 +60,7 @@ def event_endpoints(engine: Engine, monitor: Monitor, ring: KeyRing) -> Endpoint
 async def _while_allowed(
     events: AsyncIterator[bytes], ring: KeyRing, grant: Grant
 ) -> AsyncIterator[bytes]:
-    """Events for as long as the listener's key is in force."""
+    """Yield events for as long as the listener's key is in force."""
     async for event in events:
         if not ring.holds(grant):
             yield b'event: end\ndata: {"reason":"key"}\n\n'

@@ -1,4 +1,4 @@
-"""`GET /metrics`: the metrics in the formats of Prometheus and OpenMetrics."""
+"""The endpoint of the metrics, in the formats of Prometheus and OpenMetrics."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,8 +12,8 @@ from wolfstream.service.engine.facade import Engine
 from wolfstream.service.replicas.membership import Membership
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.layers.observer import Requests
-from wolfstream.service.web.metrics.of_models import ModelCollector
-from wolfstream.service.web.metrics.of_server import ServerCollector
+from wolfstream.service.web.metrics.model_metrics import ModelCollector
+from wolfstream.service.web.metrics.server_metrics import ServerCollector
 from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 from wolfstream.service.web.routes.stream import Streams
 from wolfstream.service.workers.leader import Leader
@@ -27,7 +27,7 @@ def metrics_endpoints(
     membership: Membership | None,
     leader: Leader | None,
 ) -> Endpoints:
-    """Return the endpoint of the metrics. membership, leader: see `create_app`."""
+    """Return the endpoint of the metrics; the arguments are those of `create_app`."""
     registry = CollectorRegistry(auto_describe=False)
     server = ServerCollector(
         engine, settings.data, requests, membership.describe if membership else None
@@ -38,10 +38,10 @@ def metrics_endpoints(
     ProcessCollector(registry=registry)
 
     async def metrics(request: Request) -> Response:
-        """Counters, durations and gauges of the server and of each model, for Prometheus.
+        """Return counters, durations and gauges of the server and of each model, for Prometheus.
 
-        As text, or in the OpenMetrics format if Accept asks for it. If the server has keys, this
-        needs one for all models, with the scope predict.
+        They come as text, or in the OpenMetrics format if Accept asks for it. If the server has
+        keys, this needs one for all models, with the scope predict.
         """
         encode, media_type = _encoder(request.headers.get("accept", ""))
         if leader is None:
@@ -50,7 +50,7 @@ def metrics_endpoints(
             await leader.report()
             server.connections, server.streams, _ = leader.announcements.use
             server.workers = len(leader.announcements)
-        # A thousand models have a hundred thousand lines.
+        # The metrics of a thousand models are a hundred thousand lines.
         content = await asyncio.to_thread(encode, registry)
         return Response(content, headers={"Content-Type": media_type})
 
@@ -58,8 +58,8 @@ def metrics_endpoints(
 
 
 def _encoder(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:
-    """Return what writes the metrics, and its media type; text where Accept makes no sense."""
+    """Return the function that encodes metrics, and its media type; text if Accept is invalid."""
     try:
         return choose_encoder(accept)
-    except (TypeError, ValueError):  # the library compares the parts of what is no version
+    except (TypeError, ValueError):  # the library parses any parameter "version" as a version
         return choose_encoder("")

@@ -1,4 +1,4 @@
-"""The endpoints of the fleet: what this replica knows of the others, and the views for them."""
+"""The endpoints of a fleet: its description by this replica, and views for the other replicas."""
 
 from fastapi import Request, Response
 
@@ -15,11 +15,11 @@ def fleet_endpoints(membership: Membership, settings: Settings, memory: MemoryBu
     """Return the endpoints of the fleet."""
 
     async def describe_fleet(request: Request) -> Response:
-        """Describe the living replicas: which models each leads, since when, and follows."""
+        """Describe the living replicas: which models each one leads, since when, and follows."""
         return respond(request, JSON, membership.describe())
 
     async def give_views(request: Request) -> Response:
-        """Views that are newer than those another replica holds, as soon as there are some."""
+        """Return views that are newer than those another replica has, once there are any."""
         with memory.lease() as lease:
             content = await read_body(request, settings.body_bytes, lease)
         views, seal = await membership.served.answer(content, request.headers.get(SEAL, ""))

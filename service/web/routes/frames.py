@@ -1,7 +1,7 @@
-"""Frames of the websocket stream: decoded and checked, before anything is done with them.
+"""Decodes and checks the frames of a websocket stream.
 
-A frame has the fields of a call's body, those of its parameters that a stream takes, and its own:
-`id` and `op`.
+A frame has the fields of a call's body, the parameters of the call that a stream takes, and two
+fields of its own, `id` and `op`.
 """
 
 from collections.abc import Mapping
@@ -18,25 +18,22 @@ SUBPROTOCOLS = {"wolfstream.v1.json": JSON, "wolfstream.v1.msgpack": MSGPACK}
 FrameId = int | str
 
 _LONGEST_ID = 128
-# The fields of parameters that a stream takes, by the names that these have in a request.
+# The parameters that a stream takes: name in a request -> field of a frame.
 _PARAMETERS = {"head": "head", "min_sequence": "min_sequence", "If-Match": "if_match"}
 
 
 class Frame(NamedTuple):
-    """A frame that is for a call.
-
-    fields: all that it has. body: those of a request's body. n_bytes: of its message.
-    """
+    """A frame that has been checked, apart from its body."""
 
     id: FrameId
     call: Call
-    fields: Mapping[str, Any]
-    body: dict[str, Any]
-    n_bytes: int
+    fields: Mapping[str, Any]  # all fields of the frame
+    body: dict[str, Any]  # the fields that the body of a request would have
+    n_bytes: int  # size of the message
 
 
 _CALLS = {call.frame: call for call in CALLS if call.frame is not None}
-# By operation: the fields of a body, and all fields.
+# op -> the fields of its body, and all its fields.
 _BODY = {op: tuple(BODIES[call.takes].__annotations__) for op, call in _CALLS.items()}
 _FIELDS = {
     op: {
@@ -50,7 +47,7 @@ _FIELDS = {
 def decode_frame(
     message: Mapping[str, Any], frame_format: Format, bounds: Bounds
 ) -> dict[str, Any]:
-    """Return the fields of a message's frame. Raises Unreadable, TooLarge."""
+    """Return the fields of the frame in a message. Raises Unreadable, TooLarge."""
     data = message.get("bytes")
     if data is None:
         if frame_format is MSGPACK:
@@ -62,16 +59,22 @@ def decode_frame(
     return frame
 
 
-def frame_id(frame: dict[str, Any]) -> FrameId:
-    """Return the id that the answer to a frame carries. Raises Invalid."""
-    given = frame.get("id")
+def read_frame_id(fields: dict[str, Any]) -> FrameId:
+    """Return the id of a frame, which its answer repeats. Raises Invalid."""
+    given = fields.get("id")
     if type(given) is int or (type(given) is str and len(given) <= _LONGEST_ID):
         return given
     raise Invalid(f"a frame needs an id: an integer, or up to {_LONGEST_ID} characters")
 
 
-def read_frame(of_frame: FrameId, fields: dict[str, Any], n_bytes: int) -> Frame:
-    """Return a frame with its call, which takes no other fields than it has. Raises Invalid."""
+def read_frame(frame_id: FrameId, fields: dict[str, Any], n_bytes: int) -> Frame:
+    """Return a frame. Raises Invalid for an unknown op or field, or an invalid parameter.
+
+    Args:
+        frame_id: its id.
+        fields: all its fields.
+        n_bytes: size of the message.
+    """
     op = fields.get("op")
     if not isinstance(op, str) or op not in _CALLS:
         raise Invalid(f"op must be one of {', '.join(_CALLS)}")
@@ -85,4 +88,4 @@ def read_frame(of_frame: FrameId, fields: dict[str, Any], n_bytes: int) -> Frame
     read_awaited(fields.get("min_sequence"))
     read_expected(fields.get("if_match"))
     body = {name: fields[name] for name in _BODY[op] if name in fields}
-    return Frame(of_frame, _CALLS[op], fields, body, n_bytes)
+    return Frame(frame_id, _CALLS[op], fields, body, n_bytes)

@@ -1,7 +1,7 @@
-"""The handlers under every transport: decoded data in, plain data out.
+"""The handlers that all transports share: they take decoded data, and return plain data.
 
-HTTP, the websocket and the Open Inference Protocol decode and encode; what a call does, what it
-counts and which quota it uses is decided here.
+HTTP, the websocket and the Open Inference Protocol decode requests and encode responses. What a
+call does, what it counts and which quota it uses is decided here.
 """
 
 import asyncio
@@ -33,12 +33,12 @@ from wolfstream.service.spec.heads import HEADS, HeadName, LearningCall
 from wolfstream.service.web.formats.memory import UNCOUNTED_BYTES, VALUE_BYTES, Lease
 from wolfstream.solver.prepare.named_rows import NamedRows, Rows, n_bytes, n_entries, n_rows
 
-# A prediction of more multiplications than this (about a millisecond) leaves the event loop.
+# Predictions of more multiplications (about a millisecond) are made on another thread.
 _INLINE_COST = 20_000_000
-# Numbering the features of so many named numbers takes about a millisecond too.
+# Looking up the features of so many named numbers also takes about a millisecond.
 _INLINE_NAMED = 10_000
-# The values of a reason for a prediction: a member of a set each way, and a gradient.
-_VALUES_OF_REASON = 24
+# The values of each reason for a prediction: a member of the set on either side, and a gradient.
+_VALUES_PER_REASON = 24
 
 
 def learn(
@@ -51,9 +51,19 @@ def learn(
     durable: "asyncio.Future[Answer] | None" = None,
     expected: tuple[Revision, ...] = (),
 ) -> "asyncio.Future[Answer]":
-    """Queue checked samples, in the order of the calls; the future is the answer.
+    """Queue checked samples; return a future of the answer.
 
-    key, durable, expected: see `Engine.submit`.
+    Samples are learned in the order of the calls.
+
+    Args:
+        engine: the engine.
+        grant: what the sender may do.
+        model: the model.
+        call: the call, which decides which head learns.
+        samples: the samples.
+        key: the idempotency key; None without one.
+        durable: set once the samples are on disk.
+        expected: the revisions that the samples are for; empty for any.
 
     Raises QuotaExceeded, NotReady, QueueFull, ModelBroken.
     """
@@ -75,11 +85,19 @@ async def predict(
     question: Question,
     lease: Lease,
 ) -> dict[str, Any]:
-    """Predict with the published view, without waiting for learning or disturbing it.
+    """Predict rows with the current view; learning neither delays it nor is delayed.
 
-    head: by default the one that the spec serves. awaited: a moment to wait for. lease: holds
-    the rows while they wait, and the answer with them. Rows with ids are durable on return, and
-    wait for their labels; `"replayed"` marks an answer to rows that did before.
+    Rows with ids are durable on return, and wait for their labels. If they were predicted before,
+    the answer has `"replayed": true`.
+
+    Args:
+        engine: the engine.
+        grant: what the sender may do.
+        model: the model.
+        head: by default the one that the spec serves.
+        awaited: the revision to wait for.
+        question: the rows, and what else is asked for.
+        lease: holds the memory of the rows and of the answer.
 
     Raises QuotaExceeded, AnotherState, Invalid, InvalidSamples, MemoryFull, ModelBroken,
     NoSuchHead, NotReached, Untrained; with ids also Forbidden, and what `Engine.remember` raises.
@@ -105,9 +123,9 @@ async def predict(
     check_explained(question)
     _check_intact(model)
     if lease.holds:
-        lease.keep(n_bytes(rows))
+        lease.shrink(n_bytes(rows))
     published = await engine.view(model, name, rows, awaited)
-    if name not in published.heads:  # it has been promoted since
+    if name not in published.heads:  # a promotion has changed the spec meanwhile
         raise NoSuchHead(f"model {model.name!r} has another spec by now, which lacks {name}")
     _hold_answer(lease, count, published.heads[name].classes, question)
     predictions, more = await _predictions(model, published, name, question, lease)
@@ -138,10 +156,19 @@ def label(
     labels: LateLabels,
     expected: tuple[Revision, ...] = (),
 ) -> "asyncio.Future[Answer]":
-    """Queue labels of predicted rows, in the order of the calls; the future is the answer.
+    """Queue labels of predicted rows; return a future of the answer.
 
-    The rows are learned as those of a learning call that teaches the head which predicted them.
-    expected: see `Engine.submit`. Raises QuotaExceeded, NotReady, QueueFull, ModelBroken.
+    The rows are learned like those of a learning call for the head that predicted them, in the
+    order of the calls.
+
+    Args:
+        engine: the engine.
+        grant: what the sender may do.
+        model: the model.
+        labels: the labels.
+        expected: the revisions that the labels are for; empty for any.
+
+    Raises QuotaExceeded, NotReady, QueueFull, ModelBroken.
     """
     grant.spend(len(labels.ids))
     tracing.count_samples(len(labels.ids))
@@ -156,16 +183,17 @@ def label(
 def _hold_answer(
     lease: Lease, count: int, classes: tuple[Label, ...] | None, question: Question
 ) -> None:
-    """Hold the memory that the answer to so many rows will take. Raises MemoryFull."""
-    of_classes = 1 + question.probability + (question.confidence is not None)
-    columns = 1 + of_classes * max(1, len(classes or ())) + question.explain * _VALUES_OF_REASON
-    answer = columns * count * VALUE_BYTES
-    if answer > UNCOUNTED_BYTES:
-        lease.hold(n_bytes(question.rows) + answer)
+    """Hold the memory that the answer to `count` rows will take. Raises MemoryFull."""
+    per_class = 1 + question.probability + (question.confidence is not None)
+    n_classes = max(1, len(classes or ()))
+    columns = 1 + per_class * n_classes + question.explain * _VALUES_PER_REASON
+    answer_bytes = columns * count * VALUE_BYTES
+    if answer_bytes > UNCOUNTED_BYTES:
+        lease.hold(n_bytes(question.rows) + answer_bytes)
 
 
 async def check_predicts(engine: Predicting, model: Model, row: Rows, lease: Lease) -> None:
-    """Raise MemoryFull, ModelBroken or Untrained unless the served head can predict a row."""
+    """Check that the served head can predict a row. Raises MemoryFull, ModelBroken, Untrained."""
     _check_intact(model)
     published = await engine.view(model, model.spec.serve, row)
     await _predictions(model, published, model.spec.serve, Question(row), lease)
@@ -174,9 +202,11 @@ async def check_predicts(engine: Predicting, model: Model, row: Rows, lease: Lea
 async def _predictions(
     model: Model, published: ModelView, head: HeadName, question: Question, lease: Lease
 ) -> tuple[Predictions, dict[str, Any]]:
-    """Predictions, and the fields of what else is asked; on a thread if it takes long.
+    """Return predictions, and the other fields that were asked for.
 
-    Raises MemoryFull.
+    They are computed on another thread if it takes long.
+
+    Raises MemoryFull, Untrained.
     """
     view, rows = published.heads[head], question.rows
 
@@ -210,7 +240,7 @@ def _how_to_teach(model: Model, head: HeadName) -> str:
 
 
 def _check_intact(model: Model) -> None:
-    """Raise ModelBroken if a broken model has no state of before to predict with."""
+    """Raise ModelBroken for a broken model that has never learned anything to predict with."""
     if model.broken and not model.published.sequence:
         raise ModelBroken(f"model {model.name!r}: {model.broken}")
 

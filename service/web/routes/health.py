@@ -1,4 +1,4 @@
-"""The endpoints of health."""
+"""The endpoints for health checks."""
 
 from fastapi import Response
 
@@ -11,50 +11,57 @@ from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 
 
 def health_endpoints(engine: Engine, membership: Membership | None) -> Endpoints:
-    """Return the endpoints of health. membership: see `create_app`."""
+    """Return the endpoints for health checks.
+
+    Args:
+        engine: the engine.
+        membership: in a fleet, else None.
+    """
 
     async def livez() -> Response:
-        """200 while the process responds, unless only a restart would help it.
+        """Respond with 200 while the process responds, unless it has to be restarted.
 
-        503 once an error has ended all learning: predictions go on until the server is restarted.
-        So it is while the process gets no more memory.
+        The response is 503 once an error has ended all learning; predictions continue until the
+        restart. It is also 503 while the process gets no more memory.
         """
         check_alive(engine)
         return respond_json({"status": "alive"})
 
     async def readyz() -> Response:
-        """200 once models are recovered and numerics compiled, until the server stops.
+        """Respond with 200 once models are recovered and numerics compiled, until the server stops.
 
-        Before and after, 503 says what the server is doing.
+        Before and after that, the response is 503 and says what the server is doing.
         """
         check_ready(engine)
         if membership is not None:
             membership.director.check()
-        words = {"compiling": engine.readiness.progress, "broken": _broken(engine)}
+        details = {"compiling": engine.readiness.progress, "broken": _broken(engine)}
         return respond_json(
-            {"status": "ready"} | {key: word for key, word in words.items() if word}
+            {"status": "ready"} | {name: text for name, text in details.items() if text}
         )
 
     return by_name(livez, readyz)
 
 
 def _broken(engine: Engine) -> str:
-    """Return how many models learn nothing more, without names: whoever asks needs no key."""
+    """Return how many models are broken, "" if none; without names, as this needs no key."""
     models = engine.recovered()
     n_broken = sum(bool(model.broken) for model in models)
-    return f"{n_broken} of {len(models)} models: /v1/models and the log name them" * bool(n_broken)
+    if not n_broken:
+        return ""
+    return f"{n_broken} of {len(models)} models: /v1/models and the log name them"
 
 
 def check_alive(engine: Engine) -> None:
-    """Raise ServerFailed if nothing but a restart lets the server learn again."""
+    """Raise ServerFailed if the server learns nothing more until it is restarted."""
     if engine.failed:
         raise ServerFailed(f"the server is {engine.phase}")
-    if not RESERVE.is_whole():
+    if not RESERVE.is_available():
         raise ServerFailed("the process gets no more memory")
 
 
 def check_ready(engine: Engine) -> None:
-    """Raise NotReady, with the phase of the start or stop, unless more requests are to come."""
+    """Raise NotReady, with what the server is doing, while it should get no requests."""
     if not engine.readiness.reached:
         raise NotReady(f"the server is {engine.phase}")
     if engine.readiness.leaving:

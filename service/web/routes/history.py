@@ -1,4 +1,4 @@
-"""The endpoints of a model's history: its snapshots, and the way back to one."""
+"""The endpoints of a model's history: list snapshots, take one, roll back to one."""
 
 from typing import Any, cast
 
@@ -9,7 +9,7 @@ from wolfstream.service.engine.facade import Engine
 from wolfstream.service.errors import Invalid, SampleError, UnknownSnapshot, pointer_to
 from wolfstream.service.web.formats.body import read_body, respond
 from wolfstream.service.web.formats.bounds import Bounds
-from wolfstream.service.web.formats.moments import read_if_match
+from wolfstream.service.web.formats.revisions import read_if_match
 from wolfstream.service.web.formats.wire import JSON, format_of_body
 from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 
@@ -21,10 +21,10 @@ def history_endpoints(engine: Engine) -> Endpoints:
     """Return the endpoints of a model's history."""
 
     async def list_snapshots(request: Request, name: str) -> Response:
-        """The snapshots that are kept of a model, newest first.
+        """List the stored snapshots of a model, newest first.
 
-        To go back to one is to forget the `samples_since` that were logged after it. The setting
-        `snapshots` says how many are kept.
+        A rollback to a snapshot forgets the `samples_since`, which were logged after it. The
+        setting `snapshots` says how many snapshots are stored.
         """
         model = engine.model(name)
         snapshots, published = await engine.orders.history(model), model.published
@@ -32,13 +32,14 @@ def history_endpoints(engine: Engine) -> Endpoints:
             "model": name,
             "sequence": published.sequence,
             "epoch": published.epoch,
-            "rolled_back": cast("RolledBack | None", model.rolled_back),  # as the log has it
+            # The log has the fields of the last rollback as plain data.
+            "rolled_back": cast("RolledBack | None", model.rolled_back),
             "snapshots": snapshots,
         }
         return respond(request, JSON, history)
 
     async def take_snapshot(request: Request, name: str) -> Response:
-        """Make a snapshot now: a point to go back to. The body is empty.
+        """Make a snapshot now, to which the model can be rolled back. The body is empty.
 
         A sequence has one snapshot: a later one of the same sequence, after a refit or a rollback,
         replaces it. If there are too many, the oldest is deleted.
@@ -55,11 +56,11 @@ def history_endpoints(engine: Engine) -> Endpoints:
     async def roll_back_model(request: Request, name: str) -> Response:
         """Go back to a snapshot: the model becomes what it was then, and continues from there.
 
-        Its sequence does not go back: it counts what was logged. What was learned since the
-        snapshot is forgotten, but the Idempotency-Keys under which it was learned stay used: the
+        Its sequence does not go back, because it counts what was logged. What was learned since the
+        snapshot is forgotten, but the idempotency keys under which it was learned stay used: the
         same request again gets its first answer, and is not learned again. Predictions are served
         meanwhile; a running refit is stopped. 200 means that the rollback is on disk.
-        A snapshot made just before is the way back from it.
+        To undo a rollback, make a snapshot just before it, and roll back to that one.
         """
         data = await read_body(request, _BODY_BYTES)
         body_format = format_of_body(request.headers.get("content-type"))
@@ -73,16 +74,16 @@ def history_endpoints(engine: Engine) -> Endpoints:
 
 def _read_rollback(given: Any) -> int:
     """Return the sequence to go back to. Raises Invalid."""
-    wrong: list[SampleError] = []
+    faults: list[SampleError] = []
     fields = given if isinstance(given, dict) else {}
     sequence = fields.get("sequence")
     if fields is not given:
-        wrong.append({"pointer": "", "detail": "must be an object"})
+        faults.append({"pointer": "", "detail": "must be an object"})
     elif type(sequence) is not int or sequence < 0:
-        wrong.append({"pointer": "/sequence", "detail": "must be a whole number, zero or more"})
+        faults.append({"pointer": "/sequence", "detail": "must be a whole number, zero or more"})
     unknown = [name for name in fields if name != "sequence"]
-    wrong += [{"pointer": pointer_to(name), "detail": "unknown field"} for name in unknown]
-    if wrong:
-        raise Invalid('the body of a rollback is {"sequence": N}, of a snapshot', wrong)
+    faults += [{"pointer": pointer_to(name), "detail": "unknown field"} for name in unknown]
+    if faults:
+        raise Invalid('the body of a rollback is {"sequence": N}, of a snapshot', faults)
     assert isinstance(sequence, int)
     return sequence

@@ -16,10 +16,10 @@ from wolfstream.service.model.published import ModelView
 from wolfstream.service.samples.validation import Question
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.body import receive_inference, respond_binary, respond_json
+from wolfstream.service.web.formats.chunks import large_response_bytes
 from wolfstream.service.web.formats.inference import VERSION, metadata, write_inference
 from wolfstream.service.web.formats.memory import MemoryBudget
-from wolfstream.service.web.formats.moments import tag_of
-from wolfstream.service.web.formats.pieces import counted_bytes
+from wolfstream.service.web.formats.revisions import etag_header
 from wolfstream.service.web.routes import handlers
 from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 from wolfstream.service.web.routes.health import check_alive, check_ready
@@ -34,12 +34,12 @@ def inference_endpoints(engine: Engine, settings: Settings, memory: MemoryBudget
     return {
         **_server_endpoints(engine),
         **_model_endpoints(engine, memory),
-        **inferring_endpoints(engine, settings, memory),
+        **infer_endpoints(engine, settings, memory),
     }
 
 
-def inferring_endpoints(engine: Predicting, settings: Settings, memory: MemoryBudget) -> Endpoints:
-    """Return the endpoints that predict."""
+def infer_endpoints(engine: Predicting, settings: Settings, memory: MemoryBudget) -> Endpoints:
+    """Return the endpoints of the protocol that predict."""
 
     async def infer(request: Request, name: str) -> Response:
         """Predict."""
@@ -47,7 +47,7 @@ def inferring_endpoints(engine: Predicting, settings: Settings, memory: MemoryBu
 
     async def infer_of_version(request: Request, name: str, version: Version) -> Response:
         """Predict with a version."""
-        return await _infer(request, _of_version(engine, name, version))
+        return await _infer(request, _model_of_version(engine, name, version))
 
     async def _infer(request: Request, model: Model) -> Response:
         named = _has_names(await engine.view(model, model.spec.serve, None))
@@ -57,10 +57,10 @@ def inferring_endpoints(engine: Predicting, settings: Settings, memory: MemoryBu
             predicted = await handlers.predict(
                 engine, grant, model, wanted.head, wanted.awaited, question, lease
             )
-            large = counted_bytes(predicted) > 0
+            large = large_response_bytes(predicted) > 0
             write = partial(write_inference, wanted, predicted)
             response, tensors = await asyncio.to_thread(write) if large else write()
-            tag = dict(tag_of(predicted))
+            tag = dict(etag_header(predicted))
             if wanted.binary:
                 return respond_binary(response, tensors, lease, tag)
             return respond_json(response, lease, tag)
@@ -72,16 +72,16 @@ def _server_endpoints(engine: Engine) -> Endpoints:
     server = {"name": "wolfstream", "version": version("wolfstream"), "extensions": EXTENSIONS}
 
     async def inference_server() -> Response:
-        """The server, its version and its extensions."""
+        """Return the name of the server, its version and its extensions."""
         return respond_json(server)
 
     async def inference_live() -> Response:
-        """Whether the server responds at all."""
+        """Return whether the server is alive."""
         check_alive(engine)
         return respond_json({"live": True})
 
     async def inference_ready() -> Response:
-        """Whether models are recovered and numerics compiled."""
+        """Return whether models are recovered and numerics compiled."""
         check_ready(engine)
         return respond_json({"ready": True})
 
@@ -90,24 +90,24 @@ def _server_endpoints(engine: Engine) -> Endpoints:
 
 def _model_endpoints(engine: Engine, memory: MemoryBudget) -> Endpoints:
     async def inference_model(name: str) -> Response:
-        """A model's inputs and outputs."""
+        """Describe a model's inputs and outputs."""
         return await _describe(engine.model(name))
 
     async def inference_model_of_version(name: str, version: Version) -> Response:
-        """The inputs and outputs of a model's version."""
-        return await _describe(_of_version(engine, name, version))
+        """Describe the inputs and outputs of a model's version."""
+        return await _describe(_model_of_version(engine, name, version))
 
     async def _describe(model: Model) -> Response:
-        # A model may have many names.
+        # A model may have many inputs, and describing them takes a while.
         return await asyncio.to_thread(lambda: respond_json(metadata(model)))
 
     async def inference_model_ready(name: str) -> Response:
-        """Whether a model can predict."""
+        """Return whether a model can predict."""
         return await _ready(engine.model(name))
 
     async def inference_model_ready_of_version(name: str, version: Version) -> Response:
-        """Whether a model's version can predict."""
-        return await _ready(_of_version(engine, name, version))
+        """Return whether a model's version can predict."""
+        return await _ready(_model_of_version(engine, name, version))
 
     async def _ready(model: Model) -> Response:
         with memory.lease() as lease:
@@ -128,15 +128,15 @@ def _has_names(published: ModelView) -> bool:
 
 
 def _row_of_zeros(model: Model) -> Rows:
-    """Return a row that the model can predict if it can predict any."""
+    """Return a row that the model can predict if it can predict at all."""
     published = model.published
     if published.rows.names is not None:
         return named_rows([{}])
     return np.zeros((1, published.rows.dimension or 1))
 
 
-def _of_version(engine: Predicting, name: str, version: str) -> Model:
-    """Return a version of a model. Raises NotReady, UnknownModel."""
+def _model_of_version(engine: Predicting, name: str, version: str) -> Model:
+    """Return the model, if it has this version. Raises NotReady, UnknownModel."""
     model = engine.model(name)
     if version != VERSION:
         raise UnknownModel(

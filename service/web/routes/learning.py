@@ -1,6 +1,6 @@
-"""The endpoints that carry the traffic: learn samples, predict rows, label them.
+"""The hot endpoints: learn samples, predict rows, and label predicted rows.
 
-`web.layers.shortcut` calls them.
+`web.layers.shortcut` calls them directly.
 """
 
 import asyncio
@@ -24,15 +24,15 @@ from wolfstream.service.web.formats.body import (
 )
 from wolfstream.service.web.formats.conditions import read_conditions
 from wolfstream.service.web.formats.memory import MemoryBudget
-from wolfstream.service.web.formats.moments import max_lag_of, read_min_sequence
-from wolfstream.service.web.formats.prefer import acknowledged
+from wolfstream.service.web.formats.prefer import acknowledge
 from wolfstream.service.web.formats.query import read_roles
 from wolfstream.service.web.formats.questions import with_query
+from wolfstream.service.web.formats.revisions import read_max_lag, read_min_sequence
 from wolfstream.service.web.formats.wire import format_of_labels
 from wolfstream.service.web.routes import handlers
 from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 
-# Parsing an empty query takes as long as decoding a row.
+# Used in place of parsing an empty query, which takes as long as decoding a row.
 _NO_QUERY: Mapping[str, str] = {}
 
 
@@ -60,18 +60,19 @@ def learning_endpoints(engine: Serving, settings: Settings, memory: MemoryBudget
             await engine.compiled(model, samples.X, preference and preference.wait)
         durable = asyncio.get_running_loop().create_future() if preference else None
         waiting = handlers.learn(engine, grant, model, call, samples, key, durable, expected)
-        learned, status, headers = await acknowledged(waiting, durable, preference)
+        learned, status, headers = await acknowledge(waiting, durable, preference)
         learned = with_warnings(learned, warnings)
         return respond(request, body_format, learned, status, headers, lease)
 
     async def label(request: Request, name: str) -> Response:
         """Learn rows that were predicted with `ids`, in the order of their labels.
 
-        A request is not refused for single ids: `results` says for each what became of its label.
-        `learned`: its row is learned; `replayed`: it was before, with this label; `conflict`: it
-        was before, with another one; `expired`: its row waited too long, or there were too many;
-        `unknown`: no row was predicted under it, or that was long ago. A label that is sent again
-        is not learned again, so a request without a response can be sent again.
+        A request is not refused because of single ids: `results` says what became of each label.
+        `learned`: its row is learned now; `replayed`: the row was learned before, with this label;
+        `conflict`: it was learned before, with another label; `expired`: it waited too long, or
+        too many rows waited; `unknown`: no row was predicted with the id, or that was long ago.
+        A label that is sent again is not learned again, so a request without a response can be
+        sent again.
         """
         conditions = read_conditions(request.scope, settings.wait_seconds)
         with memory.lease() as lease:
@@ -89,14 +90,14 @@ def learning_endpoints(engine: Serving, settings: Settings, memory: MemoryBudget
     return by_name(learn, learn_asset, label)
 
 
-def predicting_endpoints(engine: Predicting, settings: Settings, memory: MemoryBudget) -> Endpoints:
+def prediction_endpoints(engine: Predicting, settings: Settings, memory: MemoryBudget) -> Endpoints:
     """Return the endpoint that predicts."""
 
     async def predict(request: Request, name: str) -> Response:
         """Predict labels, or numbers of a regression, with the decisions of the current model."""
         query = request.query_params if request.scope["query_string"] else _NO_QUERY
         awaited = read_min_sequence(query.get("min_sequence"))
-        max_lag = max_lag_of(request.scope["query_string"])
+        max_lag = read_max_lag(request.scope["query_string"])
         predicting = engine if max_lag is None else engine.allowing(max_lag)
         with memory.lease() as lease:
             model_of = partial(predicting.model, name)

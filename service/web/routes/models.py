@@ -1,4 +1,4 @@
-"""The endpoints of models: list, describe, create, delete."""
+"""The endpoints of models: list, describe, create and delete them."""
 
 from fastapi import Request, Response
 
@@ -8,7 +8,7 @@ from wolfstream.service.model.live import Model
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.body import read_body, respond
 from wolfstream.service.web.formats.bounds import SPEC_BOUNDS, SPEC_BYTES
-from wolfstream.service.web.formats.moments import read_if_match, read_min_sequence
+from wolfstream.service.web.formats.revisions import read_if_match, read_min_sequence
 from wolfstream.service.web.formats.wire import JSON, format_of_body
 from wolfstream.service.web.routes.creation import create
 from wolfstream.service.web.routes.endpoints import Endpoints, by_name
@@ -18,27 +18,28 @@ def model_endpoints(engine: Engine, settings: Settings) -> Endpoints:
     """Return the endpoints of models."""
 
     async def list_models(request: Request) -> Response:
-        """All models that the key is for, with their sequences."""
+        """List all models that the key is for, with their sequences."""
         return respond(request, JSON, _listed(engine, request.state.grant.prefix))
 
     async def describe_model(request: Request, name: str) -> Response:
-        """A model: its spec, its sequence, and the state of each head: size, steps, gap, scores."""
+        """Describe a model: spec, sequence, and the size, steps, gap and scores of each head."""
         awaited = read_min_sequence(request.query_params.get("min_sequence"))
         model = engine.model(name)
         if awaited is not None:
             await engine.reached(model, awaited)
-        # Clients compare its sequence, to decide whether to send samples again.
+        # A client decides by the sequence whether to send samples again: it must not be outdated.
         await engine.confirm(model)
         return respond(request, JSON, model.describe())
 
     async def list_learners(request: Request, name: str) -> Response:
-        """The learners of heads that have several: parameters, weight, and losses of each."""
+        """List the learners of heads that have several: parameters, weight and losses of each."""
         return respond(request, JSON, _learners(engine.model(name)))
 
     async def create_model(request: Request, name: str) -> Response:
-        """Create a model of a task, a kernel and heads; `{}` is a spec with every default.
+        """Create a model from a spec of its task, kernel and heads; `{}` has all the defaults.
 
-        With `follows` it is a challenger: it learns what another model learns, from that one's log.
+        With `follows` it is a challenger: it learns what another model learns, from that model's
+        log.
         """
         data = await read_body(request, min(settings.body_bytes, SPEC_BYTES))
         body_format = format_of_body(request.headers.get("content-type") if data else None)
@@ -47,9 +48,9 @@ def model_endpoints(engine: Engine, settings: Settings) -> Endpoints:
         return respond(request, body_format, created, 201 if new else 200)
 
     async def delete_model(request: Request, name: str) -> Response:
-        """Delete a model with everything that it learned."""
+        """Delete a model with everything that it has learned."""
         model = engine.model(name)
-        await engine.challengers.lead(model)  # which become independent
+        await engine.challengers.lead(model)  # its challengers become independent models
         await engine.orders.delete(model, read_if_match(request.headers.getlist("if-match")))
         return Response(status_code=204)
 
@@ -57,7 +58,7 @@ def model_endpoints(engine: Engine, settings: Settings) -> Endpoints:
 
 
 def _listed(engine: Engine, prefix: str) -> Models:
-    """Name, sequence, status and features of every model whose name begins with the prefix."""
+    """Return the models whose names begin with a prefix."""
     models = [(m, m.published) for m in engine.models() if m.name.startswith(prefix)]
     return {
         "models": [
@@ -74,7 +75,7 @@ def _listed(engine: Engine, prefix: str) -> Models:
 
 
 def _learners(model: Model) -> Learners:
-    """Return what each learner of a model's heads is worth."""
+    """Return the learners of each head that has several."""
     published = model.published
     heads = {head: view.learners for head, view in published.heads.items()}
     return {

@@ -1,43 +1,47 @@
-"""The answers of one websocket: a queue of what is ready, and the window of unanswered frames."""
+"""The answers on one websocket: a queue of answers to be sent, and a window of open frames."""
 
 import asyncio
 from typing import Any
 
 from starlette.websockets import WebSocket
 
+from wolfstream.service.web.formats.chunks import join_chunks, large_response_bytes
 from wolfstream.service.web.formats.memory import Lease
-from wolfstream.service.web.formats.pieces import counted_bytes, joined
 from wolfstream.service.web.formats.wire import JSON, Format
 
 
 class Outbox:
-    """Sends answers in the order in which they are ready.
+    """Sends answers in the order in which they become ready.
 
-    window: how many frames may be read that have no answer yet. format: of what is sent.
+    Args:
+        window: how many frames may be read before their answers are sent.
+
+    Attributes:
+        format: of the answers.
     """
 
     def __init__(self, websocket: WebSocket, window: int) -> None:
         self.format: Format = JSON
         self._websocket, self._window = websocket, window
         self._free = asyncio.Semaphore(window)
-        # Answers, and what each of them holds until it is sent.
+        # Each answer, with the lease that holds its memory until it is sent.
         self._answers: asyncio.Queue[tuple[dict[str, Any], Lease]] = asyncio.Queue()
         self._closed = False
 
-    async def expect(self) -> None:
-        """Wait until one more frame may be read, which will be answered."""
+    async def reserve(self) -> None:
+        """Wait until another frame may be read, and reserve its place in the window."""
         await self._free.acquire()
 
-    def expect_no_more(self) -> None:
-        """Say that a frame which was expected does not come."""
+    def cancel_reservation(self) -> None:
+        """Free the place of a frame that was not read."""
         self._free.release()
 
     def put(self, answer: dict[str, Any], lease: Lease) -> None:
-        """Queue an answer, and count it until it is sent; drop it once the client is gone."""
+        """Queue an answer, and hold its memory until it is sent; drop it if the client is gone."""
         if self._closed:
             lease.release()
             return
-        lease.count(counted_bytes(answer))
+        lease.hold_unbounded(large_response_bytes(answer))
         self._answers.put_nowait((answer, lease))
 
     async def send(self) -> None:
@@ -49,21 +53,21 @@ class Outbox:
             self._free.release()
 
     async def empty(self) -> None:
-        """Wait until every frame that was read is answered; no other may be read."""
+        """Wait until every frame that was read is answered; no other may be read meanwhile."""
         for _ in range(self._window):
             await self._free.acquire()
 
     async def write(self, data: dict[str, Any]) -> None:
-        """Send plain data now."""
-        large = counted_bytes(data) > 0
-        encoded = await joined(self.format.pieces(data)) if large else self.format.encode(data)
+        """Send plain data at once."""
+        large = large_response_bytes(data) > 0
+        encoded = await join_chunks(self.format.chunks(data)) if large else self.format.encode(data)
         if self.format is JSON:
             await self._websocket.send_text(encoded.decode())
         else:
             await self._websocket.send_bytes(encoded)
 
     def close(self) -> None:
-        """Drop the answers that are left, and all that come."""
+        """Drop the answers that are queued, and all that are put later."""
         self._closed = True
         while not self._answers.empty():
             self._answers.get_nowait()[1].release()

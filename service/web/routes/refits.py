@@ -1,4 +1,4 @@
-"""The endpoints of refits: start one as a job, and follow the jobs of a model."""
+"""The endpoints of refits: start one as a job, and watch the jobs of a model."""
 
 from typing import Any
 
@@ -32,12 +32,12 @@ def refit_endpoints(engine: Engine) -> Endpoints:
         return respond(request, JSON, job, 202, {"Location": job["href"]})
 
     async def list_jobs(request: Request, name: str) -> Response:
-        """The latest refits of the model, newest first."""
+        """List the latest refits of the model, newest first."""
         jobs = engine.refits.jobs(engine.model(name))
         return respond(request, JSON, {"jobs": [_plain(job) for job in jobs]})
 
     async def describe_job(request: Request, name: str, job: str) -> Response:
-        """A refit: its progress, and its result or error once it has ended."""
+        """Describe a refit: its progress, and its result or error once it has ended."""
         return respond(request, JSON, _plain(engine.refits.job(engine.model(name), job)))
 
     return by_name(refit, list_jobs, describe_job)

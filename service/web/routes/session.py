@@ -1,15 +1,15 @@
 """One websocket connection to one model.
 
-A session has two tasks. The reader takes a frame only while fewer than `window` are unanswered, so
-that a client that sends too fast is slowed down by its own connection; the sender writes one answer
-at a time, and a frame is answered only once its answer is written. So neither direction buffers
-more than a window.
+A session has two tasks. The reader reads a frame only while fewer than `window` frames are
+unanswered, so a client that sends too fast is slowed down by its own connection. The sender writes
+one answer at a time, and a frame counts as answered only once its answer is written. So neither
+direction buffers more than a window.
 
-With `?producer=NAME` the name and the id of a frame that is to be learned are its idempotency key
-(`engine.idempotency`): a client that lost its connection sends the unanswered frames again, under
-the same ids, and each is learned once. The order of such a client's frames is kept as well: after
-one was refused because the server could not take it, the following ones are refused like it until
-it comes again, so that none overtakes it.
+With `?producer=NAME`, the name and the id of a learning frame are its idempotency key
+(`engine.idempotency`): a client that lost its connection sends the unanswered frames again with the
+same ids, and each is learned once. The order of these frames is kept as well. After a frame was
+refused because the server could not take it, all later ones are refused likewise until it is sent
+again: none overtakes it.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from wolfstream.service.model.revision import read_awaited, read_expected
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.heads import LearningCall
 from wolfstream.service.web.formats.body import (
-    beside_the_loop,
+    decode_or_offload,
     late_labels_for,
     question_for,
     samples_for,
@@ -44,20 +44,24 @@ from wolfstream.service.web.routes.frames import (
     Frame,
     FrameId,
     decode_frame,
-    frame_id,
     read_frame,
+    read_frame_id,
 )
 from wolfstream.service.web.routes.outbox import Outbox
 
-# Codes with which the server closes a stream.
+# The codes with which the server closes a stream.
 GOING_AWAY, NOT_ALLOWED = 1001, 1008
 
 
 class Session:
     """One connection to one model.
 
-    grant: what the client's key allows.
-    producer: the client's name, which makes ids idempotency keys; None without one.
+    Args:
+        grant: what the client's key allows.
+        producer: the client's name, with which ids are idempotency keys; None without a name.
+
+    Attributes:
+        ended: set once the connection is closed.
     """
 
     def __init__(
@@ -81,18 +85,18 @@ class Session:
         self._order = None if producer is None else _Order()
         self._outbox = Outbox(websocket, settings.window)
         self._predictions: set[asyncio.Task[None]] = set()
-        self._ending = asyncio.Event()
-        self._close: tuple[int, str]
+        self._ending = asyncio.Event()  # set by `end`
+        self._close: tuple[int, str]  # the code and reason given to `end`
         self.ended = asyncio.Event()
 
     async def run(self) -> None:
-        """Greet, then serve until the client leaves or `end` is called."""
+        """Greet the client, then answer its frames until it leaves or `end` is called."""
         offered = self._websocket.scope["subprotocols"]
         chosen = next((name for name in offered if name in SUBPROTOCOLS), None)
         await self._websocket.accept(chosen)
         if offered and chosen is None:
-            known = ", ".join(SUBPROTOCOLS)
-            await self._websocket.close(NOT_ALLOWED, f"supported subprotocols: {known}")
+            supported = ", ".join(SUBPROTOCOLS)
+            await self._websocket.close(NOT_ALLOWED, f"supported subprotocols: {supported}")
             return
         self._outbox.format = SUBPROTOCOLS[chosen] if chosen else JSON
         try:
@@ -107,7 +111,10 @@ class Session:
             self.ended.set()
 
     def end(self, code: int, reason: str) -> None:
-        """Stop reading, write all answers, close; `ended` is set once that is done."""
+        """Read no more frames, send the answers to those that were read, and close.
+
+        It returns at once; `ended` is set when all that is done.
+        """
         if not self._ending.is_set():
             self._close = code, reason
             self._ending.set()
@@ -136,7 +143,7 @@ class Session:
 
     async def _read(self) -> None:
         while True:
-            await self._outbox.expect()
+            await self._outbox.reserve()
             try:
                 message = await self._websocket.receive()
                 if message["type"] == "websocket.disconnect":
@@ -144,26 +151,26 @@ class Session:
                 with self._memory.lease() as lease:
                     await self._take(message, lease)
             except asyncio.CancelledError:
-                self._outbox.expect_no_more()
+                self._outbox.cancel_reservation()
                 raise
-            # Where frames come faster than they are taken, nothing above waits.
+            # If frames arrive faster than they are handled, nothing above lets other tasks run.
             await asyncio.sleep(0)
 
     async def _take(self, message: Mapping[str, Any], lease: Lease) -> None:
-        """Begin to work on a frame, which will be answered, with a problem if it is refused."""
-        of_frame: FrameId | None = None
+        """Begin to handle the frame in a message, or answer it with a problem."""
+        frame_id: FrameId | None = None
         learns = True
         n_bytes = len(message.get("bytes") or message.get("text") or "")
         try:
-            fields = await beside_the_loop(
+            fields = await decode_or_offload(
                 lambda: decode_frame(message, self._outbox.format, self._bounds), n_bytes, lease
             )
-            of_frame = frame_id(fields)
-            frame = read_frame(of_frame, fields, n_bytes)
+            frame_id = read_frame_id(fields)
+            frame = read_frame(frame_id, fields, n_bytes)
             learns = frame.call.scope != "predict"
             self.grant.check(frame.call.scope or "admin")
             if learns and self._order:
-                self._order.check(of_frame)
+                self._order.check(frame_id)
             self.grant.check_quota()
             check_size(fields, self._settings)
             match frame.call.name:
@@ -177,12 +184,12 @@ class Session:
                     await self._learn(frame, "samples", lease)
         except Refusal as error:
             if learns:
-                self._note(of_frame, error)
-            self._refuse(of_frame, error)
+                self._keep_order(frame_id, error)
+            self._refuse(frame_id, error)
 
     async def _learn(self, frame: Frame, call: LearningCall, lease: Lease) -> None:
         model = self._engine.model(self._model.name)
-        samples = await beside_the_loop(
+        samples = await decode_or_offload(
             lambda: samples_for(model.spec, frame.body), frame.n_bytes, lease
         )
         await self._engine.compiled(model, samples.X)
@@ -197,7 +204,7 @@ class Session:
 
     async def _label(self, frame: Frame, lease: Lease) -> None:
         model, settings = self._engine.model(self._model.name), self._settings
-        labels = await beside_the_loop(
+        labels = await decode_or_offload(
             lambda: late_labels_for(model.spec, frame.body, settings), frame.n_bytes, lease
         )
         await self._engine.compiled(model, None)
@@ -205,13 +212,13 @@ class Session:
         answer = handlers.label(self._engine, self.grant, model, labels, expected)
         answer.add_done_callback(lambda done: self._learned(frame.id, done))
 
-    def _learned(self, of_frame: FrameId, done: "asyncio.Future[Answer]") -> None:
+    def _learned(self, frame_id: FrameId, done: "asyncio.Future[Answer]") -> None:
         error = done.exception()
         if isinstance(error, Refusal):
-            self._note(of_frame, error)
-            self._refuse(of_frame, error)
+            self._keep_order(frame_id, error)
+            self._refuse(frame_id, error)
         else:
-            self._outbox.put({"id": of_frame, **done.result()}, self._memory.lease())
+            self._outbox.put({"id": frame_id, **done.result()}, self._memory.lease())
 
     def _start_prediction(self, frame: Frame) -> None:
         task = asyncio.create_task(self._predict(self._engine.model(self._model.name), frame))
@@ -222,7 +229,7 @@ class Session:
         head, awaited = frame.fields.get("head"), read_awaited(frame.fields.get("min_sequence"))
         with self._memory.lease() as lease:
             try:
-                question = await beside_the_loop(
+                question = await decode_or_offload(
                     lambda: question_for(model.spec, frame.body), frame.n_bytes, lease
                 )
                 answer = await handlers.predict(
@@ -233,17 +240,18 @@ class Session:
             else:
                 self._outbox.put({"id": frame.id, **answer}, lease.hand_over())
 
-    def _note(self, of_frame: FrameId | None, error: Refusal) -> None:
+    def _keep_order(self, frame_id: FrameId | None, error: Refusal) -> None:
         if self._order:
-            self._order.note(of_frame, error)
+            self._order.refused(frame_id, error)
 
-    def _refuse(self, of_frame: FrameId | None, error: Refusal) -> None:
-        if isinstance(error, NotLeader):  # the client comes again, and is led to that replica
+    def _refuse(self, frame_id: FrameId | None, error: Refusal) -> None:
+        if isinstance(error, NotLeader):  # once the client reconnects, it gets to that replica
             self.end(GOING_AWAY, "another replica leads the model")
             error = NotReady("another replica leads the model by now; nothing was learned")
-        answer = {"error": problem_of(error)}
-        named = answer if of_frame is None else {"id": of_frame, **answer}
-        self._outbox.put(named, self._memory.lease())
+        answer: dict[str, Any] = {"error": problem_of(error)}
+        if frame_id is not None:
+            answer = {"id": frame_id, **answer}
+        self._outbox.put(answer, self._memory.lease())
 
     async def _greeting(self) -> dict[str, Any]:
         epoch, sequence = await self._engine.revision(self._model)
@@ -252,18 +260,19 @@ class Session:
 
 
 class _Order:
-    """The order of a producer's frames, which none may overtake that has to come again."""
+    """Keeps the order of a producer's frames: none overtakes a frame that has to be sent again."""
 
     def __init__(self) -> None:
+        # The frame that has to be sent again, and why it was refused.
         self._awaited: tuple[FrameId | None, Unavailable] | None = None
 
-    def check(self, of_frame: FrameId) -> None:
-        """Refuse a frame, as another one was refused, until that one comes again."""
-        if self._awaited and self._awaited[0] != of_frame:
+    def check(self, frame_id: FrameId) -> None:
+        """Raise the refusal of an earlier frame unless this is that frame, sent again."""
+        if self._awaited and self._awaited[0] != frame_id:
             raise self._awaited[1]
         self._awaited = None
 
-    def note(self, of_frame: FrameId | None, error: Refusal) -> None:
-        """Await a frame again that the server could not take."""
+    def refused(self, frame_id: FrameId | None, error: Refusal) -> None:
+        """Wait for a refused frame to be sent again, if the server could not take it."""
         if not self._awaited and isinstance(error, Unavailable):
-            self._awaited = of_frame, error
+            self._awaited = frame_id, error

@@ -1,4 +1,4 @@
-"""The endpoints of a model's whole state, as the bytes of a model file: out of a server and in."""
+"""The endpoints that download and upload the whole state of a model, as a model file."""
 
 import asyncio
 from itertools import chain
@@ -13,15 +13,16 @@ from wolfstream.service.engine.uploads import read_uploaded, usable
 from wolfstream.service.errors import TooLarge, UnsupportedFormat
 from wolfstream.service.settings import Settings
 from wolfstream.service.storage.snapshot_format import encode_state
-from wolfstream.service.web.formats.body import beside_the_loop, read_body, respond
+from wolfstream.service.web.formats.body import decode_or_offload, read_body, respond
+from wolfstream.service.web.formats.chunks import ChunkedResponse, byte_chunks
 from wolfstream.service.web.formats.memory import Lease, MemoryBudget
-from wolfstream.service.web.formats.moments import tag_of
-from wolfstream.service.web.formats.pieces import ResponseInPieces, byte_pieces
+from wolfstream.service.web.formats.revisions import etag_header
 from wolfstream.service.web.formats.wire import JSON, OCTETS
 from wolfstream.service.web.routes.creation import check_name, created
 from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 
-# The copies of a state while it is sent: its arrays, and their bytes in a growing archive.
+# A download takes this many times the memory of a state: the copied arrays, and the archive of
+# their bytes, which is copied as it grows.
 _COPIES = 3
 
 
@@ -29,29 +30,30 @@ def state_endpoints(engine: Engine, settings: Settings, memory: MemoryBudget) ->
     """Return the endpoints of a model's state."""
 
     async def download_state(name: str) -> Response:
-        """All of a model: spec, sequence, scores, and what each head has learned.
+        """Return the whole model: spec, sequence, scores, and what each head has learned.
 
-        The bytes are those of a model file: `PUT` of them makes a model that answers as this one
-        does, on this server under another name or on another; `wolfstream serve --load`, `predict`
-        and `snapshot inspect` read them, and `wolfstream.load` in Python. They hold samples.
+        The response is a model file. `PUT` of its bytes makes a model that answers as this one
+        does, on this server under another name or on another server. `wolfstream serve --load`,
+        `predict` and `snapshot inspect` read it, and so does `wolfstream.load` in Python. It
+        contains samples.
         """
         with memory.lease() as lease:
-            whole, moment = await _download(engine, name, lease)
+            parts, revision = await _download(engine, name, lease)
             held = lease.hand_over()
         headers = {
-            "Content-Length": str(sum(map(len, whole))),
+            "Content-Length": str(sum(map(len, parts))),
             "Content-Disposition": f'attachment; filename="{name}.model"',
-            **tag_of(moment),
+            **etag_header(revision),
         }
-        pieces = chain(byte_pieces(whole[0]), byte_pieces(whole[1]))
-        return ResponseInPieces(pieces, 200, headers, OCTETS, held)
+        chunks = chain(byte_chunks(parts[0]), byte_chunks(parts[1]))
+        return ChunkedResponse(chunks, 200, headers, OCTETS, held)
 
     async def upload_state(request: Request, name: str) -> Response:
-        """Make a new model from the bytes of a model file; it goes on learning from there.
+        """Create a new model from a model file; it continues to learn from there.
 
         The file is one that `wolfstream.save`, `wolfstream train` or a server wrote. The model has
-        its sequence and an epoch of its own. Sent again while the model is in this state, it is
-        answered with 200; a model in any other state is left as it is.
+        the sequence in the file, and an epoch of its own. If the file is sent again while the model
+        is in this state, the response is 200; a model in any other state is left as it is.
         """
         _check_type(request)
         with memory.lease() as lease:
@@ -71,15 +73,21 @@ def state_endpoints(engine: Engine, settings: Settings, memory: MemoryBudget) ->
 async def _upload(
     engine: Engine, settings: Settings, name: str, content: bytes, lease: Lease
 ) -> tuple[Created, bool]:
-    """Make a model of the bytes of a model file; see `creation.create`.
+    """Create a model from a model file; return a short description, and whether the model is new.
 
-    lease: holds the bytes, and what becomes of them.
+    Args:
+        engine: the engine.
+        settings: the server's settings.
+        name: the name of the new model.
+        content: the bytes of the file.
+        lease: holds the memory of the file and of its decoded state.
+
     Raises Invalid, UnusableState, StateExists, TooManyModels, MemoryFull, ModelsFull, NotReady,
     StorageFailed.
     """
     check_name(name)
     limits, most = model_limits(settings), settings.body_bytes
-    state, spec = await beside_the_loop(
+    state, spec = await decode_or_offload(
         lambda: read_uploaded(content, limits, most), len(content), lease
     )
     await engine.readiness.compiled_for(spec, sparse="names" in state.plain)
@@ -92,9 +100,14 @@ async def _upload(
 async def _download(
     engine: Engine, name: str, lease: Lease
 ) -> tuple[tuple[bytes, memoryview], dict[str, Any]]:
-    """Return a model as the bytes of a model file, in parts, and its moment.
+    """Return the bytes of a model file, in two parts, and the revision of the model in it.
 
-    lease: holds the copy and the bytes. Raises UnknownModel, ModelBroken, MemoryFull, NotReady.
+    Args:
+        engine: the engine.
+        name: the model's name.
+        lease: holds the memory of the copied state and of the bytes.
+
+    Raises UnknownModel, ModelBroken, MemoryFull, NotReady.
     """
     model = engine.model(name)
     heads = model.published.heads.values()
@@ -102,13 +115,13 @@ async def _download(
     state = await engine.orders.state(model)
     n_bytes = sum(array.nbytes for array in state.arrays.values())
     lease.hold(_COPIES * n_bytes)
-    whole = await asyncio.to_thread(encode_state, state)
-    moment = {"model": name, **{key: state.plain[key] for key in ("sequence", "epoch")}}
-    return whole, moment
+    parts = await asyncio.to_thread(encode_state, state)
+    revision = {"model": name, **{key: state.plain[key] for key in ("sequence", "epoch")}}
+    return parts, revision
 
 
 def _check_type(request: Request) -> None:
-    """Raise UnsupportedFormat for a body that says it is something else."""
+    """Raise UnsupportedFormat if the content type is not that of a model file."""
     given = request.headers.get("content-type", OCTETS).partition(";")[0].strip().lower()
     if given != OCTETS:
         raise UnsupportedFormat(f"the body is a model file: its content type is {OCTETS}")

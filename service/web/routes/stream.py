@@ -1,4 +1,4 @@
-"""The endpoint of the websocket, and the streams of a server."""
+"""The endpoint of websocket streams, and the set of a server's open streams."""
 
 import asyncio
 
@@ -35,13 +35,13 @@ class Streams:
             self._open.discard(session)
 
     def end_revoked(self, ring: KeyRing) -> None:
-        """End with 1008 the sessions whose key is no longer in force."""
+        """Close with 1008 the sessions whose key is no longer in force."""
         for session in self._open:
             if not ring.holds(session.grant):
                 session.end(NOT_ALLOWED, "the key is no longer in force")
 
     async def drain(self) -> None:
-        """Read no more frames, answer those that were read, close with 1001."""
+        """Read no more frames, answer those that were read, and close all sessions with 1001."""
         sessions = list(self._open)
         for session in sessions:
             session.end(GOING_AWAY, "the server is shutting down")

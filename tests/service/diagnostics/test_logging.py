@@ -224,7 +224,7 @@ class InProcess:
         self.counts: Requests = {}
         self.app = FastAPI()
         self.app.add_middleware(
-            Observer, requests=self.counts, which=which, is_model=lambda name: name == "m"
+            Observer, requests=self.counts, logged=which, is_model=lambda name: name == "m"
         )
         add_problems(self.app)
 

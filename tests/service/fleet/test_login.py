@@ -28,7 +28,7 @@ from wolfstream.service.fleet.connection import NatsConnection
 from wolfstream.service.fleet.login import NOBODY, Login
 from wolfstream.service.fleet.opening import connect, keys_at, open_fleet
 from wolfstream.service.settings import Settings
-from wolfstream.service.web.login import login_of
+from wolfstream.service.web.nats_login import nats_login
 
 ROOT = Path(__file__).parents[3]
 _BYTES = 8 << 20
@@ -49,7 +49,7 @@ def users(servers: NatsServers, user: str) -> list[str]:
 
 def login(**settings: Any) -> Login:
     """The login of a server with some settings."""
-    return login_of(Settings(_env_file=None, **settings))  # type: ignore[call-arg]
+    return nats_login(Settings(_env_file=None, **settings))  # type: ignore[call-arg]
 
 
 def check_connects(servers: list[str], who: Login = NOBODY) -> None:

@@ -26,7 +26,7 @@ from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import MemoryBudget
-from wolfstream.service.web.http_server import configuration
+from wolfstream.service.web.http_server import client_config
 
 MOST, PATIENCE, SOON = 4, 1.0, 20.0
 ROWS = ",".join(["[1]"] * 100_000)
@@ -469,7 +469,7 @@ class TestManyAtOnce:
     def test_few_are_parsed_before_they_are_answered(self, tmp_path: Path):
         async def run() -> int:
             settings = Settings(data=tmp_path)
-            config = configuration(settings, MemoryBudget(0))
+            config = client_config(settings, MemoryBudget(0))
             config.load()
             config.loaded_app = _never
             make: Any = config.http_protocol_class

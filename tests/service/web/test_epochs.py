@@ -18,7 +18,7 @@ from wolfstream.service.engine.learn_request import LearnRequest
 from wolfstream.service.engine.salvage import recover_directory
 from wolfstream.service.errors import AnotherState, Invalid
 from wolfstream.service.model.revision import Revision, check_revision, read_awaited, read_tag
-from wolfstream.service.web.formats.moments import read_if_match
+from wolfstream.service.web.formats.revisions import read_if_match
 
 SPEC = PAPERS | {"kernel": {"type": "linear"}, "asset": None}
 ROWS = {"x": [[0.1, 0.2, 0.5], [0.3, 0.4, 0.5]]}

@@ -66,7 +66,7 @@ def refused(media_type: str, content: Any, labelled: bool = True, roles: Roles =
         return error
     with pytest.raises(Refusal) as caught:
         (read_samples if labelled else read_question)(fields, prepared=True)
-    return fields.origin.located(caught.value)  # type: ignore[no-any-return]
+    return fields.origin.locate_errors(caught.value)  # type: ignore[no-any-return]
 
 
 class TestSamples:

@@ -73,9 +73,9 @@ class TestBudget:
         budget = MemoryBudget(100)
         with budget.lease() as first, budget.lease() as second:
             first.hold(90)
-            second.count(90)
+            second.hold_unbounded(90)
             assert budget.held == 180
-            second.keep(5)
+            second.shrink(5)
             assert budget.held == 95
         assert budget.held == 0
 

@@ -16,7 +16,7 @@ from tests.service.process import ServerProcess
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats import memory
 from wolfstream.service.web.formats.memory import MemoryBudget, Reserve
-from wolfstream.service.web.http_server import configuration
+from wolfstream.service.web.http_server import client_config
 from wolfstream.service.web.layers.connections import BoundedProtocol
 
 MB = 1 << 20
@@ -109,7 +109,7 @@ def test_request_without_memory_is_not_called_unreadable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     async def run() -> bytes:
-        config = configuration(Settings(data=tmp_path), MemoryBudget(1 << 20))
+        config = client_config(Settings(data=tmp_path), MemoryBudget(1 << 20))
         config.load()
         make: Any = config.http_protocol_class
         connection = make(config=config, server_state=ServerState(), app_state={})
@@ -124,7 +124,7 @@ def test_request_without_memory_is_not_called_unreadable(
     def fail(_: BoundedProtocol) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(BoundedProtocol, "_wrong_head", fail)
+    monkeypatch.setattr(BoundedProtocol, "_check_head", fail)
     monkeypatch.setattr("wolfstream.service.web.layers.connections.RESERVE", Reserve())
     response = asyncio.run(run())
     assert b" 503 " in response
@@ -133,9 +133,9 @@ def test_request_without_memory_is_not_called_unreadable(
 
 def test_reserve_is_taken_again_once_there_is_memory(monkeypatch: pytest.MonkeyPatch):
     reserve = Reserve()
-    assert reserve.is_whole()
-    reserve.give_up()
+    assert reserve.is_available()
+    reserve.release()
     with monkeypatch.context() as patch:
         patch.setattr(memory, "RESERVE_BYTES", 1 << 62)  # more than there is
-        assert not reserve.is_whole()
-    assert reserve.is_whole()
+        assert not reserve.is_available()
+    assert reserve.is_available()

@@ -13,7 +13,7 @@ from wolfstream.service.errors import ModelBroken
 from wolfstream.service.web.formats.prefer import (
     Acknowledgement,
     Preference,
-    acknowledged,
+    acknowledge,
     read_preference,
 )
 
@@ -106,7 +106,7 @@ DURABLE = {"model": "m", "sequence": 1, "samples": 1}
 def wait(
     preference: Preference | None, answered: float, durable: float, answer: Any = None
 ) -> Acknowledgement:
-    """What is acknowledged if the two come after so many seconds; the answer may be an error."""
+    """Return the acknowledgement if both come after so many seconds; the answer may fail."""
 
     async def run() -> Acknowledgement:
         loop = asyncio.get_running_loop()
@@ -120,7 +120,7 @@ def wait(
 
         loop.call_later(answered, deliver, futures[0], answer or {"learned": 1})
         loop.call_later(durable, deliver, futures[1], DURABLE)
-        return await acknowledged(futures[0], futures[1] if preference else None, preference)
+        return await acknowledge(futures[0], futures[1] if preference else None, preference)
 
     return asyncio.run(run())
 
@@ -129,7 +129,7 @@ def wait(
 def test_durable_in_time_and_not_learned(respond_async: bool) -> None:
     preference = Preference(respond_async, 1)
     told = wait(preference, answered=60, durable=0)
-    assert told == (DURABLE, 202, {"Preference-Applied": preference.named()})
+    assert told == (DURABLE, 202, {"Preference-Applied": preference.header_value()})
 
 
 def test_202_is_never_said_before_it_is_durable() -> None:

@@ -63,9 +63,9 @@ def test_over_http_nothing_is_learned(client: httpx.Client, name: str) -> None:
 
 
 @given(PLAIN, st.integers(1, 9), st.booleans())
-def test_whatever_has_different_names_passes(data: Any, piece: int, ascii_only: bool) -> None:
+def test_whatever_has_different_names_passes(data: Any, chunk: int, ascii_only: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(repeated_names, "_PIECE_BYTES", piece)
+        patch.setattr(repeated_names, "_CHUNK_BYTES", chunk)
         body = json.dumps(data, ensure_ascii=ascii_only).encode()
         check_json_names(body, data)
         assert JSON.decode(body, BOUNDS) == data
@@ -73,10 +73,10 @@ def test_whatever_has_different_names_passes(data: Any, piece: int, ascii_only: 
 
 
 @given(PLAIN, st.dictionaries(TEXT, PLAIN, min_size=1, max_size=3), st.integers(1, 9))
-def test_whatever_has_not_is_found(data: Any, repeated: dict[str, Any], piece: int) -> None:
+def test_whatever_has_not_is_found(data: Any, repeated: dict[str, Any], chunk: int) -> None:
     inner = json.dumps(repeated)[:-1] + ", " + json.dumps(repeated)[1:]
     body = f"[{json.dumps(data)}, {inner}, {json.dumps(data)}]".encode()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(repeated_names, "_PIECE_BYTES", piece)
+        patch.setattr(repeated_names, "_CHUNK_BYTES", chunk)
         with pytest.raises(Unreadable, match="twice"):
             JSON.decode(body, BOUNDS)

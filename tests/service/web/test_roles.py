@@ -252,7 +252,7 @@ class TestWithoutLeader:
         async def live() -> None:
             replica = Roled(monkeypatch)
             await replica.leading.lead("m")
-            await until(lambda: replica.roles._changes._awake == {"m"})
+            await until(lambda: replica.roles._changes._led_before == {"m"})
             await replica.leading.release("m")
             await until(lambda: replica.leading.led == ["m"])
             replica.roles.stop()
@@ -266,7 +266,7 @@ class TestWithoutLeader:
             replica.members.there = []
             await until(lambda: replica.leading.attempts)
             replica.names.remove("m")
-            await until(lambda: not replica.roles._changes._awake)
+            await until(lambda: not replica.roles._changes._led_before)
             begun = len(replica.leading.attempts)
             await asyncio.sleep(20 * self.PAUSE)
             assert len(replica.leading.attempts) <= begun + 1

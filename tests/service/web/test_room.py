@@ -15,7 +15,7 @@ from websockets.sync.client import connect
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.web.test_connections import all_that_comes, one_answer, told
-from wolfstream.service.web.layers.room import Awaited, Waiting, make_room
+from wolfstream.service.web.layers.room import AwaitedStep, ClientWait, make_room
 
 MOST, SOON = 40, 20.0
 # Beyond those that are refused with a response, too.
@@ -158,8 +158,8 @@ def test_line_ends_between_requests_do_not_keep_a_connection_for_ever(tmp_path):
 
 class TestMakeRoom:
     @staticmethod
-    def waits(host: str, since: float, what: Awaited = Awaited.REQUEST) -> Mock:
-        return Mock(client=(host, 1), waiting=lambda _: Waiting(what, since))
+    def waits(host: str, since: float, what: AwaitedStep = AwaitedStep.REQUEST) -> Mock:
+        return Mock(client=(host, 1), waiting=lambda _: ClientWait(what, since))
 
     def dropped(self, *connections: Mock, most: int = 1) -> list[bool]:
         make_room(connections, 100.0, most)
@@ -173,7 +173,7 @@ class TestMakeRoom:
         ]
 
     def test_what_costs_its_client_least_first(self):
-        body = self.waits("a", 1, Awaited.BODY)
+        body = self.waits("a", 1, AwaitedStep.BODY)
         assert self.dropped(body, self.waits("a", 2)) == [False, True]
 
     def test_those_of_the_address_with_the_most(self):

@@ -16,7 +16,7 @@ from wolfstream.service.access.key_file import KeyFile
 from wolfstream.service.access.keys import add_key
 from wolfstream.service.errors import StartupError
 from wolfstream.service.settings import Settings
-from wolfstream.service.web.listening import listening, url_of
+from wolfstream.service.web.listeners import bound_sockets, url_of
 from wolfstream.service.web.workers import check_workers
 
 
@@ -65,7 +65,7 @@ def test_a_wrong_setting_is_named(
 @pytest.mark.parametrize("host", ["0.0.0.0", ""])
 def test_without_keys_it_is_for_this_machine_only(tmp_path: Path, host: str) -> None:
     settings = Settings(host=host, port=0, data=tmp_path)
-    with pytest.raises(StartupError) as refused, listening(settings, has_keys=False):
+    with pytest.raises(StartupError) as refused, bound_sockets(settings, has_keys=False):
         pass
     assert f"wolfstream keys add --data {tmp_path}" in str(refused.value)
     assert "--insecure" in str(refused.value)
@@ -73,7 +73,7 @@ def test_without_keys_it_is_for_this_machine_only(tmp_path: Path, host: str) -> 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "localhost"])
 def test_this_machine_has_several_names(tmp_path: Path, host: str) -> None:
-    with listening(Settings(host=host, port=0, data=tmp_path), has_keys=False) as (listener,):
+    with bound_sockets(Settings(host=host, port=0, data=tmp_path), has_keys=False) as (listener,):
         assert listener.getsockname()[1]
 
 
@@ -89,28 +89,28 @@ def test_this_machine_has_several_names(tmp_path: Path, host: str) -> None:
 )
 def test_url_opens_the_server(tmp_path: Path, host: str, tls: Path | None, url: str) -> None:
     settings = Settings(host=host, port=0, data=tmp_path, tls_cert=tls)
-    with listening(settings, has_keys=True) as (listener,):
+    with bound_sockets(settings, has_keys=True) as (listener,):
         assert url_of(listener, settings) == f"{url}:{listener.getsockname()[1]}"
 
 
 @pytest.mark.parametrize(("has_keys", "insecure"), [(True, False), (False, True)])
 def test_ways_to_answer_other_machines(tmp_path: Path, has_keys: bool, insecure: bool) -> None:
     settings = Settings(host="0.0.0.0", port=0, data=tmp_path, insecure=insecure)
-    with listening(settings, has_keys) as (listener,):
+    with bound_sockets(settings, has_keys) as (listener,):
         assert listener.getsockname()[0] == "0.0.0.0"
 
 
 def test_workers_share_a_port_that_nobody_else_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wolfstream.service.web.listening._GONE_SECONDS", 0.0)
+    monkeypatch.setattr("wolfstream.service.web.listeners._GONE_SECONDS", 0.0)
     settings = Settings(port=0, data=tmp_path, workers=3)
-    with listening(settings, has_keys=False) as listeners:
+    with bound_sockets(settings, has_keys=False) as listeners:
         ports = {listener.getsockname()[1] for listener in listeners}
         assert len(listeners) == 3
         assert len(ports) == 1
         taken = Settings(port=ports.pop(), data=tmp_path, workers=3)
-        with pytest.raises(StartupError, match="in use"), listening(taken, has_keys=False):
+        with pytest.raises(StartupError, match="in use"), bound_sockets(taken, has_keys=False):
             pass
 
 

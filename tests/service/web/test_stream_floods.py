@@ -19,7 +19,7 @@ from tests.service.specs import PAPERS
 from tests.service.web.test_connections import UPGRADE, all_that_comes, told
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import MemoryBudget
-from wolfstream.service.web.http_server import configuration
+from wolfstream.service.web.http_server import client_config
 from wolfstream.service.web.layers.stream_connections import BoundedStream
 
 EMPTY_TEXT, EMPTY_PART, EMPTY_MORE = b"\x81\x80", b"\x01\x80", b"\x00\x80"
@@ -125,7 +125,7 @@ def test_no_more_is_parsed_than_is_taken(tmp_path: Path) -> None:
 
     async def run() -> None:
         settings = Settings(data=tmp_path)
-        config = configuration(settings, MemoryBudget(0))
+        config = client_config(settings, MemoryBudget(0))
         config.load()
         config.loaded_app = _idle
         make = config.ws_protocol_class

@@ -33,7 +33,7 @@ from wolfstream.service.client.errors import Unsuitable
 from wolfstream.service.client.sync import Client
 from wolfstream.service.errors import StartupError
 from wolfstream.service.settings import Settings
-from wolfstream.service.web.tls import check_advertised, check_tls, client_tls, tls_of_replicas
+from wolfstream.service.web.tls import check_advertised, check_tls, client_tls, replica_tls
 
 
 class Pair(NamedTuple):
@@ -134,7 +134,7 @@ class TestReplicas:
         settings = Settings(
             advertise=advertise, tls_cert=pair.cert, tls_key=pair.key, fleet_ca=ca or pair.cert
         )
-        check_advertised(settings, tls_of_replicas(settings))
+        check_advertised(settings, replica_tls(settings))
 
     def test_trust_an_authority_of_their_own(self, pair: Pair):
         self.check(pair, "https://127.0.0.1:8000")
@@ -151,7 +151,7 @@ class TestReplicas:
     def test_know_nothing_of_a_certificate_in_front_of_them(self, pair: Pair):
         self.check(pair, "http://10.0.0.1:8000")
         settings = Settings(advertise="https://10.0.0.1:8000")
-        check_advertised(settings, tls_of_replicas(settings))
+        check_advertised(settings, replica_tls(settings))
 
     def test_name_the_file_that_is_wrong(self, pair: Pair, tmp_path: Path):
         missing = tmp_path / "missing"

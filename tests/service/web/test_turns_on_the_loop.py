@@ -14,7 +14,7 @@ from websockets.sync.client import connect
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from wolfstream.service.errors import Invalid
-from wolfstream.service.web.formats.body import beside_the_loop
+from wolfstream.service.web.formats.body import decode_or_offload
 from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.routes import session
 
@@ -41,7 +41,7 @@ def test_one_body_is_decoded_in_each_pass(n_bytes: int, at_once: int) -> None:
 
     async def run() -> list[int]:
         looking = asyncio.create_task(look())
-        bodies = (beside_the_loop(decode, n_bytes, lease) for _ in range(MANY))
+        bodies = (decode_or_offload(decode, n_bytes, lease) for _ in range(MANY))
         found = await asyncio.gather(*bodies)
         await looking
         return found
@@ -57,7 +57,7 @@ def test_a_decoding_that_fails_gives_its_turn_away() -> None:
         raise Invalid("wrong")
 
     async def run() -> list[Any]:
-        bodies = (beside_the_loop(refuse, 30_000, lease) for _ in range(3))
+        bodies = (decode_or_offload(refuse, 30_000, lease) for _ in range(3))
         return await asyncio.gather(*bodies, return_exceptions=True)
 
     assert [type(one) for one in asyncio.run(run())] == [Invalid] * 3

@@ -28,8 +28,8 @@ from wolfstream.service.web.formats.wire import (
     MSGPACK,
     PROBLEM_MEDIA_TYPE,
     Format,
-    format_of_answer,
     format_of_body,
+    format_of_response,
     problem,
 )
 
@@ -255,7 +255,7 @@ class TestAccept:
         [None, "", "*/*", "application/*", "text/html", "text/html, */*;q=0.8", ",;,", "*/*;q=0"],
     )
     def test_who_does_not_choose_gets_what_they_sent(self, accept: str | None, spoken: Format):
-        assert format_of_answer(accept, spoken) is spoken
+        assert format_of_response(accept, spoken) is spoken
 
     @both
     @pytest.mark.parametrize(
@@ -280,18 +280,18 @@ class TestAccept:
         ],
     )
     def test_the_format_of_most_weight_is_spoken(self, accept: str, chosen: Format, spoken: Format):
-        assert format_of_answer(accept, spoken) is chosen
+        assert format_of_response(accept, spoken) is chosen
 
     @given(st.text(max_size=30), st.sampled_from([JSON, MSGPACK]))
     def test_anything(self, accept: str, spoken: Format):
-        assert format_of_answer(accept, spoken) in (JSON, MSGPACK)
+        assert format_of_response(accept, spoken) in (JSON, MSGPACK)
 
 
 class TestMediaTypes:
     @both
     def test_what_is_answered_can_be_sent_back(self, spoken: Format):
         assert format_of_body(spoken.media_type) is spoken
-        assert format_of_answer(spoken.media_type, JSON) is spoken
+        assert format_of_response(spoken.media_type, JSON) is spoken
 
     def test_a_problem_says_that_it_is_one(self):
         assert PROBLEM_MEDIA_TYPE == "application/problem+json"

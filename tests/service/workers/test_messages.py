@@ -9,8 +9,9 @@ import msgpack
 import numpy as np
 import pytest
 
+from wolfstream.service import errors
 from wolfstream.service.diagnostics.metrics import Histogram
-from wolfstream.service.errors import QuotaExceeded, Refusal
+from wolfstream.service.errors import InDoubt, QuotaExceeded, Refusal
 from wolfstream.service.samples.ids import LateLabels
 from wolfstream.service.workers.channel import Channel, FrameKind, open_channel
 from wolfstream.service.workers.messages import (
@@ -30,12 +31,25 @@ def kinds(kind: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
         yield from kinds(other)
 
 
-@pytest.mark.parametrize("kind", list(kinds()), ids=lambda kind: kind.__name__)
+SHARED = [kind for kind in kinds() if kind.__module__.startswith(errors.__name__)]
+
+
+@pytest.mark.parametrize("kind", SHARED, ids=lambda kind: kind.__name__)
 def test_a_refusal_is_the_same_at_the_other_end(kind: type[Refusal]):
     error = kind("it was wrong", [{"row": 3, "pointer": "/x/3", "detail": "is NaN"}])
     again = refusal_from_plain(msgpack.unpackb(msgpack.packb(refusal_to_plain(error))))
     assert type(again) is kind
     assert (again.detail, again.errors) == (error.detail, error.errors)
+
+
+def test_a_refusal_of_a_package_that_workers_lack_arrives_as_its_base():
+    class Internal(InDoubt):
+        """A refusal that only the process that learns knows."""
+
+    plain = msgpack.unpackb(msgpack.packb(refusal_to_plain(Internal("it may be stored"))))
+    again = refusal_from_plain(plain)
+    assert type(again) is InDoubt
+    assert again.detail == "it may be stored"
 
 
 def test_a_quota_says_when_to_come_again():

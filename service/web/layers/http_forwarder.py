@@ -1,4 +1,4 @@
-"""A call that is answered by another replica: sent as it came, and answered as its answer comes."""
+"""Forwards an HTTP call to another replica, and returns the response while it arrives."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,27 +12,28 @@ from wolfstream.service.errors import InDoubt, NotReady, Refusal
 from wolfstream.service.replicas.connections import CONNECT_SECONDS, client_of_replicas
 from wolfstream.service.replicas.director import Target
 from wolfstream.service.replicas.membership import Membership
-from wolfstream.service.web.layers.kept_body import NOT_LEADER, KeptBody
+from wolfstream.service.web.layers.replayable_body import NOT_LEADER, ReplayableBody
 
-# Says that a replica has sent the call on.
-MARK = b"wolfstream-forwarded"
-# Headers of one connection, which each connection sends again.
-OF_A_HOP = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"te"})
+# Marks a call that a replica has forwarded.
+FORWARDED_HEADER = b"wolfstream-forwarded"
+# Headers that concern one connection, and are not forwarded (RFC 9110, section 7.6.1).
+HOP_BY_HOP = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"te"})
 _LOOK_SECONDS, _LIST_SECONDS = 0.05, 5.0
-# How often a replica that is silent on NATS is asked whether it lives.
+# How often to ask a replica that is silent on NATS whether it lives.
 _ASK_SECONDS = 0.5
-# Longer than any call takes: a replica that answers others, and not this one, has lost it.
+# Longer than any call takes: a replica that answers other calls, but not this one, has lost it.
 _LOST_SECONDS = 300.0
-# Checked here, and answered here: the leader would say it once more.
-_OF_A_BROWSER = (b"origin", b"sec-fetch")
-_SAID_HERE = frozenset({b"date", b"x-request-id", b"traceparent"})
+# Request headers that this replica has checked, and response headers that it sets itself.
+_BROWSER_HEADERS = (b"origin", b"sec-fetch")
+_OWN_HEADERS = frozenset({b"date", b"x-request-id", b"traceparent"})
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
 class Unreachable(Exception):
-    """A replica has not answered; the call may be sent again, to it or to another one.
+    """A replica has not answered; the call may be sent again, to this replica or another.
 
-    sent: whether the call was sent, so that it may have been done.
+    Args:
+        sent: whether the replica may have received the call, and carried it out.
     """
 
     def __init__(self, why: str, *, sent: bool) -> None:
@@ -40,8 +41,12 @@ class Unreachable(Exception):
         self.sent = sent
 
 
-class HttpHop:
-    """Sends calls to other replicas. most_bytes: of a body."""
+class HttpForwarder:
+    """Forwards calls to other replicas.
+
+    Args:
+        most_bytes: the limit on a body.
+    """
 
     def __init__(self, membership: Membership, most_bytes: int) -> None:
         self._director, self._neighbours = membership.director, membership.neighbours
@@ -49,26 +54,38 @@ class HttpHop:
         self._client = client_of_replicas(membership.tls)
 
     async def get(self, url: str, scope: Scope, rest: str) -> httpx.Response | None:
-        """Ask a replica about its models, or about one of them; None if it does not answer."""
-        given = (b"authorization", b"host")
-        headers = [(name, value) for name, value in scope["headers"] if name in given]
+        """Ask a replica about its models, or one of them; return None if it does not answer.
+
+        Args:
+            url: the address of the replica.
+            scope: the call that needs it, whose authorization is used.
+            rest: the path after /v1/models.
+        """
+        forwarded = (b"authorization", b"host")
+        headers = [(name, value) for name, value in scope["headers"] if name in forwarded]
         try:
             return await self._client.get(
-                f"{url}/v1/models{rest}", headers=[*headers, (MARK, b"1")], timeout=_LIST_SECONDS
+                f"{url}/v1/models{rest}",
+                headers=[*headers, (FORWARDED_HEADER, b"1")],
+                timeout=_LIST_SECONDS,
             )
         except httpx.TransportError:
             return None
 
-    async def forward(self, target: Target, scope: Scope, body: KeptBody, send: Send) -> bool:
-        """Whether a replica has answered. Raises Unreachable, InDoubt, TooLarge, NotReady.
+    async def forward(self, target: Target, scope: Scope, body: ReplayableBody, send: Send) -> bool:
+        """Let a replica answer a call; return False if it does not lead the model.
 
-        It is waited for while it answers other requests: learning may take long.
+        Learning may take long, so there is no timeout as long as the replica answers other
+        requests.
+
+        Raises Unreachable, InDoubt, TooLarge, NotReady.
         """
         query = scope["query_string"]
         headers = [
             (name, value)
             for name, value in scope["headers"]
-            if name not in OF_A_HOP | {b"content-length"} and not name.startswith(_OF_A_BROWSER)
+            if name not in HOP_BY_HOP | {b"content-length"}
+            and not name.startswith(_BROWSER_HEADERS)
         ]
         content = await body.read(self._most_bytes)
         request = self._client.build_request(
@@ -76,56 +93,66 @@ class HttpHop:
             httpx.URL(target.url).copy_with(
                 raw_path=scope["raw_path"] + (b"?" + query if query else b"")
             ),
-            headers=[*headers, (MARK, b"1")],
+            headers=[*headers, (FORWARDED_HEADER, b"1")],
             content=content,
         )
         begun = False
         try:
-            response = await self._sent(request, target, patient=not may_be_sent_twice(scope))
+            response = await self._send(request, target, patient=not may_be_sent_twice(scope))
             if response.status_code == NOT_LEADER:
                 await response.aclose()
                 return False
             begun = True
             await self._send_while_read(response, target, body.receive, send)
         except _NOT_SENT as error:
-            raise Unreachable(_named(error), sent=False) from None
+            raise Unreachable(_describe(error), sent=False) from None
         except httpx.TransportError as error:
-            if begun:  # the client sees that the response is cut off
+            if begun:  # the client sees that the response is incomplete
                 raise
             if may_be_sent_twice(scope):
-                raise Unreachable(_named(error), sent=True) from None
-            raise in_doubt(_named(error)) from None
+                raise Unreachable(_describe(error), sent=True) from None
+            raise in_doubt(_describe(error)) from None
         except asyncio.CancelledError:  # only a server that stops cancels what it has accepted
             if begun:
                 raise
             raise _cut_off(scope) from None
         return True
 
-    async def _sent(
+    async def _send(
         self, request: httpx.Request, target: Target, *, patient: bool
     ) -> httpx.Response:
-        """The beginning of a response, while the replica answers. Raises TransportError.
+        """Send a request; return the response once it begins.
 
-        patient: see `_wait_while_it_answers`.
+        Args:
+            request: the request.
+            target: the replica.
+            patient: as for `_wait_while_alive`.
+
+        Raises TransportError.
         """
         sending = asyncio.ensure_future(self._client.send(request, stream=True))
         try:
             async with asyncio.timeout(_LOST_SECONDS):
-                await self._wait_while_it_answers(target, sending, patient=patient)
+                await self._wait_while_alive(target, sending, patient=patient)
             return sending.result()
         except TimeoutError:
             raise httpx.ReadTimeout(f"no answer within {_LOST_SECONDS:.0f} s") from None
         finally:
             sending.cancel()
 
-    async def _wait_while_it_answers(
+    async def _wait_while_alive(
         self, target: Target, *first: "asyncio.Future[Any]", patient: bool = False
     ) -> None:
-        """Wait until a future is done. Raises ReadTimeout where the replica falls silent.
+        """Wait until one of the futures is done.
 
-        patient: a call that cannot be sent to another replica is also waited for while this one is
-        silent on NATS alone. It says itself, and soon, what became of the samples, where a caller
-        could only say that it does not know.
+        Args:
+            target: the replica.
+            *first: the futures.
+            patient: go on waiting for a replica that is silent on NATS, but alive. It is for calls
+                that cannot be sent to another replica: only this one can say what became of the
+                samples, and it will soon.
+
+        Raises ReadTimeout if the replica falls silent.
         """
         while not (
             await asyncio.wait(first, timeout=_LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -151,11 +178,11 @@ class HttpHop:
     async def _send_while_read(
         self, response: httpx.Response, target: Target, receive: Receive, send: Send
     ) -> None:
-        """Send a response as it comes, until its end or until the client leaves."""
-        sending = asyncio.create_task(_send_on(response, send))
-        leaving = asyncio.create_task(_left(receive))
+        """Send a response to the client while it arrives, until its end or the client leaves."""
+        sending = asyncio.create_task(_send_response(response, send))
+        leaving = asyncio.create_task(_wait_for_disconnect(receive))
         try:
-            await self._wait_while_it_answers(target, sending, leaving)
+            await self._wait_while_alive(target, sending, leaving)
             if sending.done():
                 sending.result()
         finally:
@@ -164,7 +191,7 @@ class HttpHop:
             await response.aclose()
 
 
-async def listens(url: str) -> bool:
+async def accepts_connections(url: str) -> bool:
     """Return whether an address accepts connections."""
     address = httpx.URL(url)
     port = address.port or (443 if address.scheme == "https" else 80)
@@ -185,7 +212,7 @@ def is_read_only(scope: Scope) -> bool:
 
 
 def in_doubt(why: str) -> InDoubt:
-    """Return what a client is told of a call that was sent, and not answered."""
+    """Return the refusal of a call that was sent to a replica, but not answered by it."""
     return InDoubt(
         f"the replica that leads the model has not answered ({why}); the samples may have been "
         "learned. Look at the model's sequence before you go on, or send requests under a key"
@@ -193,7 +220,7 @@ def in_doubt(why: str) -> InDoubt:
 
 
 def may_be_sent_twice(scope: Scope) -> bool:
-    """Return whether a call may be sent twice: its answer is the same, or it is known by a key."""
+    """Return whether a call may be sent twice: it is idempotent, or has an idempotency key."""
     call = target_of(scope).call
     if call is None:
         return is_read_only(scope)
@@ -202,32 +229,32 @@ def may_be_sent_twice(scope: Scope) -> bool:
     return call.again == "same"
 
 
-def _named(error: Exception) -> str:
-    """Return an error as messages name it."""
+def _describe(error: Exception) -> str:
+    """Return the class of an error and its message, if it has one."""
     return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
 def _cut_off(scope: Scope) -> Refusal:
-    """Return why a call has no answer that was sent on by a replica which stops."""
+    """Return the refusal of a forwarded call if this replica stops before it is answered."""
     why = "this replica stops, and the one that leads the model has not answered"
     if may_be_sent_twice(scope):
         return NotReady(f"{why}; try again")
     return InDoubt(f"{why}; look at the model before you go on, or send requests under a key")
 
 
-async def _left(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     """Wait until the client has left."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-async def _send_on(response: httpx.Response, send: Send) -> None:
-    """Send a response as it comes, packed as it is."""
-    left_out = OF_A_HOP | _SAID_HERE
-    headers = [(k.lower(), v) for k, v in response.headers.raw if k.lower() not in left_out]
+async def _send_response(response: httpx.Response, send: Send) -> None:
+    """Send a response while it arrives, without decompressing it."""
+    omitted = HOP_BY_HOP | _OWN_HEADERS
+    headers = [(k.lower(), v) for k, v in response.headers.raw if k.lower() not in omitted]
     start = {"type": "http.response.start", "status": response.status_code, "headers": headers}
     await send(start)
-    pieces: AsyncIterator[bytes] = response.aiter_raw()
-    async for piece in pieces:
-        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    chunks: AsyncIterator[bytes] = response.aiter_raw()
+    async for chunk in chunks:
+        await send({"type": "http.response.body", "body": chunk, "more_body": True})
     await send({"type": "http.response.body", "body": b""})

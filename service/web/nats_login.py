@@ -1,4 +1,4 @@
-"""Who this server is to NATS, by its settings."""
+"""Reads from the settings how this server logs in to NATS."""
 
 import contextlib
 import ssl
@@ -9,15 +9,15 @@ from wolfstream.service.settings import Settings
 from wolfstream.service.web.tls import client_tls
 
 
-def login_of(settings: Settings) -> Login:
-    """Return what is shown to NATS servers. Raises StartupError."""
+def nats_login(settings: Settings) -> Login:
+    """Return the credentials for NATS servers. Raises StartupError."""
     ca, cert, key = settings.nats_ca, settings.nats_cert, settings.nats_key
     if settings.nats_user and settings.nats_password_file is None:
         raise StartupError("WOLFSTREAM_NATS_USER is given without WOLFSTREAM_NATS_PASSWORD_FILE")
     tls = client_tls(ca, cert, key, "WOLFSTREAM_NATS_") if ca or cert or key else None
 
     def renew_tls() -> None:
-        with contextlib.suppress(OSError, ssl.SSLError):  # the last ones stay
+        with contextlib.suppress(OSError, ssl.SSLError):  # the previous certificates stay in use
             if tls is not None and ca is not None:
                 tls.load_verify_locations(ca)
             if tls is not None and cert is not None:

@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.problems import problem_response
-from wolfstream.service.web.layers.to_leader import ToLeader
+from wolfstream.service.web.layers.leader_proxy import LeaderProxy
 
 PATH = "/v1/models/m/samples"
 
@@ -32,7 +32,7 @@ class Worker:
         self.leader, self.sent, self._status = Leader(), list[Any](), status
         self._pieces = [b"some ", b"samples"]
         known = Settings(_env_file=None, **settings)  # type: ignore[call-arg]
-        self._layer = ToLeader(
+        self._layer = LeaderProxy(
             self._answer, known, self.leader, lambda _: True, lambda: True, problem_response
         )
 

@@ -1,4 +1,4 @@
-"""A websocket stream that another replica answers: frames are carried in both directions."""
+"""Forwards a websocket stream to another process, frame by frame in both directions."""
 
 import asyncio
 import ssl
@@ -11,14 +11,14 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketExce
 from websockets.typing import Subprotocol
 
 from wolfstream.service.replicas.connections import CONNECT_SECONDS
-from wolfstream.service.web.layers.http_hop import MARK, OF_A_HOP, Unreachable
-from wolfstream.service.web.layers.kept_body import NOT_LEADER
+from wolfstream.service.web.layers.http_forwarder import FORWARDED_HEADER, HOP_BY_HOP, Unreachable
+from wolfstream.service.web.layers.replayable_body import NOT_LEADER
 
 _WATCH_SECONDS = 0.5
-_OF_A_HANDSHAKE = frozenset({b"host", b"origin"})
+_NOT_FORWARDED = frozenset({b"host", b"origin"})
 
 
-async def relay(
+async def forward_stream(
     url: str,
     scope: Scope,
     receive: Receive,
@@ -27,34 +27,40 @@ async def relay(
     why_lost: Callable[[], str] | None = None,
     path: str | None = None,
 ) -> bool:
-    """Carry the frames of a stream in both directions until one side closes it.
+    """Forward the frames of a stream until one side closes it.
 
-    tls: with which a certificate is verified. why_lost: returns why the replica counts as
-    unreachable by now; empty while it does not. path: of the socket of this replica's own leading
-    process, instead of one at the address; the call is then as it came, and not marked as sent on.
+    Args:
+        url: the address of the replica.
+        scope: of the stream.
+        receive: receives the client's messages.
+        send: sends messages to the client.
+        tls: verifies its certificate.
+        why_lost: returns why the replica is unreachable now; empty while it is reachable.
+        path: the socket of this replica's own leading process, which is used instead of the
+            network; the call is then not marked as forwarded.
 
-    Raises Unreachable.
+    Return False if the process does not lead the model. Raises Unreachable.
     """
     headers = [
         (name.decode("latin-1"), value.decode("latin-1"))
         for name, value in scope["headers"]
-        if name not in OF_A_HOP | _OF_A_HANDSHAKE and not name.startswith(b"sec-websocket")
+        if name not in HOP_BY_HOP | _NOT_FORWARDED and not name.startswith(b"sec-websocket")
     ]
     query = scope["query_string"].decode("latin-1")
     address = f"ws{url.removeprefix('http')}{scope['path']}{'?' + query if query else ''}"
-    at: dict[str, Any] = {"unix": True, "path": path} if path else {}
+    options: dict[str, Any] = {"unix": True, "path": path} if path else {}
     if address.startswith("wss:"):
-        at["ssl"] = tls
+        options["ssl"] = tls
     try:
         leader = await connect(
             address,
-            additional_headers=headers if path else [*headers, (MARK.decode(), "1")],
-            subprotocols=[Subprotocol(one) for one in scope["subprotocols"]] or None,
+            additional_headers=headers if path else [*headers, (FORWARDED_HEADER.decode(), "1")],
+            subprotocols=[Subprotocol(name) for name in scope["subprotocols"]] or None,
             max_size=None,
             compression=None,
             open_timeout=CONNECT_SECONDS,
             proxy=None,
-            **at,
+            **options,
         )
     except InvalidStatus as error:
         if error.response.status_code == NOT_LEADER:
@@ -62,14 +68,14 @@ async def relay(
         await receive()
         refusal = error.response
         raw = [(k.lower().encode(), v.encode()) for k, v in refusal.headers.raw_items()]
-        kept_headers = [(k, v) for k, v in raw if k not in OF_A_HOP]
-        start = {"status": refusal.status_code, "headers": kept_headers}
+        end_to_end = [(k, v) for k, v in raw if k not in HOP_BY_HOP]
+        start = {"status": refusal.status_code, "headers": end_to_end}
         await send({"type": "websocket.http.response.start", **start})
         await send({"type": "websocket.http.response.body", "body": refusal.body or b""})
         return True
     except (OSError, TimeoutError, WebSocketException) as error:
         raise Unreachable(f"{type(error).__name__}: {error}", sent=False) from None
-    await receive()  # the client's wish to connect
+    await receive()  # the message that the client wants to connect
     await send({"type": "websocket.accept", "subprotocol": leader.subprotocol})
     sending = asyncio.create_task(_to_leader(receive, leader))
     watching = asyncio.create_task(_watch(leader, why_lost))
@@ -84,7 +90,7 @@ async def relay(
         watching.cancel()
     if not sending.done() or sending.cancelled():
         code = leader.close_code if leader.close_code in range(1000, 5000) else 1012
-        # 1006 is never sent: the leader is gone, and the client comes again.
+        # 1006 means that the leader is gone; it must not be sent. After 1012 clients reconnect.
         await send({"type": "websocket.close", "code": 1012 if code == 1006 else code})
     return True
 
@@ -100,7 +106,7 @@ async def _to_leader(receive: Receive, leader: ClientConnection) -> None:
 
 
 async def _watch(leader: ClientConnection, why_lost: Callable[[], str] | None) -> None:
-    """Give up the connection once the replica counts as unreachable."""
+    """Abort the connection once the replica counts as unreachable."""
     while why_lost is not None:
         await asyncio.sleep(_WATCH_SECONDS)
         if why_lost():

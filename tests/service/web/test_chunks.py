@@ -1,4 +1,4 @@
-"""Answers that are written piece by piece."""
+"""Answers that are written chunk by chunk."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ import msgpack
 import pytest
 from pydantic_core import to_json
 
-from wolfstream.service.web.formats.pieces import joined, json_pieces, msgpack_pieces, n_values
+from wolfstream.service.web.formats.chunks import join_chunks, json_chunks, msgpack_chunks, n_values
 
 MANY = 20_000
 ANSWERS: list[dict[str, Any]] = [
@@ -25,17 +25,17 @@ ANSWERS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("answer", ANSWERS)
 class TestPieces:
     def test_of_json_are_the_whole(self, answer: dict[str, Any]):
-        assert b"".join(json_pieces(answer)) == to_json(answer)
+        assert b"".join(json_chunks(answer)) == to_json(answer)
 
     def test_of_messagepack_are_the_whole(self, answer: dict[str, Any]):
-        assert b"".join(msgpack_pieces(answer)) == msgpack.packb(answer)
+        assert b"".join(msgpack_chunks(answer)) == msgpack.packb(answer)
 
 
 @pytest.mark.parametrize("answer", [ANSWERS[3], ANSWERS[5]])
-@pytest.mark.parametrize("pieces_of", [json_pieces, msgpack_pieces])
-def test_no_piece_is_large(answer: dict[str, Any], pieces_of: Callable[[Any], Iterator[bytes]]):
-    pieces = list(pieces_of(answer))
-    assert max(map(len, pieces)) < sum(map(len, pieces)) / 3
+@pytest.mark.parametrize("chunks_of", [json_chunks, msgpack_chunks])
+def test_no_chunk_is_large(answer: dict[str, Any], chunks_of: Callable[[Any], Iterator[bytes]]):
+    chunks = list(chunks_of(answer))
+    assert max(map(len, chunks)) < sum(map(len, chunks)) / 3
 
 
 def test_others_come_between_the_pieces_of_a_frame():
@@ -49,7 +49,7 @@ def test_others_come_between_the_pieces_of_a_frame():
                 await asyncio.sleep(0)
 
         task = asyncio.create_task(other())
-        written = await joined(json_pieces(ANSWERS[3]))
+        written = await join_chunks(json_chunks(ANSWERS[3]))
         task.cancel()
         return written, turns
 

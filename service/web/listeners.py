@@ -1,4 +1,4 @@
-"""The sockets on which a server accepts connections, bound before it recovers anything."""
+"""Binds the sockets on which a server accepts connections, before it recovers its models."""
 
 import contextlib
 import errno
@@ -16,13 +16,19 @@ logger = logging.getLogger(__name__)
 
 _BACKLOG = 1024
 _GONE_SECONDS = 2.0
-# One of the addresses on which a server listens that listens on all.
-_OF_ALL_ADDRESSES = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+# The address "all addresses" -> a local address, for a browser on this machine.
+_LOCAL_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 @contextlib.contextmanager
-def listening(settings: Settings, has_keys: bool) -> Iterator[list[socket.socket]]:
-    """Bound sockets, one for each process that accepts; several share a port (SO_REUSEPORT).
+def bound_sockets(settings: Settings, has_keys: bool) -> Iterator[list[socket.socket]]:
+    """Bind a socket for each process that accepts connections; close them at the end.
+
+    The sockets of several workers share a port (SO_REUSEPORT).
+
+    Args:
+        settings: the server's settings.
+        has_keys: whether the server has API keys.
 
     Raises StartupError.
     """
@@ -32,7 +38,7 @@ def listening(settings: Settings, has_keys: bool) -> Iterator[list[socket.socket
             listener = _bound(settings, family)
             listeners = [stack.enter_context(listener)]
             if settings.workers:
-                # Bound alone, it has shown that no other server has the port.
+                # This socket did not share the port: so no other server has it.
                 address = listener.getsockname()
                 listener.close()
                 listeners = [
@@ -48,7 +54,8 @@ def listening(settings: Settings, has_keys: bool) -> Iterator[list[socket.socket
 
 
 def _bound(settings: Settings, family: socket.AddressFamily) -> socket.socket:
-    """A socket that has the port alone; workers of a killed server may have it for a moment."""
+    """Return a socket that has the port alone."""
+    # The workers of a killed server may have it for another moment.
     deadline = time.monotonic() + (_GONE_SECONDS if settings.workers else 0.0)
     while True:
         try:
@@ -60,12 +67,12 @@ def _bound(settings: Settings, family: socket.AddressFamily) -> socket.socket:
 
 
 def _sharing(address: tuple[str, int], family: socket.AddressFamily) -> socket.socket:
-    """Return a socket that shares its port with others of this kind."""
+    """Return a socket that shares its port with other sockets from this function."""
     return socket.create_server(address[:2], family=family, backlog=_BACKLOG, reuse_port=True)
 
 
 def _check_reach(listener: socket.socket, settings: Settings, has_keys: bool) -> None:
-    """Raise StartupError if anybody could use the server."""
+    """Raise StartupError if anybody on the network could use the server."""
     if not (_is_loopback(listener) or has_keys or settings.insecure):
         raise StartupError(
             f"other machines reach {settings.host}, and there are no keys in {settings.data}: "
@@ -81,16 +88,17 @@ def url_of(listener: socket.socket, settings: Settings) -> str:
     """Return the address of a server for a browser on this machine."""
     scheme = "https" if settings.tls_cert else "http"
     address, port, *_ = listener.getsockname()
-    host = _OF_ALL_ADDRESSES.get(address, address)
+    host = _LOCAL_ADDRESS.get(address, address)
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def _reason(error: OSError) -> str:
-    """Return the system's message; those of asyncio and socket repeat the address."""
+    """Return the system's message; the messages of asyncio and socket repeat the address."""
     return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
 
 
 def _is_loopback(listener: socket.socket) -> bool:
-    """Whether a socket is bound to loopback; a host's name would have to be resolved first."""
+    """Return whether a socket is bound to a loopback address."""
+    # The setting `host` may be a name; the socket has the address that it was resolved to.
     address, *_ = listener.getsockname()
     return ipaddress.ip_address(address.partition("%")[0]).is_loopback

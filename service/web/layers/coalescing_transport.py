@@ -1,23 +1,24 @@
-"""The transport of one request's response, which sends its head together with its body."""
+"""Sends the head of a response together with its body."""
 
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 
-class OneWrite:
-    """A request's transport that keeps the head of the response until the body comes.
+class CoalescingTransport:
+    """The transport of one request; it holds the head of the response until the body comes.
 
-    Both are sent in one system call, which wakes a waiting client once.
+    Both are sent in one system call, so a waiting client wakes up only once.
     """
 
     def __init__(self, cycle: RequestResponseCycle) -> None:
         self._cycle = cycle
         self._transport = cycle.transport
-        self._completed = cycle.on_response
+        self._on_response = cycle.on_response
+        # The head while it is held; empty once it was sent, None before the response.
         self._head: bytes | None = None
         cycle.on_response = self._complete
 
     def write(self, data: bytes) -> None:
-        """Write bytes; the first of a response are its head, which is kept for the next call."""
+        """Write bytes; the first bytes of a response are its head, and wait for the next call."""
         if self._head is None and self._cycle.response_started:
             self._head = data
         elif self._head:
@@ -27,7 +28,7 @@ class OneWrite:
             self._transport.write(data)
 
     def close(self) -> None:
-        """Close after what was written."""
+        """Close the transport once everything is written."""
         self._flush()
         self._transport.close()
 
@@ -37,12 +38,12 @@ class OneWrite:
 
     def _complete(self) -> None:
         self._flush()
-        # Otherwise the two would refer to each other, and keep the request until they are found.
-        self._cycle.transport, self._cycle.on_response = self._transport, self._completed
-        self._completed()
+        # Breaks the reference cycle, which would hold the request until the next collection.
+        self._cycle.transport, self._cycle.on_response = self._transport, self._on_response
+        self._on_response()
 
     def _flush(self) -> None:
-        """Write the head of a response without a body."""
+        """Write the head if the response has no body."""
         if self._head:
             self._transport.write(self._head)
             self._head = b""

@@ -1,8 +1,8 @@
 """Metrics of each model and each of its heads.
 
-They are read from the models that exist, so a deleted model leaves no labels. Labels are names of
-models, whose number is bounded, words of this program, and the classes of models that have at most
-20 of them; nothing else of a request becomes one.
+They are read from the models that exist, so a deleted model leaves no labels behind. Labels are the
+names of models, whose number is bounded, fixed words, and the classes of models with at most 20
+classes. Clients cannot create other labels.
 """
 
 import logging
@@ -26,39 +26,41 @@ _HEAD = ("model", "head")
 
 
 class ModelCollector(Collector):
-    """Metrics that exist once per model or once per head.
+    """Collects the metrics that exist once per model or once per head.
 
-    followed: returns the models that another replica leads and this one predicts.
+    Args:
+        followed: returns the models that another replica leads, and this one predicts with.
     """
 
     def __init__(self, engine: Engine, followed: Callable[[], list[Model]]) -> None:
         self._engine, self._followed = engine, followed
-        # Models whose failure has been logged; weak, so that deleted ones are not kept.
+        # Models whose failure has been logged; weak, so that deleted models are freed.
         self._failed = WeakSet[Model]()
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all families, without the models whose numbers are none."""
+        """Yield all families, without the models whose metrics failed."""
         models = sorted(self._engine.recovered(), key=lambda model: model.name)
         yield gauge("models", "Models on this server.", len(models))
         led = {model.name for model in models}
-        followed = [one for one in self._followed() if one.name not in led]
-        families = {family.name: family for family in _of_led([])}
-        left_out = 0
-        for model, of_model in [(m, _of_led) for m in models] + [(m, _counts) for m in followed]:
+        followed = [model for model in self._followed() if model.name not in led]
+        families = {family.name: family for family in _all_families([])}
+        n_omitted = 0
+        sources = [(m, _all_families) for m in models] + [(m, _counts) for m in followed]
+        for model, families_of in sources:
             try:
-                own = list(of_model([model]))
-                _check(own)
-            except Exception:  # one that fails must not hide the others
-                left_out += 1
+                added = list(families_of([model]))
+                _check(added)
+            except Exception:  # a model that fails must not hide the others
+                n_omitted += 1
                 self._log_once(model)
                 continue
-            for family in own:
+            for family in added:
                 families[family.name].samples += family.samples
         yield from families.values()
         yield gauge(
             "models_without_metrics",
             "Models that are left out here, because their metrics failed; the log says which.",
-            left_out,
+            n_omitted,
         )
 
     def _log_once(self, model: Model) -> None:
@@ -67,8 +69,8 @@ class ModelCollector(Collector):
             logger.exception("metrics failed, model left out: model=%s", model.name)
 
 
-def _of_led(models: list[Model]) -> Iterator[Metric]:
-    """Yield the families of models that learn here; without models, all families, empty."""
+def _all_families(models: list[Model]) -> Iterator[Metric]:
+    """Yield all families, with the metrics of models that learn here."""
     yield from _counts(models)
     yield from _states(models)
     yield from _late_labels(models)
@@ -81,9 +83,9 @@ def _of_led(models: list[Model]) -> Iterator[Metric]:
 
 
 def _check(families: list[Metric]) -> None:
-    """Raise an error for what cannot be written: numbers and labels of other types.
+    """Raise an error for values and labels that cannot be encoded.
 
-    The library would find it only when it writes all models' metrics.
+    The library would only fail when it encodes the metrics of all models.
     """
     for family in families:
         for sample in family.samples:
@@ -93,7 +95,7 @@ def _check(families: list[Metric]) -> None:
 
 
 def _counts(models: list[Model]) -> Iterator[Metric]:
-    """Yield samples by the head that their call names, and rows by the head that predicted them."""
+    """Yield how many samples each head received, and how many rows it predicted."""
     families = [
         counters(name, text, _HEAD)
         for name, text in (
@@ -109,9 +111,9 @@ def _counts(models: list[Model]) -> Iterator[Metric]:
         for head, counts in model.counts.items():
             if head in model.spec.heads or counts.predicted:
                 predicted.add_metric((model.name, head), counts.predicted)
-            # Heads that learn what others are sent have no samples of their own.
+            # Heads that learn the samples of another head's call receive none themselves.
             if head in called or counts.received:
-                # Read before `received`, of which these are parts.
+                # These are read before `received`, which includes them: their sum never exceeds it.
                 parts = (counts.learned, counts.rejected + counts.refused, counts.duplicates)
                 for family, value in zip(families, (counts.received, *parts), strict=True):
                     family.add_metric((model.name, head), value)
@@ -146,19 +148,19 @@ def _states(models: list[Model]) -> Iterator[Metric]:
 
 
 def _late_labels(models: list[Model]) -> Iterator[Metric]:
-    """Yield rows that wait for their labels, and what became of labels."""
+    """Yield how many rows wait for their labels, and what became of labels."""
     waiting = gauges("rows_waiting", "Predicted rows that wait for their labels.", ("model",))
     n_bytes = gauges("rows_waiting_bytes", "Memory of the rows that wait.", ("model",))
-    left = counters("rows_expired", "Rows that left without a label.", ("model",))
+    expired = counters("rows_expired", "Rows that left without a label.", ("model",))
     labels = counters("labels", "Labels for predicted rows.", ("model", "status"))
     for model in models:
         if model.pending is not None:
             waiting.add_metric((model.name,), model.pending.rows)
             n_bytes.add_metric((model.name,), model.pending.n_bytes)
-            left.add_metric((model.name,), model.pending.expired)
+            expired.add_metric((model.name,), model.pending.expired)
             for status, number in model.labels.items():
                 labels.add_metric((model.name, status), number)
-    yield from (waiting, n_bytes, left, labels)
+    yield from (waiting, n_bytes, expired, labels)
 
 
 def _challengers(models: list[Model]) -> Iterator[Metric]:
@@ -168,7 +170,7 @@ def _challengers(models: list[Model]) -> Iterator[Metric]:
         "Samples of its champion's log that a challenger has not learned yet.",
         ("model",),
     )
-    passed_over = gauges(
+    skipped = gauges(
         "challenger_passed_over_samples",
         "Samples of its champion's log that a challenger's spec cannot take.",
         ("model",),
@@ -183,18 +185,18 @@ def _challengers(models: list[Model]) -> Iterator[Metric]:
         if model.champion is None:
             continue
         lag.add_metric((model.name,), model.lag)
-        passed_over.add_metric((model.name,), model.following.passed_over)
+        skipped.add_metric((model.name,), model.following.passed_over)
         comparison = model.following.comparison
         if (interval := comparison.interval) is not None:
             mean = comparison.difference or 0.0
             bounds = {"low": interval.low, "mean": mean, "high": interval.high}
             for bound, value in bounds.items():
                 difference.add_metric((model.name, bound), value)
-    yield from (lag, passed_over, difference)
+    yield from (lag, skipped, difference)
 
 
 def _heads(models: list[Model]) -> Iterator[Metric]:
-    """Yield the numbers of a head that are worth watching."""
+    """Yield gauges of each head: its size, its memory, whether its kernel is indefinite."""
     for name, text in (
         ("set_size", "Samples in the working set."),
         ("window_samples", "Samples that a refit would use."),
@@ -210,8 +212,8 @@ def _heads(models: list[Model]) -> Iterator[Metric]:
         yield family
 
 
-# Metric: its text, and for each value of its second label the score that it shows. Accuracy is
-# shown as the share of errors.
+# Metric -> its description, and label `rule` -> score; the rule is "" where the metric has no such
+# label. Accuracies are shown as shares of errors.
 _SCORES: dict[str, tuple[str, dict[str, str]]] = {
     "error_ratio": ("Share of samples whose label was predicted wrongly", {"": "accuracy"}),
     "log_loss": ("Mean of -log p of the true label", {"": "log_loss"}),
@@ -235,7 +237,7 @@ _SCORES: dict[str, tuple[str, dict[str, str]]] = {
 
 
 def _changes(models: list[Model]) -> Iterator[Metric]:
-    """Yield how often the predictions of each head became worse."""
+    """Yield how often the predictions of each head have become worse."""
     family = counters(
         "prequential_changes",
         "Rises of the loss just before learning, since the model began.",
@@ -247,7 +249,7 @@ def _changes(models: list[Model]) -> Iterator[Metric]:
 
 
 def _scores(models: list[Model]) -> Iterator[Metric]:
-    """Prequential scores: over all samples, and over the last 1,000."""
+    """Yield the prequential scores of each head, over all samples and over the last 1,000."""
     scores = [(model, head, view.stats["prequential"]) for model, head, view in _views(models)]
     for name, (text, keys) in _SCORES.items():
         rules = [] if "" in keys else ["rule"]
@@ -256,23 +258,24 @@ def _scores(models: list[Model]) -> Iterator[Metric]:
             f"{text} just before learning: over all samples, or over the last 1,000.",
             (*_HEAD, *rules, "over"),
         )
-        for model, head, of_head in scores:
+        for model, head, head_scores in scores:
             for rule, key in keys.items():
                 for over, prefix in (("all", ""), ("recent", "recent_")):
-                    if (value := of_head.get(f"{prefix}{key}")) is not None:
+                    if (value := head_scores.get(f"{prefix}{key}")) is not None:
                         shown = 1.0 - value if key.endswith("accuracy") else value
                         labels = (model, head, rule, over) if rules else (model, head, over)
                         family.add_metric(labels, shown)
         yield family
 
 
-# Metrics of the head that a model serves, by the names of their scores; then those of each class.
-_OF_CLASSES = {
+# Metrics of the head that a model serves: score -> description. First the means over classes, then
+# those of each class.
+_MEAN_SCORES = {
     "balanced_accuracy": "Mean recall of the classes",
     "roc_auc": "Mean over classes of the area under the ROC curve",
     "average_precision": "Mean average precision of the classes, of two that of the rarer one",
 }
-_OF_CLASS = {
+_CLASS_SCORES = {
     "precision": "Share of the predictions of a class that were right",
     "recall": "Share of the samples of a class that were found",
     "f1": "Harmonic mean of precision and recall of a class",
@@ -281,15 +284,15 @@ _MOST_CLASSES = 20
 
 
 def _class_scores(models: list[Model]) -> Iterator[Metric]:
-    """Yield scores that accuracy hides where one class is far more frequent than others."""
+    """Yield the scores by class, which accuracy hides if one class is far more frequent."""
     when = "just before learning: over all samples, or over the last 1,000."
     families = {
         name: gauges(f"prequential_{name}", f"{text} {when}", (*_HEAD, "over"))
-        for name, text in _OF_CLASSES.items()
+        for name, text in _MEAN_SCORES.items()
     }
     by_class = {
         name: gauges(f"prequential_{name}", f"{text} {when}", (*_HEAD, "class", "over"))
-        for name, text in _OF_CLASS.items()
+        for name, text in _CLASS_SCORES.items()
     }
     for model in models:
         view = model.published.heads.get(model.spec.serve)
@@ -299,14 +302,14 @@ def _class_scores(models: list[Model]) -> Iterator[Metric]:
                 if (value := scores[name]) is not None:
                     family.add_metric((*head, window), value)
             classes = scores["classes"] if len(scores["classes"]) <= _MOST_CLASSES else {}
-            for (label, of_class), name in product(classes.items(), by_class):
-                if (value := of_class[name]) is not None:
+            for (label, class_scores), name in product(classes.items(), by_class):
+                if (value := class_scores[name]) is not None:
                     by_class[name].add_metric((*head, label, window), value)
     yield from (*families.values(), *by_class.values())
 
 
-# Metric: its text, and the number of a calibration that it shows.
-_OF_CALIBRATION = {
+# Metric -> its description, and the number of a calibration that it shows.
+_CALIBRATION = {
     "log_loss": ("Mean of -log p of the true label", "log_loss"),
     "brier_score": ("Mean square error of the probabilities", "brier_score"),
     "calibration_error": ("Expected calibration error", "calibration_error"),
@@ -314,13 +317,13 @@ _OF_CALIBRATION = {
 
 
 def _calibrations(models: list[Model]) -> Iterator[Metric]:
-    """Yield how good probabilities were, and how often sets and intervals had the truth."""
-    found = [(model, head, view.calibration) for model, head, view in _views(models)]
+    """Yield how good probabilities were, and how often sets and intervals covered the truth."""
+    calibrations = [(model, head, view.calibration) for model, head, view in _views(models)]
     over = {"all": "", "recent": "recent_"}
     when = "just before learning: over all samples, or over the last 1,000."
-    for name, (text, key) in _OF_CALIBRATION.items():
+    for name, (text, key) in _CALIBRATION.items():
         family = gauges(f"calibration_{name}", f"{text} {when}", (*_HEAD, "over"))
-        for model, head, numbers in found:
+        for model, head, numbers in calibrations:
             for label, prefix in over.items():
                 if (value := numbers.get(f"{prefix}{key}")) is not None:
                     family.add_metric((model, head, label), value)
@@ -330,11 +333,11 @@ def _calibrations(models: list[Model]) -> Iterator[Metric]:
         f"Share of sets or intervals of a confidence that had the truth {when}",
         (*_HEAD, "confidence", "over"),
     )
-    for model, head, numbers in found:
-        for one in numbers.get("sets") or numbers.get("intervals") or ():
+    for model, head, numbers in calibrations:
+        for level in numbers.get("sets") or numbers.get("intervals") or ():
             for label, prefix in over.items():
-                if (value := one[f"{prefix}coverage"]) is not None:
-                    family.add_metric((model, head, str(one["confidence"]), label), value)
+                if (value := level[f"{prefix}coverage"]) is not None:
+                    family.add_metric((model, head, str(level["confidence"]), label), value)
     yield family
 
 

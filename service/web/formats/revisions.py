@@ -1,8 +1,8 @@
-"""Which state of a model a request is for: `If-Match`, `min_sequence`, and the tag of a response.
+"""Revisions in requests and responses: `If-Match`, `min_sequence`, `max_lag` and `ETag`.
 
-A response that names a model's epoch and sequence has them as its entity tag, "EPOCH:SEQUENCE". A
-request with that tag in `If-Match` is carried out only while the model is in that state, and one
-with `"EPOCH"` in any state of that epoch.
+A response with a model's epoch and sequence has them as its entity tag, "EPOCH:SEQUENCE". A request
+with that tag in `If-Match` is carried out only while the model is at that revision; a request with
+`"EPOCH"` is carried out at any revision of that epoch.
 """
 
 import re
@@ -18,14 +18,14 @@ _SECONDS = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
 
 
 def read_min_sequence(given: str | None) -> Revision | None:
-    """What the query parameter asks to wait for: a number or EPOCH:SEQUENCE. Raises Invalid."""
+    """Return the revision to wait for: a sequence, or EPOCH:SEQUENCE. Raises Invalid."""
     if given is not None and given.isascii() and given.isdecimal() and len(given) <= _MOST_DIGITS:
         return read_awaited(int(given))
     return read_awaited(given)
 
 
-def max_lag_of(query: bytes) -> float | None:
-    """Return how many seconds a prediction may lack, as a query allows it; None if it does not.
+def read_max_lag(query: bytes) -> float | None:
+    """Return how many seconds old a prediction may be by the query; None if it does not say.
 
     Raises Invalid.
     """
@@ -40,7 +40,7 @@ def max_lag_of(query: bytes) -> float | None:
 
 
 def read_if_match(values: Sequence[str]) -> tuple[Revision, ...]:
-    """Return the states that a request is for, of its `If-Match` headers; nothing for any state.
+    """Return the revisions in the `If-Match` headers of a request; none if it is for any.
 
     Raises Invalid.
     """
@@ -54,8 +54,8 @@ def read_if_match(values: Sequence[str]) -> tuple[Revision, ...]:
     return tuple(read_tag(tag) for tag in tags)
 
 
-def tag_of(answer: Any) -> Mapping[str, str]:
-    """Return the header with the entity tag of an answer; none where it names no single state."""
+def etag_header(answer: Any) -> Mapping[str, str]:
+    """Return the `ETag` header of an answer; empty if the answer is not about one revision."""
     if isinstance(answer, dict) and "epoch" in answer and "model" in answer:
         return {"ETag": f'"{answer["epoch"]}:{answer["sequence"]}"'}
     return {}

@@ -1,8 +1,7 @@
-"""The outermost layer of a worker: what the leader has to answer goes there as it came.
+"""Forwards requests from a worker to the leader, the process that learns.
 
-A worker answers the calls that carry the traffic, of models that it knows. Everything else, and
-every model that it has not heard of yet, is the leader's: the request is sent on over the leader's
-own socket, and the response comes back as it is written.
+A worker answers the frequent calls of the models that it follows. Every other request is forwarded
+unchanged over the leader's own socket, and the response is returned as it arrives.
 """
 
 from collections.abc import AsyncIterator, Callable, Collection
@@ -16,13 +15,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from wolfstream.service.calls.lookup import is_for, target_of
 from wolfstream.service.errors import NotReady, Refusal, TooLarge, TooManyConnections
 from wolfstream.service.settings import Settings
-from wolfstream.service.web.formats.paths import is_open
-from wolfstream.service.web.layers.http_hop import Unreachable
-from wolfstream.service.web.layers.kept_body import KeptBody, answered
-from wolfstream.service.web.layers.stream_relay import relay
+from wolfstream.service.web.formats.paths import is_public
+from wolfstream.service.web.layers.http_forwarder import Unreachable
+from wolfstream.service.web.layers.replayable_body import ReplayableBody, try_answer
+from wolfstream.service.web.layers.stream_forwarder import forward_stream
 
-# These headers belong to one connection, or this layer sets them.
-_NOT_SENT_ON = frozenset(
+# These headers concern one connection, or this layer sets them.
+_NOT_FORWARDED = frozenset(
     {
         *(b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"te", b"trailer"),
         *(b"x-forwarded-for", b"x-forwarded-proto", b"expect"),
@@ -30,12 +29,14 @@ _NOT_SENT_ON = frozenset(
 )
 
 
-class ToLeader:
-    """ASGI middleware.
+class LeaderProxy:
+    """ASGI middleware, the outermost layer of a worker.
 
-    settings: their bounds on bodies. leader: requests to the leader. is_model: whether this process
-    answers for a model of a name. is_warm: whether it can answer at once. refuse: makes the
-    response to a refused request for a path.
+    Args:
+        leader: sends requests to the leader.
+        is_model: returns whether this process follows a model with this name.
+        is_warm: returns whether its code is compiled.
+        refuse: makes the response to a refused request for a path.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class ToLeader:
         self._refuse = refuse
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a call here, or have the leader answer it."""
+        """Answer a call here, or let the leader answer it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -61,10 +62,10 @@ class ToLeader:
                 await self._app(scope, receive, send)
                 return
             # Another replica may lead the model while the request is on its way.
-            body = KeptBody(receive)
-            if await answered(self._app, scope, body, send):
+            body = ReplayableBody(receive)
+            if await try_answer(self._app, scope, body, send):
                 return
-            body.begin_again()
+            body.rewind()
             receive = body.receive
         try:
             response = await self._answer_of_leader(scope, receive)
@@ -85,7 +86,7 @@ class ToLeader:
 
         Raises NotReady, TooLarge, TooManyConnections, ClientDisconnect.
         """
-        if "crowded" in scope["state"] and not is_open(scope["path"]):
+        if "crowded" in scope["state"] and not is_public(scope["path"]):
             raise TooManyConnections("the server has reached its limit of connections; try again")
         asks_readiness = is_for(scope, "readyz") or is_for(scope, "inference_ready")
         if asks_readiness and not self._is_warm():
@@ -100,15 +101,18 @@ class ToLeader:
         answer = StreamingResponse(
             response.stream, response.status_code, background=BackgroundTask(response.aclose)
         )
-        answer.raw_headers = _sent_on(response.headers.raw)
+        answer.raw_headers = _forwarded(response.headers.raw)
         return answer
 
 
-class StreamsToLeader:
-    """ASGI middleware of a replica's worker, inside all checks: the streams of other models.
+class StreamProxy:
+    """ASGI middleware of a replica's worker that forwards the streams of models not followed here.
 
-    The leader knows which replica leads a model that is none here, or that there is none. path: of
-    the leader's socket. is_model, refuse: as of `ToLeader`.
+    The leader knows which replica leads such a model. It is inside the layers that check requests.
+
+    Args:
+        path: the leader's socket.
+        is_model, refuse: as for `LeaderProxy`.
     """
 
     def __init__(
@@ -122,24 +126,26 @@ class StreamsToLeader:
         self._is_model, self._refuse = is_model, refuse
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Open a stream here, or carry its frames."""
+        """Open a stream here, or forward it."""
         name = target_of(scope).model if scope["type"] == "websocket" else None
         if name is None or self._is_model(name):
             await self._app(scope, receive, send)
             return
         try:
-            relayed = await relay("http://localhost", scope, receive, send, path=self._path)
+            answered = await forward_stream(
+                "http://localhost", scope, receive, send, path=self._path
+            )
         except Unreachable:
-            relayed = False
-        if not relayed:
+            answered = False
+        if not answered:
             error = NotReady("the process that learns does not respond; try again")
             await self._refuse(error, scope["path"])(scope, receive, send)
 
 
 def _check_length(scope: Scope, most_bytes: int) -> None:
-    """Refuse a body at its head, which the leader would refuse: it is sent before it answers.
+    """Raise TooLarge if a body is announced that the leader would refuse.
 
-    Raises TooLarge.
+    Without this check all of the body would be sent before the leader's refusal is read.
     """
     lengths = [value for name, value in scope["headers"] if name == b"content-length"]
     if any(not length.isdigit() or int(length) > most_bytes for length in lengths):
@@ -147,11 +153,11 @@ def _check_length(scope: Scope, most_bytes: int) -> None:
 
 
 def _request(scope: Scope, receive: Receive) -> httpx.Request:
-    """Return a request to the leader like the one that came."""
+    """Return the request to the leader."""
     target: bytes = scope["raw_path"]
     if scope["query_string"]:
         target += b"?" + scope["query_string"]
-    headers = _sent_on(scope["headers"])
+    headers = _forwarded(scope["headers"])
     names = {name for name, _ in scope["headers"]}
     has_body = bool(names & {b"content-length", b"transfer-encoding"})
     scheme = scope["scheme"].encode()
@@ -164,7 +170,7 @@ def _request(scope: Scope, receive: Receive) -> httpx.Request:
 
 
 async def _body(receive: Receive) -> AsyncIterator[bytes]:
-    """Yield the body as it comes. Raises ClientDisconnect."""
+    """Yield the body as it arrives. Raises ClientDisconnect."""
     more = True
     while more:
         message = await receive()
@@ -174,5 +180,5 @@ async def _body(receive: Receive) -> AsyncIterator[bytes]:
         more = message.get("more_body", False)
 
 
-def _sent_on(headers: Collection[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    return [(name, value) for name, value in headers if name.lower() not in _NOT_SENT_ON]
+def _forwarded(headers: Collection[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    return [(name, value) for name, value in headers if name.lower() not in _NOT_FORWARDED]

@@ -1,4 +1,4 @@
-"""Metrics of the server as a whole: requests, the queue, the writer, refits, the disk."""
+"""Metrics of the server as a whole: requests, queue, writer, refits, disk and fleet."""
 
 import platform
 import time
@@ -24,11 +24,15 @@ from wolfstream.service.web.metrics.families import (
 
 
 class ServerCollector(Collector):
-    """Metrics that exist once per server.
+    """Collects the metrics that exist once per server.
 
-    fleet: returns what this replica knows about its fleet, as `GET /v1/fleet`; None without one.
-    connections, streams: how many are open; set them before `collect`. workers: processes that
-        answer requests in addition to this one.
+    Args:
+        data: the data directory.
+        requests: the histograms of `Observer`.
+        fleet: returns the response of `GET /v1/fleet`; None on a server without a fleet.
+
+    Attributes:
+        connections, streams, workers: how many there are; set before each `collect`.
     """
 
     def __init__(
@@ -51,15 +55,15 @@ class ServerCollector(Collector):
         yield gauge("connections", "Open connections, including streams.", self.connections)
         yield gauge("streams", "Open websocket streams.", self.streams)
         yield gauge("workers", "Worker processes that answer requests.", self.workers)
-        yield from _of_requests(self._requests)
-        yield from self._of_queue()
-        yield from self._of_stages()
-        yield from self._of_refits()
-        yield from _of_disk(disk_use(self._data))
+        yield from _request_metrics(self._requests)
+        yield from self._queue_metrics()
+        yield from self._stage_metrics()
+        yield from self._refit_metrics()
+        yield from _disk_metrics(disk_use(self._data))
         if self._fleet is not None:
-            yield from _of_fleet(self._fleet())
+            yield from _fleet_metrics(self._fleet())
 
-    def _of_queue(self) -> Iterator[Metric]:
+    def _queue_metrics(self) -> Iterator[Metric]:
         waiting = self._engine.waiting()
         yield gauge("queue_samples", "Samples waiting to be learned.", waiting.samples)
         yield gauge("queue_bytes", "Memory of the samples waiting to be learned.", waiting.n_bytes)
@@ -72,7 +76,7 @@ class ServerCollector(Collector):
             "writer_busy_seconds", "How long the writer has been working on its group.", busy
         )
 
-    def _of_stages(self) -> Iterator[Metric]:
+    def _stage_metrics(self) -> Iterator[Metric]:
         metrics = self._engine.metrics
         for name, text, histogram in (
             ("learn", "Requests to learn, from submission to acknowledgement.", metrics.learn),
@@ -89,7 +93,7 @@ class ServerCollector(Collector):
         snapshots = {"saved": metrics.snapshots_saved, "failed": metrics.snapshots_failed}
         yield counters_by_status("snapshots", "Snapshots, by whether they were saved.", snapshots)
 
-    def _of_refits(self) -> Iterator[Metric]:
+    def _refit_metrics(self) -> Iterator[Metric]:
         active, ended = self._engine.refits.active(), self._engine.refits.ended
         jobs = gauges("refit_jobs", "Refits that are queued or running.", ("status",))
         for status in ("queued", "running"):
@@ -99,7 +103,7 @@ class ServerCollector(Collector):
         yield counters_by_status("refits", "Refits that have ended.", finished)
 
 
-def _of_requests(requests: Requests) -> Iterator[Metric]:
+def _request_metrics(requests: Requests) -> Iterator[Metric]:
     labels = ("route", "method", "status")
     total = counters("http_requests", "Requests, by route, method and class of status.", labels)
     seconds = durations(
@@ -107,10 +111,10 @@ def _of_requests(requests: Requests) -> Iterator[Metric]:
         "From a request's head to its response's head; not of streams.",
         labels,
     )
-    for answered, histogram in requests.copy().items():
-        total.add_metric(answered, sum(histogram.counts))
-        if not answered[-1].startswith("1"):
-            add_histogram(seconds, answered, histogram)
+    for values, histogram in requests.copy().items():
+        total.add_metric(values, sum(histogram.counts))
+        if not values[-1].startswith("1"):  # a stream has the status 101
+            add_histogram(seconds, values, histogram)
     yield total
     yield seconds
 
@@ -123,7 +127,7 @@ def _build() -> Metric:
     )
 
 
-def _of_disk(use: DiskUse) -> Iterator[Metric]:
+def _disk_metrics(use: DiskUse) -> Iterator[Metric]:
     """Yield the size of the data directory, and the free space on its file system."""
     sizes = gauges("data_bytes", "Size of the files in the data directory.", ("part",))
     sizes.add_metric(("log",), use.log)
@@ -132,42 +136,39 @@ def _of_disk(use: DiskUse) -> Iterator[Metric]:
     yield gauge("data_free_bytes", "Free space on the file system of the data directory.", use.free)
 
 
-def _of_fleet(known_fleet: dict[str, Any]) -> Iterator[Metric]:
-    here = next(one for one in known_fleet["replicas"] if one["url"] == known_fleet["replica"])
-    yield gauge(
-        "fleet_replicas", "Replicas of the fleet that are alive.", len(known_fleet["replicas"])
-    )
-    yield gauge("fleet_leads", "Models that this replica leads.", len(here["leads"]))
-    yield gauge("fleet_follows", "Models for which this replica stands by.", len(here["follows"]))
-    yield gauge(
-        "fleet_lag_seconds", "For how long NATS is not reached.", known_fleet["lag_seconds"]
-    )
-    lags = [view["lag_seconds"] for view in known_fleet["views"].values()]
+def _fleet_metrics(fleet: dict[str, Any]) -> Iterator[Metric]:
+    replicas = fleet["replicas"]
+    this = next(replica for replica in replicas if replica["url"] == fleet["replica"])
+    yield gauge("fleet_replicas", "Replicas of the fleet that are alive.", len(replicas))
+    yield gauge("fleet_leads", "Models that this replica leads.", len(this["leads"]))
+    yield gauge("fleet_follows", "Models for which this replica stands by.", len(this["follows"]))
+    yield gauge("fleet_lag_seconds", "For how long NATS is not reached.", fleet["lag_seconds"])
+    lags = [view["lag_seconds"] for view in fleet["views"].values()]
     yield gauge("fleet_views", "Models of others whose views this replica holds.", len(lags))
     text = "For how long it is not known whether the oldest of these views is the newest."
     yield gauge("fleet_view_lag_seconds", text, max(lags, default=0.0))
-    silent = [one for one in known_fleet["replicas"] if one["http"] and not one["http"]["answers"]]
+    silent = [each for each in replicas if each["http"] and not each["http"]["answers"]]
     text = "Replicas that live, as NATS says, and do not answer this one over HTTP."
     yield gauge("fleet_unreachable_replicas", text, len(silent))
     text = "Calls that were given up because a replica did not answer them."
     unanswered = counters("fleet_unanswered_calls", text, [])
-    unanswered.add_metric([], known_fleet["unanswered"])
+    unanswered.add_metric([], fleet["unanswered"])
     yield unanswered
-    yield from _of_streams(known_fleet["streams"])
+    yield from _stream_metrics(fleet["streams"])
     refusals = counters(
         "fleet_nats_refusals",
         "Connections that NATS servers have refused, such as for a password or a certificate.",
         [],
     )
-    refusals.add_metric([], known_fleet["refusals"])
+    refusals.add_metric([], fleet["refusals"])
     yield refusals
     takeovers = counters("fleet_takeovers", "Terms that this replica has begun.", [])
-    takeovers.add_metric([], known_fleet["takeovers"])
+    takeovers.add_metric([], fleet["takeovers"])
     yield takeovers
 
 
-def _of_streams(streams: dict[str, dict[str, int]]) -> Iterator[Metric]:
-    """Yield what the leaders of NATS' streams say of them."""
+def _stream_metrics(streams: dict[str, dict[str, int]]) -> Iterator[Metric]:
+    """Yield the metrics of the streams in NATS, as their leaders report them."""
     for name, key, text in (
         ("missing_copies", "missing_copies", "Copies that are gone, or have not caught up."),
         ("bytes", "n_bytes", "Bytes that the messages of a stream take."),

@@ -1,43 +1,43 @@
-"""HTTP connections whose requests are parsed in parts, as they are answered.
+"""HTTP connections that parse requests only as fast as they are answered.
 
-Requests may come one after another without waiting for answers, and a socket may hold thousands of
-them. Parsed all at once they would keep the event loop, and take memory, before the first of them
-is answered; here one part of them is parsed ahead.
+A client may send requests without waiting for the responses, and a socket can hold thousands of
+them. Parsing all of them at once would block the event loop, and take memory, before the first one
+is answered. Here only one part of the input is parsed ahead.
 """
 
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-# What is parsed at once, unless it is a body: at most a hundred requests without one.
+# How much is parsed at once, apart from bodies: at most a hundred requests without a body.
 _PART_BYTES = 1 << 12
 
 
-class PacedRequests(HttpToolsProtocol):
-    """uvicorn's HTTP connection, which parses no more than is answered."""
+class PacedProtocol(HttpToolsProtocol):
+    """uvicorn's HTTP connection, which parses one request while it answers another."""
 
-    # What came and is not parsed yet.
+    # What has arrived, but is not parsed yet.
     _unparsed = memoryview(b"")
-    # Bytes of the body of the request that is being parsed, which follow for certain.
+    # Bytes that are still to come of the body that is being parsed.
     _body_left = 0
-    # The request that is being answered; uvicorn knows the last one that was parsed alone.
-    _answered: RequestResponseCycle | None = None
+    # The request that is being answered; uvicorn's `cycle` is the last one that was parsed.
+    _answering: RequestResponseCycle | None = None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget what came."""
+        """Drop what has not been parsed."""
         super().connection_lost(exc)
         self._unparsed = memoryview(b"")
         self.leave()
 
     def leave(self) -> None:
-        """Tell the application that the client is gone: nothing more can be written."""
-        for cycle in (self._answered, self.cycle):
+        """Tell the application that the client is gone, and that nothing more can be written."""
+        for cycle in (self._answering, self.cycle):
             if cycle is not None:
                 cycle.disconnected = True
                 cycle.message_event.set()
 
     def data_received(self, data: bytes) -> None:
-        """Take what came."""
+        """Parse what has arrived, or keep it until its turn comes."""
         if len(data) <= _PART_BYTES and not (self._unparsed or self.pipeline):
             self.parse(data)
             return
@@ -45,29 +45,30 @@ class PacedRequests(HttpToolsProtocol):
         self._parse_on()
 
     def parse(self, data: bytes) -> None:
-        """Parse a part of what came."""
+        """Parse a part of what has arrived."""
         super().data_received(data)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        self._answered = cycle
+        self._answering = cycle
         super()._start_asgi_task(cycle, app)
 
     def on_headers_complete(self) -> None:
-        """Begin a request, and note the length of its body."""
+        """Begin a request, and record the length of its body."""
         super().on_headers_complete()
         length = next((value for name, value in self.headers if name == b"content-length"), b"0")
         self._body_left = int(length)
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of the body."""
+        """Receive a part of the body."""
         super().on_body(body)
         self._body_left = max(self._body_left - len(body), 0)
 
     def on_message_complete(self) -> None:
-        """End a request, which may have been refused before all of it came.
+        """End a request, and wait for the next one if this one is already answered.
 
-        uvicorn began to wait for the next one at the response, and ended that wait at what came
-        since: a connection on which nothing follows would stay open for ever.
+        A request may be refused before all of it has arrived. uvicorn then starts the keep-alive
+        timer at the response, and stops it when the rest arrives: without a new timer, a
+        connection on which nothing follows would stay open for ever.
         """
         super().on_message_complete()
         self._body_left = 0
@@ -80,7 +81,7 @@ class PacedRequests(HttpToolsProtocol):
             )
 
     def on_response_complete(self) -> None:
-        """Begin the request that waits, and parse on."""
+        """Begin the next request, and continue to parse."""
         super().on_response_complete()
         if self._unparsed and not self.transport.is_closing():
             self.flow.pause_reading()
@@ -93,7 +94,7 @@ class PacedRequests(HttpToolsProtocol):
         super().handle_websocket_upgrade()
 
     def _parse_on(self) -> None:
-        """Parse until a request waits for the answer to the one before it."""
+        """Parse until a request waits for the one before it to be answered."""
         while self._unparsed and not (self.pipeline or self.transport.is_closing()):
             size = max(_PART_BYTES, self._body_left)
             part, self._unparsed = self._unparsed[:size], self._unparsed[size:]
