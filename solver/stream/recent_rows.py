@@ -46,9 +46,10 @@ class RecentRows:
 
     def add(self, X: Matrix, raw: RawRows | None) -> None:
         """Take in rows; see `last_hashes`."""
+        hashes = last_hashes(X, raw).tolist()
         self.total += n_rows(X)
-        hashes = last_hashes(X, raw)
-        self.hashes[np.arange(self.total - len(hashes), self.total) % KEPT] = hashes
+        for i, row in enumerate(hashes, self.total - len(hashes)):
+            self.hashes[i % KEPT] = row
 
     def view(self) -> RecentView:
         """Return the last rows as they are now."""

@@ -253,4 +253,6 @@ def _write_scores(
     p = answers.probability
     scores[:, 0, : p.shape[1]] = np.log(np.maximum(p, _LEAST))
     write_class_scores(forests, raw, base_of(answers), scores)
-    return np.ones(scores.shape[:2], np.bool_)
+    awake = np.empty(scores.shape[:2], np.bool_)
+    awake.fill(True)
+    return awake
