@@ -30,8 +30,7 @@ class RecentView(NamedTuple):
 
     def last(self, n: int) -> list[int]:
         """Return the hashes of the last n rows, at most KEPT, in order."""
-        places = np.arange(self.total - n, self.total) % KEPT
-        return [int(row) for row in self.hashes[places]]
+        return [int(self.hashes[i % KEPT]) for i in range(self.total - n, self.total)]
 
 
 class RecentRows:
