@@ -98,7 +98,7 @@ class AdaptiveClassifier:
         weight: Float64Array,
     ) -> ClassAnswers:
         n, met = len(y), self.n_classes
-        self.meet(max(met, int(y.max()) + 1))
+        self.meet(max(met, 1 + max(y.tolist())))
         classes, known = self.n_classes, known_classes(y, met)
         one_hot = np.zeros((n, classes + 1))
         one_hot[np.arange(n), y] = 1.0

@@ -19,7 +19,7 @@ from wolfstream.solver.adaptive.stacking import adagrad_step
 from wolfstream.solver.adaptive.temperature import newton_step, softmax
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, inner, larger, smaller
-from wolfstream.solver.held import Holder, Words, held, hold, room
+from wolfstream.solver.held import Holder, Words, held, hold
 
 LEAST = 1e-4
 FIRST_CURVATURE = 1.0
@@ -72,7 +72,8 @@ def known_classes(y: NDArray[np.int64], met: int) -> NDArray[np.int64]:
 
     met: how many came before all of them; codes of later ones ascend in the order of y.
     """
-    known = np.full(len(y), met)
+    known = np.empty(len(y), np.int64)
+    known.fill(met)
     if len(y) > 1:
         np.maximum.accumulate(np.maximum(met, y[:-1] + 1), out=known[1:])
     return known
@@ -132,7 +133,7 @@ class Combiner:
         words = self._holder.words(
             (combination, self._of_row), lambda: Learning(combination, self._of_row, self._least)
         )
-        _combine(words, scores, awake, y, known, weight, True, probability, losses)
+        _combine(words, scores, awake, y, known, weight, probability, losses)
         return probability, losses
 
 
@@ -141,12 +142,8 @@ def combined(
 ) -> Float64Array:
     """Return the probabilities (n, K) of rows without labels; scores (n, E, K) overwritten."""
     n, _, targets = scores.shape
-    probability = np.zeros((n, targets))
-    losses = np.empty((0, len(combination.weight)))
-    known, none, ones = np.full(n, classes), np.zeros(n, np.int64), np.ones(n)
-    words, of_row = room(), _of_row(combination, targets)
-    _hold(words, Learning(combination, of_row, combination.weight))
-    _combine(words, scores, awake, none, known, ones, False, probability, losses)
+    probability, of_row = np.zeros((n, targets)), _of_row(combination, targets)
+    _answer(combination, scores, awake, classes, of_row.p, of_row.speaks, probability)
     return probability
 
 
@@ -176,10 +173,10 @@ def _combine(
     y: NDArray[np.int64],
     known: NDArray[np.int64],
     weight: Float64Array,
-    learn: bool,
     probability: Float64Array,
     losses: Float64Array,
 ) -> None:
+    """As of `Combiner.combine`."""
     c, of_row, least = held(words, _LEARNING)
     p, likelihood, speaks, slope = of_row
     experts, stackers = c.a.shape[1], c.a.shape[0]
@@ -188,7 +185,7 @@ def _combine(
         if classes == 0:
             continue
         combine_row(c, u, awake[i], classes, p, speaks, probability[i])
-        if not learn or classes < 2 or y[i] >= classes:
+        if classes < 2 or y[i] >= classes:
             continue
         label, w = y[i], weight[i]
         for e in range(experts):
@@ -205,6 +202,21 @@ def _combine(
         if w != 1.0:
             weigh_likelihood(likelihood, speaks, w, LEAST)
         share_step(c.weight, likelihood, speaks, least)
+
+
+@compiled
+def _answer(
+    c: Combination,
+    scores: Float64Array,
+    awake: NDArray[np.bool_],
+    classes: int,
+    p: Float64Array,
+    speaks: NDArray[np.bool_],
+    probability: Float64Array,
+) -> None:
+    """Write the probabilities of rows; see `combine_row`."""
+    for i in range(len(scores)):
+        combine_row(c, scores[i], awake[i], classes, p, speaks, probability[i])
 
 
 @inner

@@ -116,9 +116,11 @@ class ClassCalibration:
     def __init__(self, *, own: bool = False) -> None:
         self._own = own
         self._picture = _nothing()
-        # Decisions that the scaling is fitted to, and those that wait for the next point.
+        # Decisions that the scaling is fitted to.
         self._scores, self._codes = np.empty((0, 0)), np.empty(0, np.int64)
-        self._waiting: list[tuple[Float64Array, NDArray[np.int64]]] = []
+        # The first `_held` wait for the next point, as wide as the widest of them. Room grows with
+        # them: to join as many arrays as rows takes longer than all else that is done there.
+        self._waiting, self._waiting_codes = np.empty((0, 0)), np.empty(0, np.int64)
         self._held = self._seen = 0
 
     def absorb(self, scores: Float64Array, codes: NDArray[np.int64]) -> None:
@@ -130,15 +132,26 @@ class ClassCalibration:
         while start < n:
             # A state that was made up may have more waiting than is waited for.
             room = max(until_next(self._seen, phase) - self._held, 1)
-            if start == 0 and n < room:
-                self._waiting.append((scores, codes))
-                self._held += n
-                return
-            self._waiting.append((scores[start : start + room], codes[start : start + room]))
-            self._held += min(room, n - start)
+            part = slice(start, start + room)
+            self._wait(scores[part], codes[part])
             if n - start >= room:
                 self._take_in()
             start += room
+
+    def _wait(self, scores: Float64Array, codes: NDArray[np.int64]) -> None:
+        """Hold decisions until the next point."""
+        start, stop, width = self._held, self._held + len(codes), scores.shape[1]
+        if stop > len(self._waiting) or width > self._waiting.shape[1]:
+            self._make_room(2 * stop, width)
+        self._waiting[start:stop, :width], self._waiting_codes[start:stop] = scores, codes
+        self._held = stop
+
+    def _make_room(self, rows: int, width: int) -> None:
+        """Have room for so many, NaN where nothing is written."""
+        scores, codes = self._of_waiting(width)
+        self._waiting = np.full((rows, scores.shape[1]), np.nan)
+        self._waiting_codes = np.empty(rows, np.int64)
+        self._waiting[: self._held], self._waiting_codes[: self._held] = scores, codes
 
     def view(self) -> ClassConfidence:
         """As of the last point; nothing changes it."""
@@ -146,9 +159,10 @@ class ClassCalibration:
 
     def _take_in(self) -> None:
         """Judge what waits by what was known before, then learn from it."""
-        scores, codes = self._joined(0)
+        scores, codes = self._of_waiting(0)
         self._seen += self._held
-        self._waiting, self._held = [], 0
+        self._waiting, self._waiting_codes = np.empty((0, 0)), np.empty(0, np.int64)
+        self._held = 0
         valid = ~np.isnan(scores).all(axis=1)
         scores, codes = scores[valid], codes[valid]
         if not len(codes):
@@ -167,13 +181,10 @@ class ClassCalibration:
             ranked(old.ranking, probability, codes, RECENT),
         )
 
-    def _joined(self, classes: int) -> tuple[Float64Array, NDArray[np.int64]]:
-        """Return what waits, as wide as its widest part and `classes` at least."""
-        width = max([classes, *(part.shape[1] for part, _ in self._waiting)])
-        parts = [_widened(part, width) for part, _ in self._waiting]
-        codes = [part for _, part in self._waiting]
-        empty = np.empty((0, width)), np.empty(0, np.int64)
-        return np.concatenate([empty[0], *parts]), np.concatenate([empty[1], *codes])
+    def _of_waiting(self, classes: int) -> tuple[Float64Array, NDArray[np.int64]]:
+        """Return what waits, for `classes` at least."""
+        scores = self._waiting[: self._held]
+        return _widened(scores, max(classes, scores.shape[1])), self._waiting_codes[: self._held]
 
     def _fitted(self, scores: Float64Array, codes: NDArray[np.int64]) -> Scaling | None:
         """Return the scaling of the last decisions, of those whose class was known."""
@@ -190,7 +201,7 @@ class ClassCalibration:
     def state(self) -> dict[str, NDArray[Any]]:
         """Plain arrays from which `restore` goes on bit for bit."""
         picture = self._picture
-        waiting, waiting_codes = self._joined(self._scores.shape[1])
+        waiting, waiting_codes = self._of_waiting(self._scores.shape[1])
         arrays: dict[str, NDArray[Any]] = {
             "samples": np.array([picture.totals.samples, self._seen, self._held], np.int64),
             "sums": picture.totals.sums,
@@ -223,8 +234,12 @@ class ClassCalibration:
             scaling, arrays["misses"], arrays["recent"], totals, ranking
         )
         self._scores, self._codes = _with_nan(arrays["scores"]), arrays["codes"]
-        waiting = _with_nan(arrays["waiting"]), arrays["waiting_codes"]
-        self._waiting = [waiting] if self._held else []
+        self._waiting, self._waiting_codes = np.empty((0, 0)), np.empty(0, np.int64)
+        if self._held:
+            self._waiting, self._waiting_codes = (
+                _with_nan(arrays["waiting"]),
+                arrays["waiting_codes"],
+            )
 
 
 def _nothing() -> ClassConfidence:

@@ -87,10 +87,9 @@ def numbered(
 
 def _places(classes: NDArray[Any], y: NDArray[Any]) -> NDArray[np.int64] | None:
     """Return the place of each label in `classes`, in any order; None where one is not there."""
-    ascending = classes.argsort()
-    place = classes.searchsorted(y, sorter=ascending)
-    codes = ascending.take(place, mode="clip")
-    return codes if (classes[codes] == y).all() else None
+    place = {label: k for k, label in enumerate(classes.tolist())}
+    places = [place.get(label, -1) for label in y.tolist()]
+    return None if -1 in places else np.array(places, np.int64)
 
 
 def stream_class_weights(labels: NDArray[Any], class_weight: Any, declared: bool) -> Float64Array:

@@ -280,7 +280,7 @@ class BankLearner:
         answers = bank.absorb(X, y, hints.scores, weight, hints.codes)
         units = bank.scale.units if isinstance(bank, AdaptiveRegressor) else Units()
         weights = as_numbers(weight, len(y))
-        return trees.absorb(raw, y, weights, answers, units, bank.learners.work)
+        return trees.absorb(raw, y, weights, answers, units, lambda: bank.learners.work)
 
     def _fresh_trees(self, raw: RawRows) -> TreeExperts:
         regression = self.task == "regression"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.target_scale import LARGEST, Units
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled, inner, smaller
 from wolfstream.solver.rows.seen import RawRows
 from wolfstream.solver.stream.targets_before import (
     COLUMNS,
@@ -24,11 +25,11 @@ from wolfstream.solver.stream.targets_before import (
 from wolfstream.solver.stream.tree_columns import Encoding, encoding_bytes, fit_encoding
 from wolfstream.solver.stream.tree_schedule import MOST_ROUNDS
 from wolfstream.solver.stream.tree_window import WindowRows
-from wolfstream.solver.trees.binning import EDGES, Bins, binned, bins_of
+from wolfstream.solver.trees.binning import EDGES, Bins, bin_row, binned, bins_of, to_bin
 from wolfstream.solver.trees.boosting import Effort, Problem, Trees, fitted, outputs_of
 from wolfstream.solver.trees.code_values import MOST_VALUES
 from wolfstream.solver.trees.growing import LEAVES, NODES
-from wolfstream.solver.trees.predicting import outputs
+from wolfstream.solver.trees.predicting import outputs, write_outputs
 
 # What probabilities count as at least where trees add to their logarithms.
 LEAST_PROBABILITY = 1e-3
@@ -126,25 +127,55 @@ def in_units(units: Units, values: Float64Array) -> Float64Array:
     return np.clip(units.of(values), -LARGEST, LARGEST)
 
 
-def class_votes(
-    forests: Forests, raw: RawRows, base: Float64Array
-) -> tuple[Float64Array, Float64Array]:
-    """Return scores by fresh trees, (n, classes), and by those on residuals, (n, K).
+def write_class_scores(
+    forests: Forests, raw: RawRows, base: Float64Array, scores: Float64Array
+) -> None:
+    """Write what fresh trees and those on residuals say of rows to scores[:, 1] and scores[:, 2].
 
-    base: (n, K) logarithms of probabilities, of perhaps more classes than the trees'.
+    base: (n, K) logarithms of probabilities, of perhaps more classes than the trees'. scores: (n,
+    experts, at least K). A class that trees do not know has the least score of fresh ones.
     """
-    rows = binned(forests.bins, forests.encoding.encoded(raw.X, raw.word_codes))
-    fresh, residual = (
-        _of_each(outputs(trees, rows)) for trees in (forests.fresh, forests.residual)
-    )
-    said = base.copy()
-    said[:, : forests.classes] += residual
-    return fresh, said
+    X = forests.encoding.encoded(raw.X, raw.word_codes)
+    bins, trees = np.empty(X.shape[1], np.uint8), (forests.fresh, forests.residual)
+    _write_scores(forests.bins, *trees, forests.classes, to_bin(X), bins, base, scores)
 
 
-def _of_each(out: Float64Array) -> Float64Array:
-    """Return a score of each class; of two, half the log odds for and against."""
-    return np.concatenate([-0.5 * out, 0.5 * out], axis=1) if out.shape[1] == 1 else out
+@compiled
+def _write_scores(
+    bins_of_values: Bins,
+    fresh: Trees,
+    residual: Trees,
+    classes: int,
+    X: Float64Array,
+    bins: NDArray[np.uint8],
+    base: Float64Array,
+    scores: Float64Array,
+) -> None:
+    """As of `write_class_scores`; bins: reused memory for a row."""
+    for i in range(len(X)):
+        of_fresh, of_residual = scores[i, 1], scores[i, 2]
+        bin_row(bins_of_values, X[i], bins)
+        _write_each(fresh, bins, of_fresh)
+        _write_each(residual, bins, of_residual)
+        least = of_fresh[0]
+        for k in range(base.shape[1]):
+            if k < classes:
+                least = smaller(least, of_fresh[k])
+                of_residual[k] += base[i, k]
+            else:
+                of_fresh[k], of_residual[k] = least, base[i, k]
+
+
+@inner
+def _write_each(trees: Trees, bins: NDArray[np.uint8], scores: Float64Array) -> None:
+    """Write a score of each class; of two, half the log odds for and against."""
+    outputs = len(trees.start)
+    if outputs > 1:
+        write_outputs(trees, bins, scores[:outputs])
+    else:
+        write_outputs(trees, bins, scores[1:2])
+        scores[0] = -0.5 * scores[1]
+        scores[1] = 0.5 * scores[1]
 
 
 def value_votes(forests: Forests, raw: RawRows, base: Float64Array) -> Float64Array:

@@ -153,7 +153,7 @@ class ClassPasts:
         rows. Losses are (n, experts and stackers), NaN where there are none.
         """
         n, classes = answers.probability.shape
-        scores, awake = np.empty((n, EXPERTS, classes + 1)), np.ones((n, EXPERTS), np.bool_)
+        scores, awake = np.empty((n, EXPERTS, classes + 1)), np.empty((n, EXPERTS), np.bool_)
         _learn(*past[:4], answers.probability, y, known, weight, scores, awake)
         combine = self._combiner.combine
         probability, losses = combine(past.combination, scores, awake, y, known, weight)
@@ -186,16 +186,17 @@ def _learn(
     scores: Float64Array,
     awake: NDArray[np.bool_],
 ) -> None:
-    """Write the scores (n, EXPERTS, K + 1) of each row, then learn its label."""
+    """Write the scores (n, EXPERTS, K + 1) of each row and who is awake, then learn its label."""
     for i in range(len(y)):
         said, before = scores[i, 1:], last[0]
+        for e in range(EXPERTS):
+            # Without a label before, only the answer has something to say.
+            awake[i, e] = e == 0 or before >= 0
         if before >= 0:
             _write_said(table[before], share, stay, before, known[i], said)
             _write_scores(probability[i], said, known[i], scores[i])
         else:
-            # Without a label before, only the answer has something to say.
             for e in range(1, EXPERTS):
-                awake[i, e] = False
                 for k in range(known[i]):
                     scores[i, e, k] = 0.0
             for k in range(known[i]):

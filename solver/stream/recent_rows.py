@@ -30,8 +30,7 @@ class RecentView(NamedTuple):
 
     def last(self, n: int) -> list[int]:
         """Return the hashes of the last n rows, at most KEPT, in order."""
-        places = np.arange(self.total - n, self.total) % KEPT
-        return [int(row) for row in self.hashes[places]]
+        return [int(self.hashes[i % KEPT]) for i in range(self.total - n, self.total)]
 
 
 class RecentRows:
@@ -46,9 +45,10 @@ class RecentRows:
 
     def add(self, X: Matrix, raw: RawRows | None) -> None:
         """Take in rows; see `last_hashes`."""
+        hashes = last_hashes(X, raw).tolist()
         self.total += n_rows(X)
-        hashes = last_hashes(X, raw)
-        self.hashes[np.arange(self.total - len(hashes), self.total) % KEPT] = hashes
+        for i, row in enumerate(hashes, self.total - len(hashes)):
+            self.hashes[i % KEPT] = row
 
     def view(self) -> RecentView:
         """Return the last rows as they are now."""

@@ -13,7 +13,7 @@ there are more than MOST_CLASSES classes. A class that comes between two fits ha
 those that trees on labels know.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -110,8 +110,7 @@ class TreeExperts:
     """The trees of one bank, for rows of some columns, and of so many words.
 
     Where rows have words later only, trees go on without. categories: (d,) which columns are codes.
-    samples: learned so far. classes: met so far, 0 of numbers. work: of the bank
-    (`Learners.work`), of which fits take a share.
+    samples: learned so far. classes: met so far, 0 of numbers.
     forests: that answer; None before the first. begun: the fit that goes on; None between two.
     past_trees: whether trees of numbers see the targets before. votes: theirs about the rows that
     were learned last; None without.
@@ -169,11 +168,12 @@ class TreeExperts:
         weight: Float64Array,
         answers: Any,
         units: Units,
-        work: int,
+        work: Callable[[], int],
     ) -> Any:
         """Learn rows that the bank has just answered and learned; return the answers of all.
 
-        raw: at most `until_change` rows. weight: (n,). units: of targets by now.
+        raw: at most `until_change` rows. weight: (n,). units: of targets by now. work:
+        returns that of the bank (`Learners.work`), of which fits take a share.
         """
         met = self.classes
         if not self.regression:
@@ -220,7 +220,7 @@ class TreeExperts:
         else:
             self.window.widen(classes, float(np.log(LEAST_PROBABILITY)))
 
-    def _go_on(self, units: Units, work: int) -> None:
+    def _go_on(self, units: Units, work: Callable[[], int]) -> None:
         """Have the trees that are due answer, and begin the next ones."""
         if self.begun is not None and self.samples == self.begun.fit.due:
             former, self.begun = self.forests, None
@@ -229,7 +229,7 @@ class TreeExperts:
                 self.mixing.take(former, self.forests)
         elif self.begun is None and self.samples == self._next:
             shape = min(self.window.size, self.samples), self._work_columns, self.classes
-            fit = fit_at(self.samples, *shape, work, past=self.past_trees)
+            fit = fit_at(self.samples, *shape, work(), past=self.past_trees)
             self._next = fit.next
             # Answers about one class only say nothing.
             if not self.stopped and (self.regression or self.classes > 1):

@@ -18,16 +18,16 @@ from wolfstream.solver.adaptive.combination import (
 from wolfstream.solver.adaptive.gradients import score_gradient
 from wolfstream.solver.adaptive.regressor import ValueAnswers
 from wolfstream.solver.adaptive.settings import CLASSIFICATION
-from wolfstream.solver.adaptive.view import ClassAnswers, take_external
+from wolfstream.solver.adaptive.view import ClassAnswers
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.rows.seen import RawRows
 from wolfstream.solver.stream.forests import (
     LEAST_PROBABILITY,
     Forests,
-    class_votes,
     in_units,
     undone,
     value_votes,
+    write_class_scores,
 )
 from wolfstream.solver.stream.value_mixture import (
     FIRST_WEIGHT,
@@ -120,7 +120,7 @@ class ClassMixing(NamedTuple):
         n, classes = answers.probability.shape
         known = known_classes(y, met)
         scores = np.zeros((n, EXPERTS, classes + 1))
-        awake = _write_scores(forests, raw, answers, scores[:, :, :classes])
+        awake = _write_scores(forests, raw, answers, scores)
         assert self.combiner is not None
         probability, losses = self.combiner.combine(
             self.combination, scores, awake, y, known, weight
@@ -249,10 +249,10 @@ def base_of(answers: Any) -> Float64Array:
 def _write_scores(
     forests: Forests, raw: RawRows, answers: ClassAnswers, scores: Float64Array
 ) -> NDArray[np.bool_]:
-    """Write the scores (n, EXPERTS, K) of the bank and of trees; return which are awake."""
-    fresh, residual = class_votes(forests, raw, base_of(answers))
-    votes = np.full((len(raw.X), EXPERTS - 1, scores.shape[2]), np.nan)
-    votes[:, 0, : fresh.shape[1]], votes[:, 1] = fresh, residual
-    awake = take_external(votes, EXPERTS - 1, scores.shape[2], scores)
-    scores[:, 0] = np.log(np.maximum(answers.probability, _LEAST))
+    """Write the scores (n, EXPERTS, at least K) of the bank and of trees; all are awake."""
+    p = answers.probability
+    scores[:, 0, : p.shape[1]] = np.log(np.maximum(p, _LEAST))
+    write_class_scores(forests, raw, base_of(answers), scores)
+    awake = np.empty(scores.shape[:2], np.bool_)
+    awake.fill(True)
     return awake

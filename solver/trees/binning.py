@@ -72,20 +72,24 @@ def _midpoints(values: Float64Array) -> Float64Array:
 
 def binned(bins: Bins, X: Float64Array) -> NDArray[np.uint8]:
     """Return the bins (n, d) of rows (n, d), NaN where a value is missing."""
-    # Compiled code may assume that no NaN occurs.
-    rows, out = np.where(np.isnan(X), np.inf, X), np.empty(X.shape, np.uint8)
-    _bin(bins, rows, out)
+    out = np.empty(X.shape, np.uint8)
+    _bin(bins, to_bin(X), out)
     return out
+
+
+def to_bin(X: Float64Array) -> Float64Array:
+    """Return rows as `bin_row` takes them: compiled code may assume that no NaN occurs."""
+    return np.where(np.isnan(X), np.inf, X)
 
 
 @compiled
 def _bin(bins: Bins, X: Float64Array, out: NDArray[np.uint8]) -> None:
     for i in range(len(X)):
-        _bin_row(bins, X[i], out[i])
+        bin_row(bins, X[i], out[i])
 
 
 @inner
-def _bin_row(bins: Bins, x: Float64Array, out: NDArray[np.uint8]) -> None:
+def bin_row(bins: Bins, x: Float64Array, out: NDArray[np.uint8]) -> None:
     """Write the bins (d,) of a row (d,) that has infinity where a value is missing."""
     for j in range(len(x)):
         value, edges = x[j], bins.edges[j]

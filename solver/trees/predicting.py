@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.compiled import compiled
+from wolfstream.solver.compiled import compiled, inner
 from wolfstream.solver.trees.boosting import Trees
 from wolfstream.solver.trees.growing import leaf_of
 
@@ -12,16 +12,22 @@ from wolfstream.solver.trees.growing import leaf_of
 def outputs(trees: Trees, rows: NDArray[np.uint8]) -> Float64Array:
     """Return the outputs (n, outputs) of trees for rows (n, d) of bins."""
     out = np.empty((len(rows), len(trees.start)))
-    _add_leaves(trees, rows, out)
+    _write_outputs(trees, rows, out)
     return out
 
 
 @compiled
-def _add_leaves(trees: Trees, rows: NDArray[np.uint8], out: Float64Array) -> None:
+def _write_outputs(trees: Trees, rows: NDArray[np.uint8], out: Float64Array) -> None:
     for i in range(len(rows)):
-        for k in range(out.shape[1]):
-            out[i, k] = trees.start[k]
-        for t in range(len(trees.feature)):
-            leaf = trees.leaf[t, leaf_of(trees.feature[t], trees.right[t], rows[i])]
-            for k in range(out.shape[1]):
-                out[i, k] += leaf[k]
+        write_outputs(trees, rows[i], out[i])
+
+
+@inner
+def write_outputs(trees: Trees, bins: NDArray[np.uint8], out: Float64Array) -> None:
+    """Write the outputs (outputs,) of trees for a row of bins (d,)."""
+    for k in range(len(out)):
+        out[k] = trees.start[k]
+    for t in range(len(trees.feature)):
+        leaf = trees.leaf[t, leaf_of(trees.feature[t], trees.right[t], bins)]
+        for k in range(len(out)):
+            out[k] += leaf[k]

@@ -276,7 +276,9 @@ def test_words_give_the_same_bits_whatever_the_blocks() -> None:
         while start < 800:
             part = slice(start, min(start + block, start + one.until_change(), 800))
             weight, start = np.ones(part.stop - start), part.stop
-            one.absorb(raw.part(part), y[part], weight, np.zeros(len(weight)), Units(), 10**6)
+            one.absorb(
+                raw.part(part), y[part], weight, np.zeros(len(weight)), Units(), lambda: 10**6
+            )
         states.append(one.state())
     for state in states[1:]:
         for name, array in states[0].items():
