@@ -64,13 +64,7 @@ def test_typed_tables_are_on_the_page():
     assert results.read_typed().keys() <= tables(BENCHMARKS).keys()
 
 
-# What is measured today still has tables of its own; then this list is empty.
-BY_HAND = {
-    "# Benchmarks",
-    "### Kept results",
-    "### What a change of units costs",
-    "### Labels that come late",
-}
+BY_HAND = {"# Benchmarks", "### Kept results"}
 
 
 def test_no_other_table_is_typed():

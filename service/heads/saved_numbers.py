@@ -58,8 +58,8 @@ IN_ROWS: Bounds = (
     (r"prepare_(window_)?(weight|square|count)", FROM_ZERO),
     (r"prepare_unit", FROM_ZERO),
     (r"prepare_before", MAY_BE_MISSING),
-    (r"prepare_differences_(square|between|excess|since_square)", FROM_ZERO),
-    (r"prepare_differences_(logarithms|block_count|blocks|changes|since_count)", COUNT),
+    (r"prepare_differences_(square|between|excess|since_square|before_square)", FROM_ZERO),
+    (r"prepare_differences_(logarithms|block_count|blocks|alarms|since_count)", COUNT),
     (r"columns_missing", COUNT),
     (r"columns_revised", PLACE),
 )

@@ -221,12 +221,12 @@ def _unit_with(unit: float, x: float) -> float:
 @inner
 def _follow(moments: Moments, differences: Differences, j: int, x: float) -> None:
     """Begin the moments of column j again if its unit has changed."""
-    found = unit_changed(differences, j, x)
-    if found < 0 or differences.since_square[found, j] == 0.0:
+    s = unit_changed(differences, j, x, moments.mean[j], moments.square[j])
+    if s < 0 or differences.since_square[s, j] == 0.0:
         return
-    moments.weight[j] = differences.since_count[found, j]
-    moments.mean[j] = differences.since_mean[found, j]
-    moments.square[j] = differences.since_square[found, j]
+    moments.weight[j] = differences.since_count[s, j]
+    moments.mean[j] = differences.since_mean[s, j]
+    moments.square[j] = differences.since_square[s, j]
     moments.window_count[j], moments.run[j] = 0.0, 0
 
 

@@ -9,15 +9,30 @@ l = log |x - x before| of differences that are not zero, each against its runnin
 DRIFT is half of log 2: changes by less than a factor of 1.4 never add up. l - m counts up to
 +-CLIP, so that an outlier says little. A sum beyond
 
-    BOUND (1 + changes) s^2 / (2 DRIFT)
+    BOUND (1 + alarms) s^2 / (2 DRIFT)
 
-says that the unit has changed: independent logarithms of variance s^2 exceed it about once in
-e^BOUND values. s^2 is at least LEAST, for columns that nearly always move by the same, and at least
-what means of BLOCK logarithms show, for those whose logarithms depend on each other. Each change
-that was found makes the next one less credible: in a column whose spread comes and goes, they soon
-are changes no more. Mean and deviation are then those of the values since the sum was last below a
-quarter of the bound, and m begins again. The first time, twice as large or small takes about 100
-values, ten times about 20.
+raises an alarm: independent logarithms of variance s^2 exceed it about once in e^BOUND values. s^2
+is at least LEAST, for columns that nearly always move by the same, and at least what means of BLOCK
+logarithms show, for those whose logarithms depend on each other.
+
+A column whose spread comes and goes raises alarms, too, though its unit stays: rows of one class
+after another, nights, bursts. So an alarm is believed only
+
+- of a column that raised none for CALM differences: units change rarely, phases again and again;
+- and where values moved as their differences did. In a unit c times as small, mean m and deviation
+  s are c times as large. With m and s of the values until the sum was last zero, m' and s' of those
+  since it was last below a quarter of the bound, and c = s' / s,
+
+      |m' - c m| <= OFF c sqrt(s^2 + m^2 / 2),   c for S+ and 1 / c for S- at least LEAST_FACTOR;
+
+  the second term is for the error of c. A phase with a mean of its own is refused, and one whose
+  spread is that of all values before. Where it does not hold within PATIENCE values, the alarm is
+  dismissed.
+
+Mean and deviation are then m' and s'. The logarithms' own mean and variance begin again with each
+alarm, which makes the next one less credible. Twice as large or small takes about 100 values, ten
+times about 20. Units that move zero as well, as Fahrenheit does, look like a phase, and are met as
+slowly, unless values are so far off that `scale` begins again by itself.
 """
 
 import math
@@ -37,6 +52,8 @@ LEAST = 1.0
 BLOCK = 32.0
 # Logarithms before any sum, and those over which mean and variance run.
 FIRST, HORIZON = 64.0, 10_000.0
+CALM, PATIENCE, OFF = 1000.0, 256.0, 0.5
+LEAST_FACTOR = math.sqrt(2.0)
 
 
 class Differences(NamedTuple):
@@ -44,9 +61,10 @@ class Differences(NamedTuple):
 
     last: (d,) the value before. logarithms, mean, square: (d,) how many logarithms, their mean and
     mean squared deviation. block_count, block_mean: (d,) of the present block. blocks, between:
-    (d,) how many blocks there were, and the mean squared deviation of their means. changes: (d,)
-    how many were found. excess: (2, d) the sums S+ and S-. since_count, since_mean, since_square:
-    (2, d) of the values since each sum was last small.
+    (d,) how many blocks there were, and the mean squared deviation of their means. alarms: (d,)
+    how many were raised. excess: (2, d) the sums S+ and S-. since_count, since_mean, since_square:
+    (2, d) of the values since each sum was last small. before_mean, before_square: (2, d) of those
+    until it was last zero.
     """
 
     last: Float64Array
@@ -57,16 +75,18 @@ class Differences(NamedTuple):
     block_mean: Float64Array
     blocks: Float64Array
     between: Float64Array
-    changes: Float64Array
+    alarms: Float64Array
     excess: Float64Array
     since_count: Float64Array
     since_mean: Float64Array
     since_square: Float64Array
+    before_mean: Float64Array
+    before_square: Float64Array
 
 
 def no_differences(d: int) -> Differences:
     """Return the differences in d columns before any value."""
-    one, two = [np.zeros(d) for _ in range(9)], [np.zeros((2, d)) for _ in range(4)]
+    one, two = [np.zeros(d) for _ in range(9)], [np.zeros((2, d)) for _ in range(6)]
     return Differences(*one, *two)
 
 
@@ -81,11 +101,11 @@ def differences_from_arrays(name: str, arrays: Mapping[str, NDArray[Any]]) -> Di
 
 
 @inner
-def unit_changed(of: Differences, j: int, x: float) -> int:
+def unit_changed(of: Differences, j: int, x: float, mean: float, square: float) -> int:
     """Take the next value of column j in; 0 or 1 if that sum says that the unit changed, else -1.
 
-    The values since then are those of `since_count`, `since_mean` and `since_square` until the
-    next call.
+    mean, square: of the values so far. Those since the change are in `since_count`, `since_mean`
+    and `since_square` until the next call.
     """
     size = abs(x - of.last[j])
     first = of.logarithms[j] == 0.0 and of.since_count[0, j] == 0.0
@@ -100,22 +120,45 @@ def unit_changed(of: Differences, j: int, x: float) -> int:
         return -1
     off = smaller(larger(log - of.mean[j], -CLIP), CLIP)
     spread = larger(larger(of.square[j], BLOCK * of.between[j]), LEAST)
-    bound = BOUND * (1.0 + of.changes[j]) * spread / (2.0 * DRIFT)
+    bound = BOUND * (1.0 + of.alarms[j]) * spread / (2.0 * DRIFT)
     calm = True
     for s in range(2):
         more = off if s == 0 else -off
         of.excess[s, j] = larger(of.excess[s, j] + more - DRIFT, 0.0)
+        if of.excess[s, j] == 0.0:
+            of.before_mean[s, j], of.before_square[s, j] = mean, square
         if of.excess[s, j] > bound:
-            of.changes[j] += 1.0
-            of.logarithms[j] = of.block_count[j] = 0.0
-            of.excess[0, j] = of.excess[1, j] = 0.0
-            return s
+            believed = of.logarithms[j] >= CALM
+            alike = _values_moved_alike(of, s, j)
+            if alike or not believed or of.since_count[s, j] >= PATIENCE:
+                _begin_again(of, j)
+                return s if believed and alike else -1
         if of.excess[s, j] < 0.25 * bound:
             of.since_count[s, j] = 0.0
         else:
             calm = False
     _take_logarithm(of, j, of.mean[j] + off, calm)
     return -1
+
+
+@inner
+def _values_moved_alike(of: Differences, s: int, j: int) -> bool:
+    """Whether the values since a change may be those before it, in another unit."""
+    before, since = math.sqrt(of.before_square[s, j]), math.sqrt(of.since_square[s, j])
+    more, less = (since, before) if s == 0 else (before, since)
+    if more < LEAST_FACTOR * less:
+        return False
+    mean = of.before_mean[s, j]
+    off = abs(of.since_mean[s, j] * before - mean * since)
+    return bool(off <= OFF * since * math.sqrt(of.before_square[s, j] + 0.5 * mean * mean))
+
+
+@inner
+def _begin_again(of: Differences, j: int) -> None:
+    """Count an alarm of column j."""
+    of.alarms[j] += 1.0
+    of.logarithms[j] = of.block_count[j] = 0.0
+    of.excess[0, j] = of.excess[1, j] = 0.0
 
 
 @inner

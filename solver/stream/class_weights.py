@@ -2,11 +2,12 @@
 
     prediction = argmax_k w_k p_k
 
-is the label of the least expected cost (Elkan 2001, eq. 1). What is learned and its probabilities
-stay as they are without weights: a rare class is predicted more often, and still has the
-probability with which it comes. Weights of the samples in what is learned, divided out of the
-probabilities afterwards, found fewer frauds on streams with 3% and 0.3% of them, and ranked them
-worse.
+is the label of the least expected cost (Elkan 2001, eq. 1), p being what the bank, trees and the
+labels before answer together. What is learned and its probabilities stay as they are without
+weights: a rare class is predicted more often, and still has the probability with which it comes.
+Weights of the samples in what is learned, of the bank and trees, of trees alone, or of the bank's
+and trees' combination, divided out of the probabilities afterwards, ranked rare classes worse on
+nearly all streams and found fewer of them (benchmarks/README.md, What weights of classes cost).
 """
 
 from collections.abc import Mapping

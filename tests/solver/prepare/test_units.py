@@ -21,6 +21,17 @@ def kept(X):
     return standardise(no_moments(X.shape[1]), X, COMPRESSED)
 
 
+def beginnings(X):
+    """How often the moments of each column began again."""
+    moments, differences = no_moments(X.shape[1]), no_differences(X.shape[1])
+    count, before = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    for part in blocks(len(X), 8):
+        standardise(moments, X[part], COMPRESSED, differences)
+        count += moments.weight < before
+        before = moments.weight.copy()
+    return count
+
+
 def restless(random, n):
     """A column whose spread is another one for each few hundred samples."""
     lengths = random.integers(200, 800, n)
@@ -65,6 +76,60 @@ def test_where_units_stay_nothing_changes(column):
     random = np.random.default_rng(7)
     X = np.stack([column(random, 20_000) for _ in range(4)], axis=1)
     np.testing.assert_array_equal(followed(X), kept(X))
+
+
+def alternating(random, n, length=300):
+    """A spread that is one or three times as large, for some hundred samples each."""
+    return np.repeat(random.choice([1.0, 3.0], n // length + 1), length)[:n] * random.normal(size=n)
+
+
+def by_class(random, n):
+    """Rows come class by class, and each class has a level and a spread."""
+    lengths, classes = random.integers(50, 300, n), random.integers(0, 5, n)
+    level, spread = random.normal(0.0, 3.0, 5), np.exp(random.normal(size=5))
+    code = np.repeat(classes, lengths)[:n]
+    return random.normal(level[code], spread[code])
+
+
+def by_field(random, n, length=400):
+    """One eighth of an interval at a time, and each fifth time all of it."""
+    start = np.arange(n) // length
+    field = random.integers(0, 8, n // length + 1)[start]
+    whole = start % 5 == 4
+    return np.where(whole, random.uniform(0.0, 8.0, n), field + random.uniform(size=n))
+
+
+PHASES = {
+    "alternating": alternating,
+    "by class": by_class,
+    "by field": by_field,
+    "night": lambda random, n: (
+        np.where(np.sin(2.0 * np.pi * np.arange(n) / 288) > 0.0, 1.0, 0.1) * random.normal(size=n)
+    ),
+}
+
+
+@pytest.mark.parametrize("column", PHASES.values(), ids=PHASES)
+def test_columns_in_phases_begin_again_less_than_once_each(column):
+    random = np.random.default_rng(12)
+    X = np.stack([column(random, 8000) for _ in range(8)], axis=1)
+    assert beginnings(X).mean() < 1.0
+
+
+def test_a_phase_with_its_own_mean_is_no_change_of_units():
+    X = np.random.default_rng(13).normal(20.0, 1.0, (6000, 4))
+    X[3000:] += 2.0 * (X[3000:] - 20.0)
+    np.testing.assert_array_equal(followed(X), kept(X))
+
+
+@pytest.mark.parametrize("factor", [0.001, 0.5, 2.0, 1000.0])
+@pytest.mark.parametrize("mean", [0.0, 8.0, 100.0])
+def test_units_of_a_calm_column_are_met(factor, mean):
+    X = np.random.default_rng(14).normal(mean, 1.0, (4000, 8))
+    X[3000:] *= factor
+    soon = followed(X)[3400:]
+    assert 0.6 < soon.std() < 1.4
+    assert abs(soon.mean()) < 0.5
 
 
 def test_a_spread_that_comes_and_goes_is_soon_no_change_of_units():

@@ -108,6 +108,21 @@ def test_rare_classes_are_found_more_often():
     np.testing.assert_array_equal(plain.probability, weighted.probability)
 
 
+@pytest.mark.parametrize("class_weight", ["balanced", {"1": 20.0}])
+def test_answers_that_trees_join_are_weighed_too(class_weight):
+    X, y = frauds(1000)
+    rows, _ = frauds(300, seed=1)
+    model, plain = learned(X, y, class_weight), learned(X, y)
+    assert model.bank.trees is not None
+    assert model.bank.trees.view() is not None
+    assert model.bank.class_weights is not None
+    answer, bare = (one.view().predict(rows) for one in (model, plain))
+    weighted = bare.probability * model.bank.class_weights.now()
+    np.testing.assert_array_equal(answer.probability, bare.probability)
+    np.testing.assert_array_equal(answer.prediction, weighted.argmax(axis=1))
+    assert (answer.prediction != bare.prediction).any()
+
+
 @pytest.mark.parametrize("class_weight", ["balanced", {"1": 30.0}])
 def test_a_pickled_model_goes_on_bit_for_bit(class_weight):
     X, y = frauds(900)
