@@ -294,7 +294,8 @@ def test_learners_that_misbehave_stop_their_own_models_only(tmp_path: Path) -> N
 
 
 def test_a_learner_may_change_what_it_is_given(client: httpx.Client, name: str) -> None:
-    voters = ("running-mean", {}), ("hostile", {"does": "nothing"})
+    voters: list[tuple[str, dict[str, str]]]
+    voters = [("running-mean", {}), ("hostile", {"does": "nothing"})]
     sent, results = stream(60, "regression"), list[Any]()
     for i, (learner, options) in enumerate(voters):
         more: dict[str, Any] = {"task": "regression", "adaptive": {}, "serve": "adaptive"}
