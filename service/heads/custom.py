@@ -170,8 +170,7 @@ class CustomOnlineLearner(WithoutMembers):
             self._learner = self._origin.new()
         except LearnerFailed as failure:  # code of others, and options of anybody
             detail = str(failure)
-            problem = {"pointer": "/custom/options", "detail": detail}
-            raise Invalid(detail, [problem]) from None
+            raise Invalid(detail, [{"pointer": "/custom/options", "detail": detail}]) from None
         self._classes = self._samples = 0
         # Its state as of the last sample, which views share and nobody changes.
         self._arrays: dict[str, NDArray[Any]] = {}
