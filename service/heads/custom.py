@@ -5,7 +5,9 @@ makes a learner of them when the first prediction is asked for, in whatever proc
 """
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -17,7 +19,8 @@ from wolfstream.service.errors import Invalid, ServerFailed
 from wolfstream.service.heads.batch import Batch
 from wolfstream.service.heads.classification import ClassificationHead
 from wolfstream.service.heads.cost import COST_OF_ROW
-from wolfstream.service.heads.entry_points import CustomLearner, learner_class
+from wolfstream.service.heads.entry_points import learner_class
+from wolfstream.service.heads.guarded import GuardedLearner, LearnerFailed
 from wolfstream.service.heads.kind import Kind
 from wolfstream.service.heads.online_learner import WithoutMembers
 from wolfstream.service.heads.regression import RegressionHead
@@ -54,10 +57,11 @@ class _Origin(NamedTuple):
     regression: bool
     seed: int
 
-    def new(self) -> CustomLearner:
-        """Return a learner that has learned nothing. Raises Invalid."""
-        made = learner_class(self.spec.learner)
-        return made(dict(self.spec.options), regression=self.regression, seed=self.seed)
+    def new(self) -> GuardedLearner:
+        """Return a learner that has learned nothing. Raises Invalid, LearnerFailed."""
+        name, options = self.spec.learner, deepcopy(self.spec.options)
+        made = partial(learner_class(name), options, regression=self.regression, seed=self.seed)
+        return GuardedLearner(name, made)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,11 +113,10 @@ class CustomView:
                 if restored.learner is None:
                     restored.learner = self._restore()
                 return _answer(restored.learner, dense_rows(X), self.classes, self.classes)
-        except Exception as error:  # code of others
-            detail = f"the learner {self.learner!r} failed: {type(error).__name__}: {error}"
-            raise ServerFailed(detail) from error
+        except LearnerFailed as failure:
+            raise ServerFailed(str(failure)) from failure
 
-    def _restore(self) -> CustomLearner:
+    def _restore(self) -> GuardedLearner:
         spec = CustomSpec(learner=self.learner, options=self.options)
         learner = _Origin(spec, self.regression, self.seed).new()
         learner.restore(self.arrays)
@@ -147,7 +150,7 @@ class _Restored:
 
     def __init__(self) -> None:
         self.lock = Lock()
-        self.learner: CustomLearner | None = None
+        self.learner: GuardedLearner | None = None
 
 
 # Of views that were asked for predictions, as long as the views live. _LOCK guards the dictionary.
@@ -165,11 +168,12 @@ class CustomOnlineLearner(WithoutMembers):
         self._origin = _Origin(spec.custom, spec.task == "regression", spec.seed)
         try:
             self._learner = self._origin.new()
-        except Invalid:
-            raise
-        except Exception as error:  # code of others, and options of anybody
-            raise _wrong_options(spec.custom.learner, error) from None
+        except LearnerFailed as failure:  # code of others, and options of anybody
+            detail = str(failure)
+            raise Invalid(detail, [{"pointer": "/custom/options", "detail": detail}]) from None
         self._classes = self._samples = 0
+        # Its state as of the last sample, which views share and nobody changes.
+        self._arrays: dict[str, NDArray[Any]] = {}
         # Samples and bytes when the learner's memory was last looked at; None before that.
         self._measured: tuple[int, int] | None = None
         # The most that a sample has added to the learner's memory, on average between two looks.
@@ -186,7 +190,7 @@ class CustomOnlineLearner(WithoutMembers):
         """Do nothing: the first sample of a class is enough."""
 
     def absorb(self, X: Matrix, y: NDArray[Any], _: Hints, weight: Weights) -> list[Answer]:
-        """Predict each row, then learn it."""
+        """Predict each row, then learn it. Raises LearnerFailed, also if it has no state."""
         rows, weights, learner = dense_rows(X), as_numbers(weight, len(y)), self._learner
         total = 0 if self._origin.regression else max(self._classes, int(y.max(initial=-1)) + 1)
         answers: list[Answer] = []
@@ -200,6 +204,7 @@ class CustomOnlineLearner(WithoutMembers):
             self._samples += 1
             if not self._origin.regression:
                 self._classes = max(self._classes, int(y[i]) + 1)
+        self._take_state()
         prediction = np.concatenate([answer.prediction for answer in answers])
         decision = np.concatenate([answer.decision for answer in answers])
         if self._origin.regression:
@@ -208,23 +213,22 @@ class CustomOnlineLearner(WithoutMembers):
 
     def view(self) -> CustomView:
         """Return a view of the learner as it is now."""
-        arrays = self._arrays()
-        self._measure(_n_bytes(arrays))
-        spec, regression, seed = self._origin
+        (spec, regression, seed), arrays = self._origin, self._arrays
         return CustomView(
             spec.learner, spec.options, regression, seed, self._classes, self._samples, arrays
         )
 
-    def _measure(self, n_bytes: int) -> None:
+    def _take_state(self) -> None:
+        self._arrays = self._learner.state()
+        n_bytes = _n_bytes(self._arrays)
         if self._measured is not None and self._samples > self._measured[0]:
             grown = (n_bytes - self._measured[1]) / (self._samples - self._measured[0])
             self._sample_bytes = max(self._sample_bytes, grown)
-        if self._samples:
-            self._measured = self._samples, n_bytes
+        self._measured = self._samples, n_bytes
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return plain data and arrays, from which `restore` goes on bit for bit."""
-        arrays = {f"{_PREFIX}{name}": array for name, array in self._arrays().items()}
+        arrays = {f"{_PREFIX}{name}": array for name, array in self._arrays.items()}
         return {"class_count": self._classes, "samples": self._samples}, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -232,12 +236,7 @@ class CustomOnlineLearner(WithoutMembers):
         self._classes, self._samples = plain["class_count"], plain["samples"]
         if self._samples:
             self._learner.restore(_own(arrays))
-
-    def _arrays(self) -> dict[str, NDArray[Any]]:
-        """Return copies of the learner's arrays; none before the first sample."""
-        if not self._samples:
-            return {}
-        return {name: np.array(array) for name, array in self._learner.state().items()}
+            self._take_state()
 
 
 def dense_rows(X: Matrix) -> Float64Array:
@@ -258,7 +257,7 @@ def _nothing(classes: int, *, regression: bool) -> Answer:
     return Decided(np.array([-1]), _decision(np.full((1, classes), np.nan)))
 
 
-def _answer(learner: CustomLearner, X: Float64Array, classes: int, total: int) -> Answer:
+def _answer(learner: GuardedLearner, X: Float64Array, classes: int, total: int) -> Answer:
     """Return a learner's answer about rows.
 
     Args:
@@ -267,16 +266,10 @@ def _answer(learner: CustomLearner, X: Float64Array, classes: int, total: int) -
         classes: how many it has learned; 0 of numbers.
         total: how many classes the answer is about.
     """
-    answer = np.asarray(learner.predict(X), np.float64)
-    wanted = (len(X), classes) if classes else (len(X),)
-    if answer.shape != wanted:
-        raise RuntimeError(
-            f"the learner {type(learner).__name__} predicts an array of shape {answer.shape}, "
-            f"where {wanted} is needed"
-        )
+    answer = learner.predict(X, classes)
     if not classes:
-        return Values(np.where(np.isfinite(answer), answer, np.nan))
-    answer = np.where(np.isfinite(answer), answer, 0.0)
+        return Values(answer)
+    answer = np.nan_to_num(answer)
     scores = np.full((len(X), total), np.log(LEAST_PROBABILITY))
     scores[:, :classes] = np.log(np.maximum(answer, LEAST_PROBABILITY))
     return Decided(scores[:, :classes].argmax(axis=1), _decision(scores))
@@ -302,11 +295,6 @@ def _own(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     }
 
 
-def _wrong_options(learner: str, error: Exception) -> Invalid:
-    detail = f"the learner {learner!r} does not take these options: {error}"
-    return Invalid(detail, [{"pointer": "/custom/options", "detail": detail}])
-
-
 def _build(spec: ModelSpec) -> ClassificationHead[CustomOnlineLearner] | RegressionHead:
     learner = CustomOnlineLearner(spec)
     return RegressionHead(learner) if spec.task == "regression" else ClassificationHead(learner)
@@ -326,8 +314,8 @@ def _check_saved(
         assert isinstance(head.learner, CustomOnlineLearner)
         try:
             head.learner.restore(saved.plain, saved.arrays)
-        except Exception as error:  # code of others, and arrays of anybody
-            raise WrongArrays(f"its custom head cannot be restored: {error}") from None
+        except LearnerFailed as failure:  # code of others, and arrays of anybody
+            raise WrongArrays(f"its custom head cannot be restored: {failure}") from None
 
 
 KIND = Kind(

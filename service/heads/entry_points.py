@@ -130,7 +130,7 @@ def learner_class(name: str) -> type[CustomLearner]:
         )
     try:
         loaded = points[0].load()
-    except Exception as error:  # code of others
+    except (Exception, SystemExit) as error:  # code of others
         _refuse(f"the learner {name!r} cannot be loaded: {type(error).__name__}: {error}")
     if not isinstance(loaded, type) or not issubclass(loaded, CustomLearner):
         _refuse(f"the learner {name!r} is no subclass of wolfstream.CustomLearner")

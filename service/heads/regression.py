@@ -7,14 +7,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.service.errors import Untrained
+from wolfstream.service.errors import ServerFailed, Untrained
 from wolfstream.service.heads.answers import Answers, Predictions
 from wolfstream.service.heads.batch import Batch
 from wolfstream.service.heads.calibration import calibration_arrays, interval_of, with_calibration
 from wolfstream.service.heads.online_learner import LearnerView, OnlineLearner, Relearn
 from wolfstream.service.heads.value_errors import Errors
 from wolfstream.service.heads.value_view import ValueView
-from wolfstream.service.samples.targets import Targets
+from wolfstream.service.samples.targets import LARGEST_TARGET, Targets
 from wolfstream.service.samples.validation import Samples
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.values import ValueCalibration
@@ -60,10 +60,19 @@ class RegressionView(ValueView):
         return "has met no sample: one is needed" if self.learner.model is None else ""
 
     def predict(self, X: Matrix, heard: Heard = NOTHING_HEARD) -> Predictions:
-        """Return each number as prediction and as decision. Raises Untrained, InvalidSamples."""
+        """Return each number as prediction and as decision.
+
+        Raises Untrained, InvalidSamples, and ServerFailed where a learner of others says none.
+        """
         if self.lacks:
             raise Untrained(f"the head {self.lacks}")
         head_answer = self.head.predict(X, heard)
+        if np.isnan(head_answer.prediction).any():
+            row = int(np.isnan(head_answer.prediction).argmax())
+            raise ServerFailed(
+                f"the head predicts no number for row {row}, or one beyond {LARGEST_TARGET:g}: its "
+                "learner is to be repaired, or another head asked (?head=)"
+            )
         prediction = head_answer.prediction.tolist()
         return Predictions(prediction, list(prediction), head_answer)
 

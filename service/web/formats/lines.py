@@ -11,6 +11,7 @@ labels; svmlight's labels are ignored there.
 """
 
 import io
+from codecs import BOM_UTF8
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TextIO
 
@@ -53,12 +54,15 @@ def decode_ndjson(body: bytes, labelled: bool, bounds: Bounds, roles: Roles = NO
 
     Raises Unreadable, Invalid, InvalidSamples, TooLarge.
     """
+    body = body.removeprefix(BOM_UTF8)
     check_lines(body, b",", bounds)
     check_json(body, bounds)
     texts = [(n, text) for n, text in enumerate(body.split(b"\n"), 1) if text.strip()]
     items = [_read_line(line, text) for line, text in texts]
     line_of_row = [line for line, _ in texts]
-    first = items[0] if items else None
+    if not items:
+        return _nothing(labelled)
+    first = items[0]
     if isinstance(first, dict) and not isinstance(first.get("x"), list | dict):
         return read_flat_rows(items, roles, labelled, line_of_row=line_of_row)
     fields = Fields(_fields_of_samples(items, line_of_row, labelled), Origin(line_of_row))
@@ -171,7 +175,7 @@ def _read(
         records.append(record)
         line_of_row.append(text.line)
     if not records:
-        return Fields({"x": [], "y": []} if labelled else {"x": []}, Origin())
+        return _nothing(labelled)
     rows, labels, weights, ids = zip(*records, strict=True)
     fields = {"x": as_x(rows)}
     if text.labelled:
@@ -182,6 +186,10 @@ def _read(
     if not labelled and ids[0] != "":
         fields["ids"] = list(ids)
     return Fields(fields, Origin(line_of_row))
+
+
+def _nothing(labelled: bool) -> Fields:
+    return Fields({"x": [], "y": []} if labelled else {"x": []}, Origin())
 
 
 def _as_raw_or_lists(rows: Sequence[Any]) -> Any:

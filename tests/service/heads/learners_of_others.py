@@ -1,5 +1,6 @@
 """Learners as another distribution brings them, and what says that it is installed."""
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,53 @@ class WrongShape(RunningMean):
         return np.zeros(1)
 
 
+class Hostile(RunningMean):
+    """Changes all that it is given, and misbehaves as its options say from its third sample on."""
+
+    def __init__(self, options: Mapping[str, Any], *, regression: bool, seed: int) -> None:
+        super().__init__(options, regression=regression, seed=seed)
+        self.does = str(options["does"])
+        if self.does == "exits when made":
+            sys.exit(3)
+        assert isinstance(options, dict)
+        options.clear()
+
+    def misbehaves(self, does: str) -> bool:
+        return self.does == does and self.sums[1] >= 3
+
+    def learn(self, X: Float64Array, y: NDArray[Any], weight: Float64Array) -> None:
+        super().learn(X, y, weight)
+        X[:], y[:], weight[:] = np.nan, 0, 1e6
+        if self.misbehaves("raises"):
+            raise RuntimeError("\ud800" * 100_000)
+        if self.misbehaves("exits"):
+            sys.exit(3)
+
+    def predict(self, X: Float64Array) -> Float64Array:
+        if self.misbehaves("exits when asked"):
+            sys.exit(3)
+        values = super().predict(X)
+        X[:] = np.nan
+        if self.misbehaves("says NaN"):
+            values[:] = np.nan
+        if self.misbehaves("says numbers too large"):
+            values[:] = 1e308
+        return values if self.regression else np.ones((len(X), 2)) / 2
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        state = super().state()
+        if self.misbehaves("has objects"):
+            state["objects"] = np.array([{}, None], object)
+        if self.misbehaves("has wrong names"):
+            state["\ud800"] = np.zeros(1)
+        if self.misbehaves("has no state"):
+            sys.exit(3)
+        return state
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self.sums = arrays["sums"]
+
+
 class Pickling(RunningMean):
     """Claims that its state has pickles."""
 
@@ -111,6 +159,7 @@ def install(place: Path) -> None:
         "any-arrays": "AnyArrays",
         "wrong-shape": "WrongShape",
         "pickling": "Pickling",
+        "hostile": "Hostile",
         "not-a-learner": "NOT_A_LEARNER",
         "missing": "Missing",
     }

@@ -17,7 +17,8 @@ from wolfstream.service.errors import Invalid
 from wolfstream.service.heads.entry_points import learner_class, permit
 
 HEADS = (
-    "nearest-mean,running-mean,any-arrays,wrong-shape,not-a-learner,missing,pickling,nobody-has-it"
+    "nearest-mean,running-mean,any-arrays,wrong-shape,not-a-learner,missing,pickling,hostile,"
+    "nobody-has-it"
 )
 HOEFFDING = {"model": "river.tree.HoeffdingTreeClassifier", "parameters": {"grace_period": 20}}
 BAGGING = "river.ensemble.BaggingClassifier"
@@ -259,6 +260,76 @@ def test_a_learner_that_fails_stops_its_own_model_only(client: httpx.Client, nam
     assert client.get("/readyz").status_code == 200
 
 
+FAULTS = (
+    *("raises", "exits", "exits when asked", "has no state", "has objects", "has wrong names"),
+)
+
+
+def test_learners_that_misbehave_stop_their_own_models_only(tmp_path: Path) -> None:
+    server = started(tmp_path)
+    try:
+        with httpx.Client(base_url=server.url, timeout=60) as client:
+            sound = create(client, "sound", "running-mean", task="regression")
+            for fault in FAULTS:
+                options = {"does": fault}
+                at = create(
+                    client, fault.replace(" ", "-"), "hostile", task="regression", options=options
+                )
+                for _ in range(5):
+                    answer = client.post(f"{at}/samples", json={"x": [[1.0]], "y": [1.0]})
+                assert (answer.status_code, len(answer.text) < 2_000) == (503, True), fault
+                assert "'hostile' failed" in answer.json()["detail"]
+                assert client.get(at).json()["status"] != "ok"
+            post(client, f"{sound}/samples", {"x": [[1.0]], "y": [1.0]})
+        server.kill()
+        server.start()
+        with httpx.Client(base_url=server.url, timeout=60) as client:
+            assert post(client, f"{sound}/predict", {"x": [[1.0]]})["prediction"] == [1.0]
+            for fault in FAULTS:
+                described = client.get(f"/v1/models/{fault.replace(' ', '-')}")
+                assert "'hostile' failed" in described.text
+        assert server.terminate() == 0
+    finally:
+        server.close()
+
+
+def test_a_learner_may_change_what_it_is_given(client: httpx.Client, name: str) -> None:
+    voters: list[tuple[str, dict[str, str]]]
+    voters = [("running-mean", {}), ("hostile", {"does": "nothing"})]
+    sent, results = stream(60, "regression"), list[Any]()
+    for i, (learner, options) in enumerate(voters):
+        more: dict[str, Any] = {"task": "regression", "adaptive": {}, "serve": "adaptive"}
+        model = create(client, f"{name}-{i}", learner, options=options, **more)
+        results.append(post(client, f"{model}/samples", sent)["results"]["prediction"])
+        results[-1] += post(client, f"{model}/predict", {"x": sent["x"][:5]})["prediction"]
+        assert client.get(model).json()["spec"]["custom"]["options"] == options
+    assert results[0] == results[1]
+
+
+def test_a_restored_learner_may_change_its_arrays(client: httpx.Client, name: str) -> None:
+    options, sent = {"does": "nothing"}, {"x": [[1.0]], "y": [1.0]}
+    model = create(client, name, "hostile", task="regression", options=options)
+    post(client, f"{model}/samples", sent)
+    file = client.get(f"{model}/state").content
+    headers = {"Content-Type": "application/octet-stream"}
+    copy = f"/v1/models/{name}-copy"
+    client.put(f"{copy}/state", content=file, headers=headers).raise_for_status()
+    for at in (model, copy):
+        post(client, f"{at}/samples", {"x": [[1.0]], "y": [3.0]})
+        assert post(client, f"{at}/predict", {"x": [[1.0]]})["prediction"] == [2.0]
+
+
+@pytest.mark.parametrize("does", ["says NaN", "says numbers too large"])
+def test_numbers_that_cannot_be_are_none(client: httpx.Client, name: str, does: str) -> None:
+    model = create(client, name, "hostile", task="regression", options={"does": does})
+    learned = post(client, f"{model}/samples", {"x": [[1.0]] * 5, "y": [1.0] * 5})
+    assert learned["results"]["prediction"] == [None, 1.0, 1.0, None, None]
+    answer = client.post(f"{model}/predict", json={"x": [[1.0]]})
+    assert answer.status_code == 503
+    assert "predicts no number for row 0" in answer.json()["detail"]
+    client.get(model).raise_for_status()
+
+
 @pytest.mark.parametrize(
     ("custom", "pointer", "says"),
     [
@@ -298,6 +369,11 @@ def test_a_learner_that_fails_stops_its_own_model_only(client: httpx.Client, nam
         ),
         ({"learner": "../x"}, "/custom/learner", ""),
         ({"learner": "river", "options": {"model": "x" * 20_000}}, "/custom/options", "16,384"),
+        (
+            {"learner": "hostile", "options": {"does": "exits when made"}},
+            "/custom/options",
+            "does not take these options: SystemExit: 3",
+        ),
         ({}, "/custom/learner", ""),
     ],
 )

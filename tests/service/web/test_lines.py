@@ -21,6 +21,7 @@ from tests.service.specs import PAPERS
 from tests.service.streams import curve, few_words, part, plain_rows, three_classes, two_classes
 from wolfstream.service.errors import InvalidSamples, Refusal
 from wolfstream.service.files.labelled import open_data
+from wolfstream.service.files.roles import Roles
 from wolfstream.service.samples.validation import Samples, read_rows, read_samples
 from wolfstream.service.web.formats.lines import DECODERS
 from wolfstream.service.web.formats.wire import SAMPLE_MEDIA_TYPES, format_of_body
@@ -432,3 +433,16 @@ def test_all_media_types_are_spoken() -> None:
     for media_type in SAMPLE_MEDIA_TYPES:
         for labelled in (False, True):
             assert format_of_body(f"{media_type}; charset=utf-8", labelled).encode(math.pi)
+
+
+@pytest.mark.parametrize("media_type", [NDJSON, CSV])
+def test_a_byte_order_mark_is_no_part_of_a_body(media_type: str) -> None:
+    body = b'{"a": 1, "y": 2}\n' if media_type == NDJSON else b"a,y\n1,2\n"
+    assert decoded(media_type, b"\xef\xbb\xbf" + body) == decoded(media_type, body)
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_a_body_without_lines_has_no_samples_under_roles_either(labelled: bool) -> None:
+    roles = Roles(label="y") if labelled else Roles(id="id")
+    read = DECODERS[NDJSON](b" \n\n", labelled, BOUNDS, roles)
+    assert read == ({"x": [], "y": []} if labelled else {"x": []})
