@@ -196,19 +196,28 @@ class _NoGarbage:
 
 def install(world: World) -> None:
     """Replace what a replica would do to the real world."""
-    replaced: Any = server
-    replaced.set_up_logging = lambda _: None
-    replaced.listening = _no_sockets
-    replaced.WarmUp = _Compiled
-    replaced.gc = _NoGarbage()
-    replaced._leave = lambda _: _own(world)._gone(_own_group(world))
-    replaced = uvicorn.Config
-    replaced.get_loop_factory = lambda _: Loop
-    replaced = uvicorn.Server
-    replaced.serve = lambda of, sockets=None: _own(world).answer_until_told(of)  # noqa: ARG005
-    replaced.shutdown = lambda of, sockets=None: Replica.end_calls(of)  # noqa: ARG005
-    replaced = opening
-    replaced.NatsConnection = Connections(world.wire, world.network, world.kernel)
+    _replace(
+        server,
+        set_up_logging=lambda _: None,
+        bound_sockets=_no_sockets,
+        WarmUp=_Compiled,
+        gc=_NoGarbage(),
+        _leave=lambda _: _own(world)._gone(_own_group(world)),
+    )
+    _replace(uvicorn.Config, get_loop_factory=lambda _: Loop)
+    _replace(
+        uvicorn.Server,
+        serve=lambda of, sockets=None: _own(world).answer_until_told(of),  # noqa: ARG005
+        shutdown=lambda of, sockets=None: Replica.end_calls(of),  # noqa: ARG005
+    )
+    _replace(opening, NatsConnection=Connections(world.wire, world.network, world.kernel))
+
+
+def _replace(owner: Any, **attributes: Any) -> None:
+    """Set attributes that there are: a name that was changed would leave the real one in place."""
+    for name, value in attributes.items():
+        assert hasattr(owner, name), f"{owner.__name__} has no {name}"
+        setattr(owner, name, value)
 
 
 def _own_group(world: World) -> Group:
