@@ -92,6 +92,13 @@ def joined(parts: Sequence[Cells]) -> Cells:
     )
 
 
+def texts_in(cells: Cells, columns: Sequence[int]) -> list[int]:
+    """Return the places of the texts that some columns have."""
+    places = np.unique(cells.text[:, columns])
+    used: list[int] = places[places != NO_TEXT].tolist()
+    return used
+
+
 def text_of(number: float) -> str:
     """Return a number as the text of a category: whole numbers without a point."""
     return str(int(number)) if number.is_integer() else repr(number)

@@ -158,6 +158,11 @@ def with_own_words(rows: Rows) -> Rows:
     if isinstance(rows, NamedRows):
         names, place = _in_order(rows.names, rows.place)
         rows = rows._replace(names=names, place=place)
+    return with_own_texts(rows)
+
+
+def with_own_texts(rows: Rows) -> Rows:
+    """Return rows without the texts of other rows, in the order of their appearance."""
     if isinstance(rows, np.ndarray) or not len(rows.texts):
         return rows
     text = rows.text.copy()

@@ -34,6 +34,8 @@ from wolfstream.solver.prepare.kinds.words import (
 
 # Of longer texts, what they are is not kept for the next time.
 _LONGEST_KEPT = 64
+# Of so few texts in a column each is read; of more, each different one, by numpy.
+_FEW = 4
 
 
 def number_of(text: str) -> float | None:
@@ -73,7 +75,10 @@ def read(columns: Sequence[ReadColumn], cells: Cells, places: Sequence[int | Non
             if there.any():
                 numbers[there, j] = [_number(reading, x) for x in numbers[there, j].tolist()]
         has = np.flatnonzero(text[:, j] != NO_TEXT)
-        if not len(has):
+        if len(has) <= _FEW:
+            for i in has.tolist():
+                numbers[i, j], stays = _value(reading, cells.texts[text[i, j]])
+                text[i, j] = text[i, j] if stays else NO_TEXT
             continue
         used, back = np.unique(text[has, j], return_inverse=True)
         found = [_value(reading, cells.texts[place]) for place in used.tolist()]

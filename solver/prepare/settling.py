@@ -13,7 +13,7 @@ than MOST_COLUMNS. Such rows are sparse: new names come at any time, and an abse
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.solver.prepare.cells import NO_TEXT, Cells
+from wolfstream.solver.prepare.cells import NO_TEXT, Cells, texts_in
 from wolfstream.solver.prepare.columns import MOST_SLOTS, own_codes
 from wolfstream.solver.prepare.kinds.judging import Reading, first_order
 from wolfstream.solver.prepare.read_cells import read, readings, values_in
@@ -272,9 +272,10 @@ def first_order_row(schema: Schema, cells: Cells) -> int | None:
     for column, j in zip(schema.columns, places_of(schema, cells), strict=True):
         if j is None or not column.moment or column.reading.ordered:
             continue
-        shows = [bool(first_order([text])) for text in cells.texts]
-        rows = np.flatnonzero(np.array([*shows, False])[cells.text[:, j]])
-        found += rows[:1].tolist()
+        shows = np.zeros(len(cells.texts) + 1, np.bool_)  # the last one stands for no text
+        for place in texts_in(cells, [j]):
+            shows[place] = bool(first_order([cells.texts[place]]))
+        found += np.flatnonzero(shows[cells.text[:, j]])[:1].tolist()
     return min(found, default=None)
 
 
@@ -332,7 +333,8 @@ def _may_change(cells: Cells, places: list[int]) -> bool:
         return False
     if not np.isnan(cells.numbers[:, places]).all():
         return True
-    return any(may_be_sentence(text) or text[:1] in _OF_NUMBERS for text in cells.texts)
+    texts = (cells.texts[place] for place in texts_in(cells, places))
+    return any(may_be_sentence(text) or text[:1] in _OF_NUMBERS for text in texts)
 
 
 def _with_late(schema: Schema, cells: Cells) -> Schema:

@@ -17,6 +17,7 @@ from wolfstream.solver.prepare.named_rows import (
     form_of,
     joined,
     rows_between,
+    with_own_texts,
 )
 from wolfstream.solver.prepare.row_form import Preparing, RowForm, sparse_rows
 from wolfstream.solver.prepare.schema import SETTLING
@@ -146,6 +147,8 @@ class StreamRows:
             self.form, self.notices = form.after(samples.X), []
             yield self._settled(samples)
             return
+        # A part of a large request has all its texts: what is done for each would be done again.
+        samples = samples._replace(X=with_own_texts(samples.X))
         start, notices = 0, list[Notice]()
         while start < len(samples.y):
             stop = self._end_of_reading(samples.X, start, len(samples.y))

@@ -9,6 +9,7 @@ comes first in 03/01/2025 is for the column to say (`judging`).
 """
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 # No moment is written longer.
@@ -56,7 +57,11 @@ def moment(text: str) -> Written | None:
     """Return the moment that a text says; None for another text."""
     if not 6 <= len(text) <= LONGEST or not any(map(str.isdigit, text)):
         return None
-    text = text.strip()
+    return _moment(text.strip())
+
+
+@lru_cache(4096)  # the cells of a block are read, encoded and shown
+def _moment(text: str) -> Written | None:
     for order, form in _FORMS:
         found = form.fullmatch(text)
         if found is not None:

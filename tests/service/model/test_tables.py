@@ -15,6 +15,7 @@ from wolfstream.service.samples.record import as_recorded, from_record, to_recor
 from wolfstream.service.samples.validation import Samples, read_rows, read_samples
 from wolfstream.service.spec.model import read_spec
 from wolfstream.service.storage.snapshot_format import State
+from wolfstream.solver.prepare import column_facts
 from wolfstream.solver.prepare.row_form import Preparing, RowForm
 from wolfstream.solver.prepare.schema import SETTLING, Schema
 
@@ -451,6 +452,25 @@ class TestSkewedNumbers:
         forged = State({**plain, "bent": [[0, bend]]}, arrays)
         with pytest.raises(ModelFileError, match="logarithms that no rows make"):
             fill_model(Model(1, "rooms", learner.model.spec), forged, "it")
+
+
+def test_a_part_of_a_request_reads_its_own_texts_alone(monkeypatch: pytest.MonkeyPatch):
+    """Else a request of n rows, which is learned in parts, would cost n^2."""
+    rows = [
+        {"note": f"the room {k} is warm", "when": f"2025-03-01 {k % 24:02}:00"} for k in range(600)
+    ]
+    given = samples(rows, ["hot", "cold"] * 300)
+    learner, read = learner_of(), list[str]()
+    learn(learner, given.part(0, 200))
+    of_column = column_facts.code_of
+
+    def counted(text: str) -> float:
+        read.append(text)
+        return of_column(text)
+
+    monkeypatch.setattr(column_facts, "code_of", counted)
+    learner.absorb("asset", given.part(200, 208))
+    assert len(read) <= 16
 
 
 COLOURS = ["red", "green", "blue", "teal"]
