@@ -49,12 +49,12 @@ class State(NamedTuple):
     arrays: dict[str, NDArray[Any]]
 
 
-def encode_state(state: State) -> tuple[bytes, memoryview]:
+def encode_state(state: State) -> tuple[bytes, bytes]:
     """Return the bytes of a snapshot, in two consecutive parts."""
     archive = io.BytesIO()
     plain = np.frombuffer(json.dumps(state.plain).encode(), np.uint8)
     np.savez(archive, allow_pickle=False, plain=plain, **state.arrays)
-    content = archive.getbuffer()
+    content = archive.getvalue()  # of a buffer that nobody else holds, it is no copy
     return _MAGIC + _VERSION + hashlib.sha256(content).digest(), content
 
 

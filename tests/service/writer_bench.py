@@ -1,6 +1,7 @@
 """A writer without a server around it: what a kill leaves is there in milliseconds."""
 
 import math
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ class Bench:
         self.replies: list[Any] = []
         self._settings = Settings(data=data, **{"snapshot_samples": 10**9, **settings})
         self.storage = open_storage(data, self._settings.snapshots)
+        # Tests that end with a bench do not close it, of which Python 3.13 warns.
+        weakref.finalize(self, self.storage.close)
         # Only what comes in parts is left to `go_on`, as long as it may take here.
         self.writer = Writer(
             self.storage, self._settings, lambda given, _: self.replies.extend(given), math.inf

@@ -104,6 +104,9 @@ def _install_threads() -> None:
     replaced.local = _threading_local.local
     replaced.get_ident = _get_ident
     replaced._start_new_thread = _start_new_thread
+    # From Python 3.13 on.
+    replaced._start_joinable_thread = _start_joinable_thread
+    replaced._ThreadHandle = _ThreadHandle
     replaced._set_sentinel = _set_sentinel
     replaced._time = time.monotonic
     replaced._active_limbo_lock = Lock()
@@ -145,6 +148,50 @@ def _start_new_thread(run: Callable[..., object], args: tuple[Any, ...], kwargs:
     name = getattr(named, "_name", "a thread")
     thread = running.start(lambda: run(*args, **(kwargs or {})), name, running.current.group)
     return thread.number
+
+
+class _ThreadHandle:
+    """What a thread is joined by, from Python 3.13 on."""
+
+    def __init__(self) -> None:
+        self.ident: int | None = None
+        self._over = Lock()
+
+    def begin(self) -> None:
+        """Let those that join it wait."""
+        self._over.acquire()
+
+    def is_done(self) -> bool:
+        """Return whether the thread has ended."""
+        return not self._over.locked()
+
+    def _set_done(self) -> None:
+        if self._over.locked():
+            self._over.release()
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait until the thread has ended."""
+        if self._over.acquire(timeout=-1 if timeout is None else timeout):
+            self._over.release()
+
+
+def _start_joinable_thread(
+    run: Callable[[], object],
+    handle: _ThreadHandle | None = None,
+    daemon: bool = True,  # noqa: ARG001  (the simulation ends its threads itself)
+) -> _ThreadHandle:
+    begun = handle or _ThreadHandle()
+    begun.begin()
+
+    def run_to_end() -> None:
+        try:
+            run()
+        finally:
+            begun._set_done()
+
+    run_to_end.__self__ = getattr(run, "__self__", None)  # type: ignore[attr-defined]
+    begun.ident = _start_new_thread(run_to_end, ())
+    return begun
 
 
 def _get_ident() -> int:

@@ -99,7 +99,7 @@ async def _upload(
 
 async def _download(
     engine: Engine, name: str, lease: Lease
-) -> tuple[tuple[bytes, memoryview], dict[str, Any]]:
+) -> tuple[tuple[bytes, bytes], dict[str, Any]]:
     """Return the bytes of a model file, in two parts, and the revision of the model in it.
 
     Args:
