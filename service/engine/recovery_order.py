@@ -75,8 +75,8 @@ def recover(
                 yield done.result()
     finally:
         shared.end()
-        # Until each has ended its block: the process could not exit before, and whoever stops the
-        # server must know of it.
+        # Wait until each replay has ended its block: the process cannot exit before, and whoever
+        # stops the server must know that it has not.
         pool.shutdown(cancel_futures=True)
 
 

@@ -94,7 +94,8 @@ def _checked_name(name: Any) -> str:
 
 def _numbers(name: str, array: Any) -> NDArray[Any]:
     numbers = np.array(array)
-    if numbers.dtype.kind not in "biufc":
+    numbers = numbers.astype(numbers.dtype.newbyteorder("="))
+    if numbers.dtype.kind not in "biuf":  # as in any model file
         raise TypeError(f"its state has an array {name!r} of {numbers.dtype}, not of numbers")
     return numbers
 

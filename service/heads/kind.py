@@ -122,7 +122,7 @@ class Kind(Generic[H]):
         later: the same for code that only some data reach: no start and no request waits for it.
         code: what of a spec decides which compiled code its head runs.
         check_saved: raises WrongArrays unless what a saved head has fits together, given a new head
-            of the spec. What rows of all heads have in common was checked before.
+            of the spec. That all are arrays of numbers was checked before.
         numbers: bounds on what its saved arrays hold, without its calibration; None if its learner
             judges that itself.
         spec_part: its part of the spec for `wolfstream train`.

@@ -1,4 +1,4 @@
-"""Checks of the saved calibrations of heads; before compiled code reads them.
+"""Checks of the saved calibrations of heads, before compiled code reads them.
 
 A calibration is compared with that of a head of the same spec that has learned nothing: it must
 have the same arrays, of the same types and, except where samples or classes add to them, shapes.

@@ -8,7 +8,7 @@ head that saves it. Shapes and types are checked before.
 import math
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -75,7 +75,7 @@ def check_numbers_in(arrays: Arrays, bounds: Bounds) -> None:
             raise WrongArrays(f"its array {name} has numbers that no learner holds")
 
 
-@cache
+@lru_cache(4096)  # names in files are anybody's
 def _numbers_in(name: str, kind: str, bounds: Bounds) -> Numbers | tuple[Numbers, ...]:
     for pattern, numbers in bounds:
         if re.fullmatch(pattern, name):

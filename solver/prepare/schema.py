@@ -129,8 +129,9 @@ class Column(NamedTuple):
     @property
     def of_categories(self) -> bool:
         """Whether its first values were categories: no numbers, and no texts of words."""
-        other = self.number or self.reading.wordy or self.reading.kind != "category"
-        return self.slots > 0 and not other
+        if not self.slots or self.number or self.reading.wordy:
+            return False
+        return self.reading.kind == "category"
 
     @property
     def changed(self) -> bool:

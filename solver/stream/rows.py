@@ -167,11 +167,14 @@ class StreamRows:
         they came.
         """
         schema = self.form.schema
-        categories = schema is not None and any(c.of_categories for c in schema.columns)
+        columns = () if schema is None else schema.columns
+        categories = any(c.of_categories and not c.changed for c in columns)
         if isinstance(rows, np.ndarray) or (not len(rows.texts) and not categories):
             return n
         if schema is None or not schema.settled:
             return min(n, start + SETTLING - (0 if schema is None else schema.samples))
+        if not schema.unordered and not categories:
+            return n
         rest = self.form.cells(rows_between(rows, start, n))
         found = (first_order_row(schema, rest), first_changed_row(schema, rest))
         row = min((row for row in found if row is not None), default=None)
