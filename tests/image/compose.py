@@ -141,10 +141,12 @@ class Compose:
         return f"{self._of(source)}:{rest}"
 
     def _config(self, name: str) -> str:
-        """Write an inline config, and return its mount at /NAME."""
+        """Return the mount of an inline config at /NAME."""
         path = Path(self._configs.name, name)
-        path.write_text(self.content["configs"][name]["content"].replace("$$", "$"))
-        path.chmod(0o644)
+        # Written once: a container that has just started reads it now.
+        if not path.exists():
+            path.write_text(self.content["configs"][name]["content"].replace("$$", "$"))
+            path.chmod(0o644)
         return f"{path}:/{name}:ro"
 
 
