@@ -37,7 +37,7 @@ EXEMPT = {
     "solver.estimators.batch": {"time"},
     "solver.estimators.one_at_a_time": {"sys"},
     "solver.prepare.cells": {"datetime"},
-    "solver.stream.refits": {"os", "threading"},
+    "solver.refits": {"os", "threading"},
 }
 # Names of well-known modules, which a reader would expect behind a module of ours.
 FAMOUS = {"http", "queue", "requests", "logging", "json", "sqlite3", "asyncio", "numpy"}

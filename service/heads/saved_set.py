@@ -29,6 +29,8 @@ from wolfstream.service.heads.saved_numbers import (
     Numbers,
 )
 from wolfstream.service.heads.saved_rows import check_rows
+from wolfstream.solver.working_set.auto_widths import MOST_BESIDE
+from wolfstream.solver.working_set.past import EARLIER, RECENT
 
 # The code of a slot from which a sample was removed.
 _FREE = -1
@@ -48,7 +50,6 @@ class _SampleCounts(NamedTuple):
 SET_NUMBERS: Bounds = (
     (r"auto_gamma", WIDTH),
     (r"widths", (WIDTH, Numbers(1.0), COUNT)),
-    (r"search_errors", Numbers(0.0, above=True)),
     (r"q|alpha", WEIGHT),
     (r"sign", Numbers(-1.0, 1.0)),
     (r"codes|numbers|moved_said", PLACE),
@@ -66,7 +67,7 @@ def check_set(saved: SavedHead, *, of_numbers: bool) -> None:
     arrays, n_classes = saved.arrays, saved.n_classes
     if "widths" in arrays:
         _check_widths(arrays, n_classes, saved.dimension)
-        if "search_errors" in arrays:
+        if "search_due" in arrays:
             _check_search(arrays, n_classes, saved.dimension)
         _check_moves(arrays, n_classes)
     if of_numbers:
@@ -153,17 +154,20 @@ def _check_widths(arrays: Arrays, n_classes: int | None, dimension: int | None) 
 
 
 def _check_search(arrays: Arrays, n_classes: int | None, dimension: int | None) -> None:
-    """Check the samples of a search for widths that is under way, and what it has computed."""
+    """Check the samples of a search for widths that goes on, and when it ends."""
     check_shape("search_X", arrays, (None, dimension))
+    n = len(arrays["search_X"])
+    require(0 < n <= RECENT + EARLIER, "search_X", "does not have as many rows as a search")
     for name in ("search_time", "search_codes"):
-        check_shape(name, arrays, (len(arrays["search_X"]),))
-        check_numbers(name, arrays, None)
+        check_shape(name, arrays, (n,))
     check_numbers("search_codes", arrays, n_classes)
     seen = int(arrays["past_seen"][0])
     check_numbers("search_time", arrays, seen)
-    check_shape("search_errors", arrays, (None,))
-    for name in ("search_X", "search_errors"):
-        check_floats(name, arrays)
+    check_floats("search_X", arrays)
+    check_shape("search_due", arrays, (1,))
+    check_numbers("search_due", arrays, None)
+    later = int(arrays["search_due"][0]) - seen
+    require(0 < later <= MOST_BESIDE, "search_due", "is not soon after past_seen")
 
 
 def _check_moves(arrays: Arrays, n_classes: int | None) -> None:

@@ -1,6 +1,5 @@
 """How well a kernel's widths forecast a stream: one-step-ahead errors in closed form."""
 
-from collections.abc import Generator, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,7 @@ from wolfstream.solver.arrays import Float64Array
 
 # Rows of the kernel matrix that are filled at a time, so that they stay in the cache.
 _ROWS = 128
-# Columns of the factor that are computed at a time. With more of them a part takes too long for a
-# row to wait for, with fewer all parts together do.
+# Columns of the factor that are computed at a time.
 _COLUMNS = 32
 # From this ridge on, single precision changes the sum by less than a ten-thousandth of it, a
 # two-hundredth of the least difference for which a width is changed, and takes half the time.
@@ -31,52 +29,22 @@ def forecast_error(Z: Float64Array, Y: Float64Array, ridge: float, judged: int) 
     Z: (n, d) rows, in units of the kernel's widths. Y: (n, K) targets, of classes one-hot.
     judged: how many of the last samples count.
     """
-    forecast = Forecast(Z, Y, ridge, judged)
-    while forecast.error is None:
-        forecast.go_on()
-    return forecast.error
-
-
-class Forecast:
-    """Computes a `forecast_error` part by part, each of which takes less than a millisecond.
-
-    parts: how many there are. error: None until all are done.
-    """
-
-    def __init__(self, Z: Float64Array, Y: Float64Array, ridge: float, judged: int) -> None:
-        n, columns = Y.shape
-        self.parts = -(-n // _ROWS) + -(-(n + columns) // _COLUMNS)
-        self.error: float | None = None
-        self._work = _work(Z, Y, ridge, judged)
-
-    def go_on(self) -> None:
-        """Do the next part."""
-        try:
-            next(self._work)
-        except StopIteration as end:
-            self.error = end.value
-
-
-def _work(
-    Z: Float64Array, Y: Float64Array, ridge: float, judged: int
-) -> Generator[None, None, float]:
-    """Yield between parts; return the error."""
     n, columns = Y.shape
     precision = np.float32 if ridge >= _LEAST_OF_SINGLE else np.float64
     matrix = np.zeros((n + columns, n + columns), precision)
-    yield from _fill(matrix, Z)
+    _fill(matrix, Z)
     matrix[range(n), range(n)] += ridge
     # Below L stands (L^-1 Y)' in the factor of [[A, Y], [Y', B]], whatever B is, provided that it
     # is large enough: Y' A^-1 Y is at most ||Y||^2 / ridge.
     matrix[n:, :n] = Y.T
     matrix[n:, n:] = np.eye(columns) * (2.0 * float(np.square(Y).sum()) / ridge + 1.0)
-    yield from _factorise(matrix)
+    _factorise(matrix)
     errors = matrix[n:, n - judged : n] * np.diag(matrix)[n - judged : n]
     return float(np.square(errors).sum(dtype=np.float64))
 
 
-def _factorise(matrix: NDArray[Any]) -> Iterator[None]:
-    """Replace the lower half by L of L L' = matrix, yielding before each part but the first.
+def _factorise(matrix: NDArray[Any]) -> None:
+    """Replace the lower half by L of L L' = matrix.
 
     Columns by columns, each from those before it (the left-looking form of Golub and Van Loan 2013,
     section 4.2.6). The library's own factorisation exists in double precision only, and takes
@@ -84,8 +52,6 @@ def _factorise(matrix: NDArray[Any]) -> Iterator[None]:
     """
     n = len(matrix)
     for start in range(0, n, _COLUMNS):
-        if start:
-            yield
         stop = min(n, start + _COLUMNS)
         panel = matrix[start:, start:stop]
         panel -= matrix[start:, :start] @ matrix[start:stop, :start].T
@@ -94,11 +60,8 @@ def _factorise(matrix: NDArray[Any]) -> Iterator[None]:
         panel[stop - start :] = panel[stop - start :] @ np.linalg.inv(own).T.astype(matrix.dtype)
 
 
-def _fill(matrix: NDArray[Any], Z: Float64Array) -> Iterator[None]:
-    """Write K into the first rows of a matrix, of which a factorisation reads the lower half.
-
-    It yields after each part.
-    """
+def _fill(matrix: NDArray[Any], Z: Float64Array) -> None:
+    """Write K into the first rows of a matrix, of which a factorisation reads the lower half."""
     # About their mean, so that little cancels.
     centred = Z - Z.mean(axis=0)
     n, norms = len(Z), np.einsum("ij,ij->i", centred, centred)
@@ -112,7 +75,6 @@ def _fill(matrix: NDArray[Any], Z: Float64Array) -> Iterator[None]:
         np.minimum(left[start:stop] @ right[:, :stop], 0.0, out=values)
         np.exp(values, out=values)
         values += 1.0
-        yield
 
 
 def one_hot(codes: NDArray[np.int64]) -> Float64Array:

@@ -25,6 +25,7 @@ from wolfstream.solver.adaptive.ridge import CHUNK
 from wolfstream.solver.adaptive.standing import Standing
 from wolfstream.solver.adaptive.target_scale import Units
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.refits import Refits
 from wolfstream.solver.rows.seen import RawRows
 from wolfstream.solver.stream.forests import (
     LEAST_PROBABILITY,
@@ -34,7 +35,6 @@ from wolfstream.solver.stream.forests import (
     past_votes,
 )
 from wolfstream.solver.stream.past_values import LAGS
-from wolfstream.solver.stream.refits import Refits
 from wolfstream.solver.stream.targets_before import (
     NOTHING_BEFORE,
     TargetsBefore,

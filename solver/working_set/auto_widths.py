@@ -8,6 +8,7 @@ letter.
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.kernels.bandwidth import gamma_from_rows
+from wolfstream.solver.refits import Refits
 from wolfstream.solver.rows.matrix import SparseRows
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
 from wolfstream.solver.working_set.answers import Absorbed
@@ -22,31 +24,21 @@ from wolfstream.solver.working_set.learner import WorkingSet
 from wolfstream.solver.working_set.past import Past
 from wolfstream.solver.working_set.predictions import Predicted, predicted
 from wolfstream.solver.working_set.view import WorkingSetView
-from wolfstream.solver.working_set.width_search import NEVER, WidthSearch, most_work
+from wolfstream.solver.working_set.width_search import NEVER, Search, best_widths, most_work
 
 # gamma is estimated by P2's rule at 2, 4, 8, ... samples, and from here on by forecasts.
 _FIRST_FORECAST = 128
 _FORECAST_PERIOD = 4096
-# From this number of samples on, a search computes its errors one by one, every so often.
-_SPREAD_FROM, _STEP_PERIOD = 1024, 64
-# More samples than a stream has.
-_NO_STEP = 1 << 62
+# From this number of samples on, a search runs beside learning, for half as many samples as there
+# have been and at most so many.
+_BESIDE_FROM, MOST_BESIDE = 1024, 1024
+_OF_SEARCH = "time", "X", "codes"
 # The largest number of samples from which a set is built again.
 _MOST_ANEW = 4096
 # After this many horizons, a member no longer counts: exp(-16) is 1e-7.
 _HORIZONS_OF_PULL = 4.0
 # After this many horizons, coordinates are centred again, long before float32 loses digits.
 _HORIZONS_TO_CENTRE = 16.0
-
-
-def _share_of_step(seen: int) -> float:
-    """Return how much of a search's next step has to be done after so many samples.
-
-    All of it is done before the step is due, and nothing is added in the middle: others who learn
-    the samples have much to do by then, at multiples of 32.
-    """
-    since, middle = seen % _STEP_PERIOD, _STEP_PERIOD // 2
-    return min(1.0, (since - since // middle) / (_STEP_PERIOD - 4))
 
 
 class Widths(NamedTuple):
@@ -93,8 +85,8 @@ class AutoWidths:
     samples from then on, they become those that would have forecast the last 512 samples best
     (`width_search`), if that is better by 2% than with the present ones: first another gamma, then
     another horizon. The set then starts again with its members and with what is kept of the past.
-    From 1,024 samples on the search takes a step each 64 samples, a part of which is done at each
-    of these, so that no row waits for long. These points are counts of samples, so the division of
+    From 1,024 samples on the search runs beside learning, and what it finds takes effect 512 or
+    1,024 samples later (`solver.refits`). These points are counts of samples, so the division of
     the stream into calls does not matter.
 
     build: returns a new set for a gamma. gamma, horizon: numbers where they are not to be found.
@@ -111,7 +103,9 @@ class AutoWidths:
         self.widths = Widths(gamma or 1.0, horizon or NEVER, 0)
         self.learner = build(self.widths.gamma)
         self._past = Past()
-        self._search: WidthSearch | None = None
+        # That goes on.
+        self._search: Search | None = None
+        self._refits: Refits[tuple[float, float]] = Refits()
 
     @property
     def past_nbytes(self) -> int:
@@ -138,17 +132,16 @@ class AutoWidths:
         answers = []
         start = 0
         while start < len(codes):
-            seen, point, step = self._past.seen, self._next_point(), self._next_step()
-            stop = min(len(codes), start + min(point, step) - seen)
+            seen, point = self._past.seen, self._next_point()
+            stop = min(len(codes), start + min(point, self._refits.due or point) - seen)
             rows, of_rows = X[start:stop], codes[start:stop]
             weights = weights_of(weight, slice(start, stop))
             timed = self.widths.timed(rows, np.arange(seen, seen + stop - start))
             answers.append(self.learner.absorb(timed, of_rows, weight=weights))
             self._past.add(rows, of_rows, weights)
-            if self._past.seen == step:
-                self._go_on()
-            elif self._search is not None:
-                self._search.prepare_step(_share_of_step(self._past.seen))
+            widths = self._refits.take(self._past.seen)
+            if widths is not None:
+                self._end_search(widths)
             if self._past.seen == point:
                 self._settle()
             start = stop
@@ -177,12 +170,13 @@ class AutoWidths:
 
     def go_on_from(self, learner: WorkingSet, widths: Widths, past: Past) -> None:
         """Take over a set that others made, its widths, and what is kept of the past."""
-        self.learner, self.widths, self._past, self._search = learner, widths, past, None
+        self.learner, self.widths, self._past = learner, widths, past
+        self._drop_search()
 
     def relabel(self, places: NDArray[np.int64], since: int) -> None:
         """Give samples of before number `since` the classes places[code], and start again."""
         self._past.relabel(places, since)
-        self._search = None
+        self._drop_search()
         self._start_again(self.widths._replace(centre=self._past.seen), (places, since))
 
     def view(self) -> TimedView:
@@ -200,26 +194,19 @@ class AutoWidths:
         period = (seen // _FORECAST_PERIOD + 1) * _FORECAST_PERIOD
         return min(doubled, period)
 
-    def _next_step(self) -> int:
-        """Return the number of samples at which a search goes on; a huge one without a search."""
-        if self._search is None:
-            return _NO_STEP
-        return (self._past.seen // _STEP_PERIOD + 1) * _STEP_PERIOD
-
     def _settle(self) -> None:
         """Look at the widths; start again where others are better, or the centre is far away."""
         seen, (time, X, codes, _) = self._past.seen, self._past.samples()
         gamma, horizon = self.widths[:2]
-        find_gamma, find_horizon = self._find
-        if find_gamma and seen <= _FIRST_FORECAST:
+        if self._find[0] and seen <= _FIRST_FORECAST:
             gamma = gamma_from_rows(X)
         found = gamma, horizon
         if seen >= _FIRST_FORECAST:
-            search = WidthSearch((time, X, codes), found, (find_gamma, find_horizon), self._ridge)
-            while seen < _SPREAD_FROM and search.found is None:
-                search.step()
-            found = search.found or found
-            self._search = search if search.found is None else None
+            search = Search(time, X, codes, found, self._find, self._ridge)
+            if seen < _BESIDE_FROM:
+                found = best_widths(search)
+            elif any(self._find):
+                self._begin_search(search, seen + min(seen // 2, MOST_BESIDE))
         away = seen - self.widths.centre >= _HORIZONS_TO_CENTRE * horizon
         if seen < 2 * _FIRST_FORECAST or found != self.widths[:2] or away:
             self._start_again(Widths(*found, seen))
@@ -228,15 +215,19 @@ class AutoWidths:
     def _ridge(self) -> float:
         return self.learner.ridges.of_class(0)
 
-    def _go_on(self) -> None:
-        """Compute one more error of the search; start again where other widths are found."""
-        search = self._search
-        assert search is not None
-        search.step()
-        if search.found is not None:
-            self._search = None
-            if search.found != self.widths[:2]:
-                self._start_again(Widths(*search.found, self._past.seen))
+    def _begin_search(self, search: Search, due: int) -> None:
+        self._search = search
+        self._refits.begin(due, partial(best_widths, search))
+
+    def _drop_search(self) -> None:
+        self._search = None
+        self._refits.drop()
+
+    def _end_search(self, widths: tuple[float, float]) -> None:
+        """Start again where a search has found other widths."""
+        self._search = None
+        if widths != self.widths[:2]:
+            self._start_again(Widths(*widths, self._past.seen))
 
     def _start_again(
         self, widths: Widths, moved: tuple[NDArray[np.int64], int] | None = None
@@ -271,9 +262,12 @@ class AutoWidths:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the arrays from which `restore` continues bit for bit."""
-        of_search = {} if self._search is None else self._search.state()
-        own = self.learner.state() | self._past.state("past_") | of_search
-        return own | {"widths": np.array(self.widths)}
+        arrays = self.learner.state() | self._past.state("past_")
+        if self._search is not None:
+            for name in _OF_SEARCH:
+                arrays[f"search_{name}"] = getattr(self._search, name).copy()
+            arrays["search_due"] = np.array([self._refits.due], np.int64)
+        return arrays | {"widths": np.array(self.widths)}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Continue from a state."""
@@ -282,8 +276,8 @@ class AutoWidths:
         self._past.restore("past_", state)
         self.learner = self._build(gamma)
         self.learner.restore(state)
-        if "search_errors" in state:
-            time, X, codes = (np.array(state[f"search_{name}"]) for name in ("time", "X", "codes"))
-            errors = state["search_errors"].tolist()
-            samples = time, X, codes
-            self._search = WidthSearch(samples, (gamma, horizon), self._find, self._ridge, errors)
+        self._drop_search()
+        if "search_due" in state:
+            time, X, codes = (np.array(state[f"search_{name}"]) for name in _OF_SEARCH)
+            search = Search(time, X, codes, self.widths[:2], self._find, self._ridge)
+            self._begin_search(search, int(state["search_due"][0]))

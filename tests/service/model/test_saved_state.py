@@ -171,7 +171,6 @@ LENGTHS = (
     "fit.beta",
     "origin",
     "frequency",
-    "search_errors",
     "moved_table",
 )
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wolfstream.solver.kernels.forecast import Forecast, forecast_error, one_hot
+from wolfstream.solver.kernels.forecast import forecast_error, one_hot
 
 
 def one_by_one(K: Any, Y: Any, ridge: float) -> Any:
@@ -28,16 +28,6 @@ def test_it_is_the_error_of_predictions_made_one_by_one(columns: int, judged: in
     expected = np.square(errors[-judged:]).sum()
     tolerance = 1e-6 if ridge < 0.1 else 1e-4
     assert forecast_error(X, Y, ridge, judged) == pytest.approx(expected, rel=tolerance)
-
-
-@pytest.mark.parametrize("n", [5, 32, 300])
-def test_it_takes_so_many_parts(n: int):
-    X, Y = np.random.default_rng(0).standard_normal((n, 3)), np.eye(n)[:, :2]
-    forecast = Forecast(X, Y, 0.5, n // 2)
-    for _ in range(forecast.parts):
-        assert forecast.error is None
-        forecast.go_on()
-    assert forecast.error == forecast_error(X, Y, 0.5, n // 2)
 
 
 def test_rows_far_from_zero_keep_their_digits():

@@ -5,10 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from wolfstream.solver.kernels.forecast import forecast_error
 from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.working_set import auto_widths, width_search
 from wolfstream.solver.working_set.auto_widths import AutoWidths, Widths, predicted_now
 from wolfstream.solver.working_set.learner import WorkingSet
-from wolfstream.solver.working_set.width_search import NEVER, WidthSearch
+from wolfstream.solver.working_set.width_search import NEVER
 
 
 def build(gamma: float) -> WorkingSet:
@@ -118,43 +120,46 @@ def test_a_state_goes_on_bit_for_bit(n: int):
     assert np.array_equal(*said)
 
 
-def test_no_call_of_few_samples_takes_all_of_a_search(monkeypatch: pytest.MonkeyPatch):
-    X, codes = turning(5000)
-    steps: list[int] = []
-    work: list[int] = []
-    step = WidthSearch.step
-
-    def counted(search: WidthSearch) -> None:
-        steps[-1] += 1
-        n, d = search.X.shape
-        work.append(n**3 // 3 + n**2 * (d + 1) // 2)
-        step(search)
-
-    monkeypatch.setattr(WidthSearch, "step", counted)
+@pytest.mark.parametrize(("begins", "due"), [(1024, 1536), (2048, 3072), (4096, 5120)])
+def test_what_a_search_finds_takes_effect_at_a_fixed_sample(
+    monkeypatch: pytest.MonkeyPatch, begins: int, due: int
+):
+    X, codes = turning(due)
     learner = AutoWidths(build)
-    for start in range(0, 5000, 64):
-        steps.append(0)
-        learner.absorb(X[start : start + 64], codes[start : start + 64])
-    assert max(steps[1024 // 64 :]) == 1
-    late = sum(steps[4096 // 64 :])
-    assert late > 4
-    assert 0 < sum(work[-late:]) <= 4096 * learner.search_work_per_sample
+    learned(learner, X[: begins - 1], codes[: begins - 1])
+    before = learner.widths[:2]
+    monkeypatch.setattr(auto_widths, "best_widths", lambda _: (3.0 * before[0], 300.0))
+    learned(learner, X[begins - 1 : due - 1], codes[begins - 1 : due - 1])
+    assert learner.widths[:2] == before
+    learned(learner, X[due - 1 :], codes[due - 1 :])
+    assert learner.widths == (3.0 * before[0], 300.0, due)
+
+
+def test_searches_take_no_more_work_than_is_said(monkeypatch: pytest.MonkeyPatch):
+    X, codes = turning(5200)
+    work: list[int] = []
+
+    def counted(rows: Any, *rest: Any) -> float:
+        n, columns = rows.shape
+        work.append(n**3 // 3 + n**2 * columns // 2)
+        return forecast_error(rows, *rest)
+
+    monkeypatch.setattr(width_search, "forecast_error", counted)
+    learner = AutoWidths(build)
+    learned(learner, X[:4000], codes[:4000])
+    work.clear()
+    learned(learner, X[4000:], codes[4000:])
+    assert 0 < sum(work) <= 4096 * learner.search_work_per_sample
     assert AutoWidths(build, 1.0, 2.0).search_work_per_sample == 0
 
 
-def test_a_search_is_the_same_in_parts():
-    X, codes = turning(600)
-    samples = np.arange(600), X, codes
-    at_once, in_parts = (WidthSearch(samples, (1.0, NEVER), (True, True), 0.5) for _ in range(2))
-    while at_once.found is None:
-        at_once.step()
-        for share in (0.1, 0.3, 0.3, 1.0):
-            before = in_parts.state()["search_errors"]
-            in_parts.prepare_step(share)
-            assert np.array_equal(in_parts.state()["search_errors"], before)
-        in_parts.step()
-    assert in_parts.found == at_once.found
-    assert np.array_equal(in_parts.state()["search_errors"], at_once.state()["search_errors"])
+def test_a_search_ends_where_classes_move():
+    X, codes = turning(1200)
+    learner = AutoWidths(build)
+    learned(learner, X, codes)
+    assert "search_due" in learner.state()
+    learner.relabel(np.array([1, 0]), 1200)
+    assert "search_due" not in learner.state()
 
 
 def test_what_was_published_does_not_change():

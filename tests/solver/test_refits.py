@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from wolfstream.solver.stream.refits import Refits
+from wolfstream.solver.refits import Refits
 
 
 def test_a_fit_is_taken_when_it_is_due() -> None:
@@ -106,7 +106,7 @@ def test_a_child_computes_what_its_parent_had_begun() -> None:
 
 _PROGRAM = """
 import time
-from wolfstream.solver.stream.refits import Refits
+from wolfstream.solver.refits import Refits
 kept = []
 for _ in range(50):
     kept.append(Refits())
