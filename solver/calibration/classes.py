@@ -170,8 +170,8 @@ class ClassCalibration:
         old = self._picture
         limits = thresholds(np.sort(old.recent[SCORE]), old.misses)
         probability = old.probabilities(scores)
-        found, plain = judged(probability, codes, limits)
-        columns = found.columns()
+        calibrated, plain = judged(probability, codes, limits)
+        columns = calibrated.columns()
         scaling = None if self._own else self._fitted(scores, codes)
         self._picture = ClassConfidence(
             scaling,
@@ -190,10 +190,10 @@ class ClassCalibration:
         """Return the scaling of the last decisions, of those whose class was known."""
         width = scores.shape[1]
         inside = codes < width
-        known = inside & ~np.isnan(scores[np.arange(len(codes)), np.where(inside, codes, 0)])
-        kept = slice(max(0, len(self._codes) + int(known.sum()) - _FITTED), None)
-        self._scores = np.concatenate([_widened(self._scores[kept], width), scores[known]])
-        self._codes = np.concatenate([self._codes[kept], codes[known]])
+        met = inside & ~np.isnan(scores[np.arange(len(codes)), np.where(inside, codes, 0)])
+        kept = slice(max(0, len(self._codes) + int(met.sum()) - _FITTED), None)
+        self._scores = np.concatenate([_widened(self._scores[kept], width), scores[met]])
+        self._codes = np.concatenate([self._codes[kept], codes[met]])
         if not len(self._codes):
             return self._picture.scaling
         return fitted(self._picture.scaling, self._scores, self._codes)

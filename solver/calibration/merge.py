@@ -28,14 +28,14 @@ def merge(
     places: for each calibration, the numbers in the merged one of the classes that it has met.
     classes: of the merged one.
     """
-    states = [(one.state(), order) for one, order in zip(each, places, strict=True)]
+    states = [(part.state(), order) for part, order in zip(each, places, strict=True)]
     states = [(state, order) for state, order in states if state["samples"][0]]
     if not states:
         return
     samples = np.sum([state["samples"] for state, _ in states], axis=0)
     last = _last([state["recent"] for state, _ in states])
     rankings = [moved(_ranking(state), order, classes) for state, order in states]
-    last_ranked = _last([one.bins for one in rankings])
+    last_ranked = _last([ranking.bins for ranking in rankings])
     arrays: dict[str, NDArray[Any]] = {
         "samples": np.array([samples[0], samples[1], 0], np.int64),
         "sums": np.sum([state["sums"] for state, _ in states], axis=0),
@@ -46,9 +46,11 @@ def merge(
         "codes": np.concatenate([order[state["codes"]] for state, order in states]),
         "waiting": np.empty((0, classes)),
         "waiting_codes": np.empty(0, np.int64),
-        "ranking": np.sum([one.counts for one in rankings], axis=0),
-        "ranking_bins": np.concatenate([one.bins for one in rankings], axis=1)[:, last_ranked],
-        "ranking_codes": np.concatenate([one.codes for one in rankings])[last_ranked],
+        "ranking": np.sum([ranking.counts for ranking in rankings], axis=0),
+        "ranking_bins": np.concatenate([ranking.bins for ranking in rankings], axis=1)[
+            :, last_ranked
+        ],
+        "ranking_codes": np.concatenate([ranking.codes for ranking in rankings])[last_ranked],
     }
     scalings = [(s["scaling"], order) for s, order in states if "scaling" in s]
     if scalings:

@@ -47,14 +47,14 @@ def probabilities(scaling: Scaling, scores: Float64Array) -> Float64Array:
 
     NaN is a class of which nothing is known, whose probability is 0; where all are NaN, all are 0.
     """
-    centred, known = _centred(scores)
+    centred, finite = _centred(scores)
     with np.errstate(over="ignore"):
         logits = np.clip(scaling.slope * centred, -_LARGEST, _LARGEST)
-    logits = np.where(known, logits + scaling.offset[: scores.shape[1]], -np.inf)
+    logits = np.where(finite, logits + scaling.offset[: scores.shape[1]], -np.inf)
     top = logits.max(axis=1, initial=-2.0 * _LARGEST)
-    found = np.exp(logits - top[:, None])
-    total = found.sum(axis=1)
-    return np.asarray(found / np.where(total > 0.0, total, 1.0)[:, None])
+    share = np.exp(logits - top[:, None])
+    total = share.sum(axis=1)
+    return np.asarray(share / np.where(total > 0.0, total, 1.0)[:, None])
 
 
 def fitted(scaling: Scaling | None, scores: Float64Array, codes: NDArray[np.int64]) -> Scaling:
@@ -62,12 +62,12 @@ def fitted(scaling: Scaling | None, scores: Float64Array, codes: NDArray[np.int6
 
     scaling: to begin with; it may know fewer classes.
     """
-    centred, known = _centred(scores)
+    centred, finite = _centred(scores)
     largest = float(np.abs(centred).max())
     # Scaled first, because squares of large scores overflow.
     shares = centred / max(largest, _SMALLEST)
-    size = max(largest * float(np.sqrt(np.square(shares).sum() / known.sum())), _SMALLEST)
-    problem = _Problem(centred / size, np.where(known, 0.0, -np.inf), codes)
+    size = max(largest * float(np.sqrt(np.square(shares).sum() / finite.sum())), _SMALLEST)
+    problem = _Problem(centred / size, np.where(finite, 0.0, -np.inf), codes)
     theta = np.zeros(1 + scores.shape[1])
     theta[0] = 1.0
     if scaling is not None:
@@ -80,12 +80,12 @@ def fitted(scaling: Scaling | None, scores: Float64Array, codes: NDArray[np.int6
 
 def _centred(scores: Float64Array) -> tuple[Float64Array, NDArray[np.bool_]]:
     """Scores less the mean of their row, 0 for NaN, and which are not NaN."""
-    known = ~np.isnan(scores)
-    filled = np.where(known, scores, 0.0)
-    counts = np.maximum(known.sum(axis=1, keepdims=True), 1)
+    finite = ~np.isnan(scores)
+    filled = np.where(finite, scores, 0.0)
+    counts = np.maximum(finite.sum(axis=1, keepdims=True), 1)
     # Each is divided before the sum, which might overflow.
     means = (filled / counts).sum(axis=1, keepdims=True)
-    return np.where(known, filled - means, 0.0), known
+    return np.where(finite, filled - means, 0.0), finite
 
 
 class _Problem(NamedTuple):
@@ -99,13 +99,13 @@ class _Problem(NamedTuple):
         """Return the penalised log loss of theta = (s a, b), and the probabilities (n, K)."""
         logits = theta[0] * self.u + theta[1:] + self.mask
         logits -= logits.max(axis=1, keepdims=True)
-        found = np.exp(logits)
-        total = found.sum(axis=1, keepdims=True)
-        of_label = logits[np.arange(len(self.codes)), self.codes]
-        loss = float(np.log(total).sum() - of_label.sum())
+        odds = np.exp(logits)
+        total = odds.sum(axis=1, keepdims=True)
+        label_logit = logits[np.arange(len(self.codes)), self.codes]
+        loss = float(np.log(total).sum() - label_logit.sum())
         away = theta.copy()
         away[0] -= 1.0
-        return loss + 0.5 * RIDGE * float(away @ away), found / total
+        return loss + 0.5 * RIDGE * float(away @ away), odds / total
 
     def slopes(self, theta: Float64Array, p: Float64Array) -> tuple[Float64Array, Float64Array]:
         """Gradient (1 + K,) and matrix of second derivatives at theta, whose probabilities are p.
@@ -124,8 +124,8 @@ class _Problem(NamedTuple):
         gradient += RIDGE * theta
         gradient[0] -= RIDGE
         matrix = -(mean.T @ mean)
-        of_offsets = np.arange(1, 1 + classes)
-        matrix[of_offsets, of_offsets] += p.sum(axis=0)
+        offsets = np.arange(1, 1 + classes)
+        matrix[offsets, offsets] += p.sum(axis=0)
         across = weighted.sum(axis=0)
         matrix[0, 1:] += across
         matrix[1:, 0] += across

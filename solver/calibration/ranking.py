@@ -59,9 +59,9 @@ def ranked(
 
     recent: how many of the last rows are remembered one by one.
     """
-    known = max(ranking.counts.shape[1], probability.shape[1], 1 + int(codes.max(initial=-1)))
-    counts, bins, before = widened(ranking, known)
-    new = np.zeros((known, len(codes)), np.uint8)
+    met = max(ranking.counts.shape[1], probability.shape[1], 1 + int(codes.max(initial=-1)))
+    counts, bins, before = widened(ranking, met)
+    new = np.zeros((met, len(codes)), np.uint8)
     new[: probability.shape[1]] = bins_of(probability).T
     return Ranking(
         counts + counted(new, codes),
@@ -84,32 +84,32 @@ def counted(bins: NDArray[np.uint8], codes: NDArray[np.int64]) -> NDArray[np.int
     counts = np.empty((2, classes, BINS), np.int64)
     first = BINS * np.arange(classes)[:, None]
     counts[_ALL] = np.bincount((first + bins).ravel(), minlength=classes * BINS).reshape(-1, BINS)
-    own = BINS * codes + bins[codes, np.arange(n)]
-    counts[_OWN] = np.bincount(own, minlength=classes * BINS).reshape(-1, BINS)
+    cells = BINS * codes + bins[codes, np.arange(n)]
+    counts[_OWN] = np.bincount(cells, minlength=classes * BINS).reshape(-1, BINS)
     return counts
 
 
 def widened(ranking: Ranking, classes: int) -> Ranking:
     """Return the counts of so many classes: the probability of a new one has been 0 so far."""
-    known = ranking.counts.shape[1]
-    if classes == known:
+    met = ranking.counts.shape[1]
+    if classes == met:
         return ranking
-    more = classes - known
+    more = classes - met
     counts = np.pad(ranking.counts, ((0, 0), (0, more), (0, 0)))
-    counts[_ALL, known:, 0] = ranking.counts[_OWN].sum()
+    counts[_ALL, met:, 0] = ranking.counts[_OWN].sum()
     bins = np.zeros((classes, len(ranking.codes)), np.uint8)
-    bins[:known] = ranking.bins
+    bins[:met] = ranking.bins
     return Ranking(counts, bins, ranking.codes)
 
 
 def moved(ranking: Ranking, places: NDArray[np.int64], classes: int) -> Ranking:
     """Return the counts with class k at places[k], among so many classes."""
-    known = ranking.counts.shape[1]
+    met = ranking.counts.shape[1]
     wide = widened(ranking, classes)
     order = np.empty(classes, np.int64)
-    order[places[:known]] = np.arange(known)
-    others = np.setdiff1d(np.arange(classes), places[:known])
-    order[others] = np.arange(known, classes)
+    order[places[:met]] = np.arange(met)
+    others = np.setdiff1d(np.arange(classes), places[:met])
+    order[others] = np.arange(met, classes)
     return Ranking(wide.counts[:, order], wide.bins[order], places[ranking.codes])
 
 
@@ -125,15 +125,18 @@ def of_recent(ranking: Ranking) -> Ranked:
 
 def scores(counts: NDArray[np.int64]) -> Ranked:
     """Return the scores of counts (2, K, BINS)."""
-    own = counts[_OWN][:, ::-1].astype(np.float64)  # the likeliest first
-    others = counts[_ALL][:, ::-1] - own
-    found, passed = own.cumsum(axis=1), others.cumsum(axis=1)
+    positives = counts[_OWN][:, ::-1].astype(np.float64)  # the likeliest first
+    negatives = counts[_ALL][:, ::-1] - positives
+    true_positives, false_positives = positives.cumsum(axis=1), negatives.cumsum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        pairs = found[:, -1] * passed[:, -1]
-        below = passed[:, -1:] - passed + 0.5 * others
-        auc = (own * below).sum(axis=1) / pairs
-        # At the middle one of a bin's own rows, with half of the other rows before it.
-        right, wrong = found - 0.5 * np.maximum(own - 1.0, 0.0), passed - 0.5 * others
-        average = (own * np.where(own > 0.0, right / (right + wrong), 0.0)).sum(axis=1)
-        average /= found[:, -1]
+        pairs = true_positives[:, -1] * false_positives[:, -1]
+        below = false_positives[:, -1:] - false_positives + 0.5 * negatives
+        auc = (positives * below).sum(axis=1) / pairs
+        # At the middle one of a bin's positives, with half of its negatives before it.
+        right, wrong = (
+            true_positives - 0.5 * np.maximum(positives - 1.0, 0.0),
+            false_positives - 0.5 * negatives,
+        )
+        average = (positives * np.where(positives > 0.0, right / (right + wrong), 0.0)).sum(axis=1)
+        average /= true_positives[:, -1]
     return Ranked(auc, np.where(pairs > 0.0, average, np.nan))

@@ -72,16 +72,16 @@ def judged(
     """
     n, classes = probability.shape
     rows = np.arange(n)
-    known = codes < classes
-    of_label = np.where(known, probability[rows, np.where(known, codes, 0)], 0.0)
+    met = codes < classes
+    label_probability = np.where(met, probability[rows, np.where(met, codes, 0)], 0.0)
     likeliest = np.argmax(probability, axis=1)
     top = probability[rows, likeliest]
-    brier = np.square(probability).sum(axis=1) - 2.0 * of_label + 1.0
+    brier = np.square(probability).sum(axis=1) - 2.0 * label_probability + 1.0
     right = (likeliest == codes).astype(np.float64)
-    score = 1.0 - of_label
+    score = 1.0 - label_probability
     plain = (score <= limits[:, None]).astype(np.float64)
     sizes = (1.0 - probability <= limits[:, None, None]).sum(axis=2, dtype=np.float64)
-    log_loss = -np.log(np.maximum(of_label, LEAST))
+    log_loss = -np.log(np.maximum(label_probability, LEAST))
     covered = np.maximum(plain, right)
     return Judged(log_loss, brier, top, right, score, covered, np.maximum(sizes, 1.0)), plain
 

@@ -109,8 +109,8 @@ class AutoGamma(Generic[L]):
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the learner's state with gamma and, until it is frozen, the samples so far."""
-        own = {"auto_gamma": np.array([self.gamma]), **self._first.state("auto_")}
-        return self.learner.state() | own
+        arrays = {"auto_gamma": np.array([self.gamma]), **self._first.state("auto_")}
+        return self.learner.state() | arrays
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Continue from a state."""

@@ -89,17 +89,17 @@ def _mended(kernel: Kernel, left: Rows, product: Product) -> Product:
     """Return a product whose exponents of far rows and columns are computed more exactly."""
     finer = _in_float64 if left.fast.dtype != _FLOAT64 else _from_differences
     far, near = np.flatnonzero(left.far), np.flatnonzero(~left.far)
-    of_far = cache(lambda: finer(kernel, take_rows(left.exact, far)))
-    of_near = cache(lambda: finer(kernel, take_rows(left.exact, near)))
+    far_exponents = cache(lambda: finer(kernel, take_rows(left.exact, far)))
+    near_exponents = cache(lambda: finer(kernel, take_rows(left.exact, near)))
 
     def mended(right: Rows, out: FloatArray) -> None:
         if len(near):
             product(right, out)
         if len(far):
-            out[far] = of_far()(right.exact)
+            out[far] = far_exponents()(right.exact)
         columns = np.flatnonzero(right.far)
         if len(near) and len(columns):
-            out[np.ix_(near, columns)] = of_near()(take_rows(right.exact, columns))
+            out[np.ix_(near, columns)] = near_exponents()(take_rows(right.exact, columns))
 
     return mended
 
@@ -114,21 +114,21 @@ def _in_float64(kernel: Kernel, X: Matrix) -> Callable[[Matrix], Float64Array]:
     left = prepared(X)
     product = _mended(kernel, left, _product_with(kernel, left))
 
-    def of_others(Z: Matrix) -> Float64Array:
+    def exponents_with(Z: Matrix) -> Float64Array:
         out = np.empty((n_rows(X), n_rows(Z)))
         product(prepared(Z), out)
         return out
 
-    return of_others
+    return exponents_with
 
 
 def _from_differences(kernel: Kernel, X: Matrix) -> Callable[[Matrix], Float64Array]:
     """Return a function that computes the exponents of X with other rows from differences."""
-    of_all: Any = exponents_sparse if isinstance(X, SparseRows) else exponents
+    compute: Any = exponents_sparse if isinstance(X, SparseRows) else exponents
 
-    def of_others(Z: Matrix) -> Float64Array:
+    def exponents_with(Z: Matrix) -> Float64Array:
         out = np.empty((n_rows(X), n_rows(Z)))
-        of_all(X, Z, math.sqrt(kernel.gamma), out)
+        compute(X, Z, math.sqrt(kernel.gamma), out)
         return out
 
-    return of_others
+    return exponents_with

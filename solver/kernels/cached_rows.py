@@ -101,8 +101,9 @@ def emptied(kept: Kept, count: int, held: NDArray[np.int64]) -> NDArray[np.int64
     age = kept.last_used.copy()
     age[held] = np.iinfo(np.int64).max
     # Steps ask for one row at a time, and sorting takes longer than computing it.
-    one = count == 1
-    slots = np.array([age.argmin()]) if one else np.sort(np.argsort(age, kind="stable")[:count])
+    slots = (
+        np.array([age.argmin()]) if count == 1 else np.sort(np.argsort(age, kind="stable")[:count])
+    )
     leaving = kept.column_in[slots]
     kept.slot_of[leaving[leaving >= 0]] = -1
     kept.column_in[slots] = -1

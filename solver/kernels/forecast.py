@@ -55,9 +55,9 @@ def _factorise(matrix: NDArray[Any]) -> None:
         stop = min(n, start + _COLUMNS)
         panel = matrix[start:, start:stop]
         panel -= matrix[start:, :start] @ matrix[start:stop, :start].T
-        own = np.linalg.cholesky(panel[: stop - start].astype(np.float64))
-        panel[: stop - start] = own
-        panel[stop - start :] = panel[stop - start :] @ np.linalg.inv(own).T.astype(matrix.dtype)
+        corner = np.linalg.cholesky(panel[: stop - start].astype(np.float64))
+        panel[: stop - start] = corner
+        panel[stop - start :] = panel[stop - start :] @ np.linalg.inv(corner).T.astype(matrix.dtype)
 
 
 def _fill(matrix: NDArray[Any], Z: Float64Array) -> None:
@@ -79,5 +79,5 @@ def _fill(matrix: NDArray[Any], Z: Float64Array) -> None:
 
 def one_hot(codes: NDArray[np.int64]) -> Float64Array:
     """(n, classes that occur) float64: 1 where a sample is of the class, else 0."""
-    found: Float64Array = (codes[:, None] == np.unique(codes)).astype(np.float64)
-    return found
+    indicators: Float64Array = (codes[:, None] == np.unique(codes)).astype(np.float64)
+    return indicators

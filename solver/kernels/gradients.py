@@ -46,5 +46,5 @@ def _of_sparse(
         squares = np.bincount(row, np.square(Z.values), len(Z.start))
         distance = np.maximum(squares - 2.0 * inner + at @ at, 0.0)
         weight = 2.0 * kernel.gamma * coefficient * np.exp(-kernel.gamma * distance)
-    found: Float64Array = np.bincount(Z.indices, weight[row] * Z.values, d)[: len(x)].astype(float)
-    return found - weight.sum() * x if kernel.type == "rbf" else found
+    total: Float64Array = np.bincount(Z.indices, weight[row] * Z.values, d)[: len(x)].astype(float)
+    return total - weight.sum() * x if kernel.type == "rbf" else total

@@ -82,10 +82,10 @@ def _by_column(fast: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @inner
 def row_values(
-    stored: StoredRows, x: Float64Array, own: NDArray[np.float32], out: NDArray[np.float32]
+    stored: StoredRows, x: Float64Array, prepared: NDArray[np.float32], out: NDArray[np.float32]
 ) -> None:
-    """out[s] = k(x, z_s) of the first stored rows z_s. own: (d + 2,) is overwritten."""
-    _write_values(stored, x, own, _prepare(stored, x, own), out)
+    """out[s] = k(x, z_s) of the first stored rows z_s. prepared: (d + 2,) is overwritten."""
+    _write_values(stored, x, prepared, _prepare(stored, x, prepared), out)
 
 
 @compiled
@@ -118,15 +118,15 @@ def few_values(
 def _write_values(
     stored: StoredRows,
     x: Float64Array,
-    own: NDArray[np.float32],
+    prepared: NDArray[np.float32],
     is_far: bool,
     out: NDArray[np.float32],
 ) -> None:
-    """Write the values of a row whose operand is `own`, which is not read if it is far."""
+    """Write the values of a row whose operand is `prepared`, which is not read if it is far."""
     n, d, root, some_far = len(out), len(x), stored.root, False
     if not is_far:
         for start in range(0, n, _TILE):
-            _tile(stored.operand, own, d, start, smaller(start + _TILE, n), out)
+            _tile(stored.operand, prepared, d, start, smaller(start + _TILE, n), out)
         for s in range(n):
             some_far |= stored.far[s]
     if is_far or some_far:
@@ -136,42 +136,42 @@ def _write_values(
 
 
 @inner
-def _prepare(stored: StoredRows, x: Float64Array, own: NDArray[np.float32]) -> bool:
+def _prepare(stored: StoredRows, x: Float64Array, prepared: NDArray[np.float32]) -> bool:
     """Write the operand of a row, as `entries.prepare_rbf` has it; return whether it is far."""
     d, half, root = len(x), 0.0, math.sqrt(2.0) * stored.root
     for k in range(d):
         scaled = root * (x[k] - stored.origin[k])
         half += scaled * scaled
-        own[k] = scaled
-    own[d] = -0.5 * half
+        prepared[k] = scaled
+    prepared[d] = -0.5 * half
     return not half <= 2.0 * stored.largest
 
 
 @inner
 def _tile(
     operand: NDArray[np.float32],
-    own: NDArray[np.float32],
+    prepared: NDArray[np.float32],
     d: int,
     start: int,
     stop: int,
     out: NDArray[np.float32],
 ) -> None:
     """Write the values of a row with the stored ones from start to stop, by four columns a pass."""
-    values, norms, norm = out[start:stop], operand[d, start:stop], own[d]
+    values, norms, norm = out[start:stop], operand[d, start:stop], prepared[d]
     for s in range(len(values)):
         values[s] = norm + norms[s]
     k = 0
     while k + 4 <= d:
-        a, b, c, e = own[k], own[k + 1], own[k + 2], own[k + 3]
-        of_a, of_b = operand[k, start:stop], operand[k + 1, start:stop]
-        of_c, of_e = operand[k + 2, start:stop], operand[k + 3, start:stop]
+        a, b, c, e = prepared[k], prepared[k + 1], prepared[k + 2], prepared[k + 3]
+        operand_a, operand_b = operand[k, start:stop], operand[k + 1, start:stop]
+        operand_c, operand_e = operand[k + 2, start:stop], operand[k + 3, start:stop]
         for s in range(len(values)):
-            values[s] += a * of_a[s] + b * of_b[s] + c * of_c[s] + e * of_e[s]
+            values[s] += a * operand_a[s] + b * operand_b[s] + c * operand_c[s] + e * operand_e[s]
         k += 4
     while k < d:
-        a, of_a = own[k], operand[k, start:stop]
+        a, operand_a = prepared[k], operand[k, start:stop]
         for s in range(len(values)):
-            values[s] += a * of_a[s]
+            values[s] += a * operand_a[s]
         k += 1
     for s in range(len(values)):
         values[s] = exp32(values[s])

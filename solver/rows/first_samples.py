@@ -74,9 +74,9 @@ class FirstSamples:
             return None
         parts = [part] if self._kept is None else [self._kept, part]
         kept = FirstPart(
-            concatenate_rows([one.X for one in parts]),
-            np.concatenate([one.y for one in parts]),
-            joined_weights([(one.weight, len(one.y)) for one in parts]),
+            concatenate_rows([part.X for part in parts]),
+            np.concatenate([part.y for part in parts]),
+            joined_weights([(part.weight, len(part.y)) for part in parts]),
         )
         count = self._seen + len(part.y)
         starts_again = count > 1 and count == self._next_start()

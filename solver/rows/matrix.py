@@ -150,8 +150,10 @@ def concatenate_rows(parts: Sequence[Matrix]) -> Matrix:
 def check_same_kind(first: Matrix, other: Matrix) -> None:
     """Raise TypeError if one matrix is dense and the other sparse."""
     if isinstance(first, SparseRows) != isinstance(other, SparseRows):
-        kind, given = ("sparse", "dense") if isinstance(first, SparseRows) else ("dense", "sparse")
-        raise TypeError(f"the first rows were {kind}, these are {given}: a model takes one kind")
+        kinds = ("sparse", "dense") if isinstance(first, SparseRows) else ("dense", "sparse")
+        raise TypeError(
+            "the first rows were {}, these are {}: a model takes one kind".format(*kinds)
+        )
 
 
 def origin_of(X: Matrix) -> Float64Array:

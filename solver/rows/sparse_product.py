@@ -102,10 +102,10 @@ def _pages(
     for i in range(len(X.start)):
         if not omitted[i]:
             for t in range(X.start[i], X.stop[i]):
-                of_feature = X.indices[t] >> bits
-                if page[of_feature] == 0:
+                number = X.indices[t] >> bits
+                if page[number] == 0:
                     used += 1
-                    page[of_feature] = used << bits
+                    page[number] = used << bits
     place = np.empty((used + 1) << bits, np.int32)
     for at in range(len(place)):
         place[at] = _NONE
@@ -238,14 +238,19 @@ def _add_lines(
     fours = lines // 4 * 4
     for t in range(0, fours, 4):
         f, g, h, k = number[t], number[t + 1], number[t + 2], number[t + 3]
-        of_f, of_g, of_h, of_k = factor[t], factor[t + 1], factor[t + 2], factor[t + 3]
+        factor_f, factor_g, factor_h, factor_k = (
+            factor[t],
+            factor[t + 1],
+            factor[t + 2],
+            factor[t + 3],
+        )
         for i in range(B):
-            two = of_f * line[f, i] + of_g * line[g, i]
-            total[a, i] += two + of_h * line[h, i] + of_k * line[k, i]
+            two = factor_f * line[f, i] + factor_g * line[g, i]
+            total[a, i] += two + factor_h * line[h, i] + factor_k * line[k, i]
     for t in range(fours, lines):
-        f, of_f = number[t], factor[t]
+        f, factor_f = number[t], factor[t]
         for i in range(B):
-            total[a, i] += of_f * line[f, i]
+            total[a, i] += factor_f * line[f, i]
 
 
 @inner

@@ -40,8 +40,8 @@ def bins_of(X: Float64Array, categories: NDArray[np.bool_]) -> Bins:
     present = len(X) - np.isnan(X).sum(axis=0)
     for j, count in enumerate(present.tolist()):
         values = ordered[:count, j]
-        own = _frequent(values) if categories[j] else _midpoints(values)
-        edges[j, : len(own)] = own
+        borders = _frequent(values) if categories[j] else _midpoints(values)
+        edges[j, : len(borders)] = borders
     return Bins(edges, categories)
 
 

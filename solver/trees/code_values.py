@@ -69,8 +69,8 @@ def fit_code_values(
     fitted = [_fit(_frequent(group, most), targets, weight) for group in groups]
     codes, values, starts, columns = zip(*fitted, strict=True)
     begin = np.cumsum([0, *map(len, codes)])
-    found = CodeValues(np.concatenate(codes), begin, np.concatenate(values), np.stack(starts))
-    return found, np.concatenate(columns, axis=1)
+    code_values = CodeValues(np.concatenate(codes), begin, np.concatenate(values), np.stack(starts))
+    return code_values, np.concatenate(columns, axis=1)
 
 
 def _frequent(group: Codes, most: int) -> Codes:
@@ -80,8 +80,8 @@ def _frequent(group: Codes, most: int) -> Codes:
     if kept.sum() > most:
         ranked = np.argsort(-counts, kind="stable")
         kept[ranked[most:]] = False
-    of_kept = kept[inverse]
-    return Codes(group.row[of_kept], group.code[of_kept])
+    rows = kept[inverse]
+    return Codes(group.row[rows], group.code[rows])
 
 
 def _fit(
@@ -100,16 +100,16 @@ def _fit(
             # The last fit is to all rows.
             fitted = weight * (np.arange(n) % _FOLDS != fold)
             mean = float((fitted * target).sum() / fitted.sum()) if fitted.any() else 0.0
-            rest, found = target - mean, np.zeros(len(code))
-            _ridge(row, begin, share, fitted, rest, found)
+            rest, code_value = target - mean, np.zeros(len(code))
+            _ridge(row, begin, share, fitted, rest, code_value)
             if fold < _FOLDS:
                 columns[fold::_FOLDS, k] = (target - rest)[fold::_FOLDS]
             else:
-                value[:, k], start[k] = found, mean
-    left, of_mean = (
-        float((weight[:, None] * (targets - one) ** 2).sum()) for one in (columns, start)
+                value[:, k], start[k] = code_value, mean
+    loss, loss_of_mean = (
+        float((weight[:, None] * (targets - fit) ** 2).sum()) for fit in (columns, start)
     )
-    if left > _MOST_LEFT * of_mean:
+    if loss > _MOST_LEFT * loss_of_mean:
         value[:], columns[:] = 0.0, start
     return code, value, start, columns
 

@@ -94,9 +94,9 @@ def room_to_grow(n: int, d: int, channels: int) -> Growing:
 @inner
 def word_of(gradient: float, weight: float) -> np.int64:
     """Return a word of a gradient between -1 and 1 and a weight; the weight counts as not 0."""
-    of_weight = np.int64(weight * WEIGHT)
+    units = np.int64(weight * WEIGHT)
     word = np.int64(np.rint(gradient * GRADIENT)) << _SHIFT
-    return np.int64(word + (of_weight if of_weight else 1))
+    return np.int64(word + (units if units else 1))
 
 
 @inner
@@ -157,9 +157,9 @@ def _sum(
     start, stop = begin[q], begin[q + 1]
     if level > 0:
         twin = q ^ 1
-        own, others = stop - start, begin[twin + 1] - begin[twin]
+        size, twin_size = stop - start, begin[twin + 1] - begin[twin]
         split = tree.right[(1 << (level - 1)) - 1 + (q >> 1)] != 0
-        if not split or own > others or (own == others and q & 1):
+        if not split or size > twin_size or (size == twin_size and q & 1):
             return
     here = sums[q]
     d, c = here.shape[0], here.shape[2]
@@ -182,11 +182,11 @@ def _sum(
                 for k in range(c):
                     here[j, b, k] += word[k]
     if level > 0:
-        there, parent = sums[q ^ 1], former[q >> 1]
+        sibling, parent = sums[q ^ 1], former[q >> 1]
         for j in range(d):
             for b in range(BINS):
                 for k in range(c):
-                    there[j, b, k] = parent[j, b, k] - here[j, b, k]
+                    sibling[j, b, k] = parent[j, b, k] - here[j, b, k]
 
 
 @inner
@@ -225,9 +225,9 @@ def _split(sums: Words, category: bool, feature: int, node: int, work: Growing, 
     for k in range(c):
         total[k] = 0.0
     for b in range(BINS):
-        of_bin = sums[b, 0] & _WEIGHTS
-        if of_bin:
-            weight += of_bin / WEIGHT
+        units = sums[b, 0] & _WEIGHTS
+        if units:
+            weight += units / WEIGHT
             for k in range(c):
                 total[k] += sums[b, k] >> _SHIFT
             if b:
@@ -249,15 +249,15 @@ def _split(sums: Words, category: bool, feature: int, node: int, work: Growing, 
         for place in range(used if missing and side == 0 else used - 1):
             b = work.bin[place]
             w += (sums[b, 0] & _WEIGHTS) / WEIGHT
-            of_left, of_right = 0.0, 0.0
+            left_square, right_square = 0.0, 0.0
             for k in range(c):
                 left[k] += sums[b, k] >> _SHIFT
                 rest = total[k] - left[k]
-                of_left += left[k] * left[k]
-                of_right += rest * rest
+                left_square += left[k] * left[k]
+                right_square += rest * rest
             if w < LEAST_ROWS or weight - w < LEAST_ROWS:
                 continue
-            gain = of_left / (w + ridge) + of_right / (weight - w + ridge) - parent
+            gain = left_square / (w + ridge) + right_square / (weight - w + ridge) - parent
             if gain > work.best[0]:
                 work.best[0] = gain
                 tree.feature[node] = feature

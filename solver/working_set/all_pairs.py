@@ -65,10 +65,10 @@ def walk_all(
         problem = problem_at(pairs, i)
         a, b = rules.classes[i, 0], rules.classes[i, 1]
         trace = Trace(traces.decision[i], traces.margin[i], traces.admitted[i], traces.step[i])
-        own = signs_of(block.codes, a, b, sign)
-        if own == 0:
+        in_pair = signs_of(block.codes, a, b, sign)
+        if in_pair == 0:
             # A variable: with the literal 0 numba compiles `predict_run` twice.
-            predict_run(problem, values, block.by_column, own, n, trace, scratch.total)
+            predict_run(problem, values, block.by_column, in_pair, n, trace, scratch.total)
             continue
         ridge = Ridge(rules.ridges[a], rules.ridges[b])
         rule = Rule(ridge, rules.away_steps, rules.corrective_steps)
@@ -84,8 +84,8 @@ def walk_all(
 @inner
 def signs_of(codes: NDArray[np.int64], a: int, b: int, sign: Float64Array) -> int:
     """Write the signs of a block's samples in the pair a, b; returns how many it has."""
-    own = 0
+    in_pair = 0
     for k in range(len(codes)):
         sign[k] = 1.0 if codes[k] == b else (-1.0 if codes[k] == a else 0.0)
-        own += 1 if sign[k] != 0.0 else 0
-    return own
+        in_pair += 1 if sign[k] != 0.0 else 0
+    return in_pair

@@ -38,7 +38,7 @@ class BlockTrace(NamedTuple):
     """The results of all P problems for a block of n samples.
 
     decision, margin: (n, P), see `decisions.Trace`. admitted: (n,) by any problem. step: (P, n).
-    known: the numbers of classes known before the first sample and before the others. entered: see
+    classes: the numbers of classes met before the first sample and before the others. entered: see
     `Absorbed`.
     """
 
@@ -46,7 +46,7 @@ class BlockTrace(NamedTuple):
     margin: Float64Array
     admitted: NDArray[np.bool_]
     step: NDArray[np.int8]
-    known: tuple[int, int]
+    classes: tuple[int, int]
     entered: NDArray[np.int64]
 
 
@@ -64,13 +64,13 @@ def join_answers(answers: list[Absorbed]) -> Absorbed:
         return answers[0]
     coupled = answers[0].scores is not None
     return Absorbed(
-        np.concatenate([one.prediction for one in answers]),
-        np.concatenate([one.decision for one in answers]),
-        np.concatenate([one.admitted for one in answers]),
-        np.concatenate([one.step for one in answers]),
-        np.concatenate([one.entered for one in answers]),
-        np.concatenate([one.margin for one in answers]),
-        np.concatenate([one.scores for one in answers if one.scores is not None])
+        np.concatenate([part.prediction for part in answers]),
+        np.concatenate([part.decision for part in answers]),
+        np.concatenate([part.admitted for part in answers]),
+        np.concatenate([part.step for part in answers]),
+        np.concatenate([part.entered for part in answers]),
+        np.concatenate([part.margin for part in answers]),
+        np.concatenate([part.scores for part in answers if part.scores is not None])
         if coupled
         else None,
     )
@@ -81,9 +81,9 @@ def answers_of(piece: BlockTrace, n_classes: int, *, coupled: bool) -> Absorbed:
 
     They hold nothing of the block's trace, which is much larger where classes are many.
 
-    n_classes: known after the last block of the call. coupled: see `learner.WorkingSet`.
+    n_classes: met by the end of the call. coupled: see `learner.WorkingSet`.
     """
-    n, (first, last) = len(piece.admitted), piece.known
+    n, (first, last) = len(piece.admitted), piece.classes
     if first == last == n_classes == 2:
         return _of_two_classes(piece, coupled=coupled)
     prediction = np.full(n, -1, np.int64)
@@ -92,23 +92,23 @@ def answers_of(piece: BlockTrace, n_classes: int, *, coupled: bool) -> Absorbed:
     parts = [(slice(None), last)]
     if first != last:
         parts = [(slice(0, 1), first), (slice(1, None), last)]
-    for part, known in parts:
-        if known < 2:
+    for part, classes in parts:
+        if classes < 2:
             continue
-        margin = piece.margin[part, : known * (known - 1) // 2]
+        margin = piece.margin[part, : classes * (classes - 1) // 2]
         if coupled:
-            scores[part, :known] = coupled_scores(margin, known)
+            scores[part, :classes] = coupled_scores(margin, classes)
         if n_classes <= 2:
             prediction[part] = margin[:, 0] > 0.0
             decision[part] = piece.decision[part, 0]
             continue
-        if known == 2:
+        if classes == 2:
             prediction[part] = margin[:, 0] > 0.0
             decision[part, :2] = piece.decision[part, :1] * (-0.5, 0.5)
             continue
-        votes = one_versus_one_scores(margin, known)
+        votes = one_versus_one_scores(margin, classes)
         prediction[part] = np.argmax(votes, axis=1)
-        decision[part, :known] = votes
+        decision[part, :classes] = votes
     bits = np.bitwise_or.reduce(1 << piece.step, axis=0) & ~1
     return Absorbed(
         prediction,
@@ -127,8 +127,10 @@ def _of_two_classes(piece: BlockTrace, *, coupled: bool) -> Absorbed:
     prediction, bits = np.empty(n, np.int64), np.empty(n, np.uint8)
     scores = np.empty((n, 2))
     _answer_two(margin, piece.step[0], prediction, bits, scores)
-    decision, own = piece.decision[:, 0], scores if coupled else None
-    return Absorbed(prediction, decision, piece.admitted, bits, piece.entered, margin, own)
+    coupled_only = scores if coupled else None
+    return Absorbed(
+        prediction, piece.decision[:, 0], piece.admitted, bits, piece.entered, margin, coupled_only
+    )
 
 
 @compiled

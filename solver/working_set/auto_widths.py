@@ -134,11 +134,11 @@ class AutoWidths:
         while start < len(codes):
             seen, point = self._past.seen, self._next_point()
             stop = min(len(codes), start + min(point, self._refits.due or point) - seen)
-            rows, of_rows = X[start:stop], codes[start:stop]
+            rows, row_codes = X[start:stop], codes[start:stop]
             weights = weights_of(weight, slice(start, stop))
             timed = self.widths.timed(rows, np.arange(seen, seen + stop - start))
-            answers.append(self.learner.absorb(timed, of_rows, weight=weights))
-            self._past.add(rows, of_rows, weights)
+            answers.append(self.learner.absorb(timed, row_codes, weight=weights))
+            self._past.add(rows, row_codes, weights)
             widths = self._refits.take(self._past.seen)
             if widths is not None:
                 self._end_search(widths)
@@ -200,16 +200,16 @@ class AutoWidths:
         gamma, horizon = self.widths[:2]
         if self._find[0] and seen <= _FIRST_FORECAST:
             gamma = gamma_from_rows(X)
-        found = gamma, horizon
+        widths = gamma, horizon
         if seen >= _FIRST_FORECAST:
-            search = Search(time, X, codes, found, self._find, self._ridge)
+            search = Search(time, X, codes, widths, self._find, self._ridge)
             if seen < _BESIDE_FROM:
-                found = best_widths(search)
+                widths = best_widths(search)
             elif any(self._find):
                 self._begin_search(search, seen + min(seen // 2, MOST_BESIDE))
         away = seen - self.widths.centre >= _HORIZONS_TO_CENTRE * horizon
-        if seen < 2 * _FIRST_FORECAST or found != self.widths[:2] or away:
-            self._start_again(Widths(*found, seen))
+        if seen < 2 * _FIRST_FORECAST or widths != self.widths[:2] or away:
+            self._start_again(Widths(*widths, seen))
 
     @property
     def _ridge(self) -> float:
@@ -246,12 +246,12 @@ class AutoWidths:
         if moved is not None:
             early = np.flatnonzero(members[0] < moved[1])
             members[2][early] = moved[0][members[2][early]]
-        of_members = 1.0 / old.store.inverse_weight[slots]
+        member_weight = 1.0 / old.store.inverse_weight[slots]
         missing = ~np.isin(members[0], time)
         time = np.concatenate([time, members[0][missing]])
         X = np.concatenate([X, members[1][missing]])
         codes = np.concatenate([codes, members[2][missing]])
-        weight = np.concatenate([weight, of_members[missing]])
+        weight = np.concatenate([weight, member_weight[missing]])
         pulling = np.flatnonzero(widths.centre - time <= _HORIZONS_OF_PULL * widths.horizon)
         order = pulling[np.argsort(time[pulling])][-_MOST_ANEW:]
         self.learner = self._build(widths.gamma)

@@ -52,19 +52,19 @@ def _mark_likely(
         a, b = rules.classes[i, 0], rules.classes[i, 1]
         ridge = Ridge(rules.ridges[a], rules.ridges[b])
         layout = layout_of(problem, problem.size[0])
-        own = 0
+        in_pair = 0
         for k in range(len(block.codes)):
             code = block.codes[k]
             if code not in (a, b):
                 continue
-            own += 1
+            in_pair += 1
             y = 1.0 if code == b else -1.0
             g_k = -2.0 * y * decision_value(problem, values, layout, k)
             if g_k >= problem.gradient[best_vertex(problem)]:
                 best[:_PARTNERS] = 0.0
                 _keep_partners(problem, values, ridge, k, y, g_k, slots, best)
                 _mark(problem, slots, best[:_PARTNERS], wanted)
-        if own:
+        if in_pair:
             for sign in (1.0, -1.0):
                 best[:] = -np.inf
                 _keep_ends(problem, sign, slots, best)
@@ -84,11 +84,12 @@ def _keep_partners(
 ) -> None:
     """Write the members whose swaps with sample k gain most, and their gains."""
     place = values.before + k
-    of_k = values.block[place]
-    own = np.float64(of_k[values.stored + place]) + 1.0 + (ridge.plus if y > 0.0 else ridge.minus)
-    swaps = swaps_to(problem, ridge, g_k, y, own)
+    row_k = values.block[place]
+    value = np.float64(row_k[values.stored + place])
+    diagonal = value + 1.0 + (ridge.plus if y > 0.0 else ridge.minus)
+    swaps = swaps_to(problem, ridge, g_k, y, diagonal)
     for m in range(problem.size[0]):
-        _keep(m, gain_of(problem, swaps, m, of_k[problem.column[m]]), slots, best[:_PARTNERS])
+        _keep(m, gain_of(problem, swaps, m, row_k[problem.column[m]]), slots, best[:_PARTNERS])
 
 
 @inner

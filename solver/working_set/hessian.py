@@ -88,20 +88,20 @@ def layout_of(problem: Problem, old: int) -> Layout:
 def decision_value(problem: Problem, values: KernelValues, layout: Layout, k: int) -> float:
     """sum_m alpha_m y_m (k(x_k, x_m) + 1) for block sample k (P1 eq. 3.8), b = y'alpha."""
     column, sign, alpha = problem.column, problem.sign, problem.alpha
-    of_sample = values.block[values.before + k]
+    row = values.block[values.before + k]
     total = 0.0
     for m in range(layout.aligned):
-        total += alpha[m] * sign[m] * (np.float64(of_sample[m]) + 1.0)
+        total += alpha[m] * sign[m] * (np.float64(row[m]) + 1.0)
     for m in range(np.uint64(layout.aligned), np.uint64(problem.size[0])):
-        total += alpha[m] * sign[m] * (np.float64(of_sample[np.uint64(column[m])]) + 1.0)
+        total += alpha[m] * sign[m] * (np.float64(row[np.uint64(column[m])]) + 1.0)
     return total
 
 
 @inner
 def ridge_of(problem: Problem, ridge: Ridge, p: int) -> float:
     """Return the ridge of member p, its term on the diagonal of A."""
-    of_class = ridge.plus if problem.sign[p] > 0.0 else ridge.minus
-    return float(of_class * problem.inverse_weight[p])
+    class_ridge = ridge.plus if problem.sign[p] > 0.0 else ridge.minus
+    return float(class_ridge * problem.inverse_weight[p])
 
 
 @inner
@@ -136,25 +136,25 @@ def gather(
     values: KernelValues,
     layout: Layout,
     p: int,
-    of_p: FloatArray,
+    row_p: FloatArray,
     start: int,
     stop: int,
     out: FloatArray,
 ) -> None:
     """out[m - start] = k(x_p, x_m) for the members m from start to stop.
 
-    of_p: `kernel_row` of p's column, which a sweep takes once: counting references to it for each
+    row_p: `kernel_row` of p's column, which a sweep takes once: counting references to it for each
     stretch cost a third of a full set's time.
     """
     column = problem.column
     first, late = np.uint64(start), np.uint64(larger(start, smaller(stop, layout.old)))
     for m in range(first, late):
-        out[m - first] = of_p[np.uint64(column[m])]
+        out[m - first] = row_p[np.uint64(column[m])]
     stored, p_is_stored = values.stored, column[p] < values.stored
     for m in range(late, np.uint64(stop)):
         # Among the block's samples the later one's row counts, as it will in the Gram matrix.
         if column[m] < stored or (m <= np.uint64(p) and not p_is_stored):
-            out[m - first] = of_p[column[m]]
+            out[m - first] = row_p[column[m]]
         else:
             out[m - first] = values.block[column[m] - stored, column[p]]
 
@@ -167,8 +167,8 @@ def hessian_row(
 
     With weights C is that of the member.
     """
-    of_p = kernel_row(values, problem.column[p]).values
-    gather(problem, values, layout, p, of_p, 0, problem.size[0], row)
+    row_p = kernel_row(values, problem.column[p]).values
+    gather(problem, values, layout, p, row_p, 0, problem.size[0], row)
     y_p, sign = problem.sign[p], problem.sign
     for m in range(problem.size[0]):
         row[m] = y_p * sign[m] * (row[m] + 1.0)

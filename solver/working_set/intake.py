@@ -36,8 +36,10 @@ class Arriving(NamedTuple):
     def column(self) -> NDArray[np.int64]:
         """(n,) The column of each sample in `values`."""
         used = self.values.used
-        own = np.arange(used, used + len(self.codes))
-        return own if self.slots is None else np.where(self.slots == FREE, own, self.slots)
+        new_slots = np.arange(used, used + len(self.codes))
+        return (
+            new_slots if self.slots is None else np.where(self.slots == FREE, new_slots, self.slots)
+        )
 
 
 class Intake:
@@ -81,8 +83,10 @@ class Intake:
         if self.bounds.max_size is not None:
             stored = min(stored, self.bounds.max_size)
             block = min(block, eviction_period(self.bounds.max_size))
-        of_store = growth(self._store, samples, width, self.bounds, self.precision.dtype.itemsize)
-        return of_store + self._values.growth(block, stored)
+        store_bytes = growth(
+            self._store, samples, width, self.bounds, self.precision.dtype.itemsize
+        )
+        return store_bytes + self._values.growth(block, stored)
 
     def open_for(self, X: Matrix) -> bool:
         """Make the store for rows like these, if they are the first; returns whether they are.

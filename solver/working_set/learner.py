@@ -116,10 +116,10 @@ class WorkingSet:
 
         block: how many of them come at a time.
         """
-        of_pairs = 0
+        pair_bytes = 0
         if self._pairs is not None and not self.store.keeps_values:
-            of_pairs = self._pairs.growth(samples)
-        return self._intake.growth(samples, block, width) + of_pairs
+            pair_bytes = self._pairs.growth(samples)
+        return self._intake.growth(samples, block, width) + pair_bytes
 
     def meet_classes(self, count: int) -> None:
         """Open the problems of classes 0 to count - 1, whose samples may then come in any order."""
@@ -159,12 +159,12 @@ class WorkingSet:
             stop = block_end(codes, start, self._intake.longest_block(self.seen), self.n_classes)
             part = slice(start, stop)
             rows = take_rows(X, part)
-            of_block = None if weight is None else weight[part]
+            block_weight = None if weight is None else weight[part]
             stored_as = None if entered is None else entered[part]
             # The trace of a block is let go before the next one.
-            of_rows = self._absorb_block(rows, codes[part], stored_as, of_block)
-            answers.append(answers_of(of_rows, n_classes, coupled=self.coupled))
-            del of_rows
+            trace = self._absorb_block(rows, codes[part], stored_as, block_weight)
+            answers.append(answers_of(trace, n_classes, coupled=self.coupled))
+            del trace
             start = stop
         return join_answers(answers)
 
@@ -261,10 +261,10 @@ class WorkingSet:
             pairs.enter(block, slots)
         self.seen += n
         pairs.refresh_where_due()
-        known = first, self.n_classes
+        classes = first, self.n_classes
         stored_as = self.store.entered_of(slots)
         decision, margin = traces.decision.T, traces.margin.T
-        return BlockTrace(decision, margin, admitted, traces.step, known, stored_as)
+        return BlockTrace(decision, margin, admitted, traces.step, classes, stored_as)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the plain arrays from which `restore` continues bit for bit."""

@@ -24,16 +24,16 @@ def merge_widths(
 
     places: for each set, the numbers in the merged one of the classes that it has met.
     """
-    seen = [one.seen for one in each]
+    seen = [part.seen for part in each]
     total, most = sum(seen), int(np.argmax(seen))
     gamma, horizon, _ = each[most].widths
     widths = Widths(gamma, min(NEVER, horizon * total / seen[most]), total)
-    classes = 1 + max(int(of_one.max()) for of_one in places)
+    classes = 1 + max(int(numbers.max()) for numbers in places)
     supports = []
-    for k, one in enumerate(each):
+    for k, part in enumerate(each):
         if seen[k]:
-            support = renumbered(support_of(one.learner), places[k], classes)
-            supports.append(_timed_anew(support, one, widths, seen, k))
+            support = renumbered(support_of(part.learner), places[k], classes)
+            supports.append(_timed_anew(support, part.widths, widths, seen, k))
     learner = merged.built(gamma)
     unite(learner, supports, classes)
     merged.go_on_from(learner, widths, _joined_past(each, places, seen))
@@ -57,17 +57,17 @@ def turns(time: NDArray[np.int64], part: int, seen: Sequence[int]) -> NDArray[np
 
 
 def _timed_anew(
-    support: Support, one: AutoWidths, widths: Widths, seen: Sequence[int], part: int
+    support: Support, former: Widths, widths: Widths, seen: Sequence[int], part: int
 ) -> Support:
     assert not isinstance(support.X, SparseRows)
-    time = turns(one.widths.times(support.X), part, seen)
+    time = turns(former.times(support.X), part, seen)
     return support._replace(X=widths.timed(support.X[:, :-1], time))
 
 
 def _joined_past(
     each: Sequence[AutoWidths], places: Sequence[NDArray[np.int64]], seen: Sequence[int]
 ) -> Past:
-    parts = [(k, one.past.samples()) for k, one in enumerate(each) if seen[k]]
+    parts = [(k, part.past.samples()) for k, part in enumerate(each) if seen[k]]
     time = np.concatenate([turns(samples[0], k, seen) for k, samples in parts])
     order = np.argsort(time)
     past = Past()

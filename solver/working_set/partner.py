@@ -28,21 +28,21 @@ def best_partner(members: Members, ends: Ends) -> int:
     """
     problem, values, layout = members.problem, members.values, members.layout
     n, best, near = problem.size[0], ends.best, members.buffer[0]
-    of_best = kernel_row(values, problem.column[best]).values
+    row_best = kernel_row(values, problem.column[best]).values
     g, y = problem.gradient[best], problem.sign[best]
     swaps = swaps_to(problem, members.ridge, g, y, diagonal_of(members, best))
     largest, first = 0.0, 0
     for start in range(0, n, STRETCH):
         stop = smaller(start + STRETCH, n)
-        row, origin = of_best, 0
+        row, origin = row_best, 0
         if stop > layout.aligned:
-            gather(problem, values, layout, best, of_best, start, stop, near)
+            gather(problem, values, layout, best, row_best, start, stop, near)
             row, origin = near, start
         highest = _highest_gain(problem, swaps, row, start, stop, origin)
         if highest > largest * (1.0 + TIE):
             largest, first = highest, start
     stop = smaller(first + STRETCH, n)
-    gather(problem, values, layout, best, of_best, first, stop, near)
+    gather(problem, values, layout, best, row_best, first, stop, near)
     for m in range(np.uint64(first), np.uint64(stop)):
         gain = gain_of(problem, swaps, m, near[m - np.uint64(first)])
         if gain > 0.0 and gain >= largest * (1.0 - TIE):
@@ -70,11 +70,11 @@ def swaps_to(problem: Problem, ridge: Ridge, g: float, y: float, diagonal: float
 
 @inner
 def _highest_gain(
-    problem: Problem, swaps: Swaps, of_best: FloatArray, start: int, stop: int, origin: int
+    problem: Problem, swaps: Swaps, row_best: FloatArray, start: int, stop: int, origin: int
 ) -> float:
     highest, first = 0.0, np.uint64(origin)
     for m in range(np.uint64(start), np.uint64(stop)):
-        highest = larger(highest, gain_of(problem, swaps, m, of_best[m - first]))
+        highest = larger(highest, gain_of(problem, swaps, m, row_best[m - first]))
     return highest
 
 

@@ -30,13 +30,13 @@ class Predicted(NamedTuple):
 
     prediction: (n,) class numbers. decision: (n,) for two classes, positive for class 1; otherwise
     (n, classes), how many pairs each class wins (`pairs.one_versus_one_scores`).
-    of_pairs: (n, problems) the decisions of all pairs of classes; None where scores are decisions.
+    pairwise: (n, problems) the decisions of all pairs of classes; None where scores are decisions.
     q: (problems,) as of `WorkingSetView`.
     """
 
     prediction: NDArray[np.int64]
     decision: Float64Array
-    of_pairs: Float64Array | None
+    pairwise: Float64Array | None
     q: Float64Array
 
     @property
@@ -45,9 +45,9 @@ class Predicted(NamedTuple):
 
         They are computed here, because most who ask for a prediction ask for nothing else.
         """
-        if self.of_pairs is None:
+        if self.pairwise is None:
             return None
-        return coupled_scores(_margins(self.of_pairs, self.q), classes_of(self.of_pairs.shape[1]))
+        return coupled_scores(_margins(self.pairwise, self.q), classes_of(self.pairwise.shape[1]))
 
 
 def predict(view: WorkingSetView, X: Matrix) -> tuple[NDArray[np.int64], Float64Array]:
@@ -67,12 +67,12 @@ def predicted(view: WorkingSetView, X: Matrix) -> Predicted:
     decision = pair_decisions(view, X)
     if (view.q < 0.0).any():
         decision *= np.where(view.q < 0.0, -1.0, 1.0)
-    of_pairs = decision if view.coupled else None
+    pairwise = decision if view.coupled else None
     if view.n_classes == 2:
         two = decision[:, 0]
-        return Predicted((two > 0.0).astype(np.int64), two, of_pairs, view.q)
+        return Predicted((two > 0.0).astype(np.int64), two, pairwise, view.q)
     votes = one_versus_one_scores(_margins(decision, view.q), view.n_classes)
-    return Predicted(np.argmax(votes, axis=1), votes, of_pairs, view.q)
+    return Predicted(np.argmax(votes, axis=1), votes, pairwise, view.q)
 
 
 def _margins(decision: Float64Array, q: Float64Array) -> Float64Array:
@@ -90,7 +90,7 @@ def pair_decisions(view: WorkingSetView, X: Matrix) -> Float64Array:
     expansion = None if isinstance(X, SparseRows) else expansion_of(view)
     if expansion is not None and not isinstance(X, SparseRows):
         work = vote_work(expansion)
-        _decide_rows(expansion, plain(X), work.values, work.own, decision)
+        _decide_rows(expansion, plain(X), work.values, work.prepared, decision)
         return decision
     dtype = view.rows.fast.dtype
     few = len(decision) < _FEW_ROWS
@@ -106,8 +106,8 @@ def pair_decisions(view: WorkingSetView, X: Matrix) -> Float64Array:
         if few:
             _sum_rows(buffer, *members, decision[part])
         else:
-            of_members = np.ascontiguousarray(buffer.T)
-            _sum_members(of_members, *members, decision[part], np.empty(buffer.shape[0]))
+            member_values = np.ascontiguousarray(buffer.T)
+            _sum_members(member_values, *members, decision[part], np.empty(buffer.shape[0]))
     return decision
 
 
@@ -136,26 +136,26 @@ def expansion_of(view: WorkingSetView) -> Expansion | None:
 class VoteWork(NamedTuple):
     """Reused memory of `vote_row`.
 
-    values: of the kernel. own: as of `row_values`. margin: (problems,).
+    values: of the kernel. prepared: as of `row_values`. margin: (problems,).
     """
 
     values: NDArray[np.float32]
-    own: NDArray[np.float32]
+    prepared: NDArray[np.float32]
     margin: Float64Array
 
 
 def vote_work(expansion: Expansion) -> VoteWork:
     """Return memory for the votes of a set."""
     values = np.empty(len(expansion.rows.far), np.float32)
-    own = np.empty(len(expansion.rows.operand), np.float32)
-    return VoteWork(values, own, np.empty(len(expansion.q)))
+    prepared = np.empty(len(expansion.rows.operand), np.float32)
+    return VoteWork(values, prepared, np.empty(len(expansion.q)))
 
 
 @inner
 def vote_row(expansion: Expansion, x: Float64Array, work: VoteWork, scores: Float64Array) -> None:
     """Write a row's scores (classes,), as `Predicted.scores` has them."""
     margin, q = work.margin, expansion.q
-    decide(expansion, x, work.values, work.own, margin)
+    decide(expansion, x, work.values, work.prepared, margin)
     for pair in range(len(margin)):
         # Where q < 0, an indefinite kernel has turned the decision's sign.
         margin[pair] /= q[pair] if q[pair] != 0.0 else 1.0
@@ -167,11 +167,11 @@ def _decide_rows(
     expansion: Expansion,
     X: Float64Array,
     values: NDArray[np.float32],
-    own: NDArray[np.float32],
+    prepared: NDArray[np.float32],
     out: Float64Array,
 ) -> None:
     for i in range(len(X)):
-        decide(expansion, X[i], values, own, out[i])
+        decide(expansion, X[i], values, prepared, out[i])
 
 
 @inner
@@ -179,11 +179,11 @@ def decide(
     expansion: Expansion,
     x: Float64Array,
     values: NDArray[np.float32],
-    own: NDArray[np.float32],
+    prepared: NDArray[np.float32],
     out: Float64Array,
 ) -> None:
-    """Write the decisions (problems,) of a row. values, own: as of `row_values`, overwritten."""
-    row_values(expansion.rows, x, own, values)
+    """Write the decisions (problems,) of a row. values, prepared: see `row_values`."""
+    row_values(expansion.rows, x, prepared, values)
     column, coefficient = expansion.column, expansion.coefficient
     sum_row(values, column, coefficient, expansion.ends, expansion.bias, out)
 
@@ -242,9 +242,9 @@ def _sum_members(
             total[i] = bias[problem]
         for m in range(start, ends[problem]):
             if coefficient[m] != 0.0:
-                weight, of_m = coefficient[m], values[column[m]]
+                weight, row_m = coefficient[m], values[column[m]]
                 for i in range(n):
-                    total[i] += weight * np.float64(of_m[i])
+                    total[i] += weight * np.float64(row_m[i])
         for i in range(n):
             out[i, problem] = total[i]
         start = ends[problem]

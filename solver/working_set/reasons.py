@@ -64,10 +64,10 @@ def score_gradient(view: WorkingSetView, x: Float64Array, direction: Float64Arra
     """
     counts = np.diff(view.ends, prepend=0)
     weight = view.coefficient * np.repeat(_of_problems(view, x, direction), counts)
-    of_slot = np.zeros(len(view.rows.far))
-    np.add.at(of_slot, view.column, weight)
-    held = np.flatnonzero(of_slot)
-    return expansion_gradient(view.kernel, take_rows(view.rows.exact, held), of_slot[held], x)
+    slot_weight = np.zeros(len(view.rows.far))
+    np.add.at(slot_weight, view.column, weight)
+    held = np.flatnonzero(slot_weight)
+    return expansion_gradient(view.kernel, take_rows(view.rows.exact, held), slot_weight[held], x)
 
 
 def value_gradient(view: WorkingSetView, x: Float64Array) -> Float64Array:
@@ -99,8 +99,8 @@ def _row(view: WorkingSetView, x: Float64Array) -> Matrix:
     """Return a row as the members are."""
     if not isinstance(view.rows.exact, SparseRows):
         return x[None]
-    there = np.flatnonzero(x)
-    return sparse_from_csr(x[there], there, [0, len(there)], len(x))
+    columns = np.flatnonzero(x)
+    return sparse_from_csr(x[columns], columns, [0, len(columns)], len(x))
 
 
 def _sign(view: WorkingSetView) -> Float64Array:

@@ -61,10 +61,10 @@ def ends_in(problem: Problem) -> Ends:
 @inner
 def row_of(placed: Placed, p: int, row: Float64Array) -> None:
     """row[m] = A_pm for all members m, as `hessian.hessian_row`."""
-    problem, of_p = placed.problem, placed.square[p]
+    problem, row_p = placed.problem, placed.square[p]
     y_p, sign = problem.sign[p], problem.sign
     for m in range(np.uint64(problem.size[0])):
-        row[m] = y_p * sign[m] * (np.float64(of_p[m]) + 1.0)
+        row[m] = y_p * sign[m] * (np.float64(row_p[m]) + 1.0)
     row[p] += ridge_of(problem, placed.ridge, p)
 
 
@@ -99,13 +99,13 @@ def away(placed: Placed, p: int) -> tuple[int, float, Ends]:
 @inner
 def _rescale(placed: Placed, p: int, keep: float, step: float, alpha_p: float) -> Ends:
     """alpha <- keep alpha + step e_p, g <- keep g - 2 step A_p; alpha_p is the new one of p."""
-    problem, of_p = placed.problem, placed.square[p]
+    problem, row_p = placed.problem, placed.square[p]
     problem.steps[0] += 1
     alpha, g, sign = problem.alpha, problem.gradient, problem.sign
     factor = -2.0 * step * sign[p]
     for m in range(np.uint64(problem.size[0])):
         alpha[m] *= keep
-        g[m] = keep * g[m] + factor * sign[m] * (np.float64(of_p[m]) + 1.0)
+        g[m] = keep * g[m] + factor * sign[m] * (np.float64(row_p[m]) + 1.0)
     alpha[p] = alpha_p
     g[p] -= 2.0 * step * ridge_of(problem, placed.ridge, p)
     return ends_in(problem)
@@ -114,17 +114,17 @@ def _rescale(placed: Placed, p: int, keep: float, step: float, alpha_p: float) -
 @inner
 def swap(placed: Placed, best: int, partner: int) -> tuple[float, Ends]:
     """alpha <- alpha + lambda (e_best - e_partner) (P4 section 2.2); returns lambda, the ends."""
-    problem, ridge, of_best = placed.problem, placed.ridge, placed.square[best]
-    of_partner, g, sign = placed.square[partner], problem.gradient, problem.sign
-    off_diagonal = sign[best] * sign[partner] * (np.float64(of_best[partner]) + 1.0)
+    problem, ridge, row_best = placed.problem, placed.ridge, placed.square[best]
+    row_partner, g, sign = placed.square[partner], problem.gradient, problem.sign
+    off_diagonal = sign[best] * sign[partner] * (np.float64(row_best[partner]) + 1.0)
     diagonal = _diagonal_of(placed, best) + _diagonal_of(placed, partner)
     step = move_weight(problem, best, partner, diagonal, 2.0 * off_diagonal)
     g[best] -= 2.0 * step * ridge_of(problem, ridge, best)
     g[partner] += 2.0 * step * ridge_of(problem, ridge, partner)
     plus, minus = -2.0 * step * sign[best], 2.0 * step * sign[partner]
     for m in range(np.uint64(problem.size[0])):
-        a = plus * (np.float64(of_best[m]) + 1.0)
-        b = minus * (np.float64(of_partner[m]) + 1.0)
+        a = plus * (np.float64(row_best[m]) + 1.0)
+        b = minus * (np.float64(row_partner[m]) + 1.0)
         g[m] += sign[m] * (a + b)
     return step, ends_in(problem)
 
@@ -132,12 +132,12 @@ def swap(placed: Placed, best: int, partner: int) -> tuple[float, Ends]:
 @inner
 def best_partner(placed: Placed, ends: Ends) -> int:
     """Return the member whose swap with `ends.best` lowers q most; see `partner.best_partner`."""
-    problem, of_best, gain = placed.problem, placed.square[ends.best], placed.scratch
+    problem, row_best, gain = placed.problem, placed.square[ends.best], placed.scratch
     g, y = problem.gradient[ends.best], problem.sign[ends.best]
     swaps = swaps_to(problem, placed.ridge, g, y, _diagonal_of(placed, ends.best))
     largest = 0.0
     for m in range(np.uint64(problem.size[0])):
-        gain[m] = gain_of(problem, swaps, m, of_best[m])
+        gain[m] = gain_of(problem, swaps, m, row_best[m])
         largest = larger(largest, gain[m])
     if largest <= 0.0:
         return ends.worst

@@ -113,14 +113,14 @@ def _admit(placed: Placed, arrivals: Arrivals, k: int, gradient: float) -> None:
         square[new, m] = value
         square[m, new] = value
     # Of a sample that is stored, too, there is a row among those of the block.
-    own = by_column[len(by_column) - len(arrivals.sign) + k, k]
-    square[new, new] = own
+    self_value = by_column[len(by_column) - len(arrivals.sign) + k, k]
+    square[new, new] = self_value
     problem.alpha[new] = 0.0
     problem.gradient[new] = gradient
     problem.sign[new] = arrivals.sign[k]
     problem.column[new] = arrivals.column[k]
     problem.inverse_weight[new] = arrivals.inverse_weight[k]
-    problem.diagonal[new] = np.float64(own) + 1.0
+    problem.diagonal[new] = np.float64(self_value) + 1.0
     problem.size[0] = new + 1
 
 
@@ -182,6 +182,6 @@ def _carry(
     step: float,
 ) -> None:
     """Have the decisions of the samples after k follow alpha <- keep alpha + step e_p."""
-    of_p, weight = arrivals.by_column[problem.column[p]], step * problem.sign[p]
+    row_p, weight = arrivals.by_column[problem.column[p]], step * problem.sign[p]
     for j in range(np.uint64(k + 1), np.uint64(len(total))):
-        total[j] = keep * total[j] + weight * (np.float64(of_p[j]) + 1.0)
+        total[j] = keep * total[j] + weight * (np.float64(row_p[j]) + 1.0)

@@ -103,8 +103,8 @@ class PairSquares:
             return False
         for i in range(since, len(sizes)):
             if n := int(sizes[i]):
-                own = take(rows, problems[i].column[:n])
-                fill_symmetric(self._kernel, own, self.square(i)[:n, :n])
+                member_rows = take(rows, problems[i].column[:n])
+                fill_symmetric(self._kernel, member_rows, self.square(i)[:n, :n])
         return True
 
     def square(self, i: int) -> FloatArray:

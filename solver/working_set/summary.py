@@ -45,6 +45,6 @@ def work_per_sample(
     classes: (P, 2) the classes of each problem.
     """
     entries, sizes = n_nonzeros(store.used_rows().exact), pairs.size
-    of_class = np.bincount(classes.ravel(), np.repeat(sizes, 2))
-    own = (1 + 3 * corrective_steps) * int(of_class.max())
-    return entries + int(sizes.sum()) + own
+    members_of_class = np.bincount(classes.ravel(), np.repeat(sizes, 2))
+    in_pairs = (1 + 3 * corrective_steps) * int(members_of_class.max())
+    return entries + int(sizes.sum()) + in_pairs

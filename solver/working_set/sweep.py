@@ -78,26 +78,26 @@ def swap(members: Members, best: int, partner: int) -> Ends:
     problem, values, layout, ridge = members.problem, members.values, members.layout, members.ridge
     n, g, sign = problem.size[0], problem.gradient, problem.sign
     near, far = members.buffer[0], members.buffer[1]
-    of_best = kernel_row(values, problem.column[best]).values
-    of_partner = kernel_row(values, problem.column[partner]).values
-    gather(problem, values, layout, best, of_best, partner, partner + 1, near)
+    row_best = kernel_row(values, problem.column[best]).values
+    row_partner = kernel_row(values, problem.column[partner]).values
+    gather(problem, values, layout, best, row_best, partner, partner + 1, near)
     off_diagonal = sign[best] * sign[partner] * (np.float64(near[0]) + 1.0)
     diagonal = diagonal_of(members, best) + diagonal_of(members, partner)
     step = move_weight(problem, best, partner, diagonal, 2.0 * off_diagonal)
     g[best] -= 2.0 * step * ridge_of(problem, ridge, best)
     g[partner] += 2.0 * step * ridge_of(problem, ridge, partner)
     plus, minus = -2.0 * step * sign[best], 2.0 * step * sign[partner]
-    found = _NOTHING
+    extremes = _NOTHING
     for start in range(0, n, STRETCH):
         stop = smaller(start + STRETCH, n)
-        a, b, origin = of_best, of_partner, 0
+        a, b, origin = row_best, row_partner, 0
         if stop > layout.aligned:
-            gather(problem, values, layout, best, of_best, start, stop, near)
-            gather(problem, values, layout, partner, of_partner, start, stop, far)
+            gather(problem, values, layout, best, row_best, start, stop, near)
+            gather(problem, values, layout, partner, row_partner, start, stop, far)
             a, b, origin = near, far, start
         largest = _add(problem, plus, a, minus, b, start, stop, origin)
-        found = _compare(problem, found, start, stop, largest)
-    return _ends_in(problem, found)
+        extremes = _compare(problem, extremes, start, stop, largest)
+    return _ends_in(problem, extremes)
 
 
 @inner
@@ -113,22 +113,22 @@ def _rescale(members: Members, p: int, keep: float, step: float, alpha_p: float)
     problem, values, layout = members.problem, members.values, members.layout
     problem.steps[0] += 1
     n, near = problem.size[0], members.buffer[0]
-    of_p = kernel_row(values, problem.column[p]).values
+    row_p = kernel_row(values, problem.column[p]).values
     factor = -2.0 * step * problem.sign[p]
-    found = _NOTHING
+    extremes = _NOTHING
     for start in range(0, n, STRETCH):
         stop = smaller(start + STRETCH, n)
-        row, origin = of_p, 0
+        row, origin = row_p, 0
         if stop > layout.aligned:
-            gather(problem, values, layout, p, of_p, start, stop, near)
+            gather(problem, values, layout, p, row_p, start, stop, near)
             row, origin = near, start
         largest = _scale(problem, keep, factor, row, start, stop, origin)
         if start <= p < stop:
             problem.alpha[p] = alpha_p
             problem.gradient[p] -= 2.0 * step * ridge_of(problem, members.ridge, p)
             largest = _largest(problem, start, stop)
-        found = _compare(problem, found, start, stop, largest)
-    return _ends_in(problem, found)
+        extremes = _compare(problem, extremes, start, stop, largest)
+    return _ends_in(problem, extremes)
 
 
 @inner
@@ -136,7 +136,7 @@ def _scale(
     problem: Problem,
     keep: float,
     factor: float,
-    of_p: FloatArray,
+    row_p: FloatArray,
     start: int,
     stop: int,
     origin: int,
@@ -146,7 +146,7 @@ def _scale(
     largest, first = -np.inf, np.uint64(origin)
     for m in range(np.uint64(start), np.uint64(stop)):
         alpha[m] *= keep
-        new = keep * g[m] + factor * sign[m] * (np.float64(of_p[m - first]) + 1.0)
+        new = keep * g[m] + factor * sign[m] * (np.float64(row_p[m - first]) + 1.0)
         g[m] = new
         largest = larger(largest, new)
     return largest
@@ -156,9 +156,9 @@ def _scale(
 def _add(
     problem: Problem,
     plus: float,
-    of_best: FloatArray,
+    row_best: FloatArray,
     minus: float,
-    of_partner: FloatArray,
+    row_partner: FloatArray,
     start: int,
     stop: int,
     origin: int,
@@ -167,8 +167,8 @@ def _add(
     g, sign = problem.gradient, problem.sign
     largest, first = -np.inf, np.uint64(origin)
     for m in range(np.uint64(start), np.uint64(stop)):
-        a = plus * (np.float64(of_best[m - first]) + 1.0)
-        b = minus * (np.float64(of_partner[m - first]) + 1.0)
+        a = plus * (np.float64(row_best[m - first]) + 1.0)
+        b = minus * (np.float64(row_partner[m - first]) + 1.0)
         new = g[m] + sign[m] * (a + b)
         g[m] = new
         largest = larger(largest, new)
@@ -183,7 +183,7 @@ def _largest(problem: Problem, start: int, stop: int) -> float:
     return largest
 
 
-class _Found(NamedTuple):
+class _Extremes(NamedTuple):
     """The largest and the smallest gradient so far, and the starts of their stretches."""
 
     highest: float
@@ -192,32 +192,34 @@ class _Found(NamedTuple):
     worst: int
 
 
-_NOTHING = _Found(-np.inf, 0, np.inf, 0)
+_NOTHING = _Extremes(-np.inf, 0, np.inf, 0)
 
 
 @inner
-def _compare(problem: Problem, found: _Found, start: int, stop: int, largest: float) -> _Found:
+def _compare(
+    problem: Problem, extremes: _Extremes, start: int, stop: int, largest: float
+) -> _Extremes:
     """Return the findings after a stretch whose largest gradient is known."""
     alpha, g, tie = problem.alpha, problem.gradient, tie_width(problem)
     smallest = np.inf
     for m in range(np.uint64(start), np.uint64(stop)):
         smallest = smaller(smallest, g[m] if alpha[m] > 0.0 else np.inf)
-    highest, best, lowest, worst = found
+    highest, best, lowest, worst = extremes
     if largest > highest + tie:
         highest, best = largest, start
     if smallest < lowest - tie:
         lowest, worst = smallest, start
-    return _Found(highest, best, lowest, worst)
+    return _Extremes(highest, best, lowest, worst)
 
 
 @inner
-def _ends_in(problem: Problem, found: _Found) -> Ends:
+def _ends_in(problem: Problem, extremes: _Extremes) -> Ends:
     """Return the first members of the found stretches that are as good, up to ties."""
     alpha, g, tie = problem.alpha, problem.gradient, tie_width(problem)
-    best, worst, last = found.best, found.worst, problem.size[0] - 1
+    best, worst, last = extremes.best, extremes.worst, problem.size[0] - 1
     # Each finds one before the last, unless gradients are no numbers: no index may rest on them.
-    while best < last and g[best] < found.highest - tie:
+    while best < last and g[best] < extremes.highest - tie:
         best += 1
-    while worst < last and (alpha[worst] == 0.0 or g[worst] > found.lowest + tie):
+    while worst < last and (alpha[worst] == 0.0 or g[worst] > extremes.lowest + tie):
         worst += 1
     return Ends(best, worst)

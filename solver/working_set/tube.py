@@ -157,9 +157,9 @@ class TubeSet:
         while start < len(y):
             self._evict_if_due()
             part = slice(start, min(start + self._intake.longest_block(self.seen), len(y)))
-            of_block = None if weight is None else weight[part]
+            block_weight = None if weight is None else weight[part]
             rows = take_rows(X, part)
-            pieces.append(self._absorb_block(rows, y[part], entered[part], of_block))
+            pieces.append(self._absorb_block(rows, y[part], entered[part], block_weight))
             start = part.stop
         return TubeBlock(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
 
@@ -170,17 +170,17 @@ class TubeSet:
         quadratic = float(beta @ value)
         slack = np.maximum(np.abs(y - value) - self.rule.epsilon, 0.0)
         linear = float(y @ beta) - self.rule.epsilon * float(np.abs(beta).sum())
-        own = 0.5 * float((ridge * beta * beta).sum())
-        objective = linear - own - 0.5 * quadratic
-        gap = quadratic + 0.5 * float((slack * slack / ridge).sum()) + own - linear
-        known = quadratic >= -_ROUNDING * (abs(linear) + own)
+        penalty = 0.5 * float((ridge * beta * beta).sum())
+        objective = linear - penalty - 0.5 * quadratic
+        gap = quadratic + 0.5 * float((slack * slack / ridge).sum()) + penalty - linear
+        exact = quadratic >= -_ROUNDING * (abs(linear) + penalty)
         # Each h(x) is rounded by this much, and the terms by what they multiply it with.
         size = float(np.abs(beta).sum())
         rounding = sum_rounding(self.kernel, self.precision.dtype) * size
         rounding *= float(np.abs(self.store.diagonal[held]).max(initial=0.0)) + 1.0
         rounding *= size + float((slack / ridge).sum())
-        known = known and rounding <= SHARE_OF_OBJECTIVE * abs(objective)
-        return Certificate(objective, max(gap, 0.0) if known else np.nan)
+        exact = exact and rounding <= SHARE_OF_OBJECTIVE * abs(objective)
+        return Certificate(objective, max(gap, 0.0) if exact else np.nan)
 
     def _absorb_block(
         self,
@@ -213,8 +213,8 @@ class TubeSet:
             self.members = roomy
         seats = slice(stored, stored + n)
         self.members.target[seats], self.members.ridge[seats] = y, ridge
-        own = values.block[np.arange(n), stored + np.arange(n)].astype(np.float64)
-        self.members.curvature[seats] = own + 1.0 + ridge
+        diagonal = values.block[np.arange(n), stored + np.arange(n)].astype(np.float64)
+        self.members.curvature[seats] = diagonal + 1.0 + ridge
 
     def _walk(self, values: KernelValues, column: NDArray[np.int64], trace: TubeTrace) -> None:
         """Take the samples of a block in order."""
@@ -275,8 +275,8 @@ class TubeSet:
         if not self._intake.begun:
             return {"counts": counts}
         used = self.store.used
-        own = {name: getattr(self.members, name)[:used].copy() for name in _SAVED}
-        return {"counts": counts, **self._intake.state(), **own}
+        arrays = {name: getattr(self.members, name)[:used].copy() for name in _SAVED}
+        return {"counts": counts, **self._intake.state(), **arrays}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Continue from the state of a set with the same parameters."""

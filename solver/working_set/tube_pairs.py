@@ -34,7 +34,9 @@ def _slopes_of(members: TubeMembers, p: int, epsilon: float) -> _Slopes:
 
 
 @inner
-def _change_beside(members: TubeMembers, m: int, of_p: _Slopes, near: float) -> tuple[float, float]:
+def _change_beside(
+    members: TubeMembers, m: int, slopes: _Slopes, near: float
+) -> tuple[float, float]:
     """Return the best change of beta_m, and what it gains, where p takes its best step then.
 
     near: k(x_p, x_m) + 1. beta_m may reach zero, but not cross it; where it is zero it stays.
@@ -42,9 +44,9 @@ def _change_beside(members: TubeMembers, m: int, of_p: _Slopes, near: float) -> 
     """
     beta = members.beta[m]
     sign = 1.0 if beta > 0.0 else -1.0
-    slope = members.target[m] - members.value[m] - members.ridge[m] * beta - of_p.epsilon * sign
-    slope -= near * of_p.slope / of_p.curvature
-    curvature = members.curvature[m] - near * near / of_p.curvature
+    slope = members.target[m] - members.value[m] - members.ridge[m] * beta - slopes.epsilon * sign
+    slope -= near * slopes.slope / slopes.curvature
+    curvature = members.curvature[m] - near * near / slopes.curvature
     change = sign * larger(sign * slope / curvature, -sign * beta)
     change = change if beta != 0.0 else 0.0
     return change, change * (slope - 0.5 * curvature * change)
@@ -56,30 +58,31 @@ def best_partner(members: TubeMembers, values: KernelValues, p: int, k: int, eps
 
     This is the second order choice of Fan, Chen and Lin 2005, as in `working_set.partner`.
     """
-    stored, of_p, row = values.stored, _slopes_of(members, p, epsilon), kernel_row(values, p).values
+    slopes, row = _slopes_of(members, p, epsilon), kernel_row(values, p).values
+    stored = values.stored
     whole = stored if p < stored else p + 1
-    own, members.beta[p] = members.beta[p], 0.0
-    largest, found = 0.0, -1
+    beta_p, members.beta[p] = members.beta[p], 0.0
+    largest, best = 0.0, -1
     for start in range(0, whole, STRETCH):
         highest, stop = 0.0, smaller(start + STRETCH, whole)
         for m in range(np.uint64(start), np.uint64(stop)):
             near = np.float64(row[m]) + 1.0
-            highest = larger(highest, _change_beside(members, m, of_p, near)[1])
+            highest = larger(highest, _change_beside(members, m, slopes, near)[1])
         if highest > largest * (1.0 + TIE):
-            largest, found = highest, start
-    if found >= 0:
-        for m in range(found, smaller(found + STRETCH, whole)):
+            largest, best = highest, start
+    if best >= 0:
+        for m in range(best, smaller(best + STRETCH, whole)):
             near = np.float64(row[m]) + 1.0
-            if _change_beside(members, m, of_p, near)[1] >= largest * (1.0 - TIE):
-                found = m
+            if _change_beside(members, m, slopes, near)[1] >= largest * (1.0 - TIE):
+                best = m
                 break
     for j in range(whole - stored, k + 1):
         near = np.float64(values.block[j, p]) + 1.0
-        gain = _change_beside(members, stored + j, of_p, near)[1]
+        gain = _change_beside(members, stored + j, slopes, near)[1]
         if gain > largest * (1.0 + TIE):
-            largest, found = gain, stored + j
-    members.beta[p] = own
-    return found
+            largest, best = gain, stored + j
+    members.beta[p] = beta_p
+    return best
 
 
 @inner
@@ -88,12 +91,12 @@ def take_pair(
 ) -> None:
     """Move p and its partner to where both are best, or p alone where it would change its side."""
     if partner >= 0:
-        of_p, own = _slopes_of(members, p, epsilon), members.beta[p]
+        slopes, beta_p = _slopes_of(members, p, epsilon), members.beta[p]
         near = _near(values, p, partner)
-        change = _change_beside(members, partner, of_p, near)[0]
-        step = (of_p.slope - near * change) / of_p.curvature
-        if of_p.sign * (own + step) >= 0.0:
-            members.beta[p] = own + step
+        change = _change_beside(members, partner, slopes, near)[0]
+        step = (slopes.slope - near * change) / slopes.curvature
+        if slopes.sign * (beta_p + step) >= 0.0:
+            members.beta[p] = beta_p + step
             members.beta[partner] += change
             move(members, values, p, k, step)
             move(members, values, partner, k, change)

@@ -101,16 +101,16 @@ def _arrive(
     k: int,
 ) -> None:
     """Predict sample k, and admit it where the step toward it gains most."""
-    before, of_sample = values.stored + k, values.block[k]
+    before, row = values.stored + k, values.block[k]
     total = 0.0
     for m in range(np.uint64(before)):
-        total += members.beta[m] * (np.float64(of_sample[m]) + 1.0)
+        total += members.beta[m] * (np.float64(row[m]) + 1.0)
     trace.value[k], trace.step[k] = total, NONE
     if column < values.stored:
         return
     members.value[column], members.held[column] = total, 1.0
-    own = gain_of(members, column, rule.epsilon, True)
+    sample_gain = gain_of(members, column, rule.epsilon, True)
     gain = best_step(members, rule.epsilon, before, True)[1]
-    trace.admitted[k] = own > 0.0 and own >= gain * (1.0 - TIE)
+    trace.admitted[k] = sample_gain > 0.0 and sample_gain >= gain * (1.0 - TIE)
     if not trace.admitted[k]:
         members.held[column] = 0.0

@@ -86,25 +86,25 @@ def unite(learner: WorkingSet, each: Sequence[Support], classes: int) -> None:
 
 def _joined(each: Sequence[Support]) -> Support:
     """The support vectors of all, some of each in turn; each set's weights count the same."""
-    place = [(np.arange(len(one.codes)) + 0.5) / max(len(one.codes), 1) for one in each]
+    place = [(np.arange(len(support.codes)) + 0.5) / max(len(support.codes), 1) for support in each]
     order = np.argsort(np.concatenate(place), kind="stable")
     return Support(
-        take_rows(concatenate_rows([one.X for one in each]), order),
-        np.concatenate([one.codes for one in each])[order],
-        np.concatenate([one.weight for one in each])[order],
-        np.concatenate([one.alpha for one in each], axis=1)[:, order],
+        take_rows(concatenate_rows([support.X for support in each]), order),
+        np.concatenate([support.codes for support in each])[order],
+        np.concatenate([support.weight for support in each])[order],
+        np.concatenate([support.alpha for support in each], axis=1)[:, order],
     )
 
 
 def relative_gap(learner: WorkingSet) -> float:
     """Return the largest gap of a pair of classes, relative to its objective; NaN if unknown."""
-    found = [0.0]
+    gaps = [0.0]
     for problem in learner.problems:
         n, q = int(problem.size[0]), float(problem.q[0])
         if q > 0.0:
             gap = max(float(problem.gradient[:n].max()) + 2.0 * q, 0.0)
-            found.append(np.nan if problem.indefinite[0] else gap / q)
-    return float(np.max(found))
+            gaps.append(np.nan if problem.indefinite[0] else gap / q)
+    return float(np.max(gaps))
 
 
 def _on_simplex(alpha: Float64Array, codes: NDArray[np.int64]) -> Float64Array:
@@ -112,7 +112,7 @@ def _on_simplex(alpha: Float64Array, codes: NDArray[np.int64]) -> Float64Array:
     pairs = pairs_of(max(2, 1 + int(codes.max())))
     shares = np.empty((len(pairs), len(codes)))
     for i, pair in enumerate(pairs):
-        of_pair = np.isin(codes, pair).astype(np.float64)
-        row = alpha[i] if alpha[i].any() else of_pair
+        in_pair = np.isin(codes, pair).astype(np.float64)
+        row = alpha[i] if alpha[i].any() else in_pair
         shares[i] = row / max(row.sum(), 1e-300)
     return shares
