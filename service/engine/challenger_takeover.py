@@ -5,6 +5,7 @@ learns the rest from its champion's log, as after a restart.
 """
 
 from contextlib import AbstractContextManager, nullcontext
+from itertools import chain
 from typing import NamedTuple
 
 from wolfstream.service.engine.recovery import bring_back
@@ -28,12 +29,12 @@ class ChallengerTerm(NamedTuple):
     Attributes:
         learner: restored from its snapshot or rollback.
         term: of its own log.
-        own: entries of its own log that are not applied yet.
+        entries: of its own log, not applied yet.
     """
 
     learner: Learner
     term: Term
-    own: list[Entry]
+    entries: list[Entry]
 
 
 def take_over(entry: CatalogueEntry, storage: Storage) -> ChallengerTerm:
@@ -60,7 +61,7 @@ def take_over(entry: CatalogueEntry, storage: Storage) -> ChallengerTerm:
         except LogGap:
             continue  # records were purged since the log was read
         blocks = log.blocks(learner.sequence)
-        own = [] if learner.model.broken else [own_entry for block in blocks for own_entry in block]
+        entries = [] if learner.model.broken else list(chain.from_iterable(blocks))
         if log.n_rollbacks != n_rollbacks:
             continue  # a rollback has replaced the state that was restored
         epoch = next_term(log.epoch_since(0) or learner.epoch)
@@ -71,7 +72,7 @@ def take_over(entry: CatalogueEntry, storage: Storage) -> ChallengerTerm:
         except NotLeader:
             continue  # the log has grown
         learner.epoch = epoch
-        return ChallengerTerm(learner, term, own)
+        return ChallengerTerm(learner, term, entries)
     raise NotLeader(f"the log of model {entry.name!r} goes on; try again")
 
 

@@ -50,10 +50,10 @@ class Turn(NamedTuple):
 class _Challenger:
     """State of one challenger."""
 
-    def __init__(self, learner: Learner, own: Iterable[Entry]) -> None:
+    def __init__(self, learner: Learner, entries: Iterable[Entry]) -> None:
         self.learner = learner
-        # Entries of its own log (fits and checkpoints) that are not applied yet.
-        self.own = deque(own)
+        # Of its own log (fits and checkpoints), not applied yet.
+        self.entries = deque(entries)
         self.turns = 0  # how many have begun
         self.lock = threading.RLock()  # held by the thread that uses the learner
 
@@ -88,12 +88,12 @@ class Challengers:
         """Register all recovered challengers. Raises StartupError."""
         for learner in self._models.learners():
             if learner.model.champion is not None:
-                own = self._models.term(learner.model).log.blocks(learner.sequence)
-                self.begin(learner, [entry for block in own for entry in block])
+                blocks = self._models.term(learner.model).log.blocks(learner.sequence)
+                self.begin(learner, [entry for block in blocks for entry in block])
 
-    def begin(self, learner: Learner, own: Iterable[Entry] = ()) -> None:
-        """Register a challenger. own: the entries of its own log that are not applied yet."""
-        self._challengers[learner.model] = _Challenger(learner, own)
+    def begin(self, learner: Learner, entries: Iterable[Entry] = ()) -> None:
+        """Register a challenger. entries: of its own log, not applied yet."""
+        self._challengers[learner.model] = _Challenger(learner, entries)
 
     def make(self, name: str, champion: Model, spec: ModelSpec, start: Start) -> tuple[Model, bool]:
         """Return a challenger of this name and spec, and whether it is new.
@@ -197,7 +197,7 @@ class Challengers:
     def rolled_back(self, model: Model) -> None:
         """Forget the own entries of a challenger that was rolled back: they are void."""
         if model in self._challengers:
-            self._challengers[model].own.clear()
+            self._challengers[model].entries.clear()
 
     def forget(self, model: Model) -> None:
         """Forget a deleted challenger."""
@@ -231,7 +231,7 @@ class Challengers:
             return []
         try:
             self._apply_own(challenger)
-            until = challenger.own[0].sequence if challenger.own else math.inf
+            until = challenger.entries[0].sequence if challenger.entries else math.inf
             log = self._models.term(champion).log
             blocks = following_blocks(log, self._models.learner(champion), learner)
             return list(takewhile(lambda block: block.entries[-1].sequence <= until, blocks))
@@ -246,8 +246,8 @@ class Challengers:
     def _apply_own(self, challenger: _Challenger) -> None:
         """Apply the challenger's own fits and checkpoints at the sequence that it has reached."""
         learner = challenger.learner
-        while challenger.own and challenger.own[0].sequence <= learner.sequence:
-            entry = challenger.own.popleft()
+        while challenger.entries and challenger.entries[0].sequence <= learner.sequence:
+            entry = challenger.entries.popleft()
             with self._aside(entry.threads):
                 if entry.kind == "fit":
                     learner.adopt(entry.head, fit_from_record(entry.record))

@@ -112,8 +112,9 @@ def learn_block(learner: Learner, block: FollowedBlock, limits: Limits) -> None:
         answers = learner.absorb(head, samples)
         sizes = [len(content.samples.y) for content in contents]
         compared = np.repeat([why is None for why in refusals], sizes)
-        losses, own = block.champion.losses[compared], losses_from(answers.prediction, samples.y)
-        comparison = following.comparison.after(block.champion.epoch, losses, own)
+        champion = block.champion.losses[compared]
+        challenger = losses_from(answers.prediction, samples.y)
+        comparison = following.comparison.after(block.champion.epoch, champion, challenger)
         following = following._replace(comparison=comparison)
     passed_over = block.entries[-1].sequence - learner.sequence
     if passed_over:

@@ -238,7 +238,7 @@ class Leading:
         if champion is None:  # it was handed over or deleted meanwhile
             raise NotLeader(f"model {model.name!r} is not led here: the one that it follows is not")
         self._models.adopt_follower(taken_over.learner, taken_over.term, champion.model)
-        self._challengers.begin(taken_over.learner, taken_over.own)
+        self._challengers.begin(taken_over.learner, taken_over.entries)
         logger.info(
             "challenger led: model=%s champion=%s sequence=%d",
             model.name,

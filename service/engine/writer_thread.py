@@ -153,10 +153,10 @@ class WriterThread:
 
     def _wait(self, changes: int) -> None:
         """Wait until the queue has changed since `changes` was read."""
-        own = threading.current_thread()
-        self._idle.add(own)
+        thread = threading.current_thread()
+        self._idle.add(thread)
         self._queue.wait(changes)
-        self._idle.discard(own)
+        self._idle.discard(thread)
         if not self._working.is_set():
             self._working.set()
 

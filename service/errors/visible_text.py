@@ -8,4 +8,4 @@ def visible(text: str, besides: str = "") -> str:
     """
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() or one in besides else ascii(one)[1:-1] for one in text)
+    return "".join(c if c.isprintable() or c in besides else ascii(c)[1:-1] for c in text)

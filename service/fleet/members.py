@@ -156,9 +156,9 @@ class Members:
 
         It takes models only once it knows the others, and if they all read what it writes.
         """
-        own = self._report()
-        ready = own.ready and self.settled and not self.silenced
-        return own._replace(ready=ready and not not_reading(own.formats, self.others()))
+        report = self._report()
+        ready = report.ready and self.settled and not self.silenced
+        return report._replace(ready=ready and not not_reading(report.formats, self.others()))
 
     def find_leader(self, name: str) -> Replica | None:
         """Return the other replica that claims to lead a model; the latest if there are several."""

@@ -254,17 +254,17 @@ def _check_saved(
             raise WrongArrays("its bank does not count the samples of each class")
         if not all(type(count) is int and 0 <= count < 2**53 for count in counts):
             raise WrongArrays("its bank has an impossible count of a class")
-    of_trees = {name: array for name, array in saved.arrays.items() if name.startswith(PREFIX)}
-    if of_trees or "trees" in saved.plain:
-        check_trees(of_trees, saved.plain.get("trees"), n_classes)
-    of_past = {name: array for name, array in saved.arrays.items() if name.startswith(PAST)}
-    if of_past and not head.learner.uses_past:
+    trees = {name: array for name, array in saved.arrays.items() if name.startswith(PREFIX)}
+    if trees or "trees" in saved.plain:
+        check_trees(trees, saved.plain.get("trees"), n_classes)
+    past = {name: array for name, array in saved.arrays.items() if name.startswith(PAST)}
+    if past and not head.learner.uses_past:
         raise WrongArrays("its bank knows labels before a row, which its spec does not use")
     if head.learner.uses_past and saved.plain["begun"] is True:
-        check_past(of_past, n_classes)
-    joining = of_trees.keys() | of_past.keys()
-    of_bank = {name: array for name, array in saved.arrays.items() if name not in joining}
-    check_bank(saved._replace(arrays=of_bank), head.learner.blank)
+        check_past(past, n_classes)
+    joining = trees.keys() | past.keys()
+    bank = {name: array for name, array in saved.arrays.items() if name not in joining}
+    check_bank(saved._replace(arrays=bank), head.learner.blank)
 
 
 KIND = Kind(

@@ -39,12 +39,12 @@ def deviations(past_errors: ValueConfidence, head_answer: HeadAnswer) -> dict[st
 
     Raises Untrained if there are none yet.
     """
-    own = head_answer.deviation
-    if own is None:
+    deviation = head_answer.deviation
+    if deviation is None:
         if not past_errors.samples:
             raise Untrained(NOT_JUDGED)
-        own = np.full(len(head_answer.prediction), past_errors.deviation)
-    return {"standard_deviation": own.tolist()}
+        deviation = np.full(len(head_answer.prediction), past_errors.deviation)
+    return {"standard_deviation": deviation.tolist()}
 
 
 def interval_of(

@@ -78,8 +78,8 @@ def _shares(part: NDArray[np.int64], whole: NDArray[np.int64]) -> Float64Array:
 
 
 def _padded(values: Float64Array | None, classes: int) -> Float64Array:
-    given = np.empty(0) if values is None else values
-    return np.pad(given, (0, classes - len(given)), constant_values=np.nan)
+    values = np.empty(0) if values is None else values
+    return np.pad(values, (0, classes - len(values)), constant_values=np.nan)
 
 
 def _plain(values: Float64Array) -> list[float | None]:

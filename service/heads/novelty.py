@@ -43,22 +43,22 @@ _LIMIT = kernel_limit(Kernel("rbf"))
 
 @dataclass(frozen=True, eq=False)
 class NoveltyView(NoClasses):
-    """An immutable view of the ball. model: None before the first sample. own: for `stats`."""
+    """An immutable view of the ball. model: None before the first sample. figures: for `stats`."""
 
     model: WorkingSetView | None
-    own: dict[str, Any]
+    figures: dict[str, Any]
 
     @property
     def stats(self) -> dict[str, Any]:
         """The ball's sizes and its certificate; no prediction is judged."""
-        return {**self.own, "prequential": {}}
+        return {**self.figures, "prequential": {}}
 
     @property
     def gauges(self) -> dict[str, float | None]:
         """The sizes of the ball."""
         names = {"set_size": "size", "support_vectors": "support_vectors"}
         names["head_memory_bytes"] = "bytes"
-        return {name: self.own.get(key) for name, key in names.items()}
+        return {name: self.figures.get(key) for name, key in names.items()}
 
     @property
     def calibration(self) -> dict[str, Any]:

@@ -108,13 +108,13 @@ def _class(name: Any) -> type[Any]:
     """Return a class of River by its name. Raises ValueError."""
     from river.base import Base
 
-    module, _, own = name.rpartition(".") if isinstance(name, str) else ("", "", "")
+    module, _, class_name = name.rpartition(".") if isinstance(name, str) else ("", "", "")
     if not module.startswith("river."):
         raise ValueError(f"{name!r} is no name such as 'river.tree.HoeffdingTreeClassifier'")
     try:
-        found = getattr(importlib.import_module(module), own)
+        model = getattr(importlib.import_module(module), class_name)
     except (ImportError, AttributeError):
         raise ValueError(f"River has no {name!r}") from None
-    if not isinstance(found, type) or not issubclass(found, Base):
+    if not isinstance(model, type) or not issubclass(model, Base):
         raise ValueError(f"{name!r} is no model of River")
-    return found
+    return model

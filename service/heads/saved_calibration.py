@@ -73,8 +73,9 @@ def _check_ranking(arrays: Arrays, n_bins: int, n_classes: int) -> None:
     n_known, rows = bins.shape
     _require(n_known <= n_classes and rows <= _MOST_KEPT, "ranking_bins", "has too many bins")
     _require(counts.shape == (2, n_known, n_bins), "ranking", f"has the shape {counts.shape}")
-    every, own = counts
-    same = bool((every.sum(axis=1) == own.sum()).all() and (own <= every).all())
+    rows_of_all, rows_of_class = counts
+    same = bool((rows_of_all.sum(axis=1) == rows_of_class.sum()).all())
+    same = same and bool((rows_of_class <= rows_of_all).all())
     _require(same, "ranking", "counts rows for one class that it does not for another")
     _require(len(codes) == rows, "ranking_codes", "is not as long as calibration_ranking_bins")
     inside = bool(((codes >= 0) & (codes < n_known)).all())

@@ -41,30 +41,36 @@ def check_past(arrays: Arrays, n_classes: int | None) -> None:
 
     n_classes: that the head has met; None of numbers. The calibration is checked as others are.
     """
-    own = {name: array for name, array in arrays.items() if not name.startswith(_CALIBRATION)}
+    past_arrays = {
+        name: array for name, array in arrays.items() if not name.startswith(_CALIBRATION)
+    }
     past, counts = LabelPast(regression=n_classes is None, always=False), f"{PREFIX}classes"
-    if counts not in own or own[counts].shape != (1,) or own[counts].dtype.kind != "i":
+    if (
+        counts not in past_arrays
+        or past_arrays[counts].shape != (1,)
+        or past_arrays[counts].dtype.kind != "i"
+    ):
         raise WrongArrays(f"its array {counts} is missing, or has another type")
-    classes = int(own[counts][0])
+    classes = int(past_arrays[counts][0])
     require(classes == (n_classes or 0), counts, "does not have the number of classes")
     past.meet(classes)
     blank = {
         name: array for name, array in past.state().items() if not name.startswith(_CALIBRATION)
     }
-    if differing := own.keys() ^ blank.keys():
+    if differing := past_arrays.keys() ^ blank.keys():
         name = min(differing)
         raise WrongArrays(f"its array {name} is {'missing' if name in blank else 'not known'}")
     for name, array in blank.items():
-        same = own[name].dtype == array.dtype and own[name].shape == array.shape
-        require(same, name, f"has the shape {own[name].shape} or another type")
+        same = past_arrays[name].dtype == array.dtype and past_arrays[name].shape == array.shape
+        require(same, name, f"has the shape {past_arrays[name].shape} or another type")
     next_loss = f"{PREFIX}losses_next"
-    inside = 0 <= own[next_loss][0] <= len(own[f"{PREFIX}losses_recent"])
+    inside = 0 <= past_arrays[next_loss][0] <= len(past_arrays[f"{PREFIX}losses_recent"])
     require(inside, next_loss, "names no place")
-    require(own[f"{PREFIX}total"][0] >= 0, f"{PREFIX}total", "is below zero")
+    require(past_arrays[f"{PREFIX}total"][0] >= 0, f"{PREFIX}total", "is below zero")
     if n_classes is None:
-        require(own[f"{PREFIX}seen"][0] >= 0, f"{PREFIX}seen", "is below zero")
-    elif f"{PREFIX}last" in own:
-        known = -1 <= own[f"{PREFIX}last"][0] < classes
+        require(past_arrays[f"{PREFIX}seen"][0] >= 0, f"{PREFIX}seen", "is below zero")
+    elif f"{PREFIX}last" in past_arrays:
+        known = -1 <= past_arrays[f"{PREFIX}last"][0] < classes
         require(known, f"{PREFIX}last", "names a class that is not known")
-        same, every = own[f"{PREFIX}stay"].tolist()
+        same, every = past_arrays[f"{PREFIX}stay"].tolist()
         require(0.0 <= same <= every, f"{PREFIX}stay", "counts more labels than came")

@@ -56,30 +56,30 @@ _COST_OF_VALUE = 50
 
 @dataclass(frozen=True, eq=False)
 class FittedView(ValueView):
-    """An immutable view of the head. model: None before the first refit. own: for `stats`."""
+    """An immutable view of the head. model: None before the first refit. figures: for `stats`."""
 
     model: SemiparametricView | None
-    own: dict[str, Any]
+    figures: dict[str, Any]
 
     @property
     def stats(self) -> dict[str, Any]:
         """The window, the fit, and the prequential scores."""
-        return {**self.own, "prequential": self.score.to_dict()}
+        return {**self.figures, "prequential": self.score.to_dict()}
 
     @property
     def gauges(self) -> dict[str, float | None]:
         """The size of the window, and of the fit."""
-        fit = self.own["fit"]
+        fit = self.figures["fit"]
         return {
-            "window_samples": self.own["window"],
+            "window_samples": self.figures["window"],
             "support_vectors": fit and fit["support_vectors"],
-            "head_memory_bytes": self.own["bytes"],
+            "head_memory_bytes": self.figures["bytes"],
         }
 
     @property
     def source(self) -> dict[str, Any]:
         """Which refit has predicted: its job, and the sequence of its window."""
-        fit = self.own["fit"]
+        fit = self.figures["fit"]
         return {"fit": {"job": fit["job"], "sequence": fit["sequence"]}} if fit else {}
 
     @property
@@ -237,9 +237,9 @@ class SemiparametricHead:
         self._calibration.restore(calibration_arrays(arrays))
         self._window.restore(arrays)
         if plain["fit"]:
-            own = {n.removeprefix("fit."): a for n, a in arrays.items() if n.startswith("fit.")}
+            fit = {n.removeprefix("fit."): a for n, a in arrays.items() if n.startswith("fit.")}
             description, model = plain["fit"]
-            self.adopt(Fit(description, model, own))
+            self.adopt(Fit(description, model, fit))
 
 
 def _dense(X: Matrix) -> Float64Array:

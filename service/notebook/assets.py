@@ -32,8 +32,8 @@ def asset_to_learner(estimator: AssetEstimator) -> Learner:
     """Return a model with the state of an estimator. Raises NoCounterpart, Invalid."""
     asset = estimator.learner
     labels = labels_of(estimator.classes_) if isinstance(estimator, AssetClassifier) else []
-    given = getattr(estimator, "class_weight", None)
-    weights = plain_weights(labels, asset.class_weight, given)
+    class_weight = getattr(estimator, "class_weight", None)
+    weights = plain_weights(labels, asset.class_weight, class_weight)
     learner = Learner(Model(0, "", _spec_of(asset, weights)))
     head = learner.heads["asset"]
     assert asset.features is not None

@@ -34,23 +34,24 @@ def classes_of(labels: Sequence[Label]) -> NDArray[Any]:
 
 
 def plain_weights(
-    labels: Sequence[Label], weights: Sequence[float], given: Any
+    labels: Sequence[Label], weights: Sequence[float], class_weight: Any
 ) -> list[dict[str, Any]]:
     """Return the class weights in the form that they have in a spec, without weights of 1.
 
     Args:
         labels: the classes that the estimator has met.
         weights: their weights; empty if all are 1.
-        given: the parameter `class_weight`, which may also have weights of classes not met yet.
+        class_weight: the parameter, which may also have weights of classes not met yet.
 
     Raises NoCounterpart.
     """
     weight_of: dict[LabelKey, float] = {}
     label_of = dict(zip(map(key_of, labels), labels, strict=True))
-    if isinstance(given, Mapping):
-        given_labels = labels_of(np.array(list(given), object))
-        label_of = dict(zip(map(key_of, given_labels), given_labels, strict=True)) | label_of
-        weight_of = dict(zip(map(key_of, given_labels), map(float, given.values()), strict=True))
+    if isinstance(class_weight, Mapping):
+        weighted = labels_of(np.array(list(class_weight), object))
+        keys = list(map(key_of, weighted))
+        label_of = dict(zip(keys, weighted, strict=True)) | label_of
+        weight_of = dict(zip(keys, map(float, class_weight.values()), strict=True))
     weight_of |= dict(zip(map(key_of, labels), weights, strict=False))
     return [{"label": label_of[key], "weight": w} for key, w in weight_of.items() if w != 1.0]
 

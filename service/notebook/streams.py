@@ -158,25 +158,27 @@ def _spec_of(
 
 
 def _class_weight(estimator: StreamClassifier) -> Any:
-    given = estimator.class_weight
-    return given if isinstance(given, str) else {text_of(k): float(v) for k, v in given.items()}
+    weights = estimator.class_weight
+    return (
+        weights if isinstance(weights, str) else {text_of(k): float(v) for k, v in weights.items()}
+    )
 
 
 def _weights_by_code(spec: ModelSpec, classes: list[Label] | None) -> Any:
-    given = None if spec.adaptive is None else spec.adaptive.class_weight
-    if not isinstance(given, dict):
-        return given
+    weights = None if spec.adaptive is None else spec.adaptive.class_weight
+    if not isinstance(weights, dict):
+        return weights
     codes = {text_of(label): str(code) for code, label in enumerate(classes or ())}
-    return {codes[text]: weight for text, weight in given.items() if text in codes}
+    return {codes[text]: weight for text, weight in weights.items() if text in codes}
 
 
 def _given_weights(spec: ModelSpec, classes: list[Label]) -> Any:
     """Return the parameter `class_weight`; labels not met yet are texts, as in the spec."""
-    given = None if spec.adaptive is None else spec.adaptive.class_weight
-    if not isinstance(given, dict):
-        return given
+    weights = None if spec.adaptive is None else spec.adaptive.class_weight
+    if not isinstance(weights, dict):
+        return weights
     label_of = {text_of(label): label for label in classes}
-    return {label_of.get(text, text): weight for text, weight in given.items()}
+    return {label_of.get(text, text): weight for text, weight in weights.items()}
 
 
 def _check_default(spec: ModelSpec) -> None:

@@ -149,13 +149,13 @@ class Refusals:
         name, parents = str(last), tuple(part for part in path if isinstance(part, str))
         unknown = f"unknown field {_quoted(name)}"
         siblings = [part for part in self._parts if part.path == parents]
-        own = [part for part in siblings if set(part.types) & set(loc)] or siblings
+        chosen = [part for part in siblings if set(part.types) & set(loc)] or siblings
         types = [t for part in siblings if name in part.fields for t in part.types]
         if types:
-            present = next(_quoted(t) for part in own for t in part.types if t in loc)
+            present = next(_quoted(t) for part in chosen for t in part.types if t in loc)
             owning = listed(map(_quoted, types))
             return f"{unknown} of the type {present}; it belongs to the type {owning}"
-        fields = list(dict.fromkeys(field for part in own for field in part.fields))
+        fields = list(dict.fromkeys(field for part in chosen for field in part.fields))
         by_case = {field.lower(): field for field in fields}
         similar = get_close_matches(name[:_LONGEST_ECHO].lower(), by_case, 1)
         if similar:
