@@ -2,7 +2,7 @@
 
 import fcntl
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 from wolfstream.service.errors import StartupError
@@ -85,19 +85,20 @@ def open_storage(data: Path, snapshots_kept: int = 4, read_only: bool = False) -
     if not read_only:
         _check_journal_exists(data)
     snapshots = SnapshotFiles(snapshots_path(data), snapshots_kept)
-    file = SqliteFile(journal_path(data), read_only)
-    high_water = HighWater(high_water_path(data), read_only)
-    replays = ReplayMarks(replays_path(data), read_only)
-    journal = SqliteJournal(file, high_water, replays)
-    catalogue = SqliteCatalogue(file, high_water)
-    # Not if read-only: a server may raise the marks after the moment that is read.
-    if not read_only and high_water.last_model() > catalogue.last_event():
-        journal.close()
-        raise StartupError(
-            f"samples of a model were acknowledged that {journal.name} does not know: it has lost "
-            "its end. Restore the data directory from a backup (`wolfstream restore`); `wolfstream "
-            "serve --recover` goes on without what is lost"
-        )
+    with ExitStack() as opened:
+        file = opened.enter_context(closing(SqliteFile(journal_path(data), read_only)))
+        high_water = opened.enter_context(closing(HighWater(high_water_path(data), read_only)))
+        replays = opened.enter_context(closing(ReplayMarks(replays_path(data), read_only)))
+        journal = SqliteJournal(file, high_water, replays)
+        catalogue = SqliteCatalogue(file, high_water)
+        # Not if read-only: a server may raise the marks after the moment that is read.
+        if not read_only and high_water.last_model() > catalogue.last_event():
+            raise StartupError(
+                f"samples of a model were acknowledged that {journal.name} does not know: it has "
+                "lost its end. Restore the data directory from a backup (`wolfstream restore`); "
+                "`wolfstream serve --recover` goes on without what is lost"
+            )
+        opened.pop_all()  # they are the storage's now
     return Storage(journal, catalogue, snapshots)
 
 

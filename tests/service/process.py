@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import multiprocessing
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -16,6 +17,8 @@ from pathlib import Path
 import httpx
 
 ROOT = Path(__file__).parents[2]
+# Unlike the generator of `random`, in each process another one also where a test has set a seed.
+_RANDOM = random.SystemRandom()
 # Forked from a process that has imported everything, a server starts in a tenth of the time.
 multiprocessing.get_context("forkserver").set_forkserver_preload(["tests.service.prepared"])
 
@@ -183,8 +186,13 @@ def listens(port: int) -> bool:
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port that nobody listens on.
+
+    The system gives none of these to the connections of clients: it stays free between a server's
+    end and the next one's start.
+    """
+    while True:
+        port = _RANDOM.randrange(10_000, 32_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("", port))
+            return port

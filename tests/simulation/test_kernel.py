@@ -39,13 +39,15 @@ def ran(code: str, seed: str = "1") -> str:
 RACE = """
 order = []
 def work(number):
+    begun.wait()
     for _ in range(5):
         with lock:
             order.append(number)
-lock = threading.Lock()
+lock, begun = threading.Lock(), threading.Event()
 threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
 for thread in threads:
     thread.start()
+begun.set()
 for thread in threads:
     thread.join()
 pool = concurrent.futures.ThreadPoolExecutor(3)
@@ -64,7 +66,7 @@ def test_same_seed_gives_same_trace() -> None:
 
 
 def test_seeds_give_different_interleavings() -> None:
-    assert len({ran(RACE, seed).splitlines()[0].partition("]")[0] for seed in "12345"}) > 3
+    assert len({ran(RACE, seed).splitlines()[0].partition("]")[0] for seed in "12345"}) == 5
 
 
 def test_hours_pass_in_seconds() -> None:

@@ -64,10 +64,13 @@ class Bench:
         if self.writer.models.get("m"):
             self.model = self.writer.models.get("m")
 
-    def crash(self) -> None:
+    def kill(self) -> None:
         """What is on disk stays; a snapshot that was begun is on disk too."""
         self.writer.snapshots._saver.shutdown()
         self.storage.close()
+
+    def crash(self) -> None:
+        self.kill()
         self.start()
 
     def restart(self) -> None:

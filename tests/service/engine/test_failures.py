@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +36,10 @@ SPEC = read_spec({"working_set": {"max_size": 20}, "asset": None})
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path, snapshot_samples=6)
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(tmp_path, snapshot_samples=6)
+    yield bench
+    bench.kill()
 
 
 def fail(error: Exception) -> Callable[..., Any]:

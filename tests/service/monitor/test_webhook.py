@@ -9,7 +9,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,11 +18,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.service.monitor.conftest import SideFiles
 from tests.service.web.test_tls import Pair, make_pair
 from wolfstream.service.errors import StartupError
 from wolfstream.service.monitor import alerts, webhook
 from wolfstream.service.monitor.alerts import Alert, Alerts
-from wolfstream.service.monitor.side_file import SideFile
 from wolfstream.service.monitor.webhook import NotDelivered, Webhook, deliver, signature_headers
 
 SECRET = "a secret of enough characters"
@@ -75,8 +75,13 @@ def serving(handler: type[BaseHTTPRequestHandler], pair: Pair | None = None) -> 
         server.shutdown()
 
 
-def noted(folder: Path) -> Alerts:
-    return Alerts(SideFile(folder / "monitor.sqlite", alerts.SCHEMA), posted=True)
+Noted = Callable[[Path], Alerts]
+
+
+@pytest.fixture
+def noted(side_file: SideFiles) -> Noted:
+    """Opens the alerts of a folder."""
+    return lambda folder: Alerts(side_file(folder), posted=True)
 
 
 def delivered(to: Webhook, kept: Alerts, seconds: float = 5.0) -> None:
@@ -106,7 +111,7 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webhook, "_LOOK_SECONDS", 0.01)
 
 
-def test_what_is_posted_is_signed(tmp_path: Path):
+def test_what_is_posted_is_signed(tmp_path: Path, noted: Noted):
     kept = noted(tmp_path)
     assert kept.record([ALERT]) == [ALERT]
     with receiving() as (url, got):
@@ -130,7 +135,7 @@ def test_the_signature_is_that_of_standard_webhooks():
     assert headers["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
-def test_it_is_posted_again_under_one_id_until_it_is_taken(tmp_path: Path):
+def test_it_is_posted_again_under_one_id_until_it_is_taken(tmp_path: Path, noted: Noted):
     kept = noted(tmp_path)
     kept.record([ALERT])
     with receiving(500, 302, 429, 200) as (url, got):
@@ -140,7 +145,7 @@ def test_it_is_posted_again_under_one_id_until_it_is_taken(tmp_path: Path):
     assert kept.due() is None
 
 
-def test_it_is_given_up_at_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_it_is_given_up_at_last(tmp_path: Path, noted: Noted, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(webhook, "_MAX_TRIES", 2)
     kept = noted(tmp_path)
     kept.record([ALERT])
@@ -359,13 +364,13 @@ def test_a_secret_is_needed(secret: str):
         Webhook("https://example.com", secret, private=False)
 
 
-def test_without_a_file_the_newest_alert_is_told(tmp_path: Path):
+def test_without_a_file_the_newest_alert_is_told(tmp_path: Path, noted: Noted):
     older = ALERT._replace(sequence=1)
     assert noted(tmp_path / "missing").record([older, ALERT]) == [ALERT]
 
 
 def test_alerts_are_noted_once_and_those_that_wait_are_bounded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, noted: Noted, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(alerts, "_MAX_WAITING", 5)
     kept = noted(tmp_path)

@@ -1,11 +1,14 @@
 """Pipes, devices and directories where files should be: said at once, and never waited for."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from wolfstream.service.errors import StartupError
+from wolfstream.service.storage import data_directory
 from wolfstream.service.storage.data_directory import open_storage, owned
 from wolfstream.service.storage.snapshot_files import SnapshotFiles
 from wolfstream.service.storage.snapshot_format import (
@@ -38,6 +41,27 @@ def test_in_a_data_directory(tmp_path: Path, name: str, how: str) -> None:
         pass
     with pytest.raises(StartupError, match=f"{name} is not a file; move it away"):
         open_storage(tmp_path)
+
+
+def test_a_storage_that_cannot_be_opened_leaves_no_file_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: Any) -> Any:
+        raise StartupError("replays cannot be opened: Permission denied; check its permissions")
+
+    monkeypatch.setattr(data_directory, "ReplayMarks", refused)
+    with pytest.raises(StartupError, match="Permission denied"):
+        open_storage(tmp_path)
+    assert [path for path in open_files() if tmp_path in path.parents] == []
+
+
+def open_files() -> list[Path]:
+    """The files that this process has open."""
+    found = []
+    for number in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):  # that of the folder itself is closed by now
+            found.append(number.readlink())
+    return found
 
 
 @pytest.mark.parametrize("how", ["pipe", "directory", "device"])
