@@ -246,7 +246,7 @@ class RowForm(NamedTuple):
             return cells(rows)
         known = {*self.schema.names, *self.schema.late}
         new = [name for name in rows.names if name not in known]
-        if not new or not self.schema.settled:
+        if not new:
             return cells(rows)
         if not self.schema.open:
             return _refused(self.schema, rows)
@@ -275,10 +275,12 @@ class RowForm(NamedTuple):
         while i < n:
             stop = n if schema.settled else i + 1
             part = rows_between(rows, i, stop)
-            if not schema.settled:
-                part = with_own_words(part)
+            if schema.settled:
+                table = self._replace(schema=schema).cells(part)
+            else:  # all of its names, of which any may become a column
+                table = cells(with_own_words(part))
             try:
-                wider = extended(schema, self._replace(schema=schema).cells(part))
+                wider = extended(schema, table)
             except Misfit as misfit:
                 raise misfit.moved(i) from None
             if wider is None:

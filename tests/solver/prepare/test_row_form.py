@@ -1,0 +1,28 @@
+"""Forms of rows: how much room rows of a table take that name what the table lacks."""
+
+import numpy as np
+import pytest
+
+from wolfstream.solver.prepare.named_rows import named_values
+from wolfstream.solver.prepare.row_form import Preparing, RowForm
+from wolfstream.solver.prepare.schema import MOST_LATE, SETTLING, Misfit
+
+ROWS = [{"a": float(i), f"new {i}": 1.0} for i in range(2 * MOST_LATE)]
+
+
+@pytest.mark.parametrize("samples", [1, SETTLING])
+def test_rows_have_no_room_for_names_that_are_not_learned(samples: int):
+    form = RowForm(Preparing()).after(named_values([{"a": 1.0}] * samples))
+    rows = named_values(ROWS)
+    form.check(rows)
+    assert form.cells(rows).numbers.shape[1] <= 1 + MOST_LATE
+    np.testing.assert_array_equal(form.encoded(rows)[:, 0], np.arange(len(ROWS)))
+
+
+@pytest.mark.parametrize("samples", [1, SETTLING])
+def test_a_strict_table_refuses_the_first_name_that_it_lacks(samples: int):
+    form = RowForm(Preparing(names="strict")).after(named_values([{"a": 1.0}] * samples))
+    rows = named_values([{"a": 1.0}, *ROWS])
+    with pytest.raises(Misfit) as refused:
+        form.check(rows)
+    assert (refused.value.row, refused.value.name) == (1, "new 0")
