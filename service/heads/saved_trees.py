@@ -11,6 +11,7 @@ from wolfstream.service.heads.saved_numbers import (
     PLACE,
     POSITIVE,
     SHARE,
+    SUM,
     Bounds,
     Numbers,
 )
@@ -32,7 +33,10 @@ TREE_NUMBERS: Bounds = (
     (r"trees_(losses_recent|window_X|window_words)", MAY_BE_MISSING),
     (r"trees_losses_count", COUNT),
     (r"trees_counts", PLACE),  # -1 where no fit goes on
-    (r"trees_window_weight", POSITIVE),
+    (r"trees_window_weight", Numbers(POSITIVE.least, SUM.most)),
+    # What is added up or squared, here or by the trees of the next fit.
+    (r"trees_window_(y|base)", SUM),
+    (r"trees_forest_(fresh|residual|past)_(leaf|start)", SUM),
     (r"trees_forest_bins_edges", Numbers(above=True)),
     (r"trees_forest_(fresh|residual|past)_right", Numbers(0.0, 2.0**64)),
     (r"trees_forest_unit", POSITIVE),

@@ -90,6 +90,7 @@ class Draft:
             self._check_declared(spec.classes, samples.y)
         self._check_texts(_columns_with_texts(samples.X))
         try:
+            self._form.check_room(samples.X)
             form = self._form.after(samples.X)
         except (Misfit, AnotherKind) as error:
             raise not_fitting(samples.X, error, suggest=self._may_suggest()) from None

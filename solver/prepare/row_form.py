@@ -15,6 +15,7 @@ from wolfstream.solver.prepare.named_rows import (
     NamedRows,
     Rows,
     cells,
+    n_entries,
     n_rows,
     named_columns,
     rows_between,
@@ -45,6 +46,8 @@ Texts = Literal["crossed", "slots"]
 # Numbers that are codes are numbers for all heads; those that listen also get them as codes.
 Codes = Literal["crossed", "numbers"]
 _ARRAYS, _NAMED = "arrays of numbers", "objects of named numbers"
+# Numbers that rows of a table may become where they name few of its columns.
+MOST_NUMBERS = 1 << 25
 
 
 class Preparing(NamedTuple):
@@ -209,12 +212,26 @@ class RowForm(NamedTuple):
         """Refuse rows to predict that do not fit. Raises Misfit, AnotherKind."""
         if not self.begun:
             return
+        self.check_room(rows)
         if self.sparse:
             self._check_sparse(rows)
         elif self.schema is not None:
             check(self.schema, self.cells(rows))
         else:
             self._check_arrays(_unnamed(rows))
+
+    def check_room(self, rows: Rows) -> None:
+        """Refuse rows of a request that become many more numbers than they bring. Raises Misfit.
+
+        A row of a table has a number for each column, however few it names.
+        """
+        columns = 0 if self.schema is None else len(self.schema.columns)
+        if n_rows(rows) * columns > max(MOST_NUMBERS, n_entries(rows)):
+            detail = (
+                f"is of {n_rows(rows)} rows for a table of {columns} columns, which takes "
+                f"{MOST_NUMBERS // columns} at a time: send smaller batches"
+            )
+            raise Misfit(0, None, detail)
 
     def encoded(self, rows: Rows) -> Float64Array:
         """Rows that fit as numbers and codes, (n, columns of the layout); NaN where missing."""
@@ -246,7 +263,7 @@ class RowForm(NamedTuple):
             return cells(rows)
         known = {*self.schema.names, *self.schema.late}
         new = [name for name in rows.names if name not in known]
-        if not new or not self.schema.settled:
+        if not new:
             return cells(rows)
         if not self.schema.open:
             return _refused(self.schema, rows)
@@ -275,10 +292,12 @@ class RowForm(NamedTuple):
         while i < n:
             stop = n if schema.settled else i + 1
             part = rows_between(rows, i, stop)
-            if not schema.settled:
-                part = with_own_words(part)
+            if schema.settled:
+                table = self._replace(schema=schema).cells(part)
+            else:  # all of its names, of which any may become a column
+                table = cells(with_own_words(part))
             try:
-                wider = extended(schema, self._replace(schema=schema).cells(part))
+                wider = extended(schema, table)
             except Misfit as misfit:
                 raise misfit.moved(i) from None
             if wider is None:

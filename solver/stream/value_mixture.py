@@ -27,6 +27,8 @@ DECAY = 0.999
 FIRST_WEIGHT = 4.0
 HORIZONS = (300.0, np.inf)
 _SMALLEST = 1e-9
+# Squares beyond it, or below its inverse, are of errors that say nothing about the values by now.
+_REACH = 1e100
 
 
 class ValueMixture(NamedTuple):
@@ -65,11 +67,18 @@ def new_mixture(experts: int) -> ValueMixture:
 
 
 def rescale(mixture: ValueMixture, factor: float) -> None:
-    """Have a mixture go on with values `factor` times as large."""
-    mixture.error[0] *= factor
-    mixture.square[:] *= factor * factor
+    """Have a mixture go on with values `factor` times as large; far beyond those so far, anew."""
+    square, error = factor * factor, factor * float(mixture.error[0])
+    largest = max(square, square * float(mixture.square.max()), error * error)
+    least = min(square, min(float(np.trace(P)) for P in mixture.P) / max(square, 1.0))
+    if not (largest < _REACH and least > 1.0 / _REACH):
+        for array, blank in zip(mixture, new_mixture(mixture.a.shape[1]), strict=True):
+            array[:] = blank
+        return
+    mixture.error[0] = error
+    mixture.square[:] *= square
     for P in mixture.P:
-        P /= factor * factor
+        P /= square
         # No more uncertain than before any sample.
         P *= min(1.0, len(P) / float(np.trace(P)))
 

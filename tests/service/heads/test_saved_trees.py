@@ -9,9 +9,12 @@ from numpy.typing import NDArray
 
 from tests.service.forging import state_of
 from wolfstream.service.heads.saved_arrays import WrongArrays
-from wolfstream.service.heads.saved_trees import check_trees
+from wolfstream.service.heads.saved_numbers import check_numbers_in
+from wolfstream.service.heads.saved_trees import TREE_NUMBERS, check_trees
 
 Arrays = dict[str, NDArray[Any]]
+# Of trees, what their answers are sums of.
+_SUMMED = ("leaf", "start")
 
 
 @cache
@@ -128,3 +131,17 @@ def test_columns_must_be_a_number(columns: object) -> None:
     arrays, _, classes = saved("trees")
     with pytest.raises(WrongArrays):
         check_trees(arrays, columns, classes)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("window_y", "window_base", "window_weight"),
+        *(f"forest_{of}_{field}" for of in ("fresh", "residual", "past") for field in _SUMMED),
+    ],
+)
+def test_numbers_whose_sums_overflow_are_refused(name: str) -> None:
+    arrays, _, _ = saved("trees of numbers")
+    check_numbers_in(arrays, TREE_NUMBERS)
+    with pytest.raises(WrongArrays, match=name):
+        check_numbers_in(with_number(arrays, name, 0, 1e308), TREE_NUMBERS)

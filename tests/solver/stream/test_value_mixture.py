@@ -77,6 +77,28 @@ def test_another_unit_changes_nothing() -> None:
     np.testing.assert_allclose(second[0], 0.5 * first[0], rtol=1e-9)
 
 
+@pytest.mark.parametrize("factor", [1e-300, 1e-160, 1e-60, 1e60, 1e160, 1e300])
+def test_a_unit_far_from_all_before_begins_anew(factor: float) -> None:
+    values, y = drawn()
+    one, blank = mixture.new_mixture(3), mixture.new_mixture(3)
+    mixture.mix(one, values, y, np.ones(len(y)))
+    mixture.rescale(one, factor)
+    for array, other in zip(one, blank, strict=True):
+        np.testing.assert_array_equal(array, other)
+
+
+@pytest.mark.parametrize("factor", [1e-40, 1e40])
+def test_any_number_of_other_units_leaves_finite_numbers(factor: float) -> None:
+    values, y = drawn()
+    one = mixture.new_mixture(3)
+    for _ in range(10):
+        mixture.rescale(one, factor)
+        answers, _ = mixture.mix(one, values, y, np.ones(len(y)))
+        assert np.isfinite(answers).all()
+        assert all(np.isfinite(array).all() for array in one)
+        assert all(np.trace(P) > 0.0 for P in one.P)
+
+
 def test_influence_is_the_slope_in_each_expert() -> None:
     values, y = drawn()
     one = mixture.new_mixture(3)
