@@ -54,7 +54,8 @@ class Learner:
         epoch: in which the sequence counts.
         creation: the first epoch of the model, which its snapshots name; "" if it has none yet.
         rows: what the model's rows are so far.
-        steady_until: up to which sequence small requests are known to add nothing to its memory.
+        steady_until: up to which sequence the memory for small requests was taken before they come.
+        ahead_bytes: this memory, as an upper bound.
         snapshot_attempt: the sequence at which a snapshot was last begun.
         fitted: since then, the samples in the windows of fits, and rows that wait for labels.
         unsaved_seconds: of learning since the last checkpoint, which a replay would take.
@@ -70,7 +71,7 @@ class Learner:
         self.epoch = self.creation = epoch
         self.rows = StreamRows(preparing(model.spec.prepare))
         self._heads = LearningHeads(model.spec)
-        self.snapshot_attempt = self.steady_until = 0
+        self.snapshot_attempt = self.steady_until = self.ahead_bytes = 0
         # The sequence at which the heads were last restored from a state: they are equal to a
         # restored learner's there.
         self._restored_at = 0
