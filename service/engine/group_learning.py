@@ -32,6 +32,7 @@ from wolfstream.service.engine.unfinished import CommitOutcome, UnfinishedCommit
 from wolfstream.service.engine.waiter import Waiter
 from wolfstream.service.engine.writer_role import Products, WriterRole
 from wolfstream.service.errors import NotYetLearned, Refusal, ServerFailed, StorageFailed
+from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.settings import Settings
 from wolfstream.service.storage.entries import now
@@ -240,13 +241,15 @@ class GroupLearning:
         self, remembered: list[AdmittedPrediction], failures: Mapping[int, StorageFailed]
     ) -> Iterator[Reply]:
         """Let predicted rows, now durable, wait for their labels; yield the predictions."""
+        learners = dict[Model, Learner]()  # with rows that wait now
         for request, new, prediction in remembered:
             model = request.model
             try:
                 if error := failures.get(model.id):
                     raise error
                 if new is not None:
-                    remember(self._models.usable(model), *new)
+                    learners[model] = self._models.usable(model)
+                    remember(learners[model], *new)
             except Refusal as refusal:
                 yield request.waiter, refusal
             except Exception as error:  # the log has them: no view may show half of them
@@ -254,6 +257,8 @@ class GroupLearning:
             else:
                 self._changed[model] = None
                 yield request.waiter, prediction
+        for learner in learners.values():
+            learner.show_pending()
 
     def _without_learning(
         self,

@@ -174,7 +174,8 @@ class LiveModels:
         """Measure the memory of models that may have changed."""
         for model in models:
             if (learner := self.with_id(model.id)) is not None and learner.model is model:
-                self.memory.note(model, learner.n_bytes)
+                ahead = learner.ahead_bytes if learner.sequence < learner.steady_until else 0
+                self.memory.note(model, learner.n_bytes + ahead)
 
     def is_released(self, name: str) -> bool:
         """Return whether a model was learned here and is learned elsewhere now."""

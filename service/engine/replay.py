@@ -103,6 +103,7 @@ def _replay_block(
         return []
     if block[0].kind == "prediction":
         remember(learner, block[0], from_prediction_record(block[0].record))
+        learner.show_pending()
         return []
     if block[0].kind == "fit":
         learner.adopt(block[0].head, fit_from_record(block[0].record))

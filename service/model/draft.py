@@ -28,9 +28,9 @@ _LONGEST_ECHO = 40
 MOST_TEXT_COLUMNS = 1024
 # How many names the requests of a group may have suggested instead of wrong ones.
 MOST_SUGGESTIONS = 2
-# The growth by a request of up to _SMALL samples is not computed while the next _AHEAD samples are
-# known to add nothing.
-_SMALL, _AHEAD = 16, 256
+# A request of up to _SMALL samples takes what the next _AHEAD samples need as well, if that is no
+# more than these bytes. The growth by those is not computed again.
+_SMALL, _AHEAD, _MOST_AHEAD_BYTES = 16, 256, 1 << 18
 
 
 class Limits(NamedTuple):
@@ -123,7 +123,7 @@ class Draft:
         labels: Mapping[HeadName, set[LabelKey]],
         new_names: int,
     ) -> bool:
-        """Return whether samples like these are known to let the model grow by nothing."""
+        """Return whether what samples like these need was taken before."""
         learner, rows = self._learner, len(samples.y)
         if rows > _SMALL or new_names or form is not learner.rows.form or any(labels.values()):
             return False
@@ -162,13 +162,17 @@ class Draft:
             max(map(len, labels.values()), default=0),
             changing=form is not learner.rows.form and not form.settled,
         )
-        if rows <= _SMALL and form is learner.rows.form and form.settled:
-            ahead = batch._replace(rows=batch.rows + _AHEAD, new_features=0, new_classes=0)
-            if not any(heads[name].growth(ahead) for name in labels):
-                learner.steady_until = self.sequence + rows + _AHEAD
         growth = sum(heads[name].growth(batch) for name in labels)
+        ahead = 0  # samples after these whose memory is taken with theirs
+        if rows <= _SMALL and form is learner.rows.form and form.settled:
+            with_ahead = batch._replace(rows=batch.rows + _AHEAD)
+            growth_ahead = sum(heads[name].growth(with_ahead) for name in labels)
+            if growth_ahead <= _MOST_AHEAD_BYTES:
+                growth, ahead = growth_ahead, _AHEAD
         memory.take(learner.model, growth - self._grown)
         self._grown, self._columns = max(growth, self._grown), columns
+        if ahead:
+            learner.steady_until, learner.ahead_bytes = self.sequence + rows + ahead, growth
 
     @contextmanager
     def whole(self) -> Iterator[None]:

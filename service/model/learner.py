@@ -54,7 +54,8 @@ class Learner:
         epoch: in which the sequence counts.
         creation: the first epoch of the model, which its snapshots name; "" if it has none yet.
         rows: what the model's rows are so far.
-        steady_until: up to which sequence small requests are known to add nothing to its memory.
+        steady_until: up to which sequence the memory for small requests was taken before they come.
+        ahead_bytes: this memory, as an upper bound.
         snapshot_attempt: the sequence at which a snapshot was last begun.
         fitted: since then, the samples in the windows of fits, and rows that wait for labels.
         unsaved_seconds: of learning since the last checkpoint, which a replay would take.
@@ -70,7 +71,7 @@ class Learner:
         self.epoch = self.creation = epoch
         self.rows = StreamRows(preparing(model.spec.prepare))
         self._heads = LearningHeads(model.spec)
-        self.snapshot_attempt = self.steady_until = 0
+        self.snapshot_attempt = self.steady_until = self.ahead_bytes = 0
         # The sequence at which the heads were last restored from a state: they are equal to a
         # restored learner's there.
         self._restored_at = 0
@@ -174,20 +175,23 @@ class Learner:
         return Window(name, self.sequence, X, y, self.model.spec, self.epoch, weight)
 
     def remember(self, predicted: PredictedRows, record: bytes) -> None:
-        """Let predicted rows wait for labels, live or in replay. record: of their entry."""
+        """Let predicted rows wait for labels, live or in replay; `show_pending` counts them.
+
+        record: of their entry.
+        """
         assert self.pending is not None
         before = self.pending.remembered
         self.pending.remember(predicted, record)
         self.fitted += self.pending.remembered - before
-        self._show_pending()
 
     def join(self, joined: JoinedRows, y: Targets) -> None:
         """Drop the waiting rows whose labels were learned, live or in replay."""
         if self.pending is not None:
             self.pending.join(joined, y if isinstance(y, list) else y.tolist())
-            self._show_pending()
+            self.show_pending()
 
-    def _show_pending(self) -> None:
+    def show_pending(self) -> None:
+        """Let the model describe the rows that wait now."""
         self.model.pending = None if self.pending is None else self.pending.counts()
 
     def adopt(self, head: HeadName, fit: Fit) -> None:
@@ -207,7 +211,7 @@ class Learner:
         self.model.take_spec(source.model.spec)
         self._take_heads(source)
         self.pending = source.pending
-        self._show_pending()
+        self.show_pending()
         self._restored_at = rolled_back["at"]
         self.sequence = rolled_back["at"]
         self.model.rolled_back = rolled_back
@@ -299,7 +303,7 @@ class Learner:
         self._followed = plain.get("following")
         if self.pending is not None:
             self.pending.restore(arrays, missing=self.model.spec.prepare is not None)
-        self._show_pending()
+        self.show_pending()
         self.model.snapshot_sequence = self.sequence
 
     def _take(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:

@@ -14,7 +14,7 @@ class ModelMemory:
     """The bytes that each model takes, and all of them together. Used by the writer's thread.
 
     What is taken before samples are learned is an estimate; afterwards it is replaced by what was
-    measured.
+    measured, and what the next small requests may need (`Learner.ahead_bytes`).
 
     Args:
         most: the bound, which includes copies of the largest model while that is saved.

@@ -163,7 +163,7 @@ class ChainOnDemand:
 def is_compiled() -> bool:
     """Return whether this process has the chains' code, or would compile it first."""
     compiled_for: Any = _predict
-    return bool(compiled_for.signatures)
+    return bool(compiled_for.overloads)
 
 
 def _is_plain(bank: ClassView) -> bool:

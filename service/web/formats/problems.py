@@ -82,7 +82,7 @@ def add_problems(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def fail(request: Request, _: Exception) -> Response:
-        # `Observer`, which adds the id to other responses, is inside the layer that sends this one.
+        # `Observer` adds the id to other responses.
         trace = tracing.current()
         headers = {tracing.REQUEST_ID: trace.request_id} if trace else {}
         detail = "the server failed in an unexpected way; its log has the request's id"

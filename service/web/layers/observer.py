@@ -6,9 +6,11 @@ create any number of labels. Paths without a route are counted as `OTHER`.
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Literal, TypeAlias
 
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Match, Route, WebSocketRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -41,6 +43,7 @@ class Observer:
         requests: the histograms to fill.
         logged: which requests to log.
         is_model: returns whether a model has this name.
+        failed: returns the response to a request whose answering failed with this error.
     """
 
     def __init__(
@@ -49,11 +52,12 @@ class Observer:
         requests: Requests,
         logged: Literal["none", "errors", "all"],
         is_model: Callable[[str], bool],
+        failed: Callable[[Request, Exception], Awaitable[Response]],
     ) -> None:
         self._app = app
         self._requests = requests
         self._logged = logged
-        self._is_model = is_model
+        self._is_model, self._failed = is_model, failed
         # Endpoint and names of its path's parameters -> template of the path.
         self._templates: dict[tuple[Any, ...], str] = {}
         # The histograms of `requests`, by what a request has without a search for its route.
@@ -86,11 +90,13 @@ class Observer:
 
         try:
             await self._app(scope, receive, answer)
-        except Exception:
-            if not status:  # the layer around this one will respond
+        except Exception as error:
+            if not status:
                 status = 500
                 self._histogram(scope, status).observe(time.monotonic() - began)
-            raise
+                if scope["type"] == "http":
+                    await (await self._failed(Request(scope), error))(scope, receive, send)
+            raise  # the server logs it
         finally:
             seconds = 0.0 if lasting else time.monotonic() - began
             if self._is_logged(scope, status, seconds):

@@ -6,7 +6,6 @@ from typing import Any
 import httpx
 from fastapi import Depends, FastAPI
 from fastapi.routing import APIRoute
-from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from wolfstream.service.access.key_ring import KeyRing
@@ -186,7 +185,7 @@ def _layers(
     add_problems(app)
     guard = Guard(inner, ring, problem_response)
     origins = Origins(guard, settings, ring, problem_response)
-    observer = Observer(
-        origins, requests, settings.log_requests, lambda name: engine.is_model(name)
+    failed: Any = app.exception_handlers[Exception]
+    return Observer(
+        origins, requests, settings.log_requests, lambda name: engine.is_model(name), failed
     )
-    return ServerErrorMiddleware(observer, app.exception_handlers[Exception])

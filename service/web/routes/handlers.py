@@ -111,7 +111,7 @@ async def predict(
     began = time.monotonic()
     tracing.count_samples(count)
     name = read_head(head) or model.spec.serve
-    if name not in model.spec.heads:
+    if head is not None and name not in model.spec.heads:
         raise NoSuchHead(f"the spec of model {model.name!r} has null for {name}")
     if name in BESIDE:
         raise Invalid(f"the head {name} {model.published.heads[name].lacks}")

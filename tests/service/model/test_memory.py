@@ -67,6 +67,27 @@ def test_default_model_grows_no_more_once_its_set_and_the_rows_of_trees_are_full
     assert learner.steady_until > learner.sequence
 
 
+def test_small_requests_take_ahead_what_the_next_ones_need():
+    spec = ModelSpec.model_validate({"working_set": {"max_size": 100}})
+    learner, memory = learner_of(spec), ModelMemory(NO_BOUND)
+    learner.absorb("working_set", samples_of(spec, 400, 0, classes=2))
+    learner.publish()
+    memory.note(learner.model, learner.n_bytes)
+    Draft(learner, Limits(100, 1000, memory=memory)).add(
+        "working_set", samples_of(spec, 1, 1, classes=2)
+    )
+    taken = memory.n_bytes
+    assert taken == learner.n_bytes + learner.ahead_bytes
+    assert learner.steady_until > learner.sequence + 1
+    for seed in range(learner.steady_until - learner.sequence):
+        samples = samples_of(spec, 1, seed, classes=2)
+        Draft(learner, Limits(100, 1000, memory=memory)).add("working_set", samples)
+        learner.absorb("working_set", samples)
+    learner.publish()
+    assert memory.n_bytes == taken
+    assert learner.n_bytes <= taken + SLACK
+
+
 def test_samples_without_room_are_refused_and_nothing_is_counted():
     learner, memory = learner_of(ModelSpec(), "rooms"), ModelMemory(2 * MB)
     draft = Draft(learner, Limits(100, 1000, memory=memory))
