@@ -225,10 +225,10 @@ class TestLoadUsage:
         assert not loaded
 
     def test_the_rule_for_names_is_that_of_the_service(self):
-        from wolfstream.service.cli.main import _MODEL_NAME
+        from wolfstream.service.cli.options import MODEL_NAME
         from wolfstream.service.spec.model import MODEL_NAME_PATTERN
 
-        assert "^" + _MODEL_NAME.removesuffix(r"\Z") + "$" == MODEL_NAME_PATTERN
+        assert f"^{MODEL_NAME.pattern}$" == MODEL_NAME_PATTERN
 
 
 class TestReplayUsage:
