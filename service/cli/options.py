@@ -140,7 +140,7 @@ def fleet_errors() -> Iterator[None]:
         try:
             yield
         except ModuleNotFoundError as error:
-            if error.name != "nats":
+            if (error.name or "").partition(".")[0] != "nats":
                 raise
             hint = "a fleet needs the client of NATS: pip install 'wolfstream[fleet]'"
             raise Failure(hint) from None

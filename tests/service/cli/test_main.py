@@ -276,3 +276,14 @@ class TestReplayUsage:
         assert f"cannot reach {url}" in error_line(result)
         assert "wolfstream serve" in error_line(result)
         assert "nothing was sent" in error_line(result)
+
+
+def test_keys_of_a_fleet_need_nats(monkeypatch: pytest.MonkeyPatch):
+    for module in [name for name in sys.modules if name.startswith("wolfstream.service.fleet")]:
+        monkeypatch.delitem(sys.modules, module)
+    for module in [name for name in sys.modules if name.startswith("nats.")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "nats", None)
+    result = run("keys", "list", "--fleet", "nats://127.0.0.1:1")
+    assert result.exit_code == 1
+    assert "pip install 'wolfstream[fleet]'" in error_line(result)
